@@ -1,4 +1,4 @@
-"""Errors of the assistant. `PeerError` is the other side's mistake: answered with an event, the talk goes on."""
+"""Errors of the assistant. `PeerError` is the other side's mistake: answered by an event, the talk goes on."""
 
 from __future__ import annotations
 
