@@ -1,0 +1,194 @@
+"""Capsule and Checkpoint: the state at a boundary as bytes, and the four verbs over the declared closure.
+
+The closure of a scope is every buffer declared with role STATE. All verbs walk that declaration, so none can forget
+a buffer. A capsule is complete and portable between processes of one deployment; a checkpoint holds only what is
+live as a whole (recurrent state, counters) and is good while the prefix rows below its position are still in place.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from capsules.errors import CapsuleMismatch
+from capsules.exec import Buffer, ExecContext, Role, Whole
+
+_ALIGN = 64  # bytes; keeps every tensor of a capsule on a cache line
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What two engines must share for a capsule of one to mean the same in the other."""
+
+    facts: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, ctx: ExecContext, scope: str, *, weights: str, code: str, **facts: str) -> "Fingerprint":
+        """Of a scope as it is declared now.
+
+        weights  digest of the checkpoint
+        code     version of whatever gives the bytes their meaning, for example "llm_engine/1"
+        facts    anything else that must agree: dtype, template, chunk schedule
+        """
+        layout = "; ".join(buffer.layout for buffer in closure(ctx, scope))
+        every = {"weights": weights, "code": code, "device": ctx.describe(), "layout": layout, **facts}
+        return cls(tuple(sorted(every.items())))
+
+    @property
+    def digest(self) -> str:
+        """64 hexadecimal digits."""
+        return hashlib.sha256(json.dumps(self.facts).encode()).hexdigest()
+
+    def difference(self, other: "Fingerprint") -> str | None:
+        """A sentence on the first thing that differs, or None."""
+        mine, theirs = dict(self.facts), dict(other.facts)
+        for key in sorted(mine.keys() | theirs.keys()):
+            here, there = mine.get(key, "nothing"), theirs.get(key, "nothing")
+            if here != there:
+                if key == "layout":
+                    here, there = _first_difference(here.split("; "), there.split("; "))
+                return f"{key} is {here} here and {there} there"
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Capsule:
+    """The complete state of one scope at a boundary. Its tensors are copies and are never written again."""
+
+    label: str
+    scope: str
+    position: int  # tokens (or rows) folded into the state
+    fingerprint: Fingerprint
+    tokens: tuple[int, ...]  # enough to rebuild the state if the capsule is refused
+    host: Mapping[str, Any]  # JSON facts of the engine that no buffer holds
+    tensors: Mapping[str, Tensor] = field(repr=False)  # buffer name → live bytes
+
+    @property
+    def nbytes(self) -> int:
+        return sum(t.numel() * t.element_size() for t in self.tensors.values())
+
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.tensors.values())).device
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """The recurrent part at a boundary. Good only while the prefix rows [0, position) are those of that boundary."""
+
+    scope: str
+    position: int
+    tensors: Mapping[str, Tensor] = field(repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(t.numel() * t.element_size() for t in self.tensors.values())
+
+
+class Restorable(Protocol):
+    """An engine whose state is a closure."""
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def fingerprint(self) -> Fingerprint: ...
+
+    def snapshot(self, name: str = "") -> Capsule: ...
+
+    def restore(self, capsule: Capsule) -> None: ...
+
+    def rollback(self, position: int) -> None: ...
+
+
+def closure(ctx: ExecContext, scope: str) -> tuple[Buffer, ...]:
+    """Every STATE buffer of a scope. Raises CapsuleMismatch if there is none."""
+    buffers = ctx.buffers(scope, Role.STATE)
+    if not buffers:
+        raise CapsuleMismatch(f"scope {scope!r} has no state buffers; declare them before taking or restoring capsules")
+    return buffers
+
+
+def snapshot(
+    ctx: ExecContext,
+    scope: str,
+    position: int,
+    fingerprint: Fingerprint,
+    *,
+    tokens: Sequence[int] = (),
+    label: str = "",
+    host: Mapping[str, Any] | None = None,
+) -> Capsule:
+    """Freeze a boundary: one copy of the live bytes, in one allocation on the device."""
+    live = {buffer.name: buffer.live_view(position) for buffer in closure(ctx, scope)}
+    return Capsule(label, scope, position, fingerprint, tuple(tokens), dict(host or {}), copy_out(live))
+
+
+def restore(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint) -> None:
+    """Put a boundary back, in place, so that every captured graph goes on from it.
+
+    Nothing is written unless the whole capsule fits. Raises CapsuleMismatch with what differs.
+    """
+    difference = fingerprint.difference(capsule.fingerprint)
+    if difference is not None:
+        raise CapsuleMismatch(
+            f"capsule {capsule.label!r} does not belong to this engine: {difference}. Rebuild it from its "
+            f"{len(capsule.tokens)} tokens."
+        )
+    _copy_in(capsule, [(b, b.live_view(capsule.position)) for b in closure(ctx, capsule.scope)])
+
+
+def checkpoint(ctx: ExecContext, scope: str, position: int) -> Checkpoint:
+    """Freeze only what a rollback cannot find in place."""
+    live = {b.name: b.tensor for b in closure(ctx, scope) if isinstance(b.live, Whole)}
+    return Checkpoint(scope, position, copy_out(live))
+
+
+def rollback(ctx: ExecContext, point: Checkpoint) -> None:
+    """Back to an earlier boundary of the same session. Its cost does not depend on the position."""
+    _copy_in(point, [(b, b.tensor) for b in closure(ctx, point.scope) if isinstance(b.live, Whole)])
+
+
+def fork(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint, branches: int) -> Iterator[int]:
+    """Yield each branch number with the state back at the capsule. The caller runs, and freezes what it keeps."""
+    for branch in range(branches):
+        restore(ctx, capsule, fingerprint)
+        yield branch
+
+
+def copy_out(live: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies of all tensors in one allocation, under the same names."""
+    sizes = [t.numel() * t.element_size() for t in live.values()]
+    starts = [0]
+    for size in sizes:
+        starts.append(starts[-1] + -(-size // _ALIGN) * _ALIGN)
+    device = next(iter(live.values())).device
+    flat = torch.empty(starts[-1], dtype=torch.uint8, device=device)
+    copies = {}
+    for (name, tensor), start, size in zip(live.items(), starts, sizes, strict=False):
+        copies[name] = flat[start : start + size].view(tensor.dtype).view(tensor.shape).copy_(tensor)
+    return copies
+
+
+def _copy_in(source: Capsule | Checkpoint, targets: Sequence[tuple[Buffer, Tensor]]) -> None:
+    for buffer, target in targets:
+        held = source.tensors.get(buffer.name)
+        if held is None or held.shape != target.shape or held.dtype != target.dtype:
+            found = "nothing" if held is None else f"{list(held.shape)} {held.dtype}"
+            raise CapsuleMismatch(
+                f"{buffer.name} at position {source.position} needs {list(target.shape)} {target.dtype}, but the "
+                f"capsule holds {found}. Nothing was restored."
+            )
+    for buffer, target in targets:
+        target.copy_(source.tensors[buffer.name], non_blocking=True)
+
+
+def _first_difference(here: Sequence[str], there: Sequence[str]) -> tuple[str, str]:
+    for mine, theirs in zip(here, there, strict=False):
+        if mine != theirs:
+            return f"[{mine}]", f"[{theirs}]"
+    return f"{len(here)} buffers", f"{len(there)} buffers"

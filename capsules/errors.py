@@ -1,0 +1,33 @@
+"""Every error this package raises."""
+
+
+class CapsuleError(Exception):
+    """Base of all errors of the package."""
+
+
+class BufferMisuse(CapsuleError):
+    """A buffer was declared twice, does not exist, or left its address."""
+
+
+class CaptureError(CapsuleError):
+    """A step did something that a captured graph cannot replay."""
+
+
+class GraphMissing(CapsuleError):
+    """No variant was captured for the requested shape."""
+
+
+class PlanError(CapsuleError):
+    """A plan names an unknown step, or its waits form a cycle."""
+
+
+class CapsuleMismatch(CapsuleError):
+    """The capsule was taken from other weights, precision, shapes or code."""
+
+
+class CapsuleDamaged(CapsuleError):
+    """The bytes on disk are not those that were written."""
+
+
+class CapsuleTooLarge(CapsuleError):
+    """The capsule does not fit into the budget of any tier."""

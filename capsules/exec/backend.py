@@ -1,0 +1,53 @@
+"""What a backend provides: memory, streams, and a step turned into something that replays."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+
+from capsules.exec.buffer import Buffer
+from capsules.exec.recorder import OwnerOf
+from capsules.exec.sync import Stream
+
+
+class Variant(Protocol):
+    """One captured step."""
+
+    touched: tuple[Buffer, ...]
+
+    def replay(self) -> None:
+        """Run the step again over the same buffers, on the current stream."""
+
+
+class Backend(Protocol):
+    """A device that captures steps."""
+
+    device: torch.device
+
+    def describe(self) -> str:
+        """Names the deployment; part of every fingerprint."""
+
+    def stream(self, name: str, priority: int) -> Stream: ...
+
+    def pool(self) -> object:
+        """Memory for the temporaries of graphs that never replay at the same time."""
+
+    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> Variant: ...
+
+    def synchronize(self) -> None: ...
+
+
+def backend_for(device: str) -> Backend:
+    """`cpu`, `cuda` or `cuda:N`. Raises ValueError with what exists."""
+    wanted = torch.device(device)
+    if wanted.type == "cpu":
+        from capsules.exec.cpu import CpuBackend
+
+        return CpuBackend()
+    if wanted.type == "cuda":
+        if not torch.cuda.is_available():
+            raise ValueError("device 'cuda': torch sees no CUDA device. Use 'cpu', or install a CUDA build of torch.")
+        from capsules.exec.cuda import CudaBackend
+
+        return CudaBackend(wanted)
+    raise ValueError(f"device {device!r}: 'cpu' and 'cuda' are supported")

@@ -1,0 +1,154 @@
+"""ExecContext: owns every buffer, graph, stream and pool. One per process; all engines live in it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from capsules.errors import BufferMisuse, CaptureError
+from capsules.exec.backend import Backend, Variant, backend_for
+from capsules.exec.buffer import Buffer, Prefix, Role, Whole, contains, storage_key
+from capsules.exec.graph import Graph
+from capsules.exec.plan import Plan, Step
+from capsules.exec.recorder import OwnerOf
+from capsules.exec.sync import Stream
+
+
+class ExecContext:
+    """Mechanism only: it knows names, roles and shapes, but no session, cache or scheduler.
+
+    device   "cpu", "cuda" or "cuda:N"; raises ValueError if it is not there
+    Names are dotted; the part before the first dot is the scope, which an engine snapshots and releases as a whole.
+    """
+
+    def __init__(self, device: str = "cpu") -> None:
+        self._backend = _Guarded(backend_for(device))
+        self._buffers: dict[str, Buffer] = {}
+        self._by_storage: dict[int, list[Buffer]] = {}
+        self._graphs: dict[str, Graph] = {}
+        self._pools: dict[str, object] = {}
+        self._streams: dict[str, Stream] = {}
+        self.home = self.stream("home")
+
+    @property
+    def device(self) -> torch.device:
+        return self._backend.device
+
+    def describe(self) -> str:
+        """The deployment, as it enters fingerprints."""
+        return self._backend.describe()
+
+    def buffer(
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: torch.dtype,
+        *,
+        role: Role,
+        live: Whole | Prefix | None = None,
+    ) -> Buffer:
+        """Zero-filled memory at a fixed address. Raises BufferMisuse if the name is taken, CaptureError in a step."""
+        return self._register(
+            name, torch.zeros(tuple(shape), dtype=dtype, device=self.device), role, live or Whole()
+        )
+
+    def adopt(self, name: str, tensor: Tensor, *, role: Role = Role.WEIGHT) -> Buffer:
+        """Give an existing tensor a name, without a copy. The caller no longer rebinds or resizes it."""
+        if tensor.device.type != self.device.type:
+            raise BufferMisuse(f"{name}: lies on {tensor.device}, this context runs on {self.device}")
+        return self._register(name, tensor, role, Whole())
+
+    def __getitem__(self, name: str) -> Buffer:
+        if name not in self._buffers:
+            raise BufferMisuse(f"no buffer {name!r}; declared: {', '.join(self._buffers) or 'none'}")
+        return self._buffers[name]
+
+    def buffers(self, scope: str | None = None, role: Role | None = None) -> tuple[Buffer, ...]:
+        """In order of declaration."""
+        return tuple(
+            b
+            for b in self._buffers.values()
+            if (scope is None or b.scope == scope) and (role is None or b.role == role)
+        )
+
+    def owner_of(self, tensor: Tensor) -> Buffer | None:
+        """The declared buffer that holds all of `tensor`, if any."""
+        for buffer in self._by_storage.get(storage_key(tensor), ()):
+            if contains(buffer, tensor):
+                return buffer
+        return None
+
+    def pool(self, name: str) -> object:
+        """Graphs that may replay at the same time must not share a pool."""
+        if name not in self._pools:
+            self._pools[name] = self._backend.pool()
+        return self._pools[name]
+
+    def stream(self, name: str, priority: int = 0) -> Stream:
+        if name not in self._streams:
+            self._streams[name] = self._backend.stream(name, priority)
+        return self._streams[name]
+
+    def graph(self, name: str, *, pool: object = None, capacity: int | None = None) -> Graph:
+        """A new table of variants. Raises BufferMisuse if the name is taken."""
+        if name in self._graphs:
+            raise BufferMisuse(f"graph {name!r} exists already; names are unique in a context")
+        graph = Graph(name, self._backend, pool, self.owner_of, capacity)
+        self._graphs[name] = graph
+        return graph
+
+    def plan(self, *steps: Step) -> Plan:
+        return Plan(steps, self.home)
+
+    def release(self, scope: str) -> None:
+        """Free all graphs and buffers of a scope, for example when an engine is replaced."""
+        for name in [name for name in self._graphs if name.partition(".")[0] == scope]:
+            self._graphs.pop(name).clear()
+        for buffer in self.buffers(scope):
+            del self._buffers[buffer.name]
+            siblings = self._by_storage[storage_key(buffer.tensor)]
+            siblings.remove(buffer)
+            if not siblings:
+                del self._by_storage[storage_key(buffer.tensor)]
+
+    def synchronize(self) -> None:
+        """Wait until the device is idle. Never needed between replays."""
+        self._backend.synchronize()
+
+    def _register(self, name: str, tensor: Tensor, role: Role, live: Whole | Prefix) -> Buffer:
+        if self._backend.capturing:
+            raise CaptureError(f"{name}: declared inside a step; declare buffers before the capture")
+        if name in self._buffers:
+            raise BufferMisuse(f"buffer {name!r} exists already; names are unique in a context")
+        buffer = Buffer(name, tensor, role, live)
+        self._buffers[name] = buffer
+        self._by_storage.setdefault(storage_key(tensor), []).append(buffer)
+        return buffer
+
+
+class _Guarded:
+    """A backend that knows when a capture is under way."""
+
+    def __init__(self, inner: Backend) -> None:
+        self._inner = inner
+        self.device = inner.device
+        self.describe = inner.describe
+        self.stream = inner.stream
+        self.pool = inner.pool
+        self.synchronize = inner.synchronize
+        self.capturing = False
+
+    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> Variant:
+        with self._flagged():
+            return self._inner.capture(fn, pool, owner_of, preserve)
+
+    @contextmanager
+    def _flagged(self) -> Iterator[None]:
+        if self.capturing:
+            raise CaptureError("a step may not capture another step")
+        self.capturing = True
+        try:
+            yield
+        finally:
+            self.capturing = False

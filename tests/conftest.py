@@ -1,0 +1,17 @@
+"""Shared set-up: uninitialised memory is NaN, threads are few, and a missing device skips with its reason."""
+
+import pytest
+import torch
+
+torch.utils.deterministic.fill_uninitialized_memory = True
+torch.use_deterministic_algorithms(True)
+torch.set_num_threads(2)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if torch.cuda.is_available():
+        return
+    skip = pytest.mark.skip(reason="no CUDA device here; run on a machine with an NVIDIA GPU to un-skip")
+    for item in items:
+        if "gpu" in item.keywords:
+            item.add_marker(skip)
