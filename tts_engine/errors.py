@@ -1,0 +1,33 @@
+"""Every error this package raises."""
+
+
+class TTSError(Exception):
+    """Base of all errors of the package."""
+
+
+class ConfigRefused(TTSError):
+    """The configuration names something this engine does not implement."""
+
+
+class CheckpointRefused(TTSError):
+    """A tensor or token is missing, unknown, or of the wrong shape."""
+
+
+class DelayError(TTSError):
+    """Rows of codes that do not follow the delay pattern."""
+
+
+class TextRefused(TTSError):
+    """Nothing speakable, or more text than one piece may hold."""
+
+
+class ReferenceRefused(TTSError):
+    """A reference recording that cannot become a voice."""
+
+
+class EngineMisuse(TTSError):
+    """A call that does not fit the state the engine is in."""
+
+
+class ContextFull(TTSError):
+    """The talk no longer fits into the positions the engine was given."""
