@@ -1,0 +1,148 @@
+"""The `assistant` command: finds one module per subcommand and hands over; heavy imports wait until then."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import os
+import pkgutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Coroutine, Sequence
+from typing import Any, NoReturn, Protocol, cast
+
+import assistant.commands
+from assistant.errors import AssistantError
+
+ABOUT = """\
+A local voice assistant: it listens, answers aloud, and yields when you speak. Nothing leaves this machine.
+"""
+FIRST_STEPS = """\
+first steps:
+  assistant serve                     open the page in a browser and talk
+  assistant ask question.wav --out reply.wav
+  assistant ask --say "what time is it" --out reply.wav
+  assistant doctor                    what works on this machine, and what to do about the rest
+
+`assistant COMMAND --help` explains a command. Models, capsules and logs live in $ASSISTANT_HOME
+(default: the user data directory of this platform).
+"""
+STOP_SECONDS = 1.8
+INTERRUPTED = 130
+ORDER = ("serve", "talk", "ask", "pull", "doctor", "capsule", "bench")
+
+
+class CommandModule(Protocol):
+    """What a module in `assistant/commands` offers. `run` returns the exit status."""
+
+    NAME: str
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, args: argparse.Namespace) -> int: ...
+
+
+def command_modules() -> list[CommandModule]:
+    """All subcommands, the ones that people meet first in front."""
+    names = [found.name for found in pkgutil.iter_modules(assistant.commands.__path__)]
+    modules = [
+        cast(CommandModule, importlib.import_module(f"assistant.commands.{name}"))
+        for name in names
+        if not name.startswith("_")
+    ]
+    return sorted(modules, key=lambda m: (ORDER.index(m.NAME) if m.NAME in ORDER else len(ORDER), m.NAME))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all subcommands; a parsed command has its module's `run` under `run`."""
+    parser = argparse.ArgumentParser(
+        prog="assistant",
+        description=ABOUT,
+        epilog=FIRST_STEPS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for module in command_modules():
+        sub = commands.add_parser(
+            module.NAME,
+            help=module.HELP,
+            description=(module.__doc__ or module.HELP).strip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Errors that we raise on purpose are one line, not a traceback."""
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if not hasattr(args, "run"):
+        parser.print_help()
+        return 0
+    try:
+        return int(args.run(args))
+    except KeyboardInterrupt:
+        print("stopped.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except AssistantError as error:
+        print(f"assistant: {error}", file=sys.stderr)
+        return 1
+
+
+def run_and_exit() -> NoReturn:
+    """Entry point of the process."""
+    status = main()
+    if status == INTERRUPTED:
+        end_process_soon()
+    sys.stdout.flush()
+    sys.exit(status)
+
+
+def run_async(main_task: Coroutine[Any, Any, int]) -> int:
+    """`asyncio.run` whose Ctrl-C and SIGTERM cancel the task and, should it not let go, end the process.
+
+    Returns what the task returned, or raises KeyboardInterrupt when it was stopped.
+    """
+
+    async def until_stopped() -> int:
+        task = asyncio.ensure_future(main_task)
+        stopped = False
+
+        def stop() -> None:
+            nonlocal stopped
+            if not stopped:
+                stopped = True
+                end_process_soon()
+                task.cancel()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if stopped:
+                raise KeyboardInterrupt from None
+            raise
+
+    return asyncio.run(until_stopped())
+
+
+def end_process_soon() -> None:
+    """Start the timer that ends the process; the ordinary way out is usually faster."""
+
+    def give_up() -> None:
+        time.sleep(STOP_SECONDS)
+        print("stopped (something would not let go).", file=sys.stderr, flush=True)
+        os._exit(INTERRUPTED)
+
+    threading.Thread(target=give_up, name="stop-timer", daemon=True).start()
