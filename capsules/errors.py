@@ -31,3 +31,7 @@ class CapsuleDamaged(CapsuleError):
 
 class CapsuleTooLarge(CapsuleError):
     """The capsule does not fit into the budget of any tier."""
+
+
+class WeightsError(CapsuleError):
+    """A checkpoint and the model that wants to load it do not fit together."""
