@@ -5,18 +5,8 @@ from typing import Protocol
 
 import torch
 
-from capsules.exec.buffer import Buffer
-from capsules.exec.recorder import OwnerOf
+from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.sync import Stream
-
-
-class Variant(Protocol):
-    """One captured step."""
-
-    touched: tuple[Buffer, ...]
-
-    def replay(self) -> None:
-        """Run the step again over the same buffers, on the current stream."""
 
 
 class Backend(Protocol):
@@ -32,7 +22,7 @@ class Backend(Protocol):
     def pool(self) -> object:
         """Memory for the temporaries of graphs that never replay at the same time."""
 
-    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> Variant: ...
+    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording: ...
 
     def synchronize(self) -> None: ...
 

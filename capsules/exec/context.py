@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from capsules.errors import BufferMisuse, CaptureError
-from capsules.exec.backend import Backend, Variant, backend_for
+from capsules.exec.backend import Backend, backend_for
 from capsules.exec.buffer import Buffer, Prefix, Role, Whole, contains, storage_key
 from capsules.exec.graph import Graph
 from capsules.exec.plan import Plan, Step
-from capsules.exec.recorder import OwnerOf
+from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.sync import Stream
 
 
@@ -139,7 +139,7 @@ class _Guarded:
         self.synchronize = inner.synchronize
         self.capturing = False
 
-    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> Variant:
+    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
         with self._flagged():
             return self._inner.capture(fn, pool, owner_of, preserve)
 

@@ -5,20 +5,8 @@ from typing import cast
 
 import torch
 
-from capsules.exec.buffer import Buffer
-from capsules.exec.recorder import OwnerOf, record
+from capsules.exec.recorder import OwnerOf, Recording, record
 from capsules.exec.sync import CudaStream, Stream
-
-
-class CudaVariant:
-    """A captured CUDA graph."""
-
-    def __init__(self, graph: torch.cuda.CUDAGraph, touched: tuple[Buffer, ...]) -> None:
-        self._graph = graph
-        self.touched = touched
-
-    def replay(self) -> None:
-        self._graph.replay()
 
 
 class CudaBackend:
@@ -36,7 +24,7 @@ class CudaBackend:
     def pool(self) -> object:
         return torch.cuda.graph_pool_handle()
 
-    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> CudaVariant:
+    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
         torch.cuda.synchronize(self.device)
         side = torch.cuda.Stream(self.device)
         with torch.cuda.stream(side):
@@ -46,7 +34,7 @@ class CudaBackend:
         handle = cast("torch.cuda._POOL_HANDLE | None", pool)
         with torch.no_grad(), torch.cuda.graph(graph, handle, side, capture_error_mode="thread_local"):
             fn()
-        return CudaVariant(graph, touched)
+        return Recording(graph.replay, touched)
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.device)

@@ -4,9 +4,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from capsules.errors import CaptureError, GraphMissing
-from capsules.exec.backend import Backend, Variant
+from capsules.exec.backend import Backend
 from capsules.exec.buffer import Buffer
-from capsules.exec.recorder import OwnerOf
+from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.shapekey import ShapeKey
 from capsules.exec.sync import Stream
 
@@ -24,7 +24,7 @@ class Graph:
         self._backend = backend
         self._pool = pool
         self._owner_of = owner_of
-        self._variants: OrderedDict[ShapeKey, Variant] = OrderedDict()
+        self._variants: OrderedDict[ShapeKey, Recording] = OrderedDict()
 
     @property
     def keys(self) -> tuple[ShapeKey, ...]:

@@ -1,0 +1,104 @@
+"""Tape: the operations of one run as a TorchScript graph, replayed by its C++ interpreter without Python.
+
+A replay calls the very kernels that the recorded run called, in the same order, with fusion and reordering switched
+off; it only skips Python, so it is bit-equal and faster than the plain call. The interpreter also runs without the
+interpreter lock of Python, so an event loop in another thread goes on meanwhile.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_C: Any = torch._C  # the graph-building interface is not in the type stubs
+
+
+class Tape:
+    """Written once, operation by operation; then `finish` makes it callable."""
+
+    def __init__(self) -> None:
+        self._graph = _C.Graph()
+        self._values: dict[int, Any] = {}  # id of a live tensor → its value in the graph
+        self._literals: dict[tuple[type, str], Any] = {}
+        self._alive: list[Tensor] = []  # an id may not be reused while the tape is written
+        self.constants: list[Tensor] = []
+
+    def __contains__(self, tensor: Tensor) -> bool:
+        return id(tensor) in self._values
+
+    def constant(self, tensor: Tensor) -> None:
+        """Memory that exists before the step. It is read and written at its address on every replay."""
+        self._bind(tensor, self._graph.addInput(f"c{len(self.constants)}"))
+        self.constants.append(tensor)
+
+    def call(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+        """Append one call of an operator overload whose tensor arguments are all known to the tape."""
+        schema = func._schema
+        given = dict(zip((a.name for a in schema.arguments), args, strict=False)) | dict(kwargs)
+        inputs = [self._value(given.get(a.name, a.default_value), a.type) for a in schema.arguments]
+        node = self._graph.create(schema.name, inputs, len(schema.returns))
+        self._graph.insertNode(node)
+        outputs = list(node.outputs())
+        for output, declared in zip(outputs, schema.returns, strict=True):
+            output.setType(declared.type)
+        if isinstance(result, (tuple, list)) and len(outputs) == 1:  # one list of tensors
+            node = self._graph.create("prim::ListUnpack", outputs, len(result))
+            self._graph.insertNode(node)
+            outputs = list(node.outputs())
+        for tensor, output in zip(result if isinstance(result, (tuple, list)) else [result], outputs, strict=False):
+            if isinstance(tensor, Tensor):
+                self._bind(tensor, output)
+
+    def finish(self) -> Callable[[], None]:
+        """A function that replays the tape. The tape keeps the constants alive and nothing else."""
+        self._graph.registerOutput(self._graph.insertConstant(None))
+        run = _C._create_function_from_graph("tape", self._graph)
+        constants = tuple(self.constants)
+        self._values.clear()
+        self._alive.clear()
+
+        def replay() -> None:
+            optimise = _C._get_graph_executor_optimize()
+            _C._set_graph_executor_optimize(False)
+            try:
+                with torch.no_grad():
+                    run(*constants)
+            finally:
+                _C._set_graph_executor_optimize(optimise)
+
+        return replay
+
+    def _bind(self, tensor: Tensor, value: Any) -> None:
+        self._values[id(tensor)] = value
+        self._alive.append(tensor)
+
+    def _value(self, argument: Any, declared: Any) -> Any:
+        if isinstance(argument, Tensor):
+            return self._values[id(argument)]
+        if isinstance(argument, (list, tuple)):
+            element = _element_type(declared)
+            if not argument or any(isinstance(part, Tensor) for part in argument):
+                parts = [self._value(part, element) for part in argument]
+                return self._insert_list(parts, element)
+            return self._literal(list(argument))
+        return self._literal(argument)
+
+    def _literal(self, value: Any) -> Any:
+        key = (type(value), repr(value))
+        if key not in self._literals:
+            self._literals[key] = self._graph.insertConstant(value)
+        return self._literals[key]
+
+    def _insert_list(self, parts: Sequence[Any], element: Any) -> Any:
+        node = self._graph.create("prim::ListConstruct", list(parts), 1)
+        self._graph.insertNode(node)
+        output = node.output()
+        output.setType(_C.ListType(element))
+        return output
+
+
+def _element_type(declared: Any) -> Any:
+    while not isinstance(declared, _C.ListType):
+        declared = declared.getElementType()
+    return declared.getElementType()
