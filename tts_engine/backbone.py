@@ -15,9 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from capsules.nn import gated_mlp, linear, rms_norm, rope_table, rotate
 from tts_engine.config import BackboneConfig, CursorConfig, TTSConfig
 
-Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q [B,H,T,D], k [B,G,T,D], v) -> [B,T,H·D]
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q [...,T,H,D], k [...,T,G,D], v) -> [...,T,H,D]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,20 +67,6 @@ class CursorTrack:
     active: Tensor
 
 
-def rope_tables(config: BackboneConfig, positions: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-    """cos and sin, [positions, D] each, halves repeated. Computed in float32 and rounded to `dtype` once."""
-    half = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
-    angles = torch.outer(torch.arange(positions, dtype=torch.float32), 1.0 / config.rope_theta**half)
-    angles = torch.cat([angles, angles], dim=-1)
-    return angles.cos().to(dtype), angles.sin().to(dtype)
-
-
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate pairs (i, i + D/2). x [..., T, D]; cos, sin [T, D] or broadcastable."""
-    low, high = x.chunk(2, dim=-1)
-    return x * cos + torch.cat([-high, low], dim=-1) * sin
-
-
 def embed_rows(audio: Tensor, rows: Tensor, vocab: int) -> Tensor:
     """Sum of the Q code embeddings. audio [Q·V, h]; rows [..., Q] int64 -> [..., h]."""
     offsets = torch.arange(rows.shape[-1], device=rows.device) * vocab
@@ -97,35 +84,27 @@ def embed_cursor(w: CursorWeights, config: CursorConfig, text_vocab: int, track:
 
 
 def trunk(w: BackboneWeights, config: BackboneConfig, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
-    """All layers and the final norm. x [B, T, h]; cos, sin [T, D] for these positions; returns [B, T, h]."""
-    batch, length = x.shape[0], x.shape[1]
-    heads, groups, width = config.heads, config.kv_heads, config.head_dim
+    """All layers and the final norm. x [..., T, h]; cos, sin [T, D] float32, of these positions; returns [..., T, h]."""
+    heads, groups, eps = config.heads, config.kv_heads, config.rms_eps
     for i, layer in enumerate(w.layers):
-        y = F.linear(rms_norm(x, layer.input_norm, config.rms_eps), layer.qkv)
-        y = y.view(batch, length, heads + 2 * groups, width).transpose(1, 2)  # [B, H + 2G, T, D]
-        q, k, v = y.split([heads, groups, groups], dim=1)
-        q = rotate(rms_norm(q, layer.q_norm, config.rms_eps), cos, sin)
-        k = rotate(rms_norm(k, layer.k_norm, config.rms_eps), cos, sin)
-        x = x + F.linear(attend(i, q, k, v), layer.o)
-        gate, up = F.linear(rms_norm(x, layer.post_norm, config.rms_eps), layer.gate_up).chunk(2, dim=-1)
-        x = x + F.linear(F.silu(gate) * up, layer.down)
-    return rms_norm(x, w.norm, config.rms_eps)
-
-
-def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """Multiplies by the weight itself, not by 1 + weight."""
-    return F.rms_norm(x, (x.shape[-1],), weight, eps)
+        y = linear(rms_norm(x, layer.input_norm, eps), layer.qkv).unflatten(-1, (heads + 2 * groups, config.head_dim))
+        q, k, v = y.split([heads, groups, groups], dim=-2)
+        q = rotate(rms_norm(q, layer.q_norm, eps), cos, sin)
+        k = rotate(rms_norm(k, layer.k_norm, eps), cos, sin)
+        x = x + linear(attend(i, q, k, v).flatten(-2), layer.o)
+        x = x + gated_mlp(rms_norm(x, layer.post_norm, eps), layer.gate_up, layer.down)
+    return rms_norm(x, w.norm, eps)
 
 
 def audio_logits(w: BackboneWeights, config: TTSConfig, hidden: Tensor) -> Tensor:
     """hidden [..., h] -> float32 [..., Q, V], not masked."""
-    logits = F.linear(hidden, w.audio).float()
+    logits = linear(hidden, w.audio).float()
     return logits.view(*hidden.shape[:-1], config.audio.codebooks, config.audio.vocab)
 
 
 def advance_logits(w: CursorWeights, hidden: Tensor) -> Tensor:
     """hidden [..., h] -> float32 [..., max_advance + 1]: how many phones the cursor moves after this row."""
-    return F.linear(hidden, w.advance).float()
+    return linear(hidden, w.advance).float()
 
 
 def forward_train(
@@ -142,12 +121,12 @@ def forward_train(
     x = torch.where((tokens >= 0)[..., None], text, embed_rows(w.audio, rows, config.audio.vocab))
     if w.cursor is not None and config.cursor is not None and track is not None:
         x = x + embed_cursor(w.cursor, config.cursor, config.backbone.text_vocab, track)
-    cos, sin = (t.to(x.device) for t in rope_tables(config.backbone, tokens.shape[1]))
+    positions = torch.arange(tokens.shape[1], device=tokens.device)
+    cos, sin = rope_table(positions, config.backbone.head_dim, config.backbone.rope_theta)
 
     def attend(_: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        dtype = v.dtype
-        y = F.scaled_dot_product_attention(q.to(dtype), k.to(dtype), v, is_causal=True, enable_gqa=True)
-        return y.transpose(1, 2).flatten(2)
+        q, k, v = (y.to(v.dtype).transpose(-2, -3) for y in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(-2, -3)
 
     return trunk(w, config.backbone, x, cos, sin, attend)
 

@@ -1,0 +1,132 @@
+"""Tensor names of the published layout, and the way from a checkpoint directory to weights on the device and back.
+
+q, k, v and gate, up are stored apart and fused while loading, each read straight into its rows of the fused matrix.
+The tied copies of both embeddings are skipped. Codec tensors lie in the same file below one prefix.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from capsules.errors import WeightsError
+from capsules.weights import DTYPES, Progress, Target, catalogue, digest, load
+from tts_engine.backbone import BackboneWeights, CursorWeights, LayerWeights
+from tts_engine.config import TTSConfig
+from tts_engine.errors import CheckpointRefused
+
+CODEC_PREFIX = "tied.embedding.modality_embeddings.0.model."
+_TEXT = "tied.embedding.text_embedding.weight"
+_AUDIO = "tied.embedding.modality_embeddings.0.embedding.weight"
+_SKIPPED = (
+    "tied.head.*",  # copies of both embeddings
+    f"{CODEC_PREFIX}decoder_semantic.*",  # trains the codec, says nothing
+    f"{CODEC_PREFIX}fc1.*",
+    f"{CODEC_PREFIX}semantic_model.masked_spec_embed",
+    f"{CODEC_PREFIX}quantizer.quantizers.*.codebook.embed_avg",  # training state, not the codebook
+    f"{CODEC_PREFIX}quantizer.quantizers.*.codebook.cluster_size",
+    f"{CODEC_PREFIX}quantizer.quantizers.*.codebook.inited",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What a directory holds, on the device."""
+
+    backbone: BackboneWeights
+    codec: Mapping[str, Tensor]  # names below the codec prefix, dtypes as stored
+    digest: str
+
+
+def load_checkpoint(
+    folder: Path,
+    config: TTSConfig,
+    device: torch.device,
+    dtype: torch.dtype,
+    progress: Callable[[Progress], None] | None = None,
+) -> Checkpoint:
+    """Raises CheckpointRefused with the first tensor that is missing, unknown or misshapen."""
+    backbone = empty_weights(config, device, dtype)
+    try:
+        stored = catalogue(folder)
+        codec = {
+            name: torch.empty(entry.shape, dtype=DTYPES[entry.dtype], device=device)
+            for name, entry in stored.items()
+            if name.startswith(CODEC_PREFIX) and not _is_skipped(name)
+        }
+        plan = {name: Target(view) for name, view in named(backbone, config)}
+        plan |= {name: Target(tensor) for name, tensor in codec.items()}
+        load(folder, plan, skip=_SKIPPED, progress=progress)
+        return Checkpoint(backbone, {n.removeprefix(CODEC_PREFIX): t for n, t in codec.items()}, digest(folder))
+    except WeightsError as error:
+        raise CheckpointRefused(f"{folder}: {error}") from error
+
+
+def named(w: BackboneWeights, config: TTSConfig) -> Iterator[tuple[str, Tensor]]:
+    """Every backbone tensor under its published name, as a view of the (fused) weight that holds it."""
+    b = config.backbone
+    q, kv, inner = b.heads * b.head_dim, b.kv_heads * b.head_dim, b.intermediate
+    yield _TEXT, w.text
+    yield _AUDIO, w.audio
+    yield "body.norm.weight", w.norm
+    for i, layer in enumerate(w.layers):
+        at = f"body.layers.{i}"
+        yield f"{at}.input_layernorm.weight", layer.input_norm
+        yield f"{at}.post_attention_layernorm.weight", layer.post_norm
+        yield f"{at}.self_attn.q_proj.weight", layer.qkv[:q]
+        yield f"{at}.self_attn.k_proj.weight", layer.qkv[q : q + kv]
+        yield f"{at}.self_attn.v_proj.weight", layer.qkv[q + kv :]
+        yield f"{at}.self_attn.o_proj.weight", layer.o
+        yield f"{at}.self_attn.q_norm.weight", layer.q_norm
+        yield f"{at}.self_attn.k_norm.weight", layer.k_norm
+        yield f"{at}.mlp.gate_proj.weight", layer.gate_up[:inner]
+        yield f"{at}.mlp.up_proj.weight", layer.gate_up[inner:]
+        yield f"{at}.mlp.down_proj.weight", layer.down
+    if w.cursor is not None:
+        yield "cursor.phone_embedding.weight", w.cursor.phones
+        yield "cursor.rows_embedding.weight", w.cursor.rows
+        yield "cursor.advance_head.weight", w.cursor.advance
+
+
+def to_checkpoint(w: BackboneWeights, config: TTSConfig, codec: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What `save_file` should write for these weights; `codec` holds names below the codec prefix."""
+    tensors = {name: view.detach().contiguous() for name, view in named(w, config)}
+    return tensors | {CODEC_PREFIX + name: tensor.detach().contiguous() for name, tensor in codec.items()}
+
+
+def empty_weights(config: TTSConfig, device: torch.device, dtype: torch.dtype) -> BackboneWeights:
+    """Uninitialised weights of the right shapes, to be filled through `named`."""
+    b = config.backbone
+
+    def new(*shape: int) -> Tensor:
+        return torch.empty(shape, dtype=dtype, device=device)
+
+    layers = tuple(
+        LayerWeights(
+            input_norm=new(b.hidden),
+            qkv=new((b.heads + 2 * b.kv_heads) * b.head_dim, b.hidden),
+            q_norm=new(b.head_dim),
+            k_norm=new(b.head_dim),
+            o=new(b.hidden, b.heads * b.head_dim),
+            post_norm=new(b.hidden),
+            gate_up=new(2 * b.intermediate, b.hidden),
+            down=new(b.hidden, b.intermediate),
+        )
+        for _ in range(b.layers)
+    )
+    cursor = None
+    if (c := config.cursor) is not None:
+        cursor = CursorWeights(
+            phones=new(len(c.offsets) * b.text_vocab, b.hidden),
+            rows=new(c.max_rows, b.hidden),
+            advance=new(c.max_advance + 1, b.hidden),
+        )
+    audio = new(config.audio.codebooks * config.audio.vocab, b.hidden)
+    return BackboneWeights(new(b.text_vocab, b.hidden), audio, layers, new(b.hidden), cursor)
+
+
+def _is_skipped(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _SKIPPED)
