@@ -1,0 +1,35 @@
+"""Blocks that both engines share: pure functions over tensors that run inside a captured graph and under autograd.
+
+Axes, once for the whole package:
+
+    ...  any leading batch axes (training uses [B]; a captured step uses none)
+    T    rows of this call: 1 in a decode step, up to 64 in a prefill chunk, the sequence length in training
+    S    rows of a KV buffer that this call reads (the bucket)
+    H    query heads      G  key/value heads, H a multiple of G      D  size of a head
+    V    vocabulary (or the size of one codebook)                   Q  codebooks
+
+No function here reads a tensor on the host, draws from torch's hidden random state or has a shape that depends on
+data. Nothing writes in place except `write_rows` and `count_token`, which are for captured steps and not for training.
+
+    linear(x [..., T, I], w [O, I])                            -> [..., T, O]
+    rms_norm(x [..., N], w [N], eps)                           -> [..., N]      weight as it is
+    rms_norm_centred(x [..., N], w [N], eps)                   -> [..., N]      weight 1 + w
+    rope_table(positions [...], dims, theta)                   -> cos, sin [..., dims] float32
+    rotate(x [..., T, H, D], cos, sin [..., T, dims])          -> [..., T, H, D]   full rope if dims = D
+    attend(q [..., T, H, D], k, v [..., S, G, D], positions [..., T])           -> [..., T, H, D]
+    write_rows(cache [S, G, D], rows [T, G, D], positions [T])   in place
+    gated_mlp(x [..., h], gate_up [2I, h], down [h, I])        -> [..., h]
+    sample(logits [..., V], params, seed, position)            -> ids [...] int64
+"""
+
+from capsules.nn.attention import attend, write_rows
+from capsules.nn.linear import PackedWeight, Weight, linear
+from capsules.nn.mlp import gated_mlp
+from capsules.nn.norm import rms_norm, rms_norm_centred
+from capsules.nn.rope import rope_table, rotate
+from capsules.nn.sampling import SamplerBuffers, count_token, penalise, sample, uniform
+
+__all__ = [
+    "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "gated_mlp", "linear", "penalise",
+    "rms_norm", "rms_norm_centred", "rope_table", "rotate", "sample", "uniform", "write_rows",
+]  # fmt: skip

@@ -1,0 +1,40 @@
+"""Causal attention with grouped heads over a static KV buffer whose valid length is known to the device alone."""
+
+import torch
+from torch import Tensor
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, *, scale: float | None = None) -> Tensor:
+    """Row i sees the keys 0 … positions[i] and no other.
+
+    q          [..., T, H, D]
+    k, v       [..., S, G, D]: the first S rows of the cache (S bounds what is read), or the sequence itself in training
+    positions  [..., T] int64, absolute position of each query row; read on the device
+    scale      of the scores; default D^-½
+    returns    [..., T, H, D] in q's type. Query head j reads key head j // (H / G). Softmax in float32.
+    Rows of k and v beyond a query's position may hold anything finite. T = 1 is the decode form.
+    """
+    *batch, rows, heads, size = q.shape
+    groups = k.shape[-2]
+    share = heads // groups
+    scale = size**-0.5 if scale is None else scale
+    # Rows and the heads that share a key are one axis of a matrix product per key head.
+    query = (q.float() * scale).unflatten(-2, (groups, share)).transpose(-4, -3)  # [..., G, T, share, D]
+    query = query.reshape(*batch, groups, rows * share, size)
+    scores = query @ k.float().movedim(-2, -3).transpose(-1, -2)  # [..., G, T·share, S]
+    seen = torch.arange(k.shape[-3], device=q.device) <= positions[..., None]  # [..., T, S]
+    scores = scores.unflatten(-2, (rows, share)).masked_fill(~seen[..., None, :, None, :], float("-inf"))
+    weights = scores.softmax(-1).flatten(-3, -2)
+    out = weights @ v.float().movedim(-2, -3)  # [..., G, T·share, D]
+    out = out.unflatten(-2, (rows, share)).transpose(-4, -3)  # [..., T, G, share, D]
+    return out.reshape(*batch, rows, heads, size).to(q.dtype)
+
+
+def write_rows(cache: Tensor, rows: Tensor, positions: Tensor) -> None:
+    """Put new keys or values where they belong, in place.
+
+    cache      [S, G, D]
+    rows       [T, G, D]
+    positions  [T] int64, all below S; read on the device
+    """
+    cache.index_copy_(0, positions, rows.to(cache.dtype))

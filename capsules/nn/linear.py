@@ -1,0 +1,44 @@
+"""Products with a weight matrix: the road through torch that is fastest for the rows and the device at hand."""
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+@runtime_checkable
+class PackedWeight(Protocol):
+    """A weight kept in fewer bits. `shape` is [O, I] of the matrix that it stands for."""
+
+    @property
+    def shape(self) -> torch.Size: ...
+
+    def unpack(self, dtype: torch.dtype) -> Tensor:
+        """The plain matrix [O, I]."""
+        ...
+
+
+Weight = Tensor | PackedWeight
+
+
+def linear(x: Tensor, weight: Weight) -> Tensor:
+    """x · weightᵀ.
+
+    x        [..., T, I] or [I]
+    weight   [O, I], or a packed form of it
+    returns  [..., T, O] in x's type, sums in float32
+
+    On a CPU one bfloat16 row runs at the speed of memory only through `mv`, and several rows are three times faster
+    when both sides are widened to float32 first (no bfloat16 instructions on most desktop CPUs). The choice depends on
+    shapes alone, so equal calls stay bit-equal.
+    """
+    matrix = weight if isinstance(weight, Tensor) else weight.unpack(x.dtype)
+    if x.device.type != "cpu" or torch.is_grad_enabled():
+        return F.linear(x, matrix)
+    rows = x.numel() // x.shape[-1]
+    if rows == 1:
+        return torch.mv(matrix, x.reshape(-1)).view(*x.shape[:-1], matrix.shape[0])
+    if x.dtype == torch.bfloat16:
+        return F.linear(x.float(), matrix.float()).to(x.dtype)
+    return F.linear(x, matrix)

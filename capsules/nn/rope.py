@@ -1,0 +1,34 @@
+"""Rotary position embedding, full or over the first part of a head, with positions read on the device."""
+
+import torch
+from torch import Tensor
+
+
+def rope_table(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of the angles at `positions`.
+
+    positions  [...] integers; a graph computes them from its position buffer
+    dims       how many dimensions of each head are rotated; even
+    returns    cos, sin, each [..., dims] float32: the dims/2 frequencies theta^(-2j/dims), twice over
+    Angles are float32: at position 262,144 they are still exact to about 0.02 rad in the fastest dimension.
+    """
+    exponent = torch.arange(0, dims, 2, device=positions.device, dtype=torch.float32) / dims
+    angles = positions.float()[..., None] * torch.pow(theta, -exponent)
+    angles = torch.cat((angles, angles), -1)
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn the first `dims` dimensions of every head; the rest pass through.
+
+    x         [..., T, H, D]
+    cos, sin  [..., T, dims] from `rope_table`
+    returns   [..., T, H, D] in x's type
+    Dimension j is paired with j + dims/2 (the NeoX order of the published checkpoints), not with its neighbour.
+    """
+    dims = cos.shape[-1]
+    turned, kept = x[..., :dims].float(), x[..., dims:]
+    low, high = turned.chunk(2, -1)
+    cos, sin = cos[..., None, :], sin[..., None, :]
+    turned = (turned * cos + torch.cat((-high, low), -1) * sin).to(x.dtype)
+    return torch.cat((turned, kept), -1) if kept.shape[-1] else turned
