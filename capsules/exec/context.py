@@ -139,7 +139,7 @@ class _Guarded:
         self.synchronize = inner.synchronize
         self.capturing = False
 
-    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
+    def capture(self, fn: Callable[[], object], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
         with self._flagged():
             return self._inner.capture(fn, pool, owner_of, preserve)
 

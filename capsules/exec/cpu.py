@@ -22,7 +22,7 @@ class CpuBackend:
     def pool(self) -> object:
         return None
 
-    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
+    def capture(self, fn: Callable[[], object], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
         return record(fn, owner_of, preserve)
 
     def synchronize(self) -> None:

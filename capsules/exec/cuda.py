@@ -24,7 +24,7 @@ class CudaBackend:
     def pool(self) -> object:
         return torch.cuda.graph_pool_handle()
 
-    def capture(self, fn: Callable[[], None], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
+    def capture(self, fn: Callable[[], object], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
         torch.cuda.synchronize(self.device)
         side = torch.cuda.Stream(self.device)
         with torch.cuda.stream(side):

@@ -34,7 +34,7 @@ class Graph:
     def __contains__(self, key: ShapeKey) -> bool:
         return key in self._variants
 
-    def capture(self, key: ShapeKey, fn: Callable[[], None], preserve: bool = True) -> None:
+    def capture(self, key: ShapeKey, fn: Callable[[], object], preserve: bool = True) -> None:
         """Capture `fn` under `key`. It runs for real; `preserve` puts the STATE and IO bytes it touched back.
 
         Raises CaptureError if the step reads a tensor on the host, has a data-dependent shape, reads memory that is

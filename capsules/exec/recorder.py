@@ -44,7 +44,7 @@ class Recording:
     touched: tuple[Buffer, ...]
 
 
-def record(fn: Callable[[], None], owner_of: OwnerOf, preserve: bool) -> Recording:
+def record(fn: Callable[[], object], owner_of: OwnerOf, preserve: bool) -> Recording:
     """Run `fn` once. Raises CaptureError. With `preserve`, touched buffers are put back, also after an error."""
     with torch.no_grad(), _HostReads(), _Recorder(owner_of, preserve) as recorder:
         fn()
