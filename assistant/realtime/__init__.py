@@ -1,0 +1,8 @@
+"""The OpenAI Realtime protocol as pure code: JSON in, commands out; events in, JSON out.
+
+fields     reading JSON that nobody vouches for
+items      items, replies and usage as JSON, and back
+settings   the session object: merged, validated, echoed whole
+events     one reader per client event, one writer per server event
+protocol   the state of one connection, which joins them
+"""

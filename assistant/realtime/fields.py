@@ -1,0 +1,220 @@
+"""Reading JSON that nobody vouches for: every wrong shape is one PeerError with the protocol's code.
+
+A `Fields` is a JSON object and the path that error messages call it by. `null` reads as absent, except
+through `has`, which sees it: in `session.update` null clears.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from assistant.errors import PeerError
+
+Json: TypeAlias = dict[str, Any]
+
+MAX_DEPTH = 64
+MAX_STRUCTURE = 100_000
+"""Brackets and commas in one frame: a bound on what parsing may allocate. Base64 sound has none."""
+MAX_EVENT = 160 * 1024
+"""Bytes of an event without its sound, so that its echo fits a server frame."""
+MAX_TEXT = 128 * 1024
+MAX_ID = 512
+
+
+def parse_event(frame: str) -> Fields:
+    """The JSON object in a text frame, shallow, finite and of whole characters. Raises PeerError."""
+    if sum(map(frame.count, "[{,")) > MAX_STRUCTURE:
+        raise PeerError("invalid_event", f"the event has more than {MAX_STRUCTURE} parts; send smaller events")
+    try:
+        value = json.loads(frame, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise PeerError("invalid_event", f"the event is nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError as error:
+        raise PeerError("invalid_event", f"the frame is not valid JSON: {str(error)[:200]}") from None
+    if not isinstance(value, dict):
+        raise PeerError("invalid_event", f"an event is a JSON object, not {_kind(value)}")
+    if (size := _check_tree(value)) > MAX_EVENT:
+        raise PeerError("invalid_event", f"the event has {size} bytes besides sound; at most {MAX_EVENT} are taken")
+    return Fields(value)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _check_tree(value: Json) -> int:
+    """Refuse depth, numbers that are not finite and halves of surrogate pairs, wherever they are.
+
+    Returns the bytes of all text but that of fields called `audio`.
+    """
+    size = 0
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                below.extend(node)
+                below.extend(v for k, v in node.items() if not (k == "audio" and _is_ascii_text(v)))
+            elif isinstance(node, list):
+                below.extend(node)
+            elif isinstance(node, str):
+                size += _bytes(node)
+            elif isinstance(node, float) and not math.isfinite(node):
+                raise PeerError("invalid_event", "a number in the event is too large for a 64-bit float")
+        if not below:
+            return size
+        level = below
+    raise PeerError("invalid_event", f"the event is nested deeper than {MAX_DEPTH} levels")
+
+
+def _is_ascii_text(value: object) -> bool:
+    return isinstance(value, str) and value.isascii()
+
+
+def _bytes(text: str) -> int:
+    try:
+        return len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError:
+        raise PeerError("invalid_event", "a string in the event holds half of a surrogate pair") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A JSON object from the peer. Getters return None for absent (or null) and raise PeerError for wrong."""
+
+    data: Mapping[str, Any]
+    path: str = ""
+
+    def has(self, name: str) -> bool:
+        """Whether the name is there at all, null included."""
+        return name in self.data
+
+    def at(self, name: str) -> str:
+        """The name with its path, as errors call it."""
+        return f"{self.path}.{name}" if self.path else name
+
+    def text(self, name: str, limit: int = MAX_TEXT) -> str | None:
+        value = self.data.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise self._wrong(name, "a string", value)
+        if len(value) > limit:
+            raise PeerError(
+                "invalid_value",
+                f"{self.at(name)} has {len(value)} characters; at most {limit} are taken",
+                self.at(name),
+            )
+        return value
+
+    def need_text(self, name: str, limit: int = MAX_TEXT) -> str:
+        value = self.text(name, limit)
+        if value is None:
+            raise self.missing(name)
+        return value
+
+    def ident(self, name: str) -> str | None:
+        """A short, non-empty string."""
+        value = self.text(name, MAX_ID)
+        if value == "":
+            raise PeerError("invalid_value", f"{self.at(name)} is empty", self.at(name))
+        return value
+
+    def need_ident(self, name: str) -> str:
+        value = self.ident(name)
+        if value is None:
+            raise self.missing(name)
+        return value
+
+    def choice(self, name: str, allowed: tuple[str, ...]) -> str | None:
+        value = self.text(name)
+        if value is not None and value not in allowed:
+            raise PeerError(
+                "invalid_value",
+                f"{self.at(name)} is {value[:80]!r}; allowed: {', '.join(allowed)}",
+                self.at(name),
+            )
+        return value
+
+    def boolean(self, name: str) -> bool | None:
+        value = self.data.get(name)
+        if value is None or isinstance(value, bool):
+            return value
+        raise self._wrong(name, "true or false", value)
+
+    def number(self, name: str, low: float, high: float) -> float | None:
+        """A finite number in [low, high]."""
+        value = self.data.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._wrong(name, "a number", value)
+        if not low <= value <= high:
+            raise PeerError(
+                "invalid_value", f"{self.at(name)} is {str(value)[:40]}; allowed: {low} to {high}", self.at(name)
+            )
+        return float(value)
+
+    def integer(self, name: str, low: int, high: int) -> int | None:
+        """A whole number in [low, high]; 3.0 counts as one."""
+        value = self.number(name, low, high)
+        if value is None:
+            return None
+        if value != int(value):
+            raise self._wrong(name, "a whole number", value)
+        return int(value)
+
+    def clamped(self, name: str, high: int) -> int:
+        """A required number, rounded and clamped to [0, high]: a position that is never refused for its size."""
+        value = self.number(name, -math.inf, math.inf)
+        if value is None:
+            raise self.missing(name)
+        return int(min(max(value, 0), high))
+
+    def obj(self, name: str) -> Fields | None:
+        value = self.data.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise self._wrong(name, "an object", value)
+        return Fields(value, self.at(name))
+
+    def need_obj(self, name: str) -> Fields:
+        value = self.obj(name)
+        if value is None:
+            raise self.missing(name)
+        return value
+
+    def array(self, name: str) -> list[Any] | None:
+        value = self.data.get(name)
+        if value is None or isinstance(value, list):
+            return value
+        raise self._wrong(name, "an array", value)
+
+    def objs(self, name: str) -> Iterator[Fields]:
+        """The objects of an array; nothing where it is absent."""
+        for index, value in enumerate(self.array(name) or []):
+            where = f"{name}[{index}]"
+            if not isinstance(value, dict):
+                raise self._wrong(where, "an object", value)
+            yield Fields(value, self.at(where))
+
+    def missing(self, name: str) -> PeerError:
+        return PeerError("missing_required_parameter", f"{self.at(name)} is required", self.at(name))
+
+    def _wrong(self, name: str, wanted: str, value: object) -> PeerError:
+        return PeerError(
+            "invalid_type", f"{self.at(name)} must be {wanted}, not {_kind(value)}", self.at(name)
+        )
+
+
+def _kind(value: object) -> str:
+    """What JSON calls the type of a value."""
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "an array"}
+    return names.get(type(value), "an object")

@@ -1,0 +1,382 @@
+"""One connection's state: a client's frame becomes commands, an event of the talk becomes frames.
+
+No socket and no clock: text goes in, commands and JSON come out, the time is an argument. What the wire promises
+whatever happens behind it is held here: every event has an id of its own, nothing of a reply precedes its
+`response.created` or follows its `response.done`, extensions go only to those who asked, and a mistake of the
+client is answered by one `error` that names it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from assistant import events as talk
+from assistant.errors import PeerError
+from assistant.events import Command, Event, Item, Settings
+from assistant.realtime.events import (
+    EXTENSION_NAMES,
+    EXTENSION_READERS,
+    EXTENSION_WRITERS,
+    READERS,
+    WRITERS,
+    error_json,
+    read_create_item,
+    read_response_create,
+    reply_format,
+    timeline_json,
+)
+from assistant.realtime.fields import MAX_ID, Fields, Json, parse_event
+from assistant.realtime.items import item_json, response_json
+from assistant.realtime.settings import AudioFormat, Facts, SessionConfig, merge, read_format
+from assistant.realtime.sound import Inlet, Outlet
+
+CAUSES_KEPT = 1024
+SESSION_SECONDS = 24 * 3600
+APPEND_SAMPLES = 24_000
+"""A long append reaches the talk in pieces of this size, so that back-pressure stays fine-grained."""
+
+State = Literal["idle", "listening", "thinking", "speaking"]
+Wanted = Literal["capsules", "personas"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a client's frame leads to. `wanted`: lists that the server has to look up and give to `listing`."""
+
+    commands: tuple[Command, ...] = ()
+    replies: tuple[Json, ...] = ()
+    wanted: Wanted | None = None
+
+
+@dataclass(slots=True)
+class _Reply:
+    """A reply that has begun and is not done."""
+
+    form: AudioFormat
+    voice: str | None
+    in_conversation: bool
+    outlets: dict[tuple[str, int], Outlet]
+
+
+def read_extensions(names: Iterable[str]) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The extensions asked for (`all` means each), and the names that are none."""
+    asked = {name.strip() for name in names} - {""}
+    known = frozenset(EXTENSION_NAMES) if "all" in asked else frozenset(asked & set(EXTENSION_NAMES))
+    return known, tuple(sorted(asked - set(EXTENSION_NAMES) - {"all"}))
+
+
+class Protocol:
+    """The wire side of one talk. `session_id` makes all ids of this connection unique."""
+
+    def __init__(
+        self,
+        session_id: str,
+        conversation_id: str,
+        facts: Facts,
+        *,
+        config: SessionConfig | None = None,
+        extensions: frozenset[str] = frozenset(),
+        capsules: bool = True,
+        now_ms: float = 0.0,
+        now_unix: int = 0,
+    ) -> None:
+        self.extensions = extensions
+        self.late = 0
+        """Events of a reply that came after it was done, or before it began, and were not sent."""
+        self._id, self._conversation_id, self._facts = session_id, conversation_id, facts
+        self._capsules, self._born_ms, self._expires = capsules, now_ms, now_unix + SESSION_SECONDS
+        config = config or SessionConfig()
+        self._config = replace(config, settings=replace(config.settings, duck="duck" in extensions))
+        self._input_format = self._config.input_format
+        self._count = 0
+        self._causes: OrderedDict[str, str | None] = OrderedDict()
+        self._updates: deque[tuple[str, SessionConfig]] = deque()
+        self._formats: dict[str, AudioFormat] = {}
+        self._inlet = Inlet()
+        self._replies: dict[str, _Reply] = {}
+        self._state: State = "idle"
+        self._user_speaks = False
+        self._reply_state: State = "idle"
+
+    @property
+    def settings(self) -> Settings:
+        """What the talk should start with."""
+        return self._config.settings
+
+    # ------------------------------------------------------------------------------- opening
+
+    def opening(self, items: Sequence[Item] = (), problems: Sequence[PeerError] = ()) -> list[Json]:
+        """The first frames: the session, the conversation, its items if it is an old one, and what went wrong."""
+        frames = [
+            self._session("session.created"),
+            self._event(
+                "conversation.created",
+                {"conversation": {"id": self._conversation_id, "object": "realtime.conversation"}},
+            ),
+        ]
+        previous: Json = {}
+        for item in items:
+            for kind in ("added", "done"):
+                frames.append(self._event(f"conversation.item.{kind}", {"item": item_json(item)} | previous))
+            previous = {"previous_item_id": item.id}
+        frames += [self._error(problem, None) for problem in problems]
+        if "state" in self.extensions:
+            frames.append(self._event("assistant.state", {"state": self._state}))
+        return frames
+
+    def _session(self, kind: str) -> Json:
+        session = {"id": self._id, "expires_at": self._expires} | self._config.json(self._facts)
+        if self.extensions:
+            session["assistant"] = {
+                "extensions": sorted(self.extensions),
+                "conversation_id": self._conversation_id,
+                "persona": self._config.settings.persona,
+                "capsules": self._capsules,
+                "server_ms": round(self._born_ms, 3),
+            }
+        return self._event(kind, {"session": session})
+
+    # -------------------------------------------------------------------------- client's frames
+
+    def receive(self, frame: str, now_ms: float = 0.0) -> Step:
+        """One text frame of the client."""
+        event_id: str | None = None
+        try:
+            event = parse_event(frame)
+            event_id = _event_id(event)
+            return self._dispatch(event, event_id, now_ms)
+        except PeerError as error:
+            return Step(replies=(self._error(error, event_id),))
+
+    def receive_binary(self) -> Step:
+        """A binary frame, which this protocol does not have."""
+        error = PeerError("invalid_event", "binary frames are not used here; send JSON in text frames")
+        return Step(replies=(self._error(error, None),))
+
+    def _dispatch(self, event: Fields, event_id: str | None, now_ms: float) -> Step:
+        kind = event.text("type")
+        if kind is None:
+            raise event.missing("type")
+        if kind == "input_audio_buffer.append":
+            return self._append(event, event_id)
+        if kind == "session.update":
+            return self._update(event, event_id)
+        if kind == "conversation.item.create":
+            return self._command(read_create_item(event, self._new_id, self._input_format.rate), event_id)
+        if kind == "response.create":
+            return self._create_response(event, event_id)
+        if kind in READERS:
+            if kind == "input_audio_buffer.clear":
+                self._inlet.clear()
+            return self._command(READERS[kind](event), event_id)
+        if kind.startswith("assistant."):
+            return self._extension(kind, event, event_id, now_ms)
+        raise PeerError("invalid_event", f"unknown event type {kind[:80]!r}", "type")
+
+    def _append(self, event: Fields, event_id: str | None) -> Step:
+        form = self._input_format
+        pcm = self._inlet.take(event, form)
+        cause = self._cause(event_id)
+        pieces = range(0, len(pcm), APPEND_SAMPLES)
+        return Step(
+            tuple(talk.AppendAudio(pcm[start : start + APPEND_SAMPLES], form.rate, cause) for start in pieces)
+        )
+
+    def _update(self, event: Fields, event_id: str | None) -> Step:
+        """The merged configuration holds for what follows on the wire at once, for the talk when it says so."""
+        before = self._updates[-1][1] if self._updates else self._config
+        merged = merge(before, event.need_obj("session"), self._facts)
+        cause = self._cause(event_id)
+        self._updates.append((cause, merged))
+        self._input_format = merged.input_format
+        return Step((talk.UpdateSettings(merged.settings, cause),))
+
+    def _create_response(self, event: Fields, event_id: str | None) -> Step:
+        command = read_response_create(event, self._facts, self._new_id, self._input_format.rate)
+        form = reply_format(event)
+        cause = self._cause(event_id)
+        if form is not None:
+            self._formats = {cause: read_format(form)}
+        return Step((replace(command, cause=cause),))
+
+    def _extension(self, kind: str, event: Fields, event_id: str | None, now_ms: float) -> Step:
+        if kind in EXTENSION_READERS:
+            needed, reader = EXTENSION_READERS[kind]
+            self._need(needed, kind)
+            return self._command(reader(event), event_id)
+        if kind == "assistant.ping":
+            self._need("clock", kind)
+            client_ms = event.number("client_ms", -1e15, 1e15)
+            if client_ms is None:
+                raise event.missing("client_ms")
+            pong = {"client_ms": client_ms, "server_ms": round(now_ms, 3)}
+            return Step(replies=(self._event("assistant.pong", pong),))
+        if kind in {"assistant.capsules", "assistant.personas"}:
+            wanted: Wanted = "capsules" if kind == "assistant.capsules" else "personas"
+            self._need(wanted, kind)
+            return Step(wanted=wanted)
+        raise PeerError("invalid_event", f"unknown event type {kind[:80]!r}", "type")
+
+    def _need(self, extension: str, kind: str) -> None:
+        if extension not in self.extensions:
+            raise PeerError(
+                "invalid_event", f"{kind} needs the extension {extension!r}: connect with ?extensions={extension}"
+            )
+
+    def _command(self, command: Command, event_id: str | None) -> Step:
+        return Step((replace(command, cause=self._cause(event_id)),))
+
+    def listing(self, wanted: Wanted, content: Json) -> Json:
+        """The answer to a `Step.wanted`."""
+        return self._event(f"assistant.{wanted}", content)
+
+    # ----------------------------------------------------------------------------- talk's events
+
+    def emit(self, event: Event) -> list[Json]:
+        """The frames for one event of the talk; none where this client is not to see it."""
+        frames = self._frames(event)
+        self._follow(event)
+        state = self._now()
+        if state != self._state:
+            self._state = state
+            if "state" in self.extensions:
+                frames.append(self._event("assistant.state", {"state": state}))
+        return frames
+
+    def _frames(self, event: Event) -> list[Json]:
+        match event:
+            case talk.SettingsUpdated():
+                return self._settings_updated(event)
+            case talk.Error():
+                return [self._talk_error(event)]
+            case talk.ResponseCreated():
+                return self._response_created(event)
+            case talk.ResponseDone():
+                return self._response_done(event)
+            case talk.TranscriptDelta() | talk.TranscriptCompleted() | talk.TranscriptFailed():
+                if self._config.transcription is None:
+                    return []
+        if type(event) in EXTENSION_WRITERS:
+            extension, kind, write = EXTENSION_WRITERS[type(event)]
+            return [self._event(kind, write(event))] if extension in self.extensions else []
+        response_id: str | None = getattr(event, "response_id", None)
+        if response_id is not None and response_id not in self._replies:
+            self.late += 1
+            return []
+        if isinstance(event, talk.AudioDelta):
+            return self._audio(event, event.pcm)
+        kind, write = WRITERS[type(event)]
+        frame = self._event(kind, write(event))
+        if isinstance(event, talk.AudioDone):
+            return [*self._audio(event, np.zeros(0, np.float32), last=True), frame]
+        return [frame]
+
+    def _settings_updated(self, event: talk.SettingsUpdated) -> list[Json]:
+        config = self._updates.popleft()[1] if self._updates else self._config
+        self._config = replace(config, settings=event.settings)
+        return [self._session("session.updated")]
+
+    def _talk_error(self, event: talk.Error) -> Json:
+        if any(cause == event.cause for cause, _ in self._updates):
+            self._updates = deque(update for update in self._updates if update[0] != event.cause)
+            latest = self._updates[-1][1] if self._updates else self._config
+            self._input_format = latest.input_format
+        if event.cause is not None:
+            self._formats.pop(event.cause, None)
+        cause = self._causes.get(event.cause) if event.cause is not None else None
+        return self._error(PeerError(event.code, event.message, event.param), cause, event.kind)
+
+    def _response_created(self, event: talk.ResponseCreated) -> list[Json]:
+        response = event.response
+        form = self._config.output_format
+        if self._formats:
+            form = self._formats.popitem()[1]
+        self._replies[response.id] = _Reply(form, response.voice, response.in_conversation, {})
+        return [self._event("response.created", {"response": self._response(response)})]
+
+    def _response_done(self, event: talk.ResponseDone) -> list[Json]:
+        if event.response.id not in self._replies:
+            self.late += 1
+            return []
+        frames = []
+        if event.timeline is not None and "timeline" in self.extensions:
+            frames.append(self._event("assistant.timeline", timeline_json(event.timeline)))
+        frames.append(self._event("response.done", {"response": self._response(event.response)}))
+        del self._replies[event.response.id]
+        return frames
+
+    def _response(self, response: talk.Response) -> Json:
+        reply = self._replies[response.id]
+        voice = response.voice or self._config.settings.voice or self._facts.voice
+        return response_json(response, self._conversation_id, {"format": reply.form.json(), "voice": voice})
+
+    def _audio(self, event: talk.AudioDelta | talk.AudioDone, pcm: talk.Pcm, last: bool = False) -> list[Json]:
+        reply = self._replies[event.response_id]
+        key = (event.item_id, event.content_index)
+        outlet = reply.outlets.setdefault(key, Outlet(reply.form))
+        place = {
+            "response_id": event.response_id,
+            "item_id": event.item_id,
+            "output_index": event.output_index,
+            "content_index": event.content_index,
+        }
+        return [
+            self._event("response.output_audio.delta", place | {"delta": delta})
+            for delta in outlet.deltas(pcm, last)
+        ]
+
+    # --------------------------------------------------------------------------------- the state
+
+    def _follow(self, event: Event) -> None:
+        """What the event means for `assistant.state`; side branches mean nothing for it."""
+        match event:
+            case talk.SpeechStarted():
+                self._user_speaks = True
+            case talk.SpeechStopped() | talk.AudioCommitted() | talk.AudioCleared():
+                self._user_speaks = False
+            case talk.ResponseCreated() if event.response.in_conversation:
+                self._reply_state = "thinking"
+            case talk.AudioDelta() | talk.TextDelta() if self._is_main(event.response_id):
+                self._reply_state = "speaking"
+            case talk.ResponseDone() if not any(r.in_conversation for r in self._replies.values()):
+                self._reply_state = "idle"
+
+    def _is_main(self, response_id: str) -> bool:
+        reply = self._replies.get(response_id)
+        return reply is not None and reply.in_conversation
+
+    def _now(self) -> State:
+        return "listening" if self._user_speaks else self._reply_state
+
+    # ----------------------------------------------------------------------------------- helpers
+
+    def _new_id(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}_{self._id.removeprefix('sess_')}_{self._count:x}"
+
+    def _event(self, kind: str, content: Json) -> Json:
+        return {"type": kind, "event_id": self._new_id("event")} | content
+
+    def _error(self, error: PeerError, cause: str | None, kind: str = "invalid_request_error") -> Json:
+        frame = error_json(error, cause, kind)
+        return {"type": "error", "event_id": self._new_id("event"), "error": frame["error"]}
+
+    def _cause(self, event_id: str | None) -> str:
+        """Our own name for a client's event: theirs need not be unique, or there at all."""
+        self._count += 1
+        cause = f"c{self._count}"
+        self._causes[cause] = event_id
+        if len(self._causes) > CAUSES_KEPT:
+            self._causes.popitem(last=False)
+        return cause
+
+
+def _event_id(event: Fields) -> str | None:
+    """The client's id of its event. One that cannot be repeated is no reason to refuse the event."""
+    value: Any = event.data.get("event_id")
+    return value if isinstance(value, str) and len(value) <= MAX_ID else None
