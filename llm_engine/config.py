@@ -1,0 +1,272 @@
+"""The configuration of a Qwen3.5-family text model, parsed once into a frozen type that refuses what it does not know.
+
+Read from a published `config.json`: the text part is under `text_config` in the multimodal layout and at the top level
+in a text-only save. Source of the keys: transformers' `Qwen3_5TextConfig` and the published files.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llm_engine.errors import ConfigError
+
+LINEAR, FULL = "linear_attention", "full_attention"
+
+_MODEL_TYPES = ("qwen3_5_text", "qwen3_5")
+_IGNORED = {  # keys with no effect on inference, read elsewhere, or about other parts of the file
+    "_name_or_path", "architectures", "attention_dropout", "audio_token_id", "auto_map", "bos_token_id",
+    "chunk_size_feed_forward", "dtype", "eos_token_id", "full_attention_interval", "id2label", "image_token_id",
+    "initializer_range", "is_encoder_decoder", "label2id", "language_model_only", "layer_types", "mamba_ssm_dtype",
+    "max_position_embeddings", "mlp_only_layers", "model_type", "mtp_num_hidden_layers",
+    "mtp_use_dedicated_embeddings", "output_attentions", "output_hidden_states", "pad_token_id",
+    "partial_rotary_factor", "problem_type", "quantization_config", "return_dict", "rope_theta", "text_config",
+    "tie_word_embeddings", "torch_dtype", "transformers_version", "unsloth_fixed", "use_cache", "video_token_id",
+    "vision_config", "vision_end_token_id", "vision_start_token_id",
+}  # fmt: skip
+_ROPE_KEYS = {
+    "mrope_interleaved", "mrope_section", "partial_rotary_factor", "rope_theta", "rope_type", "type",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """How the large matrices are stored.
+
+    method  "fp8": E4M3 with one scale per block [rows, columns]; "int4": compressed-tensors `pack-quantized`
+    block   fp8: rows and columns of a block. int4: (1, group size along the input)
+    """
+
+    method: str
+    block: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class LLMConfig:
+    """Shapes and constants of the network. Names follow the published file where it has one."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    layer_types: tuple[str, ...]  # LINEAR or FULL, one per layer
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    linear_num_key_heads: int
+    linear_num_value_heads: int
+    linear_key_head_dim: int
+    linear_value_head_dim: int
+    linear_conv_kernel_dim: int = 4
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 1e7
+    partial_rotary_factor: float = 0.25
+    tie_word_embeddings: bool = True
+    mtp_layers: int = 0
+    quantisation: Quantisation | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "hidden_size", "intermediate_size", "head_dim", "linear_conv_kernel_dim"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        unknown = sorted(set(self.layer_types) - {LINEAR, FULL})
+        if unknown or not self.layer_types:
+            raise ConfigError(f"layer_types names {unknown or 'no layer'}; {LINEAR} and {FULL} are known")
+        _multiple("num_attention_heads", self.num_attention_heads, "num_key_value_heads", self.num_key_value_heads)
+        _multiple(
+            "linear_num_value_heads", self.linear_num_value_heads, "linear_num_key_heads", self.linear_num_key_heads
+        )
+        if self.rotary_dim % 2 or not 2 <= self.rotary_dim <= self.head_dim:
+            raise ConfigError(
+                f"partial_rotary_factor {self.partial_rotary_factor} of head_dim {self.head_dim} rotates "
+                f"{self.rotary_dim} dimensions; an even number from 2 to head_dim is needed"
+            )
+
+    @property
+    def rotary_dim(self) -> int:
+        return int(self.head_dim * self.partial_rotary_factor)
+
+    @property
+    def key_dim(self) -> int:
+        return self.linear_num_key_heads * self.linear_key_head_dim
+
+    @property
+    def value_dim(self) -> int:
+        return self.linear_num_value_heads * self.linear_value_head_dim
+
+    @property
+    def conv_dim(self) -> int:
+        return 2 * self.key_dim + self.value_dim
+
+    @property
+    def linear_layers(self) -> tuple[int, ...]:
+        return tuple(i for i, kind in enumerate(self.layer_types) if kind == LINEAR)
+
+    @property
+    def full_layers(self) -> tuple[int, ...]:
+        return tuple(i for i, kind in enumerate(self.layer_types) if kind == FULL)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "LLMConfig":
+        """From a checkpoint directory or a config.json. Raises ConfigError, naming the key that is at fault."""
+        file = Path(path)
+        file = file / "config.json" if file.is_dir() else file
+        try:
+            raw = json.loads(file.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{file}: not a readable config.json ({error})") from error
+        if not isinstance(raw, dict):
+            raise ConfigError(f"{file}: an object is expected at the top level")
+        return cls.parse(raw)
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, Any]) -> "LLMConfig":
+        """From the parsed file. Raises ConfigError."""
+        text = raw.get("text_config", raw)
+        if not isinstance(text, dict):
+            raise ConfigError("text_config is not an object")
+        _refuse_other_families(raw, text)
+        layers = _integer(text, "num_hidden_layers")
+        rope = _rope(text)
+        tied = raw.get("tie_word_embeddings", text.get("tie_word_embeddings"))
+        known = {
+            "vocab_size", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
+            "head_dim", "linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
+            "linear_value_head_dim", "linear_conv_kernel_dim",
+        }  # fmt: skip
+        config = cls(
+            **{name: _integer(text, name) for name in known},
+            layer_types=_layer_types(text, layers),
+            rms_norm_eps=float(text.get("rms_norm_eps", 1e-6)),
+            rope_theta=float(rope.get("rope_theta", 1e7)),
+            partial_rotary_factor=float(rope.get("partial_rotary_factor", 0.25)),
+            tie_word_embeddings=bool(tied),
+            mtp_layers=int(text.get("mtp_num_hidden_layers") or 0),
+            quantisation=_quantisation(raw.get("quantization_config") or text.get("quantization_config")),
+        )
+        handled = known | _IGNORED | set(_CONSTANTS) | {"num_hidden_layers", "rms_norm_eps", "rope_parameters"}
+        handled |= {"rope_scaling"}
+        for name, value in text.items():
+            if name not in handled and value not in (None, False, [], {}):
+                raise ConfigError(
+                    f"unknown key {name!r} = {value!r}. It may change the network, so it is not ignored; "
+                    "add it to llm_engine/config.py once its meaning is known."
+                )
+        return config
+
+    def to_json(self) -> dict[str, Any]:
+        """As a text-only config.json in the published layout, which transformers loads too."""
+        return {
+            "architectures": ["Qwen3_5ForCausalLM"],
+            "model_type": "qwen3_5_text",
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "intermediate_size": self.intermediate_size,
+            "num_hidden_layers": len(self.layer_types),
+            "layer_types": list(self.layer_types),
+            "num_attention_heads": self.num_attention_heads,
+            "num_key_value_heads": self.num_key_value_heads,
+            "head_dim": self.head_dim,
+            "linear_num_key_heads": self.linear_num_key_heads,
+            "linear_num_value_heads": self.linear_num_value_heads,
+            "linear_key_head_dim": self.linear_key_head_dim,
+            "linear_value_head_dim": self.linear_value_head_dim,
+            "linear_conv_kernel_dim": self.linear_conv_kernel_dim,
+            "rms_norm_eps": self.rms_norm_eps,
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": self.rope_theta,
+                "partial_rotary_factor": self.partial_rotary_factor,
+            },
+            "tie_word_embeddings": self.tie_word_embeddings,
+            "hidden_act": "silu",
+            "attention_bias": False,
+            "max_position_embeddings": 32768,
+            "mtp_num_hidden_layers": self.mtp_layers,
+        }
+
+
+_CONSTANTS: dict[str, tuple[Any, ...]] = {  # keys that must have one of these values if present
+    "hidden_act": ("silu",),
+    "attention_bias": (False,),
+    "attn_output_gate": (True,),
+    "output_gate_type": ("swish", "silu", None),
+}
+
+
+def _refuse_other_families(raw: Mapping[str, Any], text: Mapping[str, Any]) -> None:
+    kind = str(text.get("model_type", raw.get("model_type")))
+    if "moe" in kind or any(key.startswith(("num_experts", "moe_")) and text[key] for key in text):
+        raise ConfigError(
+            f"model_type {kind!r} is a mixture of experts; this engine runs the dense sizes (0.8B, 2B, 4B, 9B, 27B)"
+        )
+    if kind not in _MODEL_TYPES:
+        raise ConfigError(f"model_type {kind!r} is not of this family; {', '.join(_MODEL_TYPES)} are known")
+    for name, allowed in _CONSTANTS.items():
+        if name in text and text[name] not in allowed:
+            raise ConfigError(f"{name} is {text[name]!r}; {' or '.join(map(repr, allowed))} is implemented")
+
+
+def _integer(text: Mapping[str, Any], name: str) -> int:
+    value = text.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"{name} is {value!r}; a positive integer is needed")
+    return value
+
+
+def _layer_types(text: Mapping[str, Any], layers: int) -> tuple[str, ...]:
+    listed = text.get("layer_types")
+    if listed is None:
+        interval = int(text.get("full_attention_interval") or 4)
+        return tuple(FULL if (i + 1) % interval == 0 else LINEAR for i in range(layers))
+    if len(listed) != layers:
+        raise ConfigError(f"layer_types lists {len(listed)} layers, num_hidden_layers is {layers}")
+    return tuple(str(kind) for kind in listed)
+
+
+def _rope(text: Mapping[str, Any]) -> dict[str, Any]:
+    """Rope parameters with the flat keys of older saves filled in. Raises ConfigError for scaled variants."""
+    nested = text.get("rope_parameters") or text.get("rope_scaling") or {}
+    unknown = sorted(set(nested) - _ROPE_KEYS)
+    kind = nested.get("rope_type", nested.get("type", "default"))
+    if kind not in ("default", "mrope"):
+        raise ConfigError(f"rope_type {kind!r} (long-context scaling) is not implemented; use the unscaled config")
+    if unknown:
+        raise ConfigError(f"rope_parameters has unknown keys {unknown}")
+    flat = {key: text[key] for key in ("rope_theta", "partial_rotary_factor") if text.get(key) is not None}
+    return flat | {key: value for key, value in nested.items() if value is not None}
+
+
+def _quantisation(raw: Mapping[str, Any] | None) -> Quantisation | None:
+    """Raises ConfigError for a format that is not read, with its name."""
+    if not raw:
+        return None
+    method = raw.get("quant_method")
+    if method == "fp8":
+        block = raw.get("weight_block_size")
+        if raw.get("fmt", "e4m3") != "e4m3" or not isinstance(block, list) or len(block) != 2:
+            raise ConfigError(f"fp8 with fmt {raw.get('fmt')!r} and weight_block_size {block!r}; e4m3 blocks are read")
+        return Quantisation("fp8", (int(block[0]), int(block[1])))
+    if method == "compressed-tensors" and raw.get("format") == "pack-quantized":
+        return Quantisation("int4", (1, _int4_group(raw)))
+    raise ConfigError(
+        f"quant_method {method!r} with format {raw.get('format')!r} is not read; fp8 (128 × 128 blocks) and "
+        "compressed-tensors pack-quantized int4 are"
+    )
+
+
+def _int4_group(raw: Mapping[str, Any]) -> int:
+    groups = raw.get("config_groups") or {}
+    schemes = [group.get("weights") or {} for group in groups.values()]
+    sizes = [size for size in {scheme.get("group_size") for scheme in schemes} if isinstance(size, int)]
+    bad = [s for s in schemes if s.get("num_bits") != 4 or s.get("type", "int") != "int" or s.get("actorder")]
+    if bad or len(sizes) != 1:
+        raise ConfigError(
+            f"compressed-tensors groups {schemes}: one group size of 4-bit integers without activation order is read"
+        )
+    return sizes[0]
+
+
+def _multiple(name: str, value: int, other: str, divisor: int) -> None:
+    if divisor < 1 or value % divisor:
+        raise ConfigError(f"{name} {value} is not a multiple of {other} {divisor}")

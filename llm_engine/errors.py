@@ -1,0 +1,21 @@
+"""Every error this package raises."""
+
+
+class LLMError(Exception):
+    """Base of all errors of the package."""
+
+
+class ConfigError(LLMError):
+    """A config.json describes something that this engine does not do, or not clearly enough."""
+
+
+class CheckpointError(LLMError):
+    """The weights do not fit the config, or are stored in a way that this engine does not read."""
+
+
+class StateError(LLMError):
+    """The request does not fit the engine's position, capacity or history."""
+
+
+class TextError(LLMError):
+    """A tokenizer, chat template or message list that cannot be used."""

@@ -1,0 +1,127 @@
+"""The blocks only this family has: the gated delta-net mixer and gated attention with partial rotary.
+
+Both are pure functions of their input, weights and earlier state, with any leading batch axes: a captured step, a
+prefill chunk and training call the same code. Axes as in `capsules.nn` and `gated_delta`; h is the hidden size, C the
+convolution's channels (all query, key and value dimensions of the mixer).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from capsules.nn import Weight, attend, linear, rms_norm, rotate
+from llm_engine.config import LLMConfig
+from llm_engine.gated_delta import chunked, step, unit
+
+KeepRows = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True)
+class LinearWeights:
+    """One delta-net mixer. Small tensors are float32 in the form that the arithmetic wants."""
+
+    qkvz: Weight  # [C + Hv·N, h]
+    ba: Tensor  # [2 Hv, h]
+    conv: Tensor  # [taps, C] float32, newest tap last
+    decay: Tensor  # [Hv] float32, -exp(A_log)
+    dt_bias: Tensor  # [Hv] float32
+    norm: Tensor  # [N] float32, the plain weight
+    out: Weight  # [h, Hv·N]
+
+
+@dataclass(frozen=True)
+class FullWeights:
+    """One attention mixer."""
+
+    qkv: Weight  # [(2 H + 2 G) D, h]; per query head D rows of query, then D of gate; then all keys, all values
+    q_norm: Tensor  # [D] float32, 1 + w
+    k_norm: Tensor  # [D] float32, 1 + w
+    out: Weight  # [h, H·D]
+
+
+def delta_mixer(
+    x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, state: Tensor, count: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mix along time through the delta rule, T rows at once.
+
+    x        [..., T, h]
+    window   [..., taps - 1, C], the projections just before x, in x's type
+    state    [..., Hv, K, N] float32
+    count    [1] int64: only the first `count` rows are tokens, the rest is padding; None if all are
+    returns  y [..., T, h], the new window, the new state. Rows of y beyond count are meaningless.
+    """
+    rows, taps = x.shape[-2], config.linear_conv_kernel_dim
+    mixed, gate = linear(x, w.qkvz).split((config.conv_dim, config.value_dim), -1)
+    history = torch.cat((window, mixed), -2)  # [..., taps - 1 + T, C]
+    wide = history.float()
+    convolved = sum(
+        (wide.narrow(-2, tap, rows) * w.conv[tap] for tap in range(1, taps)), wide.narrow(-2, 0, rows) * w.conv[0]
+    )
+    q, k, v = _heads(F.silu(convolved), config)
+    g, beta = _gates(linear(x, w.ba), w)
+    if count is None:
+        window = history.narrow(-2, rows, taps - 1)
+    else:
+        real = (torch.arange(rows, device=x.device) < count)[:, None]
+        g, beta = g * real, beta * real
+        window = history.index_select(-2, torch.arange(taps - 1, device=x.device) + count)
+    with torch.autocast(x.device.type, enabled=False):
+        out, state = chunked(q, k, v, g, beta, state)
+    return _leave(out, gate, w, config, x.dtype), window, state
+
+
+def delta_step(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, state: Tensor) -> Tensor:
+    """The same for one row [1, h], with window [taps - 1, C] and state [Hv, K, N] updated in place."""
+    mixed, gate = linear(x, w.qkvz).split((config.conv_dim, config.value_dim), -1)
+    history = torch.cat((window, mixed), 0)
+    convolved = (history.float() * w.conv).sum(0, keepdim=True)
+    window.copy_(history[1:])
+    q, k, v = _heads(F.silu(convolved), config)
+    g, beta = _gates(linear(x, w.ba), w)
+    out = step(q[0], k[0], v[0], g[0], beta[0], state)
+    return _leave(out[None], gate, w, config, x.dtype)
+
+
+def gated_attention(
+    x: Tensor, w: FullWeights, config: LLMConfig, positions: Tensor, cos: Tensor, sin: Tensor, keep: KeepRows
+) -> Tensor:
+    """Causal attention whose output is gated per element.
+
+    x          [..., T, h]
+    positions  [..., T] int64; cos, sin [..., T, rotary_dim]
+    keep       takes the new keys and values [..., T, G, D], stores them and returns all that the rows may see
+    returns    [..., T, h]
+    """
+    heads, groups, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+    qg, k, v = linear(x, w.qkv).split((2 * heads * size, groups * size, groups * size), -1)
+    q, gate = qg.unflatten(-1, (heads, 2 * size)).chunk(2, -1)
+    q = rotate(rms_norm(q, w.q_norm, config.rms_norm_eps), cos, sin)
+    k = rotate(rms_norm(k.unflatten(-1, (groups, size)), w.k_norm, config.rms_norm_eps), cos, sin)
+    keys, values = keep(k, v.unflatten(-1, (groups, size)))
+    out = attend(q, keys, values, positions) * gate.sigmoid()
+    return linear(out.flatten(-2), w.out)
+
+
+def _heads(convolved: Tensor, config: LLMConfig) -> tuple[Tensor, Tensor, Tensor]:
+    """[..., T, C] float32 to unit queries and keys [..., T, Hk, K] and values [..., T, Hv, N]."""
+    q, k, v = convolved.split((config.key_dim, config.key_dim, config.value_dim), -1)
+    shape = (config.linear_num_key_heads, config.linear_key_head_dim)
+    q, k = unit(q.unflatten(-1, shape)), unit(k.unflatten(-1, shape))
+    v = v.unflatten(-1, (config.linear_num_value_heads, config.linear_value_head_dim))
+    return q * config.linear_key_head_dim**-0.5, k, v
+
+
+def _gates(ba: Tensor, w: LinearWeights) -> tuple[Tensor, Tensor]:
+    """[..., T, 2 Hv] to g and beta [..., T, Hv], float32."""
+    b, a = ba.float().chunk(2, -1)
+    return w.decay * F.softplus(a + w.dt_bias), b.sigmoid()
+
+
+def _leave(out: Tensor, gate: Tensor, w: LinearWeights, config: LLMConfig, dtype: torch.dtype) -> Tensor:
+    """Norm first, then the gate, then the projection out."""
+    normed = rms_norm(out, w.norm, config.rms_norm_eps)
+    gated = normed.flatten(-2) * F.silu(gate.float())
+    return linear(gated.to(dtype), w.out)

@@ -1,0 +1,209 @@
+"""The network from embedding to logits, as pure arithmetic over weights and state that it is handed.
+
+Three walks over the same blocks: `forward_chunk` (T rows with state, for prefill), `forward_step` (one row with state
+in place, for decoding) and `forward_train` (whole sequences [B, T] without state, differentiable).
+
+To train a model for this engine, keep its parameters under the published names and hand them in at every step:
+
+    config = LLMConfig(vocab_size=2048, hidden_size=256, ...)
+    params = init_params(config, torch.Generator().manual_seed(0))        # {"model.layers.0.mlp.up_proj.weight": ...}
+    optimiser = torch.optim.AdamW([p.requires_grad_() for p in params.values()])
+    logits = forward_train(config, params, ids)                           # [B, T, V]; dtype of the parameters
+    save_checkpoint(directory, config, params, dtype=torch.bfloat16)      # from llm_engine.weights
+
+The saved directory loads here and in transformers (with a tokenizer beside it). `torch.autocast` works around
+`forward_train`; the delta rule stays in float32 even then.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from capsules.nn import Weight, gated_mlp, linear, rms_norm, rope_table
+from llm_engine.config import LINEAR, LLMConfig
+from llm_engine.layers import FullWeights, KeepRows, LinearWeights, delta_mixer, delta_step, gated_attention
+from llm_engine.names import Kind, parts, prepare, published_shapes, text_only
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """One block: norm, mixer, norm, feed-forward."""
+
+    norm_in: Tensor  # [h] float32, 1 + w
+    mixer: LinearWeights | FullWeights
+    norm_post: Tensor  # [h] float32, 1 + w
+    gate_up: Weight  # [2 I, h]
+    down: Weight  # [h, I]
+
+
+@dataclass(frozen=True)
+class ModelWeights:
+    """The whole network."""
+
+    embed: Tensor  # [V, h]
+    layers: tuple[LayerWeights, ...]
+    norm: Tensor  # [h] float32, 1 + w
+    head: Weight  # [V, h]; the embedding itself if tied
+
+    @classmethod
+    def gather(cls, config: LLMConfig, get: Callable[[str], Tensor]) -> "ModelWeights":
+        """From tensors by the names of `llm_engine.names.parts`."""
+
+        def layer(index: int, kind: str) -> LayerWeights:
+            name = f"layers.{index}"
+            fields = LinearWeights if kind == LINEAR else FullWeights
+            mixer = fields(**{field: get(f"{name}.mixer.{field}") for field in fields.__dataclass_fields__})
+            norms = get(f"{name}.norm_in"), get(f"{name}.norm_post")
+            return LayerWeights(norms[0], mixer, norms[1], get(f"{name}.gate_up"), get(f"{name}.down"))
+
+        embed = get("embed")
+        layers = tuple(layer(index, kind) for index, kind in enumerate(config.layer_types))
+        return cls(embed, layers, get("norm"), embed if config.tie_word_embeddings else get("head"))
+
+
+@dataclass(frozen=True)
+class LayerState:
+    """What the steps of one sequence leave behind, as views of the engine's buffers.
+
+    Linear layers have `window` [taps - 1, C] and `memory` [Hv, K, N] float32; full ones `keys`, `values` [S, G, D].
+    """
+
+    window: Tensor | None = None
+    memory: Tensor | None = None
+    keys: Tensor | None = None
+    values: Tensor | None = None
+
+
+State = tuple[LayerState, ...]
+
+
+def forward_chunk(
+    weights: ModelWeights, config: LLMConfig, state: State, ids: Tensor, start: Tensor, count: Tensor, bucket: int
+) -> Tensor:
+    """Fold a chunk into the state, in place.
+
+    ids      [T] int64, padded with anything valid
+    start    [1] int64, position of the first row; T rows from there must lie inside the cache
+    count    [1] int64, how many rows are tokens
+    bucket   how many rows of the cache are read; at least start + T
+    returns  [T, h], the residual stream after the last layer, before the final norm. Rows beyond count are meaningless.
+    """
+    positions = start + torch.arange(ids.shape[0], device=ids.device)
+    cos, sin = rope_table(positions, config.rotary_dim, config.rope_theta)
+    x = F.embedding(ids, weights.embed)
+    for layer, held in zip(weights.layers, state, strict=True):
+        normed = rms_norm(x, layer.norm_in, config.rms_norm_eps)
+        if isinstance(layer.mixer, LinearWeights):
+            assert held.window is not None and held.memory is not None
+            y, window, memory = delta_mixer(normed, layer.mixer, config, held.window, held.memory, count)
+            held.window.copy_(window)
+            held.memory.copy_(memory)
+        else:
+            y = gated_attention(normed, layer.mixer, config, positions, cos, sin, _keep(held, positions, bucket))
+        x = _feed(x + y, layer, config)
+    return x
+
+
+def forward_step(
+    weights: ModelWeights, config: LLMConfig, state: State, token: Tensor, position: Tensor, bucket: int
+) -> Tensor:
+    """Fold one token [1] at `position` [1] into the state, in place. Returns [1, h] before the final norm."""
+    cos, sin = rope_table(position, config.rotary_dim, config.rope_theta)
+    x = F.embedding(token, weights.embed)
+    for layer, held in zip(weights.layers, state, strict=True):
+        normed = rms_norm(x, layer.norm_in, config.rms_norm_eps)
+        if isinstance(layer.mixer, LinearWeights):
+            assert held.window is not None and held.memory is not None
+            y = delta_step(normed, layer.mixer, config, held.window, held.memory)
+        else:
+            y = gated_attention(normed, layer.mixer, config, position, cos, sin, _keep(held, position, bucket))
+        x = _feed(x + y, layer, config)
+    return x
+
+
+def logits_of(weights: ModelWeights, config: LLMConfig, x: Tensor) -> Tensor:
+    """Final norm and head: [..., h] to [..., V] float32."""
+    return linear(rms_norm(x, weights.norm, config.rms_norm_eps), weights.head).float()
+
+
+def forward_train(config: LLMConfig, params: Mapping[str, Tensor], ids: Tensor) -> Tensor:
+    """Logits [B, T, V] for ids [B, T], every sequence from position 0; differentiable in `params`.
+
+    params  by published name, as from `init_params`. Logits come in the parameters' type (or autocast's).
+    """
+    weights = assemble(config, params)
+    lanes, rows = ids.shape
+    positions = torch.arange(rows, device=ids.device).expand(lanes, rows)
+    cos, sin = rope_table(positions, config.rotary_dim, config.rope_theta)
+    x = F.embedding(ids, weights.embed)
+    window = x.new_zeros(lanes, config.linear_conv_kernel_dim - 1, config.conv_dim)
+    memory = torch.zeros(
+        lanes, config.linear_num_value_heads, config.linear_key_head_dim, config.linear_value_head_dim, device=x.device
+    )
+    for layer in weights.layers:
+        normed = rms_norm(x, layer.norm_in, config.rms_norm_eps)
+        if isinstance(layer.mixer, LinearWeights):
+            y, _, _ = delta_mixer(normed, layer.mixer, config, window, memory)
+        else:
+            y = gated_attention(normed, layer.mixer, config, positions, cos, sin, lambda k, v: (k, v))
+        x = _feed(x + y, layer, config)
+    return linear(rms_norm(x, weights.norm, config.rms_norm_eps), weights.head)
+
+
+def assemble(config: LLMConfig, params: Mapping[str, Tensor]) -> ModelWeights:
+    """The network's tensors out of published ones, differentiably: joined matrices, 1 + w, -exp(A_log)."""
+    joined = {
+        part.name: prepare(part.kind, torch.cat([params[text_only(name)] for name, _ in part.sources]))
+        for part in parts(config)
+    }
+    return ModelWeights.gather(config, joined.__getitem__)
+
+
+def init_params(config: LLMConfig, generator: torch.Generator, deviation: float = 0.02) -> dict[str, Tensor]:
+    """Fresh parameters by published name, float32, on the generator's device.
+
+    Matrices are normal with `deviation` (those that write into the residual stream scaled down by sqrt(2 · layers)),
+    norms neutral, decay rates spread over half-lives from about 1 to several hundred tokens.
+    """
+    kinds = {text_only(name): part.kind for part in parts(config) for name, _ in part.sources}
+    device, params = generator.device, {}
+    for name, shape in published_shapes(config).items():
+        kind = kinds[name]
+        if kind is Kind.MATRIX:
+            narrow = name.endswith(("o_proj.weight", "out_proj.weight", "down_proj.weight"))
+            scale = deviation / math.sqrt(2 * len(config.layer_types)) if narrow else deviation
+            value = torch.randn(shape, generator=generator, device=device) * scale
+        elif kind is Kind.CONV:
+            value = torch.randn(shape, generator=generator, device=device) / math.sqrt(shape[-1])
+        elif kind is Kind.DECAY:
+            value = torch.empty(shape, device=device).uniform_(1, 16, generator=generator).log()
+        elif name.endswith("dt_bias"):
+            span = math.log(1e-3), math.log(1e-1)
+            step = torch.empty(shape, device=device).uniform_(*span, generator=generator).exp()
+            value = step + torch.log(-torch.expm1(-step))  # the inverse of softplus
+        elif kind is Kind.PLAIN:
+            value = torch.ones(shape, device=device)
+        else:
+            value = torch.zeros(shape, device=device)
+        params[name] = value
+    return params
+
+
+def _feed(x: Tensor, layer: LayerWeights, config: LLMConfig) -> Tensor:
+    return x + gated_mlp(rms_norm(x, layer.norm_post, config.rms_norm_eps), layer.gate_up, layer.down)
+
+
+def _keep(held: LayerState, positions: Tensor, bucket: int) -> KeepRows:
+    keys, values = held.keys, held.values
+    assert keys is not None and values is not None
+
+    def keep(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        keys.index_copy_(0, positions, k.to(keys.dtype))
+        values.index_copy_(0, positions, v.to(values.dtype))
+        return keys[:bucket], values[:bucket]
+
+    return keep

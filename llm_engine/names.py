@@ -1,0 +1,122 @@
+"""Which published tensors make up each tensor of the network, with their shapes: one table for loading and training.
+
+Neighbouring projections of the same input are joined into one matrix by rows, so that a decode step reads its input
+once. Published names are given as in a text-only save, without its prefix `model.`; the head and the draft block have
+no prefix in any layout.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import torch
+from torch import Tensor
+
+from llm_engine.config import LINEAR, LLMConfig
+
+
+class Kind(StrEnum):
+    """What happens to a tensor on its way in."""
+
+    MATRIX = "matrix"  # as stored, in the model's type; may be quantised
+    CENTRED = "centred"  # norm weight stored around zero: 1 + w in float32
+    PLAIN = "plain"  # float32
+    DECAY = "decay"  # A_log: -exp(w) in float32
+    CONV = "conv"  # [C, 1, taps] to [taps, C] float32
+
+
+@dataclass(frozen=True)
+class Part:
+    """One tensor of the network; its sources follow each other along axis 0."""
+
+    name: str
+    kind: Kind
+    sources: tuple[tuple[str, tuple[int, ...]], ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As the network holds it."""
+        rows = sum(shape[0] for _, shape in self.sources)
+        first = self.sources[0][1]
+        return (first[-1], rows) if self.kind is Kind.CONV else (rows, *first[1:])
+
+
+def prepare(kind: Kind, stored: Tensor) -> Tensor:
+    """The form that the arithmetic wants, differentiably. Widening to float32 keeps every bit of what was stored."""
+    if kind is Kind.MATRIX:
+        return stored
+    if kind is Kind.CENTRED:
+        return 1.0 + stored.float()
+    if kind is Kind.DECAY:
+        return -torch.exp(stored.float())
+    if kind is Kind.CONV:
+        return stored.float().squeeze(1).t().contiguous()
+    return stored.float()
+
+
+def parts(config: LLMConfig, draft: bool = False) -> tuple[Part, ...]:
+    """Every tensor of the network in the order of computation; `draft` adds the multi-token-prediction block."""
+    vocabulary, hidden = config.vocab_size, config.hidden_size
+    found = [Part("embed", Kind.MATRIX, (("embed_tokens.weight", (vocabulary, hidden)),))]
+    for index, kind in enumerate(config.layer_types):
+        found += _layer(config, f"layers.{index}", f"layers.{index}", kind == LINEAR)
+    found.append(Part("norm", Kind.CENTRED, (("norm.weight", (hidden,)),)))
+    if not config.tie_word_embeddings:
+        found.append(Part("head", Kind.MATRIX, (("lm_head.weight", (vocabulary, hidden)),)))
+    if draft:
+        found.append(Part("mtp.fc", Kind.MATRIX, (("mtp.fc.weight", (hidden, 2 * hidden)),)))
+        for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"):
+            found.append(Part(f"mtp.{name}", Kind.CENTRED, ((f"mtp.{name}.weight", (hidden,)),)))
+        for index in range(config.mtp_layers):
+            found += _layer(config, f"mtp.layers.{index}", f"mtp.layers.{index}", linear=False)
+    return tuple(found)
+
+
+def published_shapes(config: LLMConfig, draft: bool = False) -> dict[str, tuple[int, ...]]:
+    """Name to shape of every tensor of a text-only checkpoint (names with the prefix `model.`)."""
+    return {text_only(name): shape for part in parts(config, draft) for name, shape in part.sources}
+
+
+def text_only(name: str, prefix: str = "model.") -> str:
+    """The full name of a source under a prefix."""
+    return name if name.startswith(("lm_head.", "mtp.")) else prefix + name
+
+
+def _layer(config: LLMConfig, name: str, source: str, linear: bool) -> list[Part]:
+    hidden, inner = config.hidden_size, config.intermediate_size
+
+    def part(to: str, kind: Kind, *sources: tuple[str, tuple[int, ...]]) -> Part:
+        return Part(f"{name}.{to}", kind, tuple((f"{source}.{tail}", shape) for tail, shape in sources))
+
+    if linear:
+        values, heads = config.value_dim, config.linear_num_value_heads
+        mixer = [
+            part("mixer.qkvz", Kind.MATRIX,
+                 ("linear_attn.in_proj_qkv.weight", (config.conv_dim, hidden)),
+                 ("linear_attn.in_proj_z.weight", (values, hidden))),
+            part("mixer.ba", Kind.MATRIX,
+                 ("linear_attn.in_proj_b.weight", (heads, hidden)), ("linear_attn.in_proj_a.weight", (heads, hidden))),
+            part("mixer.conv", Kind.CONV,
+                 ("linear_attn.conv1d.weight", (config.conv_dim, 1, config.linear_conv_kernel_dim))),
+            part("mixer.decay", Kind.DECAY, ("linear_attn.A_log", (heads,))),
+            part("mixer.dt_bias", Kind.PLAIN, ("linear_attn.dt_bias", (heads,))),
+            part("mixer.norm", Kind.PLAIN, ("linear_attn.norm.weight", (config.linear_value_head_dim,))),
+            part("mixer.out", Kind.MATRIX, ("linear_attn.out_proj.weight", (hidden, values))),
+        ]  # fmt: skip
+    else:
+        size = config.head_dim
+        q, kv = config.num_attention_heads * size, config.num_key_value_heads * size
+        mixer = [
+            part("mixer.qkv", Kind.MATRIX, ("self_attn.q_proj.weight", (2 * q, hidden)),
+                 ("self_attn.k_proj.weight", (kv, hidden)), ("self_attn.v_proj.weight", (kv, hidden))),
+            part("mixer.q_norm", Kind.CENTRED, ("self_attn.q_norm.weight", (size,))),
+            part("mixer.k_norm", Kind.CENTRED, ("self_attn.k_norm.weight", (size,))),
+            part("mixer.out", Kind.MATRIX, ("self_attn.o_proj.weight", (hidden, q))),
+        ]  # fmt: skip
+    return [
+        part("norm_in", Kind.CENTRED, ("input_layernorm.weight", (hidden,))),
+        *mixer,
+        part("norm_post", Kind.CENTRED, ("post_attention_layernorm.weight", (hidden,))),
+        part("gate_up", Kind.MATRIX,
+             ("mlp.gate_proj.weight", (inner, hidden)), ("mlp.up_proj.weight", (inner, hidden))),
+        part("down", Kind.MATRIX, ("mlp.down_proj.weight", (hidden, inner))),
+    ]  # fmt: skip

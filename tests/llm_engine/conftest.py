@@ -1,0 +1,61 @@
+"""Random small checkpoints in the published layout, written by transformers, and the oracle that wrote them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+SHAPES: dict[str, dict[str, Any]] = {
+    # value heads per key head 1, 2, 3; tied and untied; sizes that are no power of two
+    "one": {"linear_num_key_heads": 2, "linear_num_value_heads": 2, "tie_word_embeddings": True},
+    "two": {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "tie_word_embeddings": False},
+    "three": {"linear_num_key_heads": 1, "linear_num_value_heads": 3, "linear_value_head_dim": 24, "vocab_size": 131},
+}
+BASE: dict[str, Any] = {
+    "vocab_size": 160,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
+    "tie_word_embeddings": True,
+}
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """A checkpoint directory and transformers' float32 model with the same weights."""
+
+    path: Path
+    model: Any
+
+
+@pytest.fixture(scope="session")
+def oracle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Oracle]:
+    """Oracle by the name of its shape; made once."""
+    made: dict[str, Oracle] = {}
+
+    def make(shape: str) -> Oracle:
+        if shape not in made:
+            from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+
+            torch.manual_seed(len(shape))
+            model = Qwen3_5ForCausalLM(Qwen3_5TextConfig(**(BASE | SHAPES[shape]))).eval()
+            with torch.no_grad():
+                for name, parameter in model.named_parameters():
+                    if parameter.dim() > 1:
+                        parameter.normal_(0, 0.15)
+                    elif not name.endswith("A_log"):
+                        parameter.add_(torch.randn_like(parameter) * 0.3)
+            path = tmp_path_factory.mktemp(shape)
+            model.save_pretrained(path)
+            made[shape] = Oracle(path, model)
+        return made[shape]
+
+    return make

@@ -1,0 +1,79 @@
+"""The network against transformers, and as something that can be trained, saved and loaded elsewhere."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from llm_engine.config import LLMConfig
+from llm_engine.errors import CheckpointError
+from llm_engine.model import forward_train, init_params
+from llm_engine.weights import save_checkpoint
+
+SMALL = LLMConfig(
+    vocab_size=64,
+    hidden_size=32,
+    intermediate_size=48,
+    layer_types=("linear_attention", "full_attention"),
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    head_dim=16,
+    linear_num_key_heads=2,
+    linear_num_value_heads=2,
+    linear_key_head_dim=8,
+    linear_value_head_dim=8,
+)
+
+
+@pytest.mark.parametrize("shape", ["one", "two", "three"])
+@pytest.mark.parametrize("rows", [1, 3, 63, 64, 65, 127, 193])
+def test_whole_sequences_match_transformers(oracle: Callable[[str], Any], shape: str, rows: int) -> None:
+    reference = oracle(shape)
+    config = LLMConfig.read(reference.path)
+    ids = torch.randint(0, config.vocab_size, (2, rows), generator=torch.Generator().manual_seed(rows))
+    with torch.no_grad():
+        expected = reference.model(ids).logits
+        actual = forward_train(config, dict(reference.model.state_dict()), ids)
+    assert float((actual - expected).abs().max()) < 1e-3
+
+
+def test_training_learns_and_what_is_saved_loads_in_transformers(tmp_path: Path) -> None:
+    params = init_params(SMALL, torch.Generator().manual_seed(0))
+    optimiser = torch.optim.AdamW([p.requires_grad_() for p in params.values()], lr=1e-2)
+    ids = torch.randint(0, 64, (2, 33), generator=torch.Generator().manual_seed(1))
+    losses = []
+    for _ in range(12):
+        loss = F.cross_entropy(forward_train(SMALL, params, ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < 0.7 * losses[0]
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in params.values())
+
+    save_checkpoint(tmp_path, SMALL, params, dtype=torch.float32)
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32).eval()
+    with torch.no_grad():
+        assert float((model(ids).logits - forward_train(SMALL, params, ids)).abs().max()) < 1e-4
+
+
+def test_a_batch_is_its_rows_and_the_future_is_not_seen() -> None:
+    params = init_params(SMALL, torch.Generator().manual_seed(0))
+    ids = torch.randint(0, 64, (3, 40), generator=torch.Generator().manual_seed(1))
+    whole = forward_train(SMALL, params, ids)
+    changed = ids.clone()
+    changed[:, 20:] = 0
+    assert torch.allclose(forward_train(SMALL, params, changed)[:, :20], whole[:, :20], atol=1e-5)
+    assert torch.allclose(forward_train(SMALL, params, ids[1:2]), whole[1:2], atol=1e-5)
+
+
+def test_parameters_that_do_not_fit_are_named(tmp_path: Path) -> None:
+    params = init_params(SMALL, torch.Generator().manual_seed(0))
+    params["model.layers.0.extra.weight"] = params.pop("model.norm.weight")
+    with pytest.raises(CheckpointError, match=r"model\.layers\.0\.extra\.weight"):
+        save_checkpoint(tmp_path, SMALL, params)
