@@ -1,0 +1,165 @@
+/** The reducer: talks written as event lists, and random orders of events that must never break it. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { EMPTY, phase, reduce } from "../../ui/session.js";
+import { spokenLength } from "../../ui/spoken.js";
+import { random } from "./random.mjs";
+
+const freeze = (value) => {
+  if (value && typeof value === "object" && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    Object.values(value).forEach(freeze);
+  }
+  return value;
+};
+const run = (events, state = EMPTY) => events.reduce((s, e) => freeze(reduce(s, freeze(e))), state);
+
+const OPEN = [
+  { type: "session.created", session: { id: "s", model: "tiny", assistant: { persona: "ada" } } },
+  { type: "conversation.created", conversation: { id: "conv_1" } },
+];
+const SPOKEN = [
+  { type: "input_audio_buffer.speech_started", item_id: "u1", audio_start_ms: 100 },
+  { type: "assistant.transcript", item_id: "u1", text: "count to" },
+  { type: "assistant.transcript", item_id: "u1", text: "count to ten" },
+  { type: "input_audio_buffer.speech_stopped", item_id: "u1", audio_end_ms: 900 },
+  { type: "input_audio_buffer.committed", item_id: "u1", at: 1000 },
+  { type: "conversation.item.added", item: { id: "u1", type: "message", role: "user", status: "completed", content: [{ type: "input_audio" }] } },
+  { type: "conversation.item.done", item: { id: "u1", type: "message", role: "user", status: "completed", content: [{ type: "input_audio" }] } },
+  { type: "conversation.item.input_audio_transcription.completed", item_id: "u1", transcript: "Count to ten." },
+];
+const WORDS = ["One, ", "two, ", "three, ", "four."];
+const REPLY = [
+  { type: "response.created", response: { id: "r1", status: "in_progress" } },
+  { type: "response.output_item.added", response_id: "r1", item: { id: "a1", type: "message", role: "assistant", status: "in_progress", content: [] } },
+  { type: "conversation.item.added", previous_item_id: "u1", item: { id: "a1", type: "message", role: "assistant", status: "in_progress", content: [] } },
+  ...WORDS.flatMap((delta, i) => [
+    { type: "response.output_audio_transcript.delta", item_id: "a1", delta, start_time: i * 0.5 },
+    { type: "page.audio", itemId: "a1", responseId: "r1", ms: 500, at: 1200 + i },
+  ]),
+];
+const DONE = [
+  { type: "response.output_audio.done", item_id: "a1" },
+  { type: "response.output_audio_transcript.done", item_id: "a1", transcript: WORDS.join("") },
+  { type: "conversation.item.done", item: { id: "a1", type: "message", role: "assistant", status: "completed", content: [{ type: "output_audio", transcript: WORDS.join("") }] } },
+  { type: "response.done", response: { id: "r1", status: "completed" } },
+];
+
+test("a spoken turn: partial words, the final transcript, the reply, the times", () => {
+  let state = run([...OPEN, ...SPOKEN.slice(0, 3)]);
+  assert.equal(phase(state), "hearing");
+  assert.deepEqual([state.items[0].text, state.items[0].partial], ["count to ten", true]);
+  state = run(SPOKEN.slice(3), state);
+  assert.deepEqual([state.items[0].text, state.items[0].partial], ["Count to ten.", false]);
+  state = run(REPLY, state);
+  assert.equal(phase(state), "thinking");
+  state = run([...DONE, { type: "page.rendered", responseId: "r1", at: 1260 }], state);
+  assert.deepEqual(state.items.map((item) => item.id), ["u1", "a1"]);
+  const [turn] = state.turns;
+  assert.deepEqual([turn.askedAt, turn.receivedAt, turn.renderedAt, turn.status, turn.userItemId], [1000, 1200, 1260, "completed", "u1"]);
+  assert.equal(phase(state), "idle");
+});
+
+test("words appear when their sound begins", () => {
+  const state = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE]);
+  const at = (ms) => WORDS.join("").slice(0, spokenLength({ ...state.items[1], heardMs: ms }, true)).trim();
+  assert.equal(at(0), "");
+  assert.equal(at(1), "One,");
+  assert.equal(at(600), "One, two,");
+  assert.equal(at(1999), "One, two, three, four.");
+  assert.equal(spokenLength(state.items[1], false), WORDS.join("").length, "without a speaker nothing is hidden");
+});
+
+test("after a cut the unheard words are those the server says were not heard", () => {
+  const cut = [
+    { type: "page.cut", itemId: "a1", ms: 700, yieldMs: 180 },
+    { type: "conversation.item.truncated", item_id: "a1", content_index: 0, audio_end_ms: 700, transcript: "One, two," },
+  ];
+  const state = run([...OPEN, ...SPOKEN, ...REPLY, ...cut]);
+  const item = state.items[1];
+  assert.equal(item.text.slice(0, spokenLength(item, true)), "One, two,");
+  assert.equal(state.turns[0].yieldMs, 180);
+  const before = run([...OPEN, ...SPOKEN, ...REPLY, cut[0]]).items[1];
+  assert.equal(before.text.slice(0, spokenLength(before, true)), "One, two,", "until the server answers, the marks decide");
+  const reworded = { ...item, cut: { ms: 700, transcript: "one two" } };
+  assert.equal(item.text.slice(0, spokenLength(reworded, true)), "One, two, ");
+});
+
+test("a cough leaves no trace: its item goes when the reply resumes", () => {
+  const state = run([...OPEN, ...SPOKEN, ...REPLY,
+    { type: "input_audio_buffer.speech_started", item_id: "u2", audio_start_ms: 1500 },
+    { type: "assistant.duck", response_id: "r1", item_id: "a1" },
+    { type: "assistant.resume", response_id: "r1", item_id: "a1" }]);
+  assert.deepEqual(state.items.map((item) => item.id), ["u1", "a1"]);
+  assert.equal(state.hearing, false);
+});
+
+test("undo takes items away and marks their turn", () => {
+  const state = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE,
+    { type: "conversation.item.deleted", item_id: "a1" }, { type: "conversation.item.deleted", item_id: "u1" }]);
+  assert.deepEqual(state.items, []);
+  assert.equal(state.turns[0].undone, true);
+});
+
+test("after a reconnection the replayed items fall onto the ones we have", () => {
+  const before = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE]);
+  const after = run([{ type: "page.link", link: "lost", retryAt: 5 }, ...OPEN,
+    { type: "conversation.item.added", item: { id: "u1", type: "message", role: "user", status: "completed", content: [{ type: "input_audio", transcript: "Count to ten." }] } },
+    { type: "conversation.item.done", item: { id: "a1", type: "message", role: "assistant", status: "completed", content: [{ type: "output_audio", transcript: WORDS.join("") }] } }], before);
+  assert.deepEqual(after.items.map((item) => [item.id, item.text]), before.items.map((item) => [item.id, item.text]));
+  assert.equal(after.link, "open");
+});
+
+test("another conversation than before starts with an empty page", () => {
+  const before = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE]);
+  assert.deepEqual(run([{ type: "conversation.created", conversation: { id: "conv_2" } }], before).items, []);
+});
+
+test("a tool call shows its arguments as they come, then its answer", () => {
+  const state = run([...OPEN, REPLY[0],
+    { type: "response.output_item.added", response_id: "r1", item: { id: "c1", type: "function_call", name: "set_timer", call_id: "k1", arguments: "", status: "in_progress" } },
+    { type: "response.function_call_arguments.delta", item_id: "c1", delta: '{"minutes":' },
+    { type: "response.function_call_arguments.done", item_id: "c1", name: "set_timer", arguments: '{"minutes":5}' },
+    { type: "conversation.item.added", item: { id: "o1", type: "function_call_output", call_id: "k1", output: "set" } }]);
+  assert.deepEqual(state.items.map((item) => item.tool), [{ name: "set_timer", callId: "k1", args: '{"minutes":5}', output: "set" }]);
+});
+
+test("a needless cancel is no news, other errors are", () => {
+  const state = run([{ type: "error", error: { code: "response_cancel_not_active", message: "x" } },
+    { type: "error", error: { code: "session_limit_reached", message: "All places are taken." } }]);
+  assert.deepEqual(state.notices.map((one) => one.text), ["All places are taken."]);
+});
+
+test("what an event does not touch keeps its identity", () => {
+  const state = run([...OPEN, ...SPOKEN]);
+  const next = run([{ type: "assistant.state", state: "thinking" }, { type: "unheard.of" }, { type: "assistant.pong" }], state);
+  assert.equal(next.items, state.items);
+  assert.equal(next.turns, state.turns);
+  assert.equal(run([{ type: "unheard.of" }], state), state);
+});
+
+test("random events in random orders: never an exception, never a doubled item, never a changed past", () => {
+  const dice = random(13);
+  const all = [...OPEN, ...SPOKEN, ...REPLY, ...DONE,
+    { type: "conversation.item.truncated", item_id: "a1", audio_end_ms: 700, transcript: "One," },
+    { type: "conversation.item.deleted", item_id: "u1" }, { type: "conversation.item.deleted", item_id: "a1" },
+    { type: "page.link", link: "lost" }, { type: "page.heard", itemId: "a1", ms: 900 }, { type: "page.cut", itemId: "a1", ms: 300 },
+    { type: "assistant.memory", what: "rollback", engine: "llm", position: 3, ms: 1 }, { type: "page.fresh" },
+    { type: "assistant.timeline", response_id: "r1", parts: [] }, { type: "assistant.resume" }, { type: "input_audio_buffer.cleared" },
+    { type: "response.done", response: { id: "r1", status: "failed", status_details: { error: { code: "x" } } } },
+    { type: "conversation.item.added", item: null }, { type: "error", error: null }];
+  for (let round = 0; round < 400; round++) {
+    let state = EMPTY;
+    for (let step = 0; step < 60; step++) {
+      state = run([dice.pick(all)], state);
+      const ids = state.items.map((item) => item.id);
+      assert.equal(new Set(ids).size, ids.length);
+      phase(state);
+      for (const item of state.items) {
+        const length = spokenLength(item, true);
+        assert.ok(length >= 0 && length <= item.text.length);
+      }
+    }
+  }
+});

@@ -1,0 +1,96 @@
+/** The microphone: asks for it, names what went wrong in words a person can act on, and delivers 20 ms pieces. */
+
+/** @typedef {{pcm: Int16Array, frame: number, power: number}} Piece */
+/** @typedef {"insecure"|"refused"|"missing"|"busy"|"failed"} Trouble */
+
+export class MicrophoneTrouble extends Error {
+  /** @param {Trouble} kind @param {string} detail */
+  constructor(kind, detail) {
+    super(detail);
+    this.kind = kind;
+  }
+}
+
+/** @type {Record<string, Trouble>} */
+const KINDS = {
+  NotAllowedError: "refused", SecurityError: "refused", NotFoundError: "missing", OverconstrainedError: "missing",
+  NotReadableError: "busy", AbortError: "busy",
+};
+
+export class Microphone {
+  /** @param {AudioContext} context @param {MediaStream} stream @param {AudioNode} source */
+  constructor(context, stream, source) {
+    this._context = context;
+    this._stream = stream;
+    this._source = source;
+    this.track = stream.getAudioTracks()[0];
+  }
+
+  /**
+   * @param {{deviceId?: string, onPiece: (piece: Piece) => void, onEnded: () => void}} options
+   * @returns {Promise<Microphone>}
+   * Raises MicrophoneTrouble.
+   */
+  static async open({ deviceId, onPiece, onEnded }) {
+    if (!globalThis.isSecureContext || !navigator.mediaDevices?.getUserMedia) {
+      throw new MicrophoneTrouble("insecure", "This page is not in a secure context.");
+    }
+    const stream = await ask(deviceId);
+    const context = new AudioContext({ latencyHint: "interactive" });
+    try {
+      await context.audioWorklet.addModule(new URL("./capture.worklet.js", import.meta.url));
+      const source = context.createMediaStreamSource(stream);
+      const node = new AudioWorkletNode(context, "capture", { numberOfOutputs: 0 });
+      node.port.onmessage = (message) => onPiece(message.data);
+      source.connect(node);
+      await context.resume();
+      const microphone = new Microphone(context, stream, source);
+      microphone.track.addEventListener("ended", onEnded);
+      return microphone;
+    } catch (error) {
+      for (const track of stream.getTracks()) track.stop();
+      await context.close();
+      throw new MicrophoneTrouble("failed", String(error));
+    }
+  }
+
+  /** A muted track still delivers silence, so that the server's clock and its turn detection go on. */
+  set muted(muted) {
+    this.track.enabled = !muted;
+  }
+
+  get label() {
+    return this.track.label;
+  }
+
+  get deviceId() {
+    return this.track.getSettings().deviceId ?? "";
+  }
+
+  async close() {
+    this._source.disconnect();
+    this.track.stop();
+    await this._context.close();
+  }
+}
+
+/** @param {string|undefined} deviceId @returns {Promise<MediaStream>} */
+async function ask(deviceId) {
+  const audio = {
+    echoCancellation: true, noiseSuppression: true, autoGainControl: false, channelCount: 1,
+    ...(deviceId ? { deviceId: { exact: deviceId } } : {}),
+  };
+  try {
+    return await navigator.mediaDevices.getUserMedia({ audio });
+  } catch (error) {
+    const name = error instanceof DOMException ? error.name : "";
+    throw new MicrophoneTrouble(KINDS[name] ?? "failed", String(error));
+  }
+}
+
+/** Input devices; without permission their names are empty. @returns {Promise<{id: string, label: string}[]>} */
+export async function inputDevices() {
+  if (!navigator.mediaDevices?.enumerateDevices) return [];
+  const devices = await navigator.mediaDevices.enumerateDevices();
+  return devices.filter((one) => one.kind === "audioinput").map((one) => ({ id: one.deviceId, label: one.label }));
+}

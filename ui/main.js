@@ -1,0 +1,186 @@
+/** Joins the page: one state, one talk, the views, and what the person's hands do. */
+
+import { inputDevices } from "./audio/capture.js";
+import { Measures, exported } from "./figures.js";
+import { EMPTY, phase, reduce } from "./session.js";
+import { Talk } from "./talk.js";
+import { controls, fillDevices } from "./view/controls.js";
+import { conversation } from "./view/conversation.js";
+import { byId, setText } from "./view/dom.js";
+import { picture, save } from "./view/picture.js";
+import { Score, animate } from "./view/score.js";
+import { state as stateView } from "./view/state.js";
+import { time as timeView } from "./view/time.js";
+import { welcome } from "./view/welcome.js";
+
+const KEPT_CONVERSATION = "conversation_id";
+
+let state = EMPTY;
+let chosen = /** @type {string|null} */ (null); // the turn whose time is shown; null follows the latest
+let due = false;
+
+/** @param {any} event */
+function dispatch(event) {
+  const next = reduce(state, event);
+  if (next === state) return;
+  state = next;
+  if (state.conversationId) sessionStorage.setItem(KEPT_CONVERSATION, state.conversationId);
+  if (due) return;
+  due = true;
+  // A hidden page gets no animation frames, but its talk goes on and its live region must too.
+  if (document.hidden) setTimeout(render, 100);
+  else requestAnimationFrame(render);
+}
+
+/** @param {string|null} conversationId */
+function url(conversationId) {
+  const { protocol, host } = location;
+  const query = new URLSearchParams({ extensions: "all" });
+  if (conversationId) query.set("conversation_id", conversationId);
+  return `${protocol === "https:" ? "wss:" : "ws:"}//${host}/v1/realtime?${query}`;
+}
+
+/** A token in the address (`#token=…`) opens a server that asks for one; browsers can send it only like this. */
+function protocols() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  return token ? ["realtime", `openai-insecure-api-key.${token}`] : ["realtime"];
+}
+
+const score = new Score();
+const talk = new Talk({
+  dispatch,
+  state: () => state,
+  url,
+  protocols: protocols(),
+  onYou: (power) => score.you(power, performance.now()),
+  onReply: (power) => score.reply(power, performance.now()),
+  onMark: (kind, at) => score.mark(kind, at),
+  onDevices: fillDevices,
+});
+const measures = new Measures(talk.clock);
+
+const showTurn = (/** @type {string} */ id) => {
+  chosen = id;
+  document.body.dataset.panel = "time";
+  render();
+};
+const step = (/** @type {number} */ by) => {
+  const { turns, shown } = shownTurn();
+  const at = turns.indexOf(shown);
+  const next = at + by;
+  chosen = next >= turns.length - 1 ? null : turns[Math.max(0, next)].id;
+  render();
+};
+
+const drawConversation = conversation({ onTurn: showTurn });
+const drawTime = timeView({ onTurn: showTurn, onStep: step });
+const drawState = stateView({ onPersona: (name) => talk.persona(name), onVoice: (name) => talk.voice(name) });
+const drawControls = controls({ onDismiss: (id) => dispatch({ type: "page.dismiss", id }) });
+const drawWelcome = welcome({ onAsk: (text) => talk.write(text) });
+
+/** Who answers. */
+function personaName() {
+  const current = state.session?.assistant?.persona;
+  const known = state.personas?.personas.find((one) => one.name === current);
+  return known?.title || (current && current !== "default" ? current : "Assistant");
+}
+
+let measured = /** @type {any[]} */ ([]);
+let answered = /** @type {any[]} */ ([]); // the turns that have been heard of: those with a first sound
+
+/** @returns {{turns: any[], shown: any}} the same array while no turn changed */
+function shownTurn() {
+  const all = measures.of(state.turns);
+  if (all !== measured) {
+    measured = all;
+    answered = all.filter((turn) => turn.ttfaMs !== null);
+  }
+  return { turns: answered, shown: answered.find((turn) => turn.id === chosen) ?? answered.at(-1) ?? null };
+}
+
+function render() {
+  due = false;
+  const name = personaName();
+  const { turns, shown } = shownTurn();
+  drawControls(state, name);
+  drawWelcome(state);
+  drawConversation(state, turns, name);
+  drawTime(turns, shown);
+  drawState(state);
+  setText(byId("name"), name);
+  setText(byId("link"), state.link === "open" ? state.session?.assistant?.machine?.profile ?? "" : "");
+  for (const button of document.querySelectorAll(".panels button")) {
+    button.setAttribute("aria-pressed", String(/** @type {HTMLElement} */ (button).dataset.panel === document.body.dataset.panel));
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- hands
+
+const mic = byId("mic");
+const pushing = () => state.microphone.mode === "push";
+
+mic.addEventListener("click", () => !pushing() && talk.toggleMicrophone());
+mic.addEventListener("pointerdown", (event) => {
+  if (!pushing()) return;
+  mic.setPointerCapture(event.pointerId);
+  talk.press();
+});
+for (const end of ["pointerup", "pointercancel"]) mic.addEventListener(end, () => talk.release());
+
+/** Whether a key belongs to the element that has it. @param {EventTarget|null} target */
+const takesKeys = (target) => target instanceof HTMLElement && target !== mic && target.matches("input, select, textarea, button, summary, a, [tabindex='0']");
+
+addEventListener("keydown", (event) => {
+  if (event.key === "Escape") talk.hush();
+  if (event.code !== "Space" || event.repeat || takesKeys(event.target) || !pushing()) return;
+  event.preventDefault();
+  talk.press();
+});
+addEventListener("keyup", (event) => {
+  if (event.code !== "Space" || !pushing() || !state.microphone.held) return;
+  event.preventDefault();
+  talk.release();
+});
+addEventListener("blur", () => talk.release());
+
+byId("mode").addEventListener("click", () => talk.setMode(pushing() ? "open" : "push"));
+byId("mute").addEventListener("click", () => talk.mute(!state.microphone.muted));
+byId("device").addEventListener("change", (/** @type {any} */ event) => talk.chooseDevice(event.target.value));
+byId("undo").addEventListener("click", () => talk.undo());
+byId("retry").addEventListener("click", () => talk.retry());
+byId("over").addEventListener("click", () => {
+  chosen = null;
+  sessionStorage.removeItem(KEPT_CONVERSATION);
+  talk.startOver();
+});
+byId("write").addEventListener("submit", (/** @type {any} */ event) => {
+  event.preventDefault();
+  const field = byId("text");
+  const text = field.value.trim();
+  if (text === "" || state.link !== "open") return;
+  field.value = "";
+  talk.write(text);
+});
+for (const button of document.querySelectorAll(".panels button")) {
+  button.addEventListener("click", () => {
+    document.body.dataset.panel = /** @type {HTMLElement} */ (button).dataset.panel ?? "talk";
+    render();
+  });
+}
+byId("save-json").addEventListener("click", () => {
+  const data = exported(state, measures.of(state.turns), new Date().toISOString());
+  save(new Blob([JSON.stringify(data, null, 2)], { type: "application/json" }), "session.json");
+});
+byId("save-picture").addEventListener("click", async () => {
+  const { turns, shown } = shownTurn();
+  if (shown) save(await picture(shown, turns, personaName()), `turn-${shown.n}.png`);
+});
+
+navigator.mediaDevices?.addEventListener?.("devicechange", async () => fillDevices(await inputDevices(), state.microphone.deviceId));
+setInterval(() => state.link !== "open" && render(), 1000); // the countdown to the next try
+animate(score, () => state.playing !== null || state.microphone.status === "on" || phase(state) === "thinking");
+
+talk.wire.conversationId = sessionStorage.getItem(KEPT_CONVERSATION);
+talk.wire.connect();
+render();
+performance.mark("interactive");

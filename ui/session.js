@@ -1,0 +1,310 @@
+/**
+ * One talk as the page sees it: a pure reducer from events to view state.
+ *
+ * Events are the server's, as they come off the wire, and the page's own, whose types begin with `page.`
+ * (see `PageEvent`). The state is never changed in place: what did not change keeps its identity, so a view
+ * can skip what it has drawn. Audio deltas do not come here; the page tells of them as `page.audio`.
+ */
+
+/**
+ * @typedef {{at: number, ms: number}} Mark from this character on, the sound begins at ms
+ * @typedef {{
+ *   id: string, kind: "message"|"call", role: "user"|"assistant"|"system", status: string, text: string,
+ *   partial: boolean, committed: boolean, spoken: boolean, marks: Mark[], audioMs: number, audioDone: boolean,
+ *   heardMs: number|null, cut: {ms: number, transcript: string|null}|null, responseId: string|null,
+ *   tool: {name: string, callId: string, args: string, output: string|null}|null, at: number,
+ * }} Item
+ * @typedef {{
+ *   id: string, n: number, status: string, reason: string|null, userItemId: string|null, typed: boolean,
+ *   askedAt: number|null, receivedAt: number|null, renderedAt: number|null, speechAt: number|null,
+ *   timeline: any, yieldMs: number|null, memory: Memory[], persona: string|null, undone: boolean,
+ * }} Turn
+ * @typedef {{what: string, engine: string, position: number, ms: number}} Memory
+ * @typedef {{id: number, text: string, code: string|null}} Notice
+ * @typedef {typeof EMPTY} State
+ */
+
+const QUIET_CODES = new Set(["response_cancel_not_active", "input_audio_buffer_commit_empty"]);
+
+export const EMPTY = Object.freeze({
+  link: /** @type {"connecting"|"open"|"lost"|"full"} */ ("connecting"),
+  retryAt: /** @type {number|null} */ (null),
+  everOpen: false,
+  session: /** @type {any} */ (null),
+  conversationId: /** @type {string|null} */ (null),
+  serverState: "idle",
+  hearing: false,
+  playing: /** @type {string|null} */ (null),
+  speaker: false,
+  microphone: /** @type {{status: string, muted: boolean, mode: "open"|"push", held: boolean, label: string, deviceId: string, help: string|null}} */ (
+    { status: "off", muted: false, mode: "open", held: false, label: "", deviceId: "", help: null }
+  ),
+  responseId: /** @type {string|null} */ (null),
+  items: /** @type {Item[]} */ ([]),
+  turns: /** @type {Turn[]} */ ([]),
+  askedAt: /** @type {number|null} */ (null),
+  typedAsk: false,
+  lastUserId: /** @type {string|null} */ (null),
+  memory: /** @type {Memory[]} */ ([]),
+  personas: /** @type {{current: string, personas: any[], voices: string[]}|null} */ (null),
+  switchMs: /** @type {{name: string, ms: number}|null} */ (null),
+  capsules: /** @type {{capsules: any[], tiers: Record<string, any>, at: number}|null} */ (null),
+  clock: /** @type {{offset: number, uncertainty: number}|null} */ (null),
+  player: { underruns: 0, cushionMs: 0 },
+  notices: /** @type {Notice[]} */ ([]),
+  noticeCount: 0,
+});
+
+/** @param {string} id @param {Partial<Item>} fields @returns {Item} */
+function blank(id, fields) {
+  return {
+    id, kind: "message", role: "assistant", status: "in_progress", text: "", partial: false, committed: true,
+    spoken: false, marks: [], audioMs: 0, audioDone: false, heardMs: null, cut: null, responseId: null,
+    tool: null, at: 0, ...fields,
+  };
+}
+
+/** @param {State} state @param {string} id @param {(item: Item) => Item} change @returns {State} */
+function editItem(state, id, change) {
+  const index = state.items.findIndex((item) => item.id === id);
+  if (index < 0) return state;
+  const item = change(state.items[index]);
+  return item === state.items[index] ? state : { ...state, items: state.items.with(index, item) };
+}
+
+/** @param {State} state @param {string|null} id @param {Partial<Turn>} fields @returns {State} */
+function editTurn(state, id, fields) {
+  const index = state.turns.findIndex((turn) => turn.id === id);
+  if (index < 0) return state;
+  return { ...state, turns: state.turns.with(index, { ...state.turns[index], ...fields }) };
+}
+
+/** @param {State} state @param {Item} item @param {string|null|undefined} after @returns {State} */
+function insert(state, item, after) {
+  const items = [...state.items];
+  const index = after === "root" ? -1 : items.findIndex((other) => other.id === after);
+  if (after && (index >= 0 || after === "root")) items.splice(index + 1, 0, item);
+  else items.push(item);
+  return { ...state, items };
+}
+
+/** The words of a wire item. @param {any} wire @returns {{text: string|null, spoken: boolean}} */
+function words(wire) {
+  let text = null;
+  let spoken = false;
+  for (const part of wire.content ?? []) {
+    const piece = part.text ?? part.transcript;
+    if (typeof piece === "string") text = (text ?? "") + piece;
+    if (part.type === "output_audio" || part.type === "input_audio") spoken = true;
+  }
+  return { text, spoken };
+}
+
+/** @param {State} state @param {any} wire @param {string|null|undefined} after @param {boolean} done @param {number} at */
+function upsert(state, wire, after, done, at) {
+  if (!wire || typeof wire.id !== "string") return state;
+  if (wire.type === "function_call_output") return answerCall(state, wire);
+  const call = wire.type === "function_call";
+  const { text, spoken } = words(wire);
+  const known = state.items.find((item) => item.id === wire.id);
+  const status = wire.status ?? (done ? "completed" : known?.status ?? "in_progress");
+  const tool = call
+    ? { name: wire.name ?? "", callId: wire.call_id ?? "", args: wire.arguments ?? known?.tool?.args ?? "", output: known?.tool?.output ?? null }
+    : null;
+  if (!known) {
+    const role = call ? "assistant" : wire.role ?? "assistant";
+    const item = blank(wire.id, {
+      kind: call ? "call" : "message", role, status, text: text ?? "", spoken, tool, at,
+      responseId: role === "assistant" && status === "in_progress" ? state.responseId : null,
+    });
+    const next = insert(state, item, after);
+    return role === "user" ? { ...next, lastUserId: wire.id } : next;
+  }
+  return editItem(state, wire.id, (item) => {
+    const fuller = text !== null && (item.text === "" || (item.role === "user" && text !== "")) ? text : item.text;
+    return { ...item, status, text: fuller, spoken: item.spoken || spoken, committed: true, tool: tool ?? item.tool };
+  });
+}
+
+/** @param {State} state @param {any} wire */
+function answerCall(state, wire) {
+  const call = state.items.find((item) => item.tool?.callId === wire.call_id);
+  if (!call || !call.tool) return state;
+  const tool = { ...call.tool, output: wire.output ?? "" };
+  return editItem(state, call.id, (item) => ({ ...item, tool, status: "completed" }));
+}
+
+/** @param {State} state @param {string} text @param {string|null} [code] @returns {State} */
+function notice(state, text, code = null) {
+  const notices = [...state.notices, { id: state.noticeCount, text, code }].slice(-3);
+  return { ...state, notices, noticeCount: state.noticeCount + 1 };
+}
+
+/** A user item that was announced but never committed: a cough, or an echo. @param {State} state @returns {State} */
+function dropUncommitted(state) {
+  const items = state.items.filter((item) => item.committed);
+  return items.length === state.items.length ? state : { ...state, items };
+}
+
+/** @type {Record<string, (state: State, event: any) => State>} */
+const ON = {
+  "session.created": (state, { session }) => ({ ...state, session, link: "open", everOpen: true, retryAt: null }),
+  "session.updated": (state, { session }) => ({ ...state, session }),
+  "conversation.created": (state, { conversation }) => {
+    if (!conversation?.id || conversation.id === state.conversationId) return state;
+    const fresh = state.conversationId === null ? state : { ...state, items: [], responseId: null, hearing: false };
+    return { ...fresh, conversationId: conversation.id };
+  },
+  "conversation.item.added": (state, event) => upsert(state, event.item, event.previous_item_id, false, event.at ?? 0),
+  "conversation.item.created": (state, event) => upsert(state, event.item, event.previous_item_id, false, event.at ?? 0),
+  "conversation.item.done": (state, event) => upsert(state, event.item, event.previous_item_id, true, event.at ?? 0),
+  "conversation.item.retrieved": (state, event) => upsert(state, event.item, null, true, event.at ?? 0),
+  "conversation.item.deleted": (state, { item_id }) => {
+    const gone = state.items.find((item) => item.id === item_id);
+    if (!gone) return state;
+    const items = state.items.filter((item) => item.id !== item_id);
+    const turns = state.turns.map((turn) => (turn.id === gone.responseId ? { ...turn, undone: true } : turn));
+    return { ...state, items, turns };
+  },
+  "conversation.item.truncated": (state, event) =>
+    editItem(state, event.item_id, (item) => ({
+      ...item, status: "incomplete", cut: { ms: event.audio_end_ms, transcript: event.transcript ?? null },
+    })),
+  "conversation.item.input_audio_transcription.delta": (state, event) =>
+    editItem(state, event.item_id, (item) => ({
+      ...item, text: (item.partial ? "" : item.text) + (event.delta ?? ""), partial: false,
+    })),
+  "conversation.item.input_audio_transcription.completed": (state, event) =>
+    editItem(state, event.item_id, (item) => ({ ...item, text: event.transcript, partial: false, status: "completed" })),
+  "conversation.item.input_audio_transcription.failed": (state, event) =>
+    editItem(state, event.item_id, (item) => ({ ...item, text: "", partial: false, status: "incomplete" })),
+  "input_audio_buffer.speech_started": (state, { item_id, at = 0 }) => {
+    const base = { ...dropUncommitted(state), hearing: true };
+    if (base.items.some((item) => item.id === item_id)) return base;
+    return insert(base, blank(item_id, { role: "user", committed: false, partial: true, spoken: true, at }), null);
+  },
+  "input_audio_buffer.speech_stopped": (state) => ({ ...state, hearing: false }),
+  "input_audio_buffer.committed": (state, { item_id, at = null }) => {
+    const next = { ...state, hearing: false, askedAt: at, typedAsk: false, lastUserId: item_id };
+    return editItem(next, item_id, (item) => ({ ...item, committed: true }));
+  },
+  "input_audio_buffer.cleared": (state) => ({ ...dropUncommitted(state), hearing: false }),
+  "response.created": (state, { response, at = null }) => {
+    if (response.conversation_id === null) return state; // a side branch, not part of this talk
+    const turn = {
+      id: response.id, n: state.turns.length + 1, status: "in_progress", reason: null, userItemId: state.lastUserId,
+      typed: state.typedAsk, askedAt: state.askedAt ?? at, receivedAt: null, renderedAt: null, speechAt: null,
+      timeline: null, yieldMs: null, memory: state.memory, persona: state.session?.assistant?.persona ?? null,
+      undone: false,
+    };
+    return { ...state, responseId: response.id, turns: [...state.turns, turn], memory: [], askedAt: null };
+  },
+  "response.output_item.added": (state, event) => {
+    const next = upsert(state, event.item, null, false, event.at ?? 0);
+    return editItem(next, event.item?.id, (item) => ({ ...item, responseId: event.response_id }));
+  },
+  "response.output_item.done": (state, event) => upsert(state, event.item, null, true, event.at ?? 0),
+  "response.output_audio_transcript.delta": (state, event) =>
+    editItem(state, event.item_id, (item) => {
+      const ms = Number.isFinite(event.start_time) ? event.start_time * 1000 : item.audioMs;
+      const marks = [...item.marks, { at: item.text.length, ms }];
+      return { ...item, spoken: true, marks, text: item.text + event.delta };
+    }),
+  "response.output_audio_transcript.done": (state, event) =>
+    editItem(state, event.item_id, (item) => (item.text === "" ? { ...item, text: event.transcript ?? "" } : item)),
+  "response.output_text.delta": (state, event) =>
+    editItem(state, event.item_id, (item) => ({ ...item, text: item.text + event.delta })),
+  "response.output_audio.done": (state, event) =>
+    editItem(state, event.item_id, (item) => ({ ...item, audioDone: true })),
+  "response.function_call_arguments.delta": (state, event) =>
+    editItem(state, event.item_id, (item) =>
+      item.tool ? { ...item, tool: { ...item.tool, args: item.tool.args + event.delta } } : item),
+  "response.function_call_arguments.done": (state, event) =>
+    editItem(state, event.item_id, (item) =>
+      item.tool ? { ...item, tool: { ...item.tool, args: event.arguments, name: event.name ?? item.tool.name } } : item),
+  "response.done": (state, { response }) => {
+    const reason = response.status_details?.reason ?? null;
+    const next = editTurn(state, response.id, { status: response.status, reason });
+    const failed = response.status === "failed"
+      ? notice(next, `The reply failed: ${response.status_details?.error?.message ?? response.status_details?.error?.code ?? "no reason given"}.`)
+      : next;
+    return failed.responseId === response.id ? { ...failed, responseId: null } : failed;
+  },
+  error: (state, { error }) =>
+    QUIET_CODES.has(error?.code) ? state : notice(state, error?.message ?? "The server reported an error.", error?.code ?? null),
+  "assistant.state": (state, event) => ({ ...state, serverState: event.state }),
+  "assistant.transcript": (state, event) =>
+    editItem(state, event.item_id, (item) => (item.status === "completed" ? item : { ...item, text: event.text, partial: true })),
+  "assistant.resume": (state) => ({ ...dropUncommitted(state), hearing: false }),
+  "assistant.timeline": (state, event) => editTurn(state, event.response_id, { timeline: event }),
+  "assistant.memory": (state, event) => {
+    const memory = { what: event.what, engine: event.engine, position: event.position, ms: event.ms };
+    const running = state.turns.find((turn) => turn.id === state.responseId);
+    if (running) return editTurn(state, running.id, { memory: [...running.memory, memory] });
+    return { ...state, memory: [...state.memory, memory].slice(-16) };
+  },
+  "assistant.persona": (state, event) => ({
+    ...state,
+    switchMs: { name: event.name, ms: event.ms },
+    session: { ...state.session, assistant: { ...state.session?.assistant, persona: event.name } },
+    personas: state.personas && { ...state.personas, current: event.name },
+  }),
+  "assistant.personas": (state, event) => ({
+    ...state, personas: { current: event.current, personas: event.personas, voices: event.voices },
+  }),
+  "assistant.capsules": (state, event) => ({
+    ...state, capsules: { capsules: event.capsules, tiers: event.tiers ?? {}, at: event.at ?? 0 },
+  }),
+
+  "page.link": (state, { link, retryAt = null }) => ({
+    ...(link === "open" ? state : { ...dropUncommitted(state), hearing: false, responseId: null, serverState: "idle" }),
+    link, retryAt,
+  }),
+  "page.fresh": (state) => ({
+    ...EMPTY, link: state.link, everOpen: state.everOpen, microphone: state.microphone, speaker: state.speaker,
+    personas: state.personas, capsules: state.capsules, clock: state.clock, session: state.session,
+  }),
+  "page.asked": (state, { at }) => ({ ...state, askedAt: at, typedAsk: true }),
+  "page.microphone": (state, { type: _, ...fields }) => ({ ...state, microphone: { ...state.microphone, ...fields } }),
+  "page.speaker": (state, { on }) => ({ ...state, speaker: on }),
+  "page.playing": (state, { itemId }) => (state.playing === itemId ? state : { ...state, playing: itemId }),
+  "page.player": (state, { underruns, cushionMs }) => ({ ...state, player: { underruns, cushionMs } }),
+  "page.audio": (state, { itemId, responseId, ms, at }) => {
+    const next = editItem(state, itemId, (item) => ({ ...item, spoken: true, audioMs: item.audioMs + ms, heardMs: item.heardMs ?? 0 }));
+    const turn = next.turns.find((one) => one.id === responseId);
+    return turn && turn.receivedAt === null ? editTurn(next, responseId, { receivedAt: at }) : next;
+  },
+  "page.rendered": (state, { responseId, at }) => editTurn(state, responseId, { renderedAt: at }),
+  "page.heard": (state, { itemId, ms }) =>
+    editItem(state, itemId, (item) => (ms > (item.heardMs ?? -1) ? { ...item, heardMs: ms } : item)),
+  "page.cut": (state, { itemId, ms, yieldMs = null }) => {
+    const next = editItem(state, itemId, (item) => ({ ...item, cut: item.cut ?? { ms, transcript: null }, heardMs: ms }));
+    const turn = next.items.find((item) => item.id === itemId)?.responseId ?? null;
+    return editTurn(next, turn, yieldMs === null ? {} : { yieldMs });
+  },
+  "page.clock": (state, { offset, uncertainty }) => ({ ...state, clock: { offset, uncertainty } }),
+  "page.notice": (state, { text }) => notice(state, text),
+  "page.dismiss": (state, { id }) => ({ ...state, notices: state.notices.filter((one) => one.id !== id) }),
+};
+
+/** Event types of the wire that change nothing here on purpose. */
+export const IGNORED = new Set([
+  "response.content_part.added", "response.content_part.done", "response.output_text.done", "rate_limits.updated",
+  "input_audio_buffer.timeout_triggered", "assistant.duck", "assistant.stop", "assistant.pong",
+  "response.output_audio.delta",
+]);
+
+/** @param {State} state @param {{type: string} & Record<string, any>} event @returns {State} */
+export function reduce(state, event) {
+  return Object.hasOwn(ON, event.type) ? ON[event.type](state, event) : state;
+}
+
+/** @param {State} state @returns {"offline"|"hearing"|"thinking"|"speaking"|"listening"|"idle"} */
+export function phase(state) {
+  if (state.link !== "open") return "offline";
+  if (state.hearing) return "hearing";
+  if (state.playing !== null) return "speaking";
+  if (state.responseId !== null || state.serverState === "thinking") return "thinking";
+  const { status, muted, mode, held } = state.microphone;
+  return status === "on" && !muted && (mode === "open" || held) ? "listening" : "idle";
+}

@@ -1,0 +1,93 @@
+/**
+ * Where a turn's time went: the server's parts, then the link, then the player, without a gap; and what is
+ * usual over a session. Pure arithmetic on page milliseconds.
+ */
+
+/** @typedef {{name: string, startMs: number, ms: number, where: "server"|"link"|"page"}} Part */
+/** @typedef {{parts: Part[], totalMs: number, uncertaintyMs: number|null, startedAt: number}} Waterfall */
+
+const LABELS = {
+  hearing: "Hearing",
+  endpoint: "Turn wait",
+  turn_wait: "Turn wait",
+  restore: "Restore",
+  prefill: "Read the words",
+  llm_prefill: "Read the words",
+  llm: "First words",
+  llm_tokens: "First words",
+  tts_prefill: "Voice reads",
+  rows: "Voice speaks",
+  tts_rows: "Voice speaks",
+  codec: "Sound",
+  transport: "Link",
+  player: "Player",
+};
+
+/** @param {string} name as the server says it @returns {string} as the page says it */
+export function partLabel(name) {
+  if (Object.hasOwn(LABELS, name)) return LABELS[/** @type {keyof typeof LABELS} */ (name)];
+  const words = name.replace(/_ms$/, "").replaceAll("_", " ").trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/**
+ * Join the server's timeline with what the page saw of the same turn.
+ *
+ * The link's share is what remains between the server's last part and the arrival of the first sound. It can
+ * come out a hair below zero, because the clocks are only known to ± `uncertaintyMs`; sound cannot arrive before
+ * it was sent, so the server's parts are then moved back until it is zero. The parts still sum to the total.
+ *
+ * @param {{started_ms: number, parts: {name: string, ms: number}[]}} timeline the server's
+ * @param {{toPage: (ms: number) => number|null, uncertainty: number|null}} clock
+ * @param {number|null} receivedAt page time of the first sound's arrival
+ * @param {number|null} renderedAt page time at which it left the speaker
+ * @returns {Waterfall}
+ */
+export function waterfall(timeline, clock, receivedAt, renderedAt) {
+  /** @type {Part[]} */
+  const parts = [];
+  let at = 0;
+  for (const part of timeline.parts) {
+    parts.push({ name: part.name, startMs: at, ms: part.ms, where: "server" });
+    at += part.ms;
+  }
+  let startedAt = clock.toPage(timeline.started_ms);
+  if (receivedAt !== null) {
+    if (startedAt === null || startedAt + at > receivedAt) startedAt = receivedAt - at;
+    parts.push({ name: "transport", startMs: at, ms: receivedAt - startedAt - at, where: "link" });
+    at = receivedAt - startedAt;
+    if (renderedAt !== null) {
+      const ms = Math.max(0, renderedAt - receivedAt);
+      parts.push({ name: "player", startMs: at, ms, where: "page" });
+      at += ms;
+    }
+  }
+  return { parts, totalMs: at, uncertaintyMs: clock.uncertainty, startedAt: startedAt ?? 0 };
+}
+
+/**
+ * Linear interpolation between order statistics.
+ * @param {number[]} values @param {number} share 0..1 @returns {number|null} null of nothing
+ */
+export function quantile(values, share) {
+  if (values.length === 0) return null;
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (sorted.length - 1) * share;
+  const low = Math.floor(at);
+  const high = Math.min(low + 1, sorted.length - 1);
+  return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
+}
+
+/** @param {(number|null|undefined)[]} values @returns {{n: number, median: number|null, p90: number|null, p99: number|null}} */
+export function summary(values) {
+  const known = /** @type {number[]} */ (values.filter((value) => Number.isFinite(value)));
+  return { n: known.length, median: quantile(known, 0.5), p90: quantile(known, 0.9), p99: quantile(known, 0.99) };
+}
+
+/** Milliseconds as the page writes them: three figures are enough. @param {number|null|undefined} ms */
+export function showMs(ms) {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) return "–";
+  if (Math.abs(ms) >= 9999.5) return `${(ms / 1000).toFixed(1)} s`;
+  if (Math.abs(ms) >= 99.5) return `${Math.round(ms)} ms`;
+  return `${ms.toFixed(Math.abs(ms) < 9.95 ? 1 : 0)} ms`;
+}

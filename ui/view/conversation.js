@@ -1,0 +1,122 @@
+/** Draws the talk: who said what, what was heard of it, and what was not. */
+
+import { spokenLength } from "../spoken.js";
+import { showMs } from "../timeline.js";
+import { byId, make, setText } from "./dom.js";
+
+/** @typedef {import("../session.js").Item} Item */
+
+/** Names that say more than their identifier, for a tool line. @param {string} name */
+const plain = (name) => name.replaceAll("_", " ");
+
+/** Arguments as a person reads them. @param {string} args JSON text, perhaps unfinished */
+function readable(args) {
+  try {
+    return Object.entries(JSON.parse(args)).map(([key, value]) => `${plain(key)} ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
+  } catch {
+    return args;
+  }
+}
+
+/** @param {{onTurn: (responseId: string) => void}} actions */
+export function conversation({ onTurn }) {
+  const list = byId("conversation");
+  const scroller = byId("words");
+  const live = byId("spoken");
+  /** @type {Map<string, {row: HTMLElement, item: Item|null, speaker: boolean, turn: any, name: string, told: boolean}>} */
+  const rows = new Map();
+
+  /** @param {Item} item */
+  function build(item) {
+    const row = item.kind === "call"
+      ? make("li.call", {}, make("p.tool"))
+      : make(`li.${item.role === "user" ? "you" : "reply"}`, {}, make("p.who"), make("p.text"), make("p.meta"));
+    rows.set(item.id, { row, item: null, speaker: false, turn: null, name: "", told: false });
+    return row;
+  }
+
+  /** @param {HTMLElement} row @param {Item} item @param {boolean} speaker */
+  function fillText(row, item, speaker) {
+    const text = /** @type {HTMLElement} */ (row.querySelector(".text"));
+    const length = spokenLength(item, speaker);
+    const heard = item.text.slice(0, length).trimEnd();
+    const rest = item.cut ? item.text.slice(heard.length).trim() : "";
+    row.classList.toggle("partial", item.partial);
+    row.classList.toggle("cut", item.cut !== null);
+    if (item.role === "user" && heard === "") {
+      setText(text, item.status === "incomplete" ? "(not understood)" : "…");
+      return;
+    }
+    if (rest === "") {
+      setText(text, heard);
+      return;
+    }
+    if (text.dataset.heard === heard && text.dataset.rest === rest) return;
+    text.replaceChildren(heard, heard ? " " : "", make("s", {}, make("span.hidden", { text: "not heard: " }), rest));
+    text.dataset.heard = heard;
+    text.dataset.rest = rest;
+  }
+
+  /** @param {HTMLElement} row @param {any} turn */
+  function fillMeta(row, turn) {
+    const meta = /** @type {HTMLElement} */ (row.querySelector(".meta"));
+    if (!turn || turn.ttfaMs === null) return meta.replaceChildren();
+    const key = turn.voiceMs === null ? `${showMs(turn.ttfaMs)} to first audio` : `${showMs(turn.voiceMs)} voice to voice`;
+    const cut = turn.yieldMs === null ? "" : ` · yielded in ${showMs(turn.yieldMs)}`;
+    const label = `${key}${cut}`;
+    if (meta.textContent === label) return undefined;
+    return meta.replaceChildren(make("button", { type: "button", text: label, title: `Show the time of turn ${turn.n}`, onclick: () => onTurn(turn.id) }));
+  }
+
+  /** Tell a screen reader each finished utterance once. @param {any} known @param {Item} item @param {string} name */
+  function tell(known, item, name) {
+    const finished = item.role === "user" ? item.committed && !item.partial && item.text !== "" : item.status !== "in_progress";
+    if (known.told || !finished || item.text === "") return;
+    known.told = true;
+    live.append(make("p", { text: `${item.role === "user" ? "You" : name}: ${item.text.slice(0, spokenLength({ ...item, heardMs: null }, false))}` }));
+    while (live.childElementCount > 6) live.firstElementChild.remove();
+  }
+
+  /** @param {import("../session.js").State} state @param {any[]} turns with figures @param {string} name */
+  return function render(state, turns, name) {
+    const near = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
+    const keep = new Set();
+    let before = null;
+    const items = state.items.filter((item) => item.role !== "system");
+    const firstOf = new Set();
+    for (const item of items) {
+      keep.add(item.id);
+      const row = rows.get(item.id)?.row ?? build(item);
+      const known = /** @type {any} */ (rows.get(item.id));
+      const expected = before === null ? list.firstElementChild : before.nextElementSibling;
+      if (expected !== row) list.insertBefore(row, expected);
+      before = row;
+      const turn = item.role === "assistant" && item.kind === "message" && !firstOf.has(item.responseId)
+        ? turns.find((one) => one.id === item.responseId) ?? null : null;
+      if (turn) firstOf.add(item.responseId);
+      if (known.item === item && known.speaker === state.speaker && known.turn === turn && known.name === name) continue;
+      if (item.kind === "call") drawCall(row, item);
+      else {
+        setText(/** @type {Node} */ (row.querySelector(".who")), item.role === "user" ? "You" : name);
+        fillText(row, item, state.speaker);
+        if (item.role === "assistant") fillMeta(row, turn);
+        tell(known, item, name);
+      }
+      Object.assign(known, { item, speaker: state.speaker, turn, name });
+    }
+    for (const [id, known] of rows) {
+      if (keep.has(id)) continue;
+      known.row.remove();
+      rows.delete(id);
+    }
+    if (near) scroller.scrollTop = scroller.scrollHeight;
+  };
+}
+
+/** @param {HTMLElement} row @param {Item} item */
+function drawCall(row, item) {
+  const { name, args, output } = item.tool ?? { name: "", args: "", output: null };
+  const asked = make("span", { text: args ? ` ${readable(args)}` : "" });
+  const answer = output === null ? make("span.waiting", { text: " …" }) : make("span.answer", { text: ` → ${readable(output)}` });
+  /** @type {HTMLElement} */ (row.querySelector(".tool")).replaceChildren(make("b", { text: plain(name) }), asked, answer);
+}

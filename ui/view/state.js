@@ -1,0 +1,83 @@
+/** Draws what the assistant is: its personas and voices, its capsules, and the machine it runs on. */
+
+import { showMs } from "../timeline.js";
+import { byId, make, showAge, showBytes } from "./dom.js";
+
+/** @param {{onPersona: (name: string) => void, onVoice: (name: string) => void}} actions */
+export function state({ onPersona, onVoice }) {
+  let drawn = /** @type {any} */ ({});
+
+  /** @param {import("../session.js").State} view */
+  return function render(view) {
+    const { personas, switchMs, capsules, session } = view;
+    if (drawn.personas !== personas || drawn.switchMs !== switchMs || drawn.session !== session) {
+      refill(byId("personas"), personaList(view, onPersona, onVoice));
+    }
+    if (drawn.capsules !== capsules || drawn.session !== session) refill(byId("capsules"), capsuleTable(view));
+    if (drawn.session !== session) refill(byId("machine"), machine(session));
+    drawn = { personas, switchMs, capsules, session };
+  };
+}
+
+/** Replace the content and give the keyboard back to the control that had it. @param {HTMLElement} root @param {Node[]} nodes */
+function refill(root, nodes) {
+  const focused = root.contains(document.activeElement) ? document.activeElement?.id : null;
+  root.replaceChildren(...nodes);
+  if (focused) document.getElementById(focused)?.focus();
+}
+
+/** @param {import("../session.js").State} view @param {(name: string) => void} onPersona @param {(name: string) => void} onVoice */
+function personaList({ personas, switchMs, session }, onPersona, onVoice) {
+  if (!personas || personas.personas.length === 0) return [];
+  const choices = personas.personas.map(({ name, title, description }) => {
+    const id = `persona-${name}`;
+    const took = switchMs?.name === name ? make("span.took", { text: `ready in ${showMs(switchMs.ms)}` }) : null;
+    return make("div.persona", {},
+      make("input", { type: "radio", name: "persona", id, value: name, checked: name === personas.current, onchange: () => onPersona(name) }),
+      make("label", { for: id }, make("b", { text: title || name }), make("span", { text: description || "" }), took));
+  });
+  const current = session?.audio?.output?.voice;
+  const voices = personas.voices.length < 2 ? null : make("p.voice", {},
+    make("label", { for: "voice", text: "Voice" }),
+    make("select", { id: "voice", onchange: (event) => onVoice(event.target.value) },
+      ...personas.voices.map((name) => make("option", { value: name, text: name, selected: name === current }))));
+  return [make("fieldset", {}, make("legend", { text: "Persona" }), ...choices), ...(voices ? [voices] : [])];
+}
+
+/** @param {import("../session.js").State} view */
+function capsuleTable({ capsules, session }) {
+  const title = make("h3", { text: "Capsules" });
+  if (session?.assistant?.capsules === false) {
+    return [title, make("p.empty", { text: "Off: an engine runs on another server, whose state cannot be frozen here." })];
+  }
+  if (!capsules || capsules.capsules.length === 0) {
+    return [title, make("p.empty", { text: "Frozen states of this talk, its personas and voices are listed here." })];
+  }
+  const rows = capsules.capsules.map((one) => make("tr", {},
+    make("th", { scope: "row" }, make("span.name", { text: one.name, title: one.name }), make("span.of", { text: `${one.engine === "llm" ? "mind" : "voice"}, position ${one.position}` })),
+    make("td", { text: showBytes(one.bytes) }),
+    make("td", {}, one.tier, one.pinned ? make("span.pin", { text: " pinned" }) : null),
+    make("td", { text: showAge(one.age_s) })));
+  const tiers = Object.entries(capsules.tiers).map(([tier, { used_bytes: used, budget_bytes: budget }]) =>
+    make("span", { text: `${tier} ${showBytes(used)}${budget ? ` of ${showBytes(budget)}` : ""}` }));
+  const head = ["Size", "Where", "Age"].map((text) => make("th", { scope: "col", text }));
+  return [title,
+    make("table.capsules", {}, make("caption.hidden", { text: "Capsules" }), make("thead", {}, make("tr", {}, make("th", { scope: "col", text: "Name" }), ...head)), make("tbody", {}, ...rows)),
+    make("p.tiers", {}, ...tiers)];
+}
+
+/** @param {any} session */
+function machine(session) {
+  if (!session) return [];
+  const facts = session.assistant?.machine ?? {};
+  const rows = [
+    ["Profile", facts.profile], ["Mind", facts.llm ?? session.model], ["Voice", facts.tts ?? session.audio?.output?.voice],
+    ["Hearing", facts.hearing], ["Device", facts.device],
+  ].filter(([, value]) => value);
+  const list = make("dl", {}, ...rows.flatMap(([term, value]) => [make("dt", { text: term }), make("dd", { text: value })]));
+  const advice = make("details", {},
+    make("summary", { text: "Larger models" }),
+    make("p", { text: facts.advice ?? "With an NVIDIA GPU this machine can run larger models. See what it can do, fetch them once, then start with them:" }),
+    make("pre", { tabindex: "0", "aria-label": "Commands" }, make("code", { text: "assistant doctor\nassistant pull desk\nassistant serve --profile desk" })));
+  return [make("h3", { text: "This machine" }), list, make("p.local", { text: "Nothing you say leaves it." }), advice];
+}
