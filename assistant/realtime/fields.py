@@ -21,12 +21,14 @@ MAX_STRUCTURE = 100_000
 """Brackets and commas in one frame: a bound on what parsing may allocate. Base64 sound has none."""
 MAX_EVENT = 160 * 1024
 """Bytes of an event without its sound, so that its echo fits a server frame."""
-MAX_TEXT = 128 * 1024
 MAX_ID = 512
 
 
-def parse_event(frame: str) -> Fields:
-    """The JSON object in a text frame, shallow, finite and of whole characters. Raises PeerError."""
+def parse_event(frame: str, limit: int = MAX_EVENT) -> Fields:
+    """The JSON object in a text frame: shallow, finite, of whole characters, its text within `limit` bytes.
+
+    Raises PeerError.
+    """
     if sum(map(frame.count, "[{,")) > MAX_STRUCTURE:
         raise PeerError("invalid_event", f"the event has more than {MAX_STRUCTURE} parts; send smaller events")
     try:
@@ -37,8 +39,8 @@ def parse_event(frame: str) -> Fields:
         raise PeerError("invalid_event", f"the frame is not valid JSON: {str(error)[:200]}") from None
     if not isinstance(value, dict):
         raise PeerError("invalid_event", f"an event is a JSON object, not {_kind(value)}")
-    if (size := _check_tree(value)) > MAX_EVENT:
-        raise PeerError("invalid_event", f"the event has {size} bytes besides sound; at most {MAX_EVENT} are taken")
+    if (size := _check_tree(value)) > limit:
+        raise PeerError("invalid_event", f"the event has {size} bytes besides sound; at most {limit} are taken")
     return Fields(value)
 
 
@@ -97,13 +99,13 @@ class Fields:
         """The name with its path, as errors call it."""
         return f"{self.path}.{name}" if self.path else name
 
-    def text(self, name: str, limit: int = MAX_TEXT) -> str | None:
+    def text(self, name: str, limit: int | None = None) -> str | None:
         value = self.data.get(name)
         if value is None:
             return None
         if not isinstance(value, str):
             raise self._wrong(name, "a string", value)
-        if len(value) > limit:
+        if limit is not None and len(value) > limit:
             raise PeerError(
                 "invalid_value",
                 f"{self.at(name)} has {len(value)} characters; at most {limit} are taken",
@@ -111,7 +113,7 @@ class Fields:
             )
         return value
 
-    def need_text(self, name: str, limit: int = MAX_TEXT) -> str:
+    def need_text(self, name: str, limit: int | None = None) -> str:
         value = self.text(name, limit)
         if value is None:
             raise self.missing(name)

@@ -258,6 +258,9 @@ class Protocol:
                 return self._response_created(event)
             case talk.ResponseDone():
                 return self._response_done(event)
+            case talk.PersonaSwitched():
+                settings = replace(self._config.settings, persona=event.name, voice=None, instructions=None)
+                self._config = replace(self._config, settings=settings)
             case talk.TranscriptDelta() | talk.TranscriptCompleted() | talk.TranscriptFailed():
                 if self._config.transcription is None:
                     return []
@@ -312,7 +315,8 @@ class Protocol:
 
     def _response(self, response: talk.Response) -> Json:
         reply = self._replies[response.id]
-        voice = response.voice or self._config.settings.voice or self._facts.voice
+        settings = self._config.settings
+        voice = response.voice or settings.voice or self._facts.character(settings.persona).voice
         return response_json(response, self._conversation_id, {"format": reply.form.json(), "voice": voice})
 
     def _audio(self, event: talk.AudioDelta | talk.AudioDone, pcm: talk.Pcm, last: bool = False) -> list[Json]:

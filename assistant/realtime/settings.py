@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from assistant.errors import PeerError
 from assistant.events import SemanticVad, ServerVad, Settings, ToolSpec, TurnDetection
-from assistant.realtime.fields import MAX_TEXT, Fields, Json
+from assistant.realtime.fields import Fields, Json
 
 PCM_RATES = (8000, 16000, 24000, 44100, 48000)
 FORMAT_TYPES = ("audio/pcm", "audio/pcmu", "audio/pcma")
@@ -39,14 +39,23 @@ class AudioFormat:
 
 
 @dataclass(frozen=True, slots=True)
+class Character:
+    """What a persona gives a session that says nothing itself."""
+
+    instructions: str = ""
+    voice: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What this server is, so that a session can be echoed in full."""
 
     model: str
     voices: tuple[str, ...] = ()
-    voice: str = "default"
-    """The one that a session has which asked for none, or for one that is not here."""
-    instructions: str = ""
+    characters: Mapping[str, Character] = field(default_factory=dict)
+
+    def character(self, persona: str) -> Character:
+        return self.characters.get(persona) or Character()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,7 @@ class SessionConfig:
     def json(self, facts: Facts) -> Json:
         """The session object without its id and expiry."""
         s = self.settings
+        character = facts.character(s.persona)
         audio_in: Json = {
             "format": self.input_format.json(),
             "transcription": dict(self.transcription) if self.transcription is not None else None,
@@ -72,13 +82,13 @@ class SessionConfig:
         }
         if self.kind == "transcription":
             return {"type": "transcription", "object": "realtime.session", "audio": {"input": audio_in}}
-        audio_out = {"format": self.output_format.json(), "voice": s.voice or facts.voice, "speed": s.speed}
+        audio_out = {"format": self.output_format.json(), "voice": s.voice or character.voice, "speed": s.speed}
         return {
             "type": "realtime",
             "object": "realtime.session",
             "model": facts.model,
             "output_modalities": [s.modality],
-            "instructions": facts.instructions if s.instructions is None else s.instructions,
+            "instructions": character.instructions if s.instructions is None else s.instructions,
             "audio": {"input": audio_in, "output": audio_out},
             "tools": [tool_json(tool) for tool in s.tools],
             "tool_choice": tool_choice_json(s.tool_choice),
@@ -341,5 +351,5 @@ def _read_transcription(fields: Fields | None) -> Mapping[str, str] | None:
     """Only the fields that strict clients know are echoed."""
     if fields is None:
         return None
-    given = {name: fields.text(name, MAX_TEXT) for name in ("model", "language", "prompt")}
+    given = {name: fields.text(name) for name in ("model", "language", "prompt")}
     return {"model": "local"} | {name: value for name, value in given.items() if value is not None}

@@ -13,9 +13,10 @@ from assistant.errors import PeerError
 from assistant.events import AudioPart, Message, Response, ServerVad, TextPart, Usage
 from assistant.realtime.events import EXTENSION_NAMES, EXTENSION_WRITERS, WRITERS
 from assistant.realtime.protocol import Protocol, read_extensions
-from assistant.realtime.settings import Facts
+from assistant.realtime.settings import Character, Facts
 
-FACTS = Facts(model="tiny", voices=("ada", "bo"), voice="ada", instructions="Be kind.")
+CHARACTERS = {"ada": Character("Be kind.", "ada"), "bo": Character("Be brief.", "bo")}
+FACTS = Facts(model="tiny", voices=("ada", "bo"), characters=CHARACTERS)
 UNION: TypeAdapter = TypeAdapter(RealtimeServerEvent)
 
 
@@ -494,6 +495,14 @@ def test_state_follows_the_talk():
     script = [talk.SpeechStarted("u", 0), talk.SpeechStopped("u", 900), *spoken_reply(np.zeros(10, np.float32))]
     states += [f["state"] for f in play(protocol, script) if f["type"] == "assistant.state"]
     assert states == ["idle", "listening", "idle", "thinking", "speaking", "idle"]
+
+
+def test_a_switched_persona_is_echoed_from_then_on():
+    protocol = connection()
+    update(protocol, instructions="mine")
+    assert protocol.emit(talk.PersonaSwitched("bo", "bo", 3.0)) == []
+    session = update(protocol)["session"]
+    assert session["instructions"] == "Be brief." and session["audio"]["output"]["voice"] == "bo"
 
 
 def test_settings_of_the_talk_follow_the_extensions():

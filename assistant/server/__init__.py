@@ -1,0 +1,10 @@
+"""The web face of the assistant: websocket, OpenAI-shaped HTTP endpoints, health, metrics and the page.
+
+security   who may connect, as pure decisions
+house      what the server knows of the process behind it
+socket     one websocket, one talk
+chat       /v1/chat/completions
+speech     /v1/audio/speech
+listen     /v1/audio/transcriptions
+app        routes, errors, middlewares
+"""

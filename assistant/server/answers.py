@@ -1,0 +1,74 @@
+"""How plain HTTP endpoints answer: OpenAI's error object, server-sent events, and a peer that went away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from assistant.errors import PeerError
+from assistant.realtime.fields import Fields, Json, parse_event
+
+T = TypeVar("T")
+
+LOOK_SECONDS = 0.1
+MAX_BODY = 8 * 1024 * 1024
+SSE_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
+
+
+def error_body(error: PeerError, kind: str = "invalid_request_error") -> Json:
+    """The object that OpenAI's clients read errors from."""
+    return {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
+
+
+def problem(status: int, code: str, message: str, kind: str = "invalid_request_error") -> web.Response:
+    """An answer that is an error."""
+    return web.json_response(error_body(PeerError(code, message), kind), status=status)
+
+
+async def json_fields(request: web.Request) -> Fields:
+    """The JSON object of a request's body, as strictly read as a websocket's. Raises PeerError."""
+    try:
+        text = await request.text()
+    except (UnicodeDecodeError, LookupError):
+        raise PeerError("invalid_event", "the body is not UTF-8 text") from None
+    return parse_event(text, MAX_BODY)
+
+
+class EventStream:
+    """A `text/event-stream` answer. Sending to a peer that has gone raises ConnectionResetError."""
+
+    def __init__(self, request: web.Request) -> None:
+        self._request = request
+        self._response = web.StreamResponse(headers=SSE_HEADERS)
+        self.started = False
+
+    async def send(self, data: Json | str) -> None:
+        if not self.started:
+            self.started = True
+            await self._response.prepare(self._request)
+        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        await self._response.write(f"data: {text}\n\n".encode())
+
+    async def end(self) -> web.StreamResponse:
+        await self._response.write_eof()
+        return self._response
+
+
+async def while_connected(request: web.Request, work: Coroutine[Any, Any, T]) -> T:
+    """Do the work, but stop it when the peer has gone. Raises ConnectionResetError then."""
+    task = asyncio.ensure_future(work)
+    try:
+        while True:
+            done, _ = await asyncio.wait([task], timeout=LOOK_SECONDS)
+            if done:
+                return task.result()
+            if request.transport is None or request.transport.is_closing():
+                raise ConnectionResetError("the client went away")
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)

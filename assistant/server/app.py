@@ -1,0 +1,213 @@
+"""The web application: its routes, who may use them, and how errors are told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from aiohttp import WSCloseCode, web
+
+from assistant.errors import EngineFailed, PeerError, TalksFull
+from assistant.ids import random_ids
+from assistant.realtime.fields import Fields, Json
+from assistant.realtime.settings import SessionConfig, merge
+from assistant.server.answers import error_body, json_fields, problem
+from assistant.server.chat import chat_completions
+from assistant.server.house import House
+from assistant.server.listen import MAX_FILE, audio_transcriptions
+from assistant.server.security import Gate, keys_of
+from assistant.server.socket import SOCKETS, serve_socket
+from assistant.server.speech import audio_speech
+
+OPEN_PATHS = ("/v1/", "/metrics")
+"""What a token protects; the page and `/healthz` are open to whoever reaches the server."""
+CONTENT_POLICY = (
+    "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; media-src 'self' blob:; "
+    "style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'"
+)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+HOUSE: web.AppKey[House] = web.AppKey("house", House)
+GATE: web.AppKey[Gate] = web.AppKey("gate", Gate)
+
+log = logging.getLogger(__name__)
+
+
+def make_app(house: House, gate: Gate, ui: Path | None = None) -> web.Application:
+    """The whole server. `ui`: the folder of the page, served at `/`."""
+    app = web.Application(middlewares=[_guard, _tell_errors], client_max_size=MAX_FILE)
+    app[HOUSE], app[GATE], app[SOCKETS] = house, gate, set()
+    for path in ("/v1/realtime", "/v1/realtime/"):
+        app.router.add_get(path, _realtime)
+    app.router.add_post("/v1/realtime/client_secrets", _client_secrets)
+    app.router.add_post("/v1/realtime/sessions", _older_sessions)
+    app.router.add_post("/v1/realtime/calls", _no_calls)
+    app.router.add_post("/v1/chat/completions", _with_house(chat_completions))
+    app.router.add_post("/v1/audio/speech", _with_house(audio_speech))
+    app.router.add_post("/v1/audio/transcriptions", _with_house(audio_transcriptions))
+    app.router.add_get("/v1/models", _models)
+    app.router.add_get("/v1/models/{name:.+}", _model)
+    app.router.add_get("/healthz", _healthz)
+    app.router.add_get("/metrics", _metrics)
+    if ui is not None:
+        app.router.add_get("/", _page(ui / "index.html"))
+        app.router.add_static("/", ui, show_index=False)
+    app.on_shutdown.append(_close_sockets)
+    app.on_response_prepare.append(_headers)
+    return app
+
+
+def _with_house(serve: Callable[[web.Request, House], Awaitable[web.StreamResponse]]) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return await serve(request, request.app[HOUSE])
+
+    return handler
+
+
+def _page(file: Path) -> Handler:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.FileResponse(file)
+
+    return handler
+
+
+# --------------------------------------------------------------------------------------- middlewares
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Host, then Origin, then the token; a browser's question about cross-origin use is answered here."""
+    gate, house = request.app[GATE], request.app[HOUSE]
+    host, origin = request.headers.get("Host"), request.headers.get("Origin")
+    if (reason := gate.refuse_host(host)) is not None:
+        return problem(421, "host_refused", reason)
+    if (reason := gate.refuse_origin(origin, host)) is not None:
+        return problem(403, "origin_refused", reason)
+    if request.method == "OPTIONS":
+        return web.Response(status=204)
+    if request.path.startswith(OPEN_PATHS):
+        keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
+        temporary = house.keys.valid(time.time()) if request.path.startswith("/v1/realtime") else []
+        if not gate.admits(keys, temporary):
+            return problem(401, "invalid_api_key", "a token is needed: send it as `Authorization: Bearer TOKEN`")
+    return await handler(request)
+
+
+@web.middleware
+async def _tell_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Errors as OpenAI's clients read them. An answer that has begun can only be broken off."""
+    try:
+        return await handler(request)
+    except PeerError as error:
+        return web.json_response(error_body(error), status=400)
+    except TalksFull as error:
+        return problem(429, "session_limit_reached", str(error), "rate_limit_error")
+    except EngineFailed as error:
+        log.warning("%s %s: %s", request.method, request.path, error)
+        return problem(502, "engine_error", str(error), "server_error")
+    except ConnectionResetError:
+        return problem(499, "client_closed", "the client went away")
+    except web.HTTPException as error:
+        if error.status < 400 or not request.path.startswith("/v1/"):
+            raise
+        return problem(error.status, "not_found" if error.status == 404 else "invalid_request", error.reason)
+
+
+async def _headers(request: web.Request, response: web.StreamResponse) -> None:
+    origin = request.headers.get("Origin")
+    if origin is not None and request.app[GATE].knows_origin(origin):
+        response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, OpenAI-Beta"
+        response.headers["Access-Control-Allow-Methods"] = "GET, POST, OPTIONS"
+        response.headers["Vary"] = "Origin"
+    if not request.path.startswith("/v1/"):
+        response.headers["Content-Security-Policy"] = CONTENT_POLICY
+        response.headers["Cache-Control"] = "no-cache"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+
+
+async def _close_sockets(app: web.Application) -> None:
+    """The server is stopping: every talk is told so, and parks."""
+    closing = [ws.close(code=WSCloseCode.GOING_AWAY, message=b"the server is stopping") for ws in app[SOCKETS]]
+    with contextlib.suppress(ConnectionError):
+        await asyncio.gather(*closing)
+
+
+# ------------------------------------------------------------------------------------------ handlers
+
+
+async def _realtime(request: web.Request) -> web.StreamResponse:
+    house = request.app[HOUSE]
+    if request.headers.get("Upgrade", "").lower() != "websocket":
+        return problem(426, "websocket_needed", "connect to this address with a websocket")
+    if request.query.get("call_id"):
+        return problem(404, "not_found", "there are no WebRTC or SIP calls here that could be joined")
+    keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
+    sessions = [session for key in keys if (session := house.keys.session(key, time.time())) is not None]
+    return await serve_socket(request, house, sessions[0] if sessions else None)
+
+
+async def _new_key(request: web.Request, field: str | None) -> tuple[str, int, Json]:
+    """A temporary key for a browser, when it ends, and the session that it stands for."""
+    house = request.app[HOUSE]
+    body = await json_fields(request) if request.can_read_body else Fields({})
+    wanted = (body.obj(field) if field else body) or Fields({}, "session")
+    config = merge(SessionConfig(settings=house.settings), wanted, house.facts)
+    after = body.obj("expires_after") if field else None
+    seconds = (after.integer("seconds", 10, 7200) if after else None) or 600
+    key, expires = random_ids("ek"), int(time.time()) + seconds
+    house.keys.add(key, expires, dict(wanted.data))
+    return key, expires, {"id": random_ids("sess")} | config.json(house.facts)
+
+
+async def _client_secrets(request: web.Request) -> web.StreamResponse:
+    key, expires, session = await _new_key(request, "session")
+    return web.json_response({"value": key, "expires_at": expires, "session": session})
+
+
+async def _older_sessions(request: web.Request) -> web.StreamResponse:
+    key, expires, session = await _new_key(request, None)
+    return web.json_response(session | {"client_secret": {"value": key, "expires_at": expires}})
+
+
+async def _no_calls(request: web.Request) -> web.StreamResponse:
+    return problem(501, "webrtc_not_offered", "WebRTC is not offered here; connect to /v1/realtime with a websocket")
+
+
+def _models_json(house: House) -> list[Json]:
+    engines = house.talks.engines
+    names = dict.fromkeys((house.facts.model, engines.thinker.name, engines.speaker.name, engines.ears.name))
+    return [{"id": name, "object": "model", "created": 0, "owned_by": "local"} for name in names]
+
+
+async def _models(request: web.Request) -> web.StreamResponse:
+    return web.json_response({"object": "list", "data": _models_json(request.app[HOUSE])})
+
+
+async def _model(request: web.Request) -> web.StreamResponse:
+    name = request.match_info["name"]
+    for model in _models_json(request.app[HOUSE]):
+        if model["id"] == name:
+            return web.json_response(model)
+    return problem(404, "model_not_found", f"there is no model {name[:80]!r} here; see /v1/models")
+
+
+async def _healthz(request: web.Request) -> web.StreamResponse:
+    house = request.app[HOUSE]
+    engines = house.talks.engines
+    body: dict[str, Any] = {
+        "status": "ok",
+        "uptime_s": round(time.monotonic() - house.born, 1),
+        "sessions": {"open": house.talks.active, "limit": house.talks.limit},
+        "models": {"llm": engines.thinker.name, "tts": engines.speaker.name, "hearing": engines.ears.name},
+        "capsules": {"llm": engines.thinker.capsules, "tts": engines.speaker.capsules},
+    }
+    return web.json_response(body | dict(house.about()))
+
+
+async def _metrics(request: web.Request) -> web.StreamResponse:
+    return web.Response(body=request.app[HOUSE].metrics(), headers={"Content-Type": "text/plain; version=0.0.4"})

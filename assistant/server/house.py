@@ -1,0 +1,61 @@
+"""What the web server knows of the process behind it: its talks, its names, its lists, its keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assistant.clock import Clock
+from assistant.events import Settings
+from assistant.realtime.fields import Json
+from assistant.realtime.settings import Facts
+from assistant.talks import Talks
+
+
+def _empty() -> Json:
+    return {"capsules": [], "tiers": {}}
+
+
+@dataclass(slots=True)
+class Keys:
+    """Temporary keys for browsers, each with the session that it was made for."""
+
+    limit: int = 256
+    _known: dict[str, tuple[float, Json]] = field(default_factory=dict)
+
+    def add(self, key: str, expires_at: float, session: Json) -> None:
+        """Remember a key; the oldest goes when there are too many."""
+        while len(self._known) >= self.limit:
+            self._known.pop(next(iter(self._known)))
+        self._known[key] = (expires_at, session)
+
+    def valid(self, now: float) -> list[str]:
+        """Keys that still hold; the others are forgotten."""
+        self._known = {key: known for key, known in self._known.items() if known[0] > now}
+        return list(self._known)
+
+    def session(self, key: str, now: float) -> Json | None:
+        """The session that a key was made for."""
+        return self._known[key][1] if key in self.valid(now) else None
+
+
+@dataclass(slots=True)
+class House:
+    """Given to the server at birth. `personas`, `capsules` and `about` are asked anew each time."""
+
+    talks: Talks
+    clock: Clock
+    facts: Facts
+    personas: Callable[[], Json]
+    """`{"current": name, "personas": […], "voices": […]}`"""
+    capsules: Callable[[], Json] = _empty
+    """`{"capsules": […], "tiers": {…}}`"""
+    about: Callable[[], Mapping[str, Any]] = dict
+    """What `/healthz` adds: profile, models, device, how to get larger ones."""
+    metrics: Callable[[], bytes] = bytes
+    settings: Settings = field(default_factory=Settings)
+    """What a session starts with."""
+    keys: Keys = field(default_factory=Keys)
+    born: float = field(default_factory=time.monotonic)

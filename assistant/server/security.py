@@ -1,0 +1,124 @@
+"""Who may connect: pure decisions about the address, Host, Origin and the token of a request.
+
+A page on another site can make a browser connect to this machine, and a name that the attacker owns can be made to
+point at it. The first is refused by Origin, the second by Host. On loopback nothing else is needed; on any other
+address a token is.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from assistant.errors import ConfigError
+
+KEY_PROTOCOL = "openai-insecure-api-key."
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+TLS_HINT = (
+    "Browsers give the microphone only to https pages: pass --tls-cert and --tls-key (mkcert makes a pair that your "
+    "own devices trust), or put a proxy with TLS in front and keep this server on loopback."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What this server accepts. `token` None: none is asked for, which is for loopback only."""
+
+    host: str
+    token: str | None = None
+    hosts: frozenset[str] = frozenset()
+    """Further names under which this server may be addressed."""
+    origins: frozenset[str] = frozenset()
+    """Pages from elsewhere that may connect, as `https://name:port`."""
+
+    def refuse_host(self, header: str | None) -> str | None:
+        """Why this Host header is refused, or None. An address in digits cannot be rebound by a name server."""
+        name = host_name(header)
+        if name is None:
+            return "the request has no valid Host header"
+        if name in LOOPBACK_NAMES or name == self.host or name in self.hosts:
+            return None
+        if self.token is not None and _is_address(name):
+            return None
+        return f"this server is not called {name!r}; start it with --allow-host {name} if it should be"
+
+    def refuse_origin(self, origin: str | None, host: str | None) -> str | None:
+        """Why a browser page of this origin is refused, or None. Programs that are no browsers send no Origin."""
+        if origin is None or self.knows_origin(origin):
+            return None
+        parts = urlsplit(origin)
+        if parts.scheme in {"http", "https"} and host is not None and parts.netloc == host.lower():
+            return None
+        return f"pages from {origin[:100]} may not connect; start the server with --allow-origin {origin[:100]}"
+
+    def knows_origin(self, origin: str) -> bool:
+        """Whether it was allowed by name, which earns a cross-origin header."""
+        return origin.rstrip("/").lower() in self.origins
+
+    def admits(self, keys: Iterable[str], temporary: Iterable[str] = ()) -> bool:
+        """Whether one of the keys a request carries is the token or a temporary key. Anyone where none is asked."""
+        if self.token is None:
+            return True
+        good = (self.token, *temporary)
+        return any(hmac.compare_digest(key.encode(), known.encode()) for key in keys for known in good)
+
+
+def make_gate(host: str, token: str | None, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Gate:
+    """The gate for a bind address. Raises ConfigError where one needs a token and has none."""
+    if token is not None and len(token) < 8:
+        raise ConfigError("the token is shorter than 8 characters; make one with: openssl rand -hex 16")
+    if not is_loopback(host) and token is None:
+        raise ConfigError(
+            f"{host} can be reached from other machines, so a token is needed: pass --token (make one with "
+            f"`openssl rand -hex 16`). {TLS_HINT}"
+        )
+    return Gate(
+        host.lower(),
+        token,
+        frozenset(name.lower() for name in hosts),
+        frozenset(origin.rstrip("/").lower() for origin in origins),
+    )
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() in LOOPBACK_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def host_name(header: str | None) -> str | None:
+    """The name in a Host header, without port and brackets, in lower case; None if it is not one."""
+    if not header or any(c in header for c in "/@ ,\\"):
+        return None
+    try:
+        parts = urlsplit(f"//{header}")
+        parts.port  # noqa: B018 - raises where the port is no number
+        return parts.hostname.rstrip(".") if parts.hostname else None
+    except ValueError:
+        return None
+
+
+def keys_of(authorization: str | None, subprotocols: str | None) -> list[str]:
+    """The keys that a request carries: as a bearer, or as the subprotocol that browsers have to use."""
+    keys = []
+    scheme, _, value = (authorization or "").partition(" ")
+    if scheme.lower() == "bearer" and value.strip():
+        keys.append(value.strip())
+    for name in (subprotocols or "").split(","):
+        if name.strip().startswith(KEY_PROTOCOL):
+            keys.append(name.strip().removeprefix(KEY_PROTOCOL))
+    return keys
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,182 @@
+"""One websocket, one talk: frames to the protocol and its commands to the session, events back as frames.
+
+Three tasks: the session runs, one task reads, one writes. The session's event channel is bounded and its writer
+waits for the peer, so a client that does not read slows its own talk and nobody else's. However the connection
+ends, the session is closed, runs to its end and parks what it knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from assistant.errors import ChannelClosed, PeerError, TalksFull, UnknownTalk
+from assistant.events import Settings
+from assistant.ids import random_ids
+from assistant.realtime.events import error_json
+from assistant.realtime.fields import Fields, Json
+from assistant.realtime.protocol import Protocol, Step, read_extensions
+from assistant.realtime.settings import SessionConfig, merge
+from assistant.server.house import House
+from assistant.session import Session
+
+MAX_FRAME = 16 * 1024 * 1024
+HEARTBEAT_SECONDS = 20.0
+
+log = logging.getLogger(__name__)
+
+
+class Connection:
+    """Joins a prepared websocket, an open session and their protocol until one of them ends."""
+
+    def __init__(self, ws: web.WebSocketResponse, session: Session, protocol: Protocol, house: House) -> None:
+        self._ws, self._session, self._protocol, self._house = ws, session, protocol, house
+        self._open = True
+
+    async def run(self, opening: list[Json]) -> None:
+        """Returns when the connection is over and the session has ended."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._run_session())
+                await self._send(opening)
+                group.create_task(self._write())
+                await self._read()
+                self._session.close()
+        except* Exception:
+            log.exception("session %s failed", self._session.talk)
+            problem = PeerError("server_error", "the session failed; connect again to go on")
+            await self._send([_with_id(error_json(problem, None, "server_error"))])
+            await self._close(WSCloseCode.INTERNAL_ERROR)
+        finally:
+            self._session.close()
+
+    async def _run_session(self) -> None:
+        await self._session.run()
+        await self._close(WSCloseCode.OK)
+
+    async def _write(self) -> None:
+        """Goes on taking events after the peer has gone, so that the session can end."""
+        async for event in self._session.events:
+            await self._send(self._protocol.emit(event))
+
+    async def _read(self) -> None:
+        async for message in self._ws:
+            if message.type == WSMsgType.TEXT:
+                now_ms = self._house.clock.now() * 1000
+                step = self._protocol.receive(message.data, now_ms)
+            elif message.type == WSMsgType.BINARY:
+                step = self._protocol.receive_binary()
+            else:
+                break
+            try:
+                await self._take(step)
+            except ChannelClosed:
+                break
+
+    async def _take(self, step: Step) -> None:
+        await self._send(list(step.replies))
+        for command in step.commands:
+            await self._session.send(command)
+        if step.wanted == "capsules":
+            await self._send([self._protocol.listing("capsules", self._house.capsules())])
+        elif step.wanted == "personas":
+            current = {"current": self._session.settings.persona}
+            await self._send([self._protocol.listing("personas", self._house.personas() | current)])
+
+    async def _send(self, frames: list[Json]) -> None:
+        for frame in frames:
+            if not self._open:
+                return
+            try:
+                await self._ws.send_str(json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
+            except (ConnectionError, RuntimeError):
+                self._open = False
+
+    async def _close(self, code: int) -> None:
+        self._open = False
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            await self._ws.close(code=code)
+
+
+async def serve_socket(request: web.Request, house: House, key_session: Json | None) -> web.WebSocketResponse:
+    """`GET /v1/realtime`: one talk over this request's websocket. `key_session`: what its temporary key asks for."""
+    ws = web.WebSocketResponse(
+        protocols=("realtime",),
+        max_msg_size=MAX_FRAME,
+        heartbeat=HEARTBEAT_SECONDS,
+        compress=False,
+        timeout=1.0,
+    )
+    await ws.prepare(request)
+    sockets: set[web.WebSocketResponse] = request.app[SOCKETS]
+    sockets.add(ws)
+    try:
+        await _serve(ws, request, house, key_session)
+    finally:
+        sockets.discard(ws)
+    return ws
+
+
+async def _serve(ws: web.WebSocketResponse, request: web.Request, house: House, key_session: Json | None) -> None:
+    extensions, unknown = read_extensions(request.query.get("extensions", "").split(","))
+    problems = [
+        PeerError("invalid_value", f"there is no extension {name[:60]!r}", "extensions") for name in unknown
+    ]
+    config = _first_config(request, house, key_session)
+    settings = Protocol("sess", "conv", house.facts, config=config, extensions=extensions).settings
+    try:
+        session = _open_session(house, request.query.get("conversation_id"), settings, problems)
+    except TalksFull as error:
+        full = error_json(PeerError("session_limit_reached", str(error)), None, "rate_limit_error")
+        await ws.send_json(_with_id(full))
+        await ws.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"all places are taken")
+        return
+    protocol = Protocol(
+        session.id,
+        session.talk,
+        house.facts,
+        config=config,
+        extensions=extensions,
+        capsules=house.talks.engines.thinker.capsules,
+        now_ms=house.clock.now() * 1000,
+        now_unix=int(time.time()),
+    )
+    await Connection(ws, session, protocol, house).run(protocol.opening(session.items, problems))
+
+
+def _first_config(request: web.Request, house: House, key_session: Json | None) -> SessionConfig:
+    """What holds before the first update: the key's session, and listening only where that was asked for."""
+    config = SessionConfig(settings=house.settings)
+    wanted: Json = dict(key_session or {})
+    if request.query.get("intent") == "transcription":
+        wanted["type"] = "transcription"
+    if not wanted:
+        return config
+    try:
+        return merge(config, Fields(wanted, "session"), house.facts)
+    except PeerError as error:
+        log.warning("a temporary key has a session that cannot be used: %s", error)
+        return config
+
+
+def _open_session(house: House, resume: str | None, settings: Settings, problems: list[PeerError]) -> Session:
+    if resume:
+        try:
+            return house.talks.open(settings, resume)
+        except UnknownTalk:
+            problems.append(
+                PeerError("conversation_not_found", f"no talk {resume[:60]!r} is kept here", "conversation_id")
+            )
+    return house.talks.open(settings)
+
+
+def _with_id(frame: Json) -> Json:
+    return {"event_id": random_ids("event")} | frame
+
+
+SOCKETS: web.AppKey[set[web.WebSocketResponse]] = web.AppKey("sockets", set)

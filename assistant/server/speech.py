@@ -1,0 +1,134 @@
+"""`/v1/audio/speech`: the speaking engine alone, in OpenAI's shape, streamed where the format allows it.
+
+`pcm` and `wav` go out as they are made; compressed formats are encoded by libsndfile when the sound is whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import struct
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import numpy as np
+import soundfile
+from aiohttp import web
+
+from assistant.errors import PeerError
+from assistant.events import REPLY_RATE, Pcm
+from assistant.ids import random_ids
+from assistant.pcm import to_pcm16
+from assistant.realtime.settings import read_voice
+from assistant.server.answers import EventStream, json_fields, while_connected
+from assistant.server.house import House
+from assistant.speaking.segment import Segmenter
+
+MAX_INPUT = 4096
+STREAMED = {"pcm": "audio/pcm", "wav": "audio/wav"}
+ENCODED = {"mp3": ("MP3", "MPEG_LAYER_III", "audio/mpeg"), "flac": ("FLAC", "PCM_16", "audio/flac"),
+           "opus": ("OGG", "OPUS", "audio/ogg")}  # fmt: skip
+FORMATS = (*ENCODED, *STREAMED)
+UNKNOWN_LENGTH = 0xFFFFFFFF
+
+
+async def audio_speech(request: web.Request, house: House) -> web.StreamResponse:
+    """`POST /v1/audio/speech`."""
+    body = await json_fields(request)
+    text = body.need_text("input")
+    if not text.strip():
+        raise PeerError("invalid_value", "input has no words to speak", "input")
+    if len(text) > MAX_INPUT:
+        raise PeerError("string_above_max_length", f"input has {len(text)} characters; at most {MAX_INPUT}", "input")
+    wanted = body.text("response_format") or "mp3"
+    if wanted not in FORMATS:
+        raise PeerError(
+            "invalid_value",
+            f"response_format {wanted[:40]!r} is not made here; take one of {', '.join(FORMATS)}",
+            "response_format",
+        )
+    speed = body.number("speed", 0.25, 4.0) or 1.0
+    sounds = speak(house, text, read_voice(body, house.facts), speed)
+    async with aclosing(sounds):
+        if body.choice("stream_format", ("audio", "sse")) == "sse":
+            return await _send_events(request, sounds, wanted, len(text))
+        if wanted in STREAMED:
+            return await _send_stream(request, sounds, wanted)
+        pcm = await while_connected(request, _whole(sounds))
+    data = await asyncio.to_thread(encode, pcm, wanted)
+    return web.Response(body=data, content_type=ENCODED[wanted][2])
+
+
+async def speak(house: House, text: str, voice: str | None, speed: float) -> AsyncGenerator[Pcm, None]:
+    """The text's sound, piece by piece, in a talk of its own that is forgotten at the end."""
+    speaker, talk = house.talks.engines.speaker, random_ids("http")
+    segmenter = Segmenter()
+    spans = [*segmenter.feed(text), *segmenter.finish()]
+    try:
+        for index, span in enumerate(spans):
+            async with aclosing(speaker.speak(talk, voice, f"{talk}.{index}", span.text, speed=speed)) as sounds:
+                async for sound in sounds:
+                    if sound.pcm.size:
+                        yield sound.pcm
+    finally:
+        await speaker.forget(talk)
+
+
+async def _send_stream(request: web.Request, sounds: AsyncGenerator[Pcm, None], wanted: str) -> web.StreamResponse:
+    """The headers go out with the first sound, so that an engine that fails before it can still say so."""
+    response = web.StreamResponse(headers={"Content-Type": STREAMED[wanted]})
+    while (pcm := await while_connected(request, _next(sounds))) is not None:
+        if not response.prepared:
+            await response.prepare(request)
+            if wanted == "wav":
+                await response.write(wav_header())
+        await response.write(to_pcm16(pcm))
+    if not response.prepared:
+        await response.prepare(request)
+        await response.write(wav_header() if wanted == "wav" else b"")
+    await response.write_eof()
+    return response
+
+
+async def _send_events(
+    request: web.Request, sounds: AsyncGenerator[Pcm, None], wanted: str, characters: int
+) -> web.StreamResponse:
+    """Deltas of base64 sound, then the usage. Only raw samples can be cut into deltas."""
+    if wanted != "pcm":
+        raise PeerError("invalid_value", 'stream_format "sse" needs response_format "pcm" here', "response_format")
+    out = EventStream(request)
+    samples = 0
+    while (pcm := await while_connected(request, _next(sounds))) is not None:
+        samples += len(pcm)
+        await out.send({"type": "speech.audio.delta", "audio": base64.b64encode(to_pcm16(pcm)).decode()})
+    frames = round(samples * 25 / REPLY_RATE)
+    usage = {"input_tokens": characters, "output_tokens": frames, "total_tokens": characters + frames}
+    await out.send({"type": "speech.audio.done", "usage": usage})
+    return await out.end()
+
+
+async def _next(sounds: AsyncGenerator[Pcm, None]) -> Pcm | None:
+    return await anext(sounds, None)
+
+
+async def _whole(sounds: AsyncGenerator[Pcm, None]) -> Pcm:
+    pieces = [pcm async for pcm in sounds]
+    return np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
+
+
+def encode(pcm: Pcm, wanted: str) -> bytes:
+    """A whole sound as a file of a compressed format. Opus in Ogg has 24 kHz, which it knows."""
+    major, subtype, _ = ENCODED[wanted]
+    file = io.BytesIO()
+    soundfile.write(file, np.clip(pcm, -1.0, 1.0), REPLY_RATE, format=major, subtype=subtype)
+    return file.getvalue()
+
+
+def wav_header() -> bytes:
+    """A 16-bit mono WAV header of unknown length, as streams have it."""
+    fmt = struct.pack("<HHIIHH", 1, 1, REPLY_RATE, REPLY_RATE * 2, 2, 16)
+    return (
+        b"RIFF" + struct.pack("<I", UNKNOWN_LENGTH) + b"WAVEfmt " + struct.pack("<I", 16) + fmt
+        + b"data" + struct.pack("<I", UNKNOWN_LENGTH)
+    )  # fmt: skip
