@@ -7,11 +7,15 @@ state it has to the state that is wanted. That is how an undo, a barge-in and a 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from assistant.events import Pcm, ToolSpec
+
+if TYPE_CHECKING:
+    from assistant.hearing.transcribe import Transcriber
+    from assistant.hearing.vad import SpeechDetector
 
 # ---------------------------------------------------------------------------------------- thinking
 
@@ -221,48 +225,14 @@ class Speaker(Protocol):
 # ----------------------------------------------------------------------------------------- hearing
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """The words of a stretch of user sound. `confidence` in [0, 1]; None where the engine has none."""
-
-    text: str
-    final: bool
-    confidence: float | None = None
-
-
-class Transcription(Protocol):
-    """One turn being written down. Synchronous: the hearing stage runs it off the event loop."""
-
-    def feed(self, pcm: Pcm) -> None:
-        """More 16 kHz sound."""
-        ...
-
-    def partial(self) -> str:
-        """The words so far; may change until `finish`."""
-        ...
-
-    def finish(self) -> Heard: ...
-
-
-class SpeechDetector(Protocol):
-    """Says of each block of sound how probably it is speech. Keeps state from block to block."""
-
-    @property
-    def block_samples(self) -> int:
-        """Samples at 16 kHz that one call takes."""
-        ...
-
-    def probability(self, block: Pcm) -> float: ...
-
-    def reset(self) -> None: ...
-
-
 class Ears(Protocol):
-    """Makes detectors and transcriptions; one per process, its parts one per talk."""
+    """Makes detectors and transcribers. One per process; what it makes follows one talk each."""
 
     @property
     def name(self) -> str: ...
 
     def detector(self) -> SpeechDetector: ...
 
-    def transcription(self, hints: Mapping[str, str] | None = None) -> Transcription: ...
+    def transcriber(self) -> Transcriber:
+        """May take a while (it loads models): call it off the event loop."""
+        ...

@@ -128,7 +128,7 @@ class Settings:
 
     instructions: str | None = None
     """None: the persona's own."""
-    persona: str = "default"
+    persona: str = "ada"
     voice: str | None = None
     """None: the persona's own."""
     modality: Modality = "audio"
@@ -650,6 +650,17 @@ class StateChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolUsed:
+    """Extension: the session ran one of its own tools for a reply; no front has to do anything."""
+
+    response_id: str
+    name: str
+    arguments: str
+    output: str
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class TimelineReady:
     """Extension: the turn's timeline, right after its first sound."""
 
@@ -662,10 +673,10 @@ Event: TypeAlias = (
     | TranscriptPartial | TranscriptDelta | TranscriptCompleted | TranscriptFailed
     | ResponseCreated | ResponseDone | OutputItemAdded | OutputItemDone | PartAdded | PartDone
     | TextDelta | TextDone | SpokenText | SpokenTextDone | AudioDelta | AudioDone | CallDelta | CallDone
-    | Duck | Resume | StopPlayback | PersonaSwitched | StateChanged | TimelineReady
+    | Duck | Resume | StopPlayback | PersonaSwitched | StateChanged | ToolUsed | TimelineReady
 )  # fmt: skip
 
 EXTENSIONS: tuple[type, ...] = (
-    TranscriptPartial, Duck, Resume, StopPlayback, PersonaSwitched, StateChanged, TimelineReady,
+    TranscriptPartial, Duck, Resume, StopPlayback, PersonaSwitched, StateChanged, ToolUsed, TimelineReady,
 )  # fmt: skip
 """Events that a front sends on only to a client which asked for them."""

@@ -1,0 +1,145 @@
+"""Has the user begun to speak, and has the user finished? Asked for every block of sound, answered from counts.
+
+Pure: it is fed the probability of speech of each block and keeps samples, never seconds. The end of a turn is asked
+again with every block of the silence, from its length, from how complete the words sound and how fast they came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from assistant.events import SemanticVad, ServerVad
+
+ONSET_BLOCKS = 2
+"""Consecutive blocks of speech that make a beginning; one alone is a click."""
+RELEASE_MARGIN = 0.15
+"""Speech goes on while its probability is within this of the threshold: no flutter at word ends."""
+PAUSE_MS = 150.0
+"""A silence this long may be the end: from here on the completeness of the words is asked for."""
+SHORTEST_END_MS = 200.0
+LONGEST_END_MS = 1000.0
+"""No turn waits longer than this after the last sound, whatever was said."""
+OPEN_END_MS = {"low": 1000.0, "auto": 850.0, "medium": 850.0, "high": 600.0}
+"""Silence that ends a turn whose words sound unfinished, by eagerness."""
+UNKNOWN_END_MS = {"low": 800.0, "auto": 600.0, "medium": 600.0, "high": 450.0}
+"""The same when nothing is known of the words."""
+USUAL_WORDS_PER_S = 2.6
+
+
+class Sign(Enum):
+    """What a block showed. PAUSE comes once per silence, RESUMED when speech goes on after it."""
+
+    ONSET = auto()
+    PAUSE = auto()
+    RESUMED = auto()
+    END = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is known of the words so far. `complete`: probability that they are a whole request, None if unknown."""
+
+    count: int = 0
+    complete: float | None = None
+
+
+def end_silence_ms(detection: ServerVad | SemanticVad, words: Words, speech_ms: float) -> float:
+    """How long a silence must be to end the turn now.
+
+    Server detection: the fixed wait it asks for. Semantic: from SHORTEST_END_MS for words that are surely complete to
+    the eagerness's own wait for words that are surely not, longer for somebody who speaks slowly; 1 s at most.
+    """
+    if isinstance(detection, ServerVad):
+        return float(detection.silence_duration_ms)
+    if words.complete is None:
+        wait = UNKNOWN_END_MS[detection.eagerness]
+    else:
+        open_end = OPEN_END_MS[detection.eagerness]
+        wait = SHORTEST_END_MS + (open_end - SHORTEST_END_MS) * (1.0 - words.complete)
+    if words.count >= 3 and speech_ms > 0:
+        pace = words.count / (speech_ms / 1000)
+        wait *= min(1.3, max(0.85, USUAL_WORDS_PER_S / pace))
+    return min(LONGEST_END_MS, max(SHORTEST_END_MS, wait))
+
+
+class TurnDetector:
+    """Follows one stream of blocks. Positions are samples at `rate` from the stream's first one."""
+
+    def __init__(self, detection: ServerVad | SemanticVad, rate: int) -> None:
+        self._rate = rate
+        self._detection = detection
+        self._position = 0
+        self._run = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the turn that is under way, keep the position."""
+        self._run = 0
+        self.speaking = False
+        self.start_sample = 0
+        self.end_sample = 0
+        self._speech_samples = 0
+        self._paused = False
+        self._words = Words()
+
+    def set_detection(self, detection: ServerVad | SemanticVad) -> None:
+        """New settings; they hold for the silence that is under way too."""
+        self._detection = detection
+
+    @property
+    def position(self) -> int:
+        return self._position
+
+    @property
+    def threshold(self) -> float:
+        return self._detection.threshold if isinstance(self._detection, ServerVad) else 0.5
+
+    @property
+    def speech_ms(self) -> float:
+        """Speech of this turn so far, silences inside it not counted."""
+        return self._speech_samples * 1000 / self._rate
+
+    @property
+    def silence_ms(self) -> float:
+        return (self._position - self.end_sample) * 1000 / self._rate if self.speaking else 0.0
+
+    def know(self, words: Words) -> None:
+        """What is known of the words now; counts from the next block on."""
+        self._words = words
+
+    def step(self, probability: float, samples: int) -> Sign | None:
+        """One more block of `samples` samples, speech with this probability."""
+        begin = self._position
+        self._position += samples
+        if not self.speaking:
+            return self._waiting(probability, begin, samples)
+        if probability >= self.threshold - RELEASE_MARGIN:
+            self.end_sample = self._position
+            self._speech_samples += samples
+            resumed, self._paused = self._paused, False
+            if resumed:
+                self._words = Words()
+            return Sign.RESUMED if resumed else None
+        if self.silence_ms >= end_silence_ms(self._detection, self._words, self.speech_ms):
+            return Sign.END
+        if not self._paused and self.silence_ms >= PAUSE_MS:
+            self._paused = True
+            return Sign.PAUSE
+        return None
+
+    def _waiting(self, probability: float, begin: int, samples: int) -> Sign | None:
+        if probability < self.threshold:
+            self._run = 0
+            return None
+        if self._run == 0:
+            self.start_sample = begin
+        self._run += 1
+        if self._run < ONSET_BLOCKS:
+            return None
+        self.speaking = True
+        self.end_sample = self._position
+        self._speech_samples = self._position - self.start_sample
+        self._paused = False
+        self._words = Words()
+        return Sign.ONSET

@@ -1,0 +1,15 @@
+"""Names for what is made during a talk: unlike any other, with a prefix that says what they name."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import TypeAlias
+
+Ids: TypeAlias = Callable[[str], str]
+"""Takes a prefix (`item`, `resp`, `conv`, …), returns an id that was never given before."""
+
+
+def random_ids(prefix: str) -> str:
+    """`item_` and 22 hexadecimal digits: within the 32 characters that clients allow for."""
+    return f"{prefix}_{uuid.uuid4().hex[:22]}"

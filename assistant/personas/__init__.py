@@ -1,0 +1,91 @@
+"""Who the assistant is: one TOML file each, shipped here or put into `ASSISTANT_HOME/personas` by its owner."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from assistant.errors import ConfigError
+
+DEFAULT = "ada"
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """None leaves a value to the model's own default."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """A name, how it behaves and how it sounds. `tools`: names of built-in tools, None for all of them."""
+
+    name: str
+    title: str
+    instructions: str
+    voice: str | None = None
+    tools: tuple[str, ...] | None = None
+    sampling: Sampling = Sampling()
+
+
+def load_personas(folder: Path | None = None) -> dict[str, Persona]:
+    """The shipped personas, and those of the folder, which win over shipped ones of the same name."""
+    found: dict[str, Persona] = {}
+    for shipped in resources.files(__package__).iterdir():
+        if shipped.name.endswith(".toml"):
+            name = shipped.name.removesuffix(".toml")
+            found[name] = read_persona(name, shipped.read_text("utf-8"), shipped.name)
+    if folder is not None and folder.is_dir():
+        for path in sorted(folder.glob("*.toml")):
+            found[path.stem] = read_persona(path.stem, path.read_text("utf-8"), str(path))
+    return found
+
+
+def read_persona(name: str, text: str, origin: str) -> Persona:
+    """One file. Raises ConfigError with the file's name for anything it does not know."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{origin} is not TOML: {error}") from error
+    known = {"title", "instructions", "voice", "tools", "sampling"}
+    if unknown := sorted(set(data) - known):
+        raise ConfigError(f"{origin} has {', '.join(unknown)}; a persona knows {', '.join(sorted(known))}")
+    instructions = _text(data, "instructions", origin)
+    if not instructions:
+        raise ConfigError(f"{origin} has no instructions; write at least a sentence about who this is")
+    tools = data.get("tools")
+    if tools is not None and not (isinstance(tools, list) and all(isinstance(tool, str) for tool in tools)):
+        raise ConfigError(f"{origin}: tools must be a list of names")
+    return Persona(
+        name,
+        _text(data, "title", origin) or name,
+        instructions,
+        _text(data, "voice", origin) or None,
+        None if tools is None else tuple(tools),
+        _sampling(data.get("sampling", {}), origin),
+    )
+
+
+def _text(data: Mapping[str, Any], key: str, origin: str) -> str:
+    value = data.get(key, "")
+    if not isinstance(value, str):
+        raise ConfigError(f"{origin}: {key} must be text, not {value!r}")
+    return value.strip()
+
+
+def _sampling(data: Any, origin: str) -> Sampling:
+    kinds: dict[str, type] = {"temperature": float, "top_k": int, "top_p": float, "seed": int}
+    if not isinstance(data, dict) or not set(data) <= set(kinds):
+        raise ConfigError(f"{origin}: [sampling] knows {', '.join(kinds)}, not {data!r}")
+    for key, value in data.items():
+        if isinstance(value, bool) or not isinstance(value, int | kinds[key]):
+            raise ConfigError(f"{origin}: sampling.{key} must be a number, not {value!r}")
+    return Sampling(**data)

@@ -1,0 +1,478 @@
+"""One reply from prompt to last sample: runs thinking into speaking, tells the front, keeps the talk's items true.
+
+Thinking runs ahead of speaking by a bounded number of pieces; speaking runs ahead of the player by a bounded lead.
+Between the two stands a queue of things to put out, in the order in which the model made them. The session cancels
+`run` to interrupt; `finish` then closes what was open, so nothing of a reply ever follows its `ResponseDone`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from assistant.channel import Channel
+from assistant.clock import Clock
+from assistant.conversation import Conversation, Entry
+from assistant.engines import (
+    BadCall,
+    CallPiece,
+    Cost,
+    Mark,
+    Prompt,
+    PromptReady,
+    ReplyEnd,
+    Sound,
+    Speaker,
+    TextPiece,
+    Thinker,
+    ThinkOptions,
+)
+from assistant.events import (
+    REPLY_RATE,
+    AudioDelta,
+    AudioDone,
+    AudioPart,
+    CallDelta,
+    CallDone,
+    Event,
+    FunctionCall,
+    FunctionOutput,
+    Item,
+    ItemAdded,
+    ItemDone,
+    ItemStatus,
+    Message,
+    OutputItemAdded,
+    OutputItemDone,
+    PartAdded,
+    PartDone,
+    Response,
+    ResponseDone,
+    ResponseStatus,
+    SpokenText,
+    SpokenTextDone,
+    TextDelta,
+    TextDone,
+    TextPart,
+    TimelineReady,
+    ToolUsed,
+    Usage,
+)
+from assistant.ids import Ids
+from assistant.speaking.heard import SpokenPiece, sample_of_char
+from assistant.speaking.segment import Segmenter, TextSpan
+from assistant.telemetry.trace import TurnTrace
+from assistant.thinking.tools import ToolRegistry, ToolResult
+
+PIECES_AHEAD = 8
+MAX_LEAD_S = 6.0
+"""Sound made beyond this would mostly be thrown away by an interruption."""
+DELTA_SAMPLES = REPLY_RATE // 10
+MAX_ROUNDS = 4
+"""Tool rounds within one reply; a model that asks for more is going in circles."""
+FILLER_AFTER_S = 0.8
+FILLER = "One moment."
+_WORD = re.compile(r"\S+\s*")
+
+Emit: TypeAlias = Callable[[Event], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyOrder:
+    """What the session decided about a reply before it began."""
+
+    talk: str
+    """Whose engine state it goes on from; a side branch has one of its own."""
+    response: Response
+    voice: str | None
+    speed: float
+    paced: bool
+    options: ThinkOptions
+    prompt: Callable[[], Prompt]
+    """Built when the user's words are in, and again after each of the session's own tools."""
+    own_tools: ToolRegistry
+    say: str | None = None
+    """Words that are spoken as they are, without asking the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    text: str
+    reply_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _EndOfMessage:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    call_id: str
+    name: str
+    arguments: str
+    reply_id: str
+
+
+_Out: TypeAlias = _Words | _EndOfMessage | _Call
+
+
+@dataclass(slots=True)
+class _Open:
+    """The message that is being put out."""
+
+    item_id: str
+    index: int
+    reply_id: str | None
+    segmenter: Segmenter
+    text: str = ""
+    samples: int = 0
+    pieces: tuple[SpokenPiece, ...] = ()
+
+
+class Reply:
+    """Call `run` once in a task; cancel the task to interrupt; then call `finish` once, whatever happened."""
+
+    def __init__(
+        self,
+        order: ReplyOrder,
+        conversation: Conversation,
+        thinker: Thinker,
+        speaker: Speaker,
+        clock: Clock,
+        ids: Ids,
+        emit: Emit,
+        trace: TurnTrace,
+        words_ready: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.order = order
+        self.effects: list[ToolResult] = []
+        self.play_end = 0.0
+        """When a front that plays in real time will have played all that was sent, clock seconds."""
+        self.first_sent: float | None = None
+        self.last_sent = 0.0
+        self.item_ids: list[str] = []
+        self.trace = trace
+        self._talk = conversation
+        self._thinker, self._speaker, self._clock = thinker, speaker, clock
+        self._ids, self._emit, self._words_ready = ids, emit, words_ready
+        self._out: Channel[_Out] = Channel(PIECES_AHEAD)
+        self._open: _Open | None = None
+        self._items: list[Item] = []
+        self._usage = Usage()
+        self._status: ResponseStatus = "completed"
+        self._reason: str | None = None
+        self._first_text = False
+        self._underruns = 0
+
+    @property
+    def id(self) -> str:
+        return self.order.response.id
+
+    @property
+    def in_conversation(self) -> bool:
+        return self.order.response.in_conversation
+
+    async def run(self) -> None:
+        """Make and put out the whole reply. Raises EngineFailed (in a group) if a model breaks."""
+        await self._words_ready()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._think())
+            group.create_task(self._put_out())
+
+    async def finish(
+        self,
+        status: ResponseStatus | None = None,
+        reason: str | None = None,
+        error: tuple[str, str] | None = None,
+    ) -> Response:
+        """Close what is open and say that the reply is over; the last event of this reply."""
+        if self._open is not None:
+            await self._close_message("incomplete")
+        if status is None:
+            status, reason = self._status, self._reason
+        response = replace(
+            self.order.response,
+            status=status,
+            reason=reason,
+            output=tuple(self._items),
+            usage=self._usage,
+            error_code=error[0] if error else None,
+            error_message=error[1] if error else None,
+        )
+        if self._underruns:
+            self.trace.figure("underruns", self._underruns)
+        timeline = self.trace.timeline(self.id) if self.trace.closed else None
+        await self._emit(ResponseDone(response, timeline))
+        return response
+
+    # ------------------------------------------------------------------------------------- thinking
+
+    async def _think(self) -> None:
+        async with self._out:
+            if self.order.say is not None:
+                await self._out.send(_Words(self.order.say, None))
+                await self._out.send(_EndOfMessage())
+                return
+            for round_ in range(MAX_ROUNDS):
+                if not await self._think_once(f"{self.order.options.reply_id}.{round_}"):
+                    return
+            self._status, self._reason = "incomplete", "tool_rounds"
+
+    async def _think_once(self, reply_id: str) -> bool:
+        """One pass of the model. True if a tool of our own ran, so that the model must see its result."""
+        own: list[CallPiece] = []
+        said = False
+        options = replace(self.order.options, reply_id=reply_id)
+        async with aclosing(self._thinker.reply(self.order.talk, self.order.prompt(), options)) as pieces:
+            async for piece in pieces:
+                match piece:
+                    case PromptReady():
+                        self._count_input(piece)
+                        self.trace.mark("think_wait", self._clock.now(), piece.costs)
+                    case TextPiece():
+                        said = said or bool(piece.text.strip())
+                        if said:
+                            await self._out.send(_Words(piece.text, reply_id))
+                    case CallPiece(done=True) if piece.name in self.order.own_tools:
+                        own.append(piece)
+                    case CallPiece(done=True):
+                        if said:
+                            await self._out.send(_EndOfMessage())
+                            said = False
+                        await self._out.send(_Call(piece.call_id, piece.name, piece.arguments, reply_id))
+                    case BadCall():
+                        self.trace.figure("bad_calls", 1)
+                    case ReplyEnd():
+                        self._count_output(piece)
+        if said:
+            await self._out.send(_EndOfMessage())
+        for call in own:
+            await self._run_tool(call, reply_id)
+        return bool(own)
+
+    async def _run_tool(self, call: CallPiece, reply_id: str) -> None:
+        begin = self._clock.now()
+        running = asyncio.ensure_future(self.order.own_tools.call(call.name, call.arguments))
+        try:
+            done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)
+            if not done:
+                await self._out.send(_Words(FILLER, None))
+                await self._out.send(_EndOfMessage())
+            result = await running
+        finally:
+            running.cancel()
+        now = self._clock.now()
+        self.trace.mark("tool", now)
+        if result.effect is not None:
+            self.effects.append(result)
+        if self.in_conversation:
+            asked = FunctionCall(self._ids("item"), call.call_id, call.name, call.arguments)
+            answer = FunctionOutput(self._ids("item"), call.call_id, result.text)
+            self._talk.add(Entry(asked, reply_id, hidden=True))
+            self._talk.add(Entry(answer, reply_id, hidden=True))
+        ms = (now - begin) * 1000
+        await self._emit(ToolUsed(self.id, call.name, call.arguments, result.text, ms))
+
+    def _count_input(self, ready: PromptReady) -> None:
+        first = self._usage.input_text_tokens == 0
+        fresh = ready.input_tokens if first else max(0, ready.input_tokens - ready.cached_tokens)
+        self._usage = replace(
+            self._usage,
+            input_text_tokens=self._usage.input_text_tokens + fresh,
+            cached_tokens=self._usage.cached_tokens + (ready.cached_tokens if first else 0),
+        )
+        for cost in ready.costs:
+            if cost.name in ("restore", "rollback"):
+                self.trace.figure(f"{cost.name}_ms", cost.ms)
+
+    def _count_rows(self, sound: Sound) -> None:
+        if sound.rows:
+            rows = self._usage.output_audio_tokens + sound.rows
+            self._usage = replace(self._usage, output_audio_tokens=rows)
+
+    def _count_output(self, end: ReplyEnd) -> None:
+        self._usage = replace(self._usage, output_text_tokens=self._usage.output_text_tokens + end.output_tokens)
+        if end.reason == "length":
+            self._status, self._reason = "incomplete", "max_output_tokens"
+
+    # ----------------------------------------------------------------------------------- putting out
+
+    async def _put_out(self) -> None:
+        async for out in self._out:
+            match out:
+                case _Words():
+                    message = self._open or await self._open_message(out.reply_id)
+                    if self.order.response.modality == "text":
+                        await self._write(message, out.text)
+                    else:
+                        for span in message.segmenter.feed(out.text):
+                            await self._speak(message, span)
+                case _EndOfMessage():
+                    if self._open is not None:
+                        for span in self._open.segmenter.finish():
+                            await self._speak(self._open, span)
+                        await self._close_message("completed")
+                case _Call():
+                    await self._put_call(out)
+
+    async def _open_message(self, reply_id: str | None) -> _Open:
+        item_id = self._ids("item")
+        message = _Open(item_id, len(self._items), reply_id, Segmenter())
+        self._open = message
+        self.item_ids.append(item_id)
+        item = Message(item_id, "assistant", (), "in_progress")
+        self._items.append(item)
+        part = TextPart("") if self.order.response.modality == "text" else AudioPart(transcript="")
+        previous = self._talk.add(Entry(item, reply_id)) if self.in_conversation else None
+        await self._emit(OutputItemAdded(self.id, message.index, item))
+        if self.in_conversation:
+            await self._emit(ItemAdded(item, previous))
+        await self._emit(PartAdded(self.id, item_id, message.index, 0, part))
+        return message
+
+    async def _write(self, message: _Open, text: str) -> None:
+        if not self._first_text:
+            self._first_text = True
+            self.trace.mark("llm", self._clock.now())
+        message.text += text
+        self._keep(message, "in_progress")
+        await self._emit(TextDelta(self.id, message.item_id, message.index, 0, text))
+        await self._first_out()
+
+    async def _speak(self, message: _Open, span: TextSpan) -> None:
+        if not self._first_text:
+            self._first_text = True
+            self.trace.mark("llm", self._clock.now())
+        piece = SpokenPiece(
+            f"{message.item_id}.{len(message.pieces)}", span.text, span.start, span.end, message.samples
+        )
+        told = 0
+        costs: list[Cost] = []
+        sounds = self._speaker.speak(
+            self.order.talk, self.order.voice, piece.piece_id, span.text, speed=self.order.speed
+        )
+        async with aclosing(sounds) as chunks:
+            async for sound in chunks:
+                costs += sound.costs
+                piece = replace(
+                    piece, samples=piece.samples + sound.pcm.size, marks=_merged(piece.marks, sound.marks)
+                )
+                self._count_rows(sound)
+                if not sound.pcm.size:
+                    continue
+                if self.first_sent is None:
+                    self.trace.mark("tts_wait", self._clock.now(), costs)
+                self._hold(message, piece)
+                told = await self._tell(message, piece, told, _known_chars(piece))
+                await self._send(message, sound)
+        piece = replace(piece, complete=True)
+        self._hold(message, piece)
+        await self._tell(message, piece, told, len(span.text))
+
+    async def _tell(self, message: _Open, piece: SpokenPiece, told: int, upto: int) -> int:
+        """Put out the words of the piece that begin before character `upto` and were not told yet."""
+        for word in _WORD.finditer(piece.text, told):
+            if word.start() >= upto:
+                break
+            text = piece.text[told : word.end()]
+            told = word.end()
+            message.text += text
+            self._keep(message, "in_progress")
+            at = (piece.start_sample + sample_of_char(piece, word.start())) / REPLY_RATE
+            await self._emit(SpokenText(self.id, message.item_id, message.index, 0, text, at))
+        return told
+
+    async def _send(self, message: _Open, sound: Sound) -> None:
+        """Hand sound to the front in short pieces, never more ahead of the player than the lead allows."""
+        for start in range(0, sound.pcm.size, DELTA_SAMPLES):
+            part = sound.pcm[start : start + DELTA_SAMPLES]
+            await self._hold_lead()
+            at = message.samples
+            message.samples += part.size
+            now = self._clock.now()
+            if self.first_sent is not None and self.play_end < now:
+                self._underruns += 1
+            self.play_end = max(self.play_end, now) + part.size / REPLY_RATE
+            await self._emit(AudioDelta(self.id, message.item_id, message.index, 0, at, part))
+            self.last_sent = self._clock.now()
+            if self.first_sent is None:
+                self.first_sent = self.last_sent
+                await self._first_out()
+
+    async def _hold_lead(self) -> None:
+        lead = self.play_end - self._clock.now()
+        if self.order.paced and lead > MAX_LEAD_S:
+            await self._clock.sleep_until(self.play_end - MAX_LEAD_S)
+
+    async def _first_out(self) -> None:
+        if self.trace.closed:
+            return
+        self.trace.mark("transport", self._clock.now())
+        self.trace.close(self._clock.now())
+        await self._emit(TimelineReady(self.trace.timeline(self.id)))
+
+    def _hold(self, message: _Open, piece: SpokenPiece) -> None:
+        """Remember the piece's sound as far as it is made."""
+        earlier = tuple(known for known in message.pieces if known.piece_id != piece.piece_id)
+        message.pieces = (*earlier, piece)
+        self._keep(message, "in_progress")
+
+    def _keep(self, message: _Open, status: ItemStatus) -> Message:
+        """Bring the conversation's entry in line with what was put out."""
+        spoken = self.order.response.modality == "audio"
+        part = AudioPart(transcript=message.text) if spoken else TextPart(message.text)
+        item = Message(message.item_id, "assistant", (part,), status)
+        self._items[message.index] = item
+        if self.in_conversation and message.item_id in self._talk:
+            self._talk.put(Entry(item, message.reply_id, message.pieces))
+        return item
+
+    async def _close_message(self, status: ItemStatus) -> None:
+        message = self._open
+        assert message is not None
+        self._open = None
+        where = (self.id, message.item_id, message.index, 0)
+        item = self._keep(message, status)
+        if self.order.response.modality == "text":
+            await self._emit(TextDone(*where, message.text))
+        else:
+            await self._emit(AudioDone(*where))
+            await self._emit(SpokenTextDone(*where, message.text))
+        await self._emit(PartDone(*where, item.content[0]))
+        await self._item_done(item, message.index)
+
+    async def _put_call(self, call: _Call) -> None:
+        index = len(self._items)
+        item_id = self._ids("item")
+        open_item = FunctionCall(item_id, call.call_id, call.name, "", "in_progress")
+        item = FunctionCall(item_id, call.call_id, call.name, call.arguments)
+        self._items.append(item)
+        previous = self._talk.add(Entry(item, call.reply_id)) if self.in_conversation else None
+        await self._emit(OutputItemAdded(self.id, index, open_item))
+        if self.in_conversation:
+            await self._emit(ItemAdded(open_item, previous))
+        await self._emit(CallDelta(self.id, item_id, index, call.call_id, call.arguments))
+        await self._emit(CallDone(self.id, item_id, index, call.call_id, call.name, call.arguments))
+        await self._item_done(item, index)
+
+    async def _item_done(self, item: Item, index: int) -> None:
+        if self.in_conversation:
+            previous = self._talk.previous_id(item.id) if item.id in self._talk else None
+            await self._emit(ItemDone(item, previous))
+        await self._emit(OutputItemDone(self.id, index, item))
+
+
+def _merged(marks: tuple[Mark, ...], more: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """Marks in order, those already known not repeated."""
+    last = marks[-1].char if marks else -1
+    return (*marks, *(mark for mark in more if mark.char > last))
+
+
+def _known_chars(piece: SpokenPiece) -> int:
+    """Words that begin before this character are being spoken; all of them where the voice sets no marks."""
+    return piece.marks[-1].char + 1 if piece.marks else len(piece.text)

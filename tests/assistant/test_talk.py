@@ -1,0 +1,563 @@
+"""Talks as timelines in virtual time: what comes when, to the millisecond."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from assistant.errors import TalksFull, UnknownTalk
+from assistant.events import (
+    AppendAudio,
+    AudioCleared,
+    AudioDelta,
+    CallDone,
+    CancelResponse,
+    ClearAudio,
+    CommitAudio,
+    CreateItem,
+    CreateResponse,
+    DeleteItem,
+    Duck,
+    Error,
+    FunctionOutput,
+    IdleTimeout,
+    ItemDeleted,
+    ItemRetrieved,
+    ItemTruncated,
+    Message,
+    PersonaSwitched,
+    ReportHeard,
+    ResponseCreated,
+    ResponseDone,
+    ResponseParams,
+    Resume,
+    RetrieveItem,
+    Rewind,
+    SemanticVad,
+    ServerVad,
+    Settings,
+    SettingsUpdated,
+    SpeechStarted,
+    SpeechStopped,
+    StopPlayback,
+    SwitchPersona,
+    TextDelta,
+    TextPart,
+    TimelineReady,
+    ToolSpec,
+    ToolUsed,
+    TranscriptCompleted,
+    TranscriptFailed,
+    TruncateItem,
+    Undo,
+    UpdateSettings,
+)
+from assistant.thinking.tools import ToolRegistry, ToolResult
+from tests.fakes.loop import run
+from tests.fakes.talk import World
+
+COUNT = "one two three four five six seven eight nine ten eleven twelve."
+
+
+def counting(prompt):
+    return [COUNT] if "count" in prompt.lines[-1].text else ["Fine."]
+
+
+def typed(text, item_id="typed"):
+    return CreateItem(Message(item_id, "user", (TextPart(text),)))
+
+
+def test_spoken_turn_follows_the_protocols_order_and_the_models_times():
+    world = World()
+    world.play((0.5, ("hello there friend", 1.0)), until=6)
+    names = [name for name in world.names() if name not in ("TranscriptPartial", "SpokenText", "AudioDelta")]
+    assert names == [
+        "SpeechStarted", "SpeechStopped", "AudioCommitted", "ItemAdded", "ItemDone", "ResponseCreated",
+        "TranscriptDelta", "TranscriptCompleted", "OutputItemAdded", "ItemAdded", "PartAdded", "TimelineReady",
+        "AudioDone", "SpokenTextDone", "PartDone", "ItemDone", "OutputItemDone", "ResponseDone",
+    ]  # fmt: skip
+    [stopped], [done] = world.of(SpeechStopped), world.of(ResponseDone)
+    assert stopped.audio_end_ms == 1504  # speech ends at 1.5 s; blocks are 32 ms
+    # 500 ms of silence, asked per 32 ms block, the block delivered in 20 ms pieces
+    assert world.when(ResponseCreated) == [2.02]
+    # 20 ms prefill, 5 tokens of 10 ms, 30 ms voice prefill, 100 ms of sound at ten times real time
+    assert world.when(TimelineReady) == [pytest.approx(2.13)]
+    parts = {part.name: round(part.ms, 3) for part in done.timeline.parts}
+    assert parts == {
+        "turn_wait": 516, "transcribe": 0, "prefill": 20, "llm": 50, "tts_prefill": 30, "tts_wait": 10,
+        "transport": 0,
+    }  # fmt: skip
+    assert done.timeline.total_ms == pytest.approx(done.timeline.figures["voice_to_voice_ms"]) == pytest.approx(626)
+    assert done.timeline.figures["ttfa_ms"] == pytest.approx(110)
+    assert sum(delta.pcm.size for delta in world.of(AudioDelta)) == 5 * 7200
+
+
+def test_second_turn_reuses_what_the_first_folded():
+    world = World()
+    world.play((0.5, ("one two", 0.6)), (4.0, ("three four", 0.6)), until=8)
+    first, second = world.of(ResponseDone)
+    assert first.response.usage.cached_tokens == 0
+    assert second.response.usage.cached_tokens == second.response.usage.input_tokens - 3  # only the new user line
+
+
+def test_barge_in_stops_the_reply_and_keeps_what_was_heard():
+    world = World(counting, speed=1.2)
+
+    def front(session, event):
+        if isinstance(event, SpeechStarted) and world.of(AudioDelta):
+            return [TruncateItem(world.of(AudioDelta)[0].item_id, 0, 1000)]
+        return []
+
+    world.on_event = front
+    session = world.play((0.2, ("count", 0.4)), (3.0, ("stop now", 0.5)), until=7)
+    cancelled = world.of(ResponseDone)[0].response
+    assert (cancelled.status, cancelled.reason) == ("cancelled", "turn_detected")
+    [truncated] = world.of(ItemTruncated)
+    assert (truncated.audio_end_ms, truncated.transcript) == (1000, "one two three")
+    spoken = next(item for item in session.items if item.id == truncated.item_id)
+    assert spoken.content[0].transcript == "one two three" and spoken.status == "incomplete"
+    # the models remember the heard part, then the new question and its answer, and nothing else
+    state = " ".join(world.thinker.folded[session.talk])
+    assert "<assistant> one two three <user> stop now <assistant> Fine." in state
+    pieces = world.speaker.said[session.talk]
+    assert [samples for _, samples in pieces] == [24_000, 7_200]
+
+
+def test_nothing_of_a_reply_follows_its_end():
+    world = World(counting, speed=1.2)
+    world.play((0.2, ("count", 0.4)), (2.5, ("no", 0.3)), until=6)
+    ended = set()
+    for got in world.log:
+        if isinstance(got.event, ResponseDone):
+            ended.add(got.event.response.id)
+        elif hasattr(got.event, "response_id"):
+            assert got.event.response_id not in ended
+
+
+@pytest.mark.parametrize(
+    ("end_ms", "kept"), [(-5, ""), (0, ""), (100, ""), (160, "one"), (460, "one two"), (10**9, COUNT)]
+)
+def test_truncation_is_clamped_and_cuts_at_words(end_ms, kept):
+    world = World(counting)
+    steps = [(0.0, typed("count")), (0.1, CreateResponse()), (9.0, TruncateItem("item_1", 0, end_ms))]
+    session = world.play(*steps, until=12)
+    assert not world.of(Error)
+    [truncated] = world.of(ItemTruncated)
+    assert truncated.transcript == kept
+    assert truncated.audio_end_ms == min(max(0, end_ms), 3600)
+    assert session.items[-1].content[0].transcript == kept
+
+
+def test_second_truncation_may_only_shorten():
+    world = World(counting)
+    cuts = [(9.0 + i / 10, TruncateItem("item_1", 0, ms)) for i, ms in enumerate([1000, 2000, 400])]
+    world.play((0.0, typed("count")), (0.1, CreateResponse()), *cuts, until=12)
+    assert [cut.audio_end_ms for cut in world.of(ItemTruncated)] == [1000, 1000, 400]
+    assert [cut.transcript for cut in world.of(ItemTruncated)] == ["one two three", "one two three", "one"]
+
+
+def test_truncation_while_the_reply_runs_stops_it_first():
+    world = World(counting, speed=2)
+    world.play((0.0, typed("count")), (0.1, CreateResponse()), (0.6, TruncateItem("item_1", 0, 600)), until=4)
+    names = [n for n in world.names() if n in ("ResponseDone", "ItemTruncated")]
+    assert names == ["ResponseDone", "ItemTruncated"]
+    assert world.of(ResponseDone)[0].response.status == "cancelled"
+
+
+def test_manual_mode_commits_by_hand_and_starts_nothing_by_itself():
+    world = World(settings=Settings(persona="ada", turn_detection=None))
+    world.play((0.3, ("good morning", 0.8)), (1.5, CommitAudio()), (3.0, CreateResponse()), until=6)
+    assert not world.of(SpeechStarted)
+    assert world.of(TranscriptCompleted)[0].transcript == "good morning"
+    assert world.when(ResponseCreated) == [3.0]
+    assert world.of(ResponseDone)[0].response.output[0].content[0].transcript == "You said good morning."
+
+
+def test_empty_commit_is_an_error_and_clear_empties():
+    world = World(settings=Settings(persona="ada", turn_detection=None))
+    steps = [(0.01, CommitAudio("e1")), (0.5, ClearAudio()), (0.51, CommitAudio("e2"))]
+    world.play(*steps, until=1)
+    assert [(error.code, error.cause) for error in world.of(Error)] == [
+        ("input_audio_buffer_commit_empty", "e1"), ("input_audio_buffer_commit_empty", "e2"),
+    ]  # fmt: skip
+    assert len(world.of(AudioCleared)) == 1
+
+
+def test_a_microphone_that_falls_silent_by_sending_nothing_ends_the_turn_within_a_second():
+    world = World()
+
+    async def talk():
+        session = world.talks.open()
+        words = world.ears.spoken("hello", 0.6)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(session.run())
+            reading = group.create_task(world._read(session))
+            await session.send(AppendAudio(words, 16_000))
+            await asyncio.sleep(5)
+            session.close()
+            await reading
+
+    run(talk())
+    assert world.when(SpeechStopped) == [1.0]
+    assert world.of(ResponseDone)[0].response.status == "completed"
+
+
+def test_a_second_response_is_refused_while_one_runs_and_an_aside_is_not():
+    world = World(counting, speed=2)
+    aside = ResponseParams(conversation="none", modality="text", input=(Message("x", "user", (TextPart("hi"),)),),
+                           metadata={"topic": "aside"})  # fmt: skip
+    session = world.play(
+        (0.0, typed("count")), (0.1, CreateResponse()), (0.3, CreateResponse(cause="c2")),
+        (0.4, CreateResponse(aside)), until=6,
+    )  # fmt: skip
+    [error] = world.of(Error)
+    assert (error.code, error.cause) == ("conversation_already_has_active_response", "c2")
+    done = {event.response.id: event.response for event in world.of(ResponseDone)}
+    assert done["resp_2"].metadata == {"topic": "aside"} and not done["resp_2"].in_conversation
+    assert done["resp_2"].output[0].content == (TextPart("Fine."),)
+    assert all(item.id != done["resp_2"].output[0].id for item in session.items)
+    assert f"{session.talk}/resp_2" not in world.thinker.folded
+    assert done["resp_1"].status == "completed"
+
+
+def test_cancel_without_a_reply_has_the_code_that_clients_know():
+    world = World()
+    world.play((0.1, CancelResponse(cause="c")), until=1)
+    [error] = world.of(Error)
+    assert error.code == "response_cancel_not_active" and error.message.startswith("Cancellation failed")
+
+
+def test_typed_turn_answers_in_text():
+    world = World()
+    world.play((0.0, typed("hi")), (0.1, CreateResponse(ResponseParams(modality="text"))), until=2)
+    assert "".join(delta.delta for delta in world.of(TextDelta)) == "You said hi."
+    assert not world.of(AudioDelta)
+
+
+def test_clients_tool_call_round():
+    def mind(prompt):
+        if prompt.lines[-1].role == "tool":
+            return [f"It is {prompt.lines[-1].text}."]
+        return [("weather", {"city": "Bern"})]
+
+    world = World(mind, Settings(persona="ada", tools=(ToolSpec("weather"),)))
+    session = world.play(
+        (0.0, typed("weather?")), (0.1, CreateResponse()),
+        (1.0, CreateItem(FunctionOutput("out", "call_resp_1.0", "sunny"))), (1.5, CreateResponse()), until=4,
+    )  # fmt: skip
+    [call] = world.of(CallDone)
+    assert (call.name, call.arguments) == ("weather", '{"city": "Bern"}')
+    first, second = world.of(ResponseDone)
+    assert first.response.output[0].name == "weather"
+    assert second.response.output[0].content[0].transcript == "It is sunny."
+    assert world.when(ResponseCreated) == [0.1, 1.5]
+    assert [type(item).__name__ for item in session.items] == ["Message", "FunctionCall", "FunctionOutput", "Message"]
+
+
+def tools_of(*functions):
+    def make():
+        registry = ToolRegistry()
+        for function in functions:
+            registry.tool(function)
+        return registry
+
+    return make
+
+
+async def slow() -> str:
+    "Takes its time."
+    await asyncio.sleep(3)
+    return "at last"
+
+
+def test_own_tool_runs_here_and_a_slow_one_is_bridged():
+    def mind(prompt):
+        return [prompt.lines[-1].text + "!"] if prompt.lines[-1].role == "tool" else [("slow", {})]
+
+    world = World(mind, tools=tools_of(slow))
+    session = world.play((0.0, typed("go")), (0.1, CreateResponse()), until=8)
+    [done] = world.of(ResponseDone)
+    assert [item.content[0].transcript for item in done.response.output] == ["One moment.", "at last!"]
+    assert world.of(ToolUsed)[0].output == "at last"
+    assert [item.role for item in session.items] == ["user", "assistant", "assistant"]  # the call stays inside
+
+
+async def undo() -> ToolResult:
+    "Take the last turn back."
+    return ToolResult("ok", effect="undo")
+
+
+def test_spoken_undo_leaves_the_state_of_before():
+    def mind(prompt):
+        last = prompt.lines[-1]
+        if last.role == "tool":
+            return ["Done."]
+        return [("undo", {})] if "undo" in last.text else [f"You said {last.text}."]
+
+    world = World(mind, tools=tools_of(undo))
+    session = world.play(
+        (0.0, typed("keep", "a")), (0.1, CreateResponse()), (2.0, typed("drop", "b")), (2.1, CreateResponse()),
+        (4.0, typed("undo", "c")), (4.1, CreateResponse()), until=8,
+    )  # fmt: skip
+    assert [item.id for item in session.items] == ["a", "item_1"]
+    assert len(session.conversation) == 2  # hidden call and result went too
+    other = World(mind, tools=tools_of(undo))
+    alone = other.play((0.0, typed("keep", "a")), (0.1, CreateResponse()), until=4)
+    assert world.thinker.folded[session.talk] == other.thinker.folded[alone.talk]
+    assert world.speaker.said[session.talk] == other.speaker.said[alone.talk]
+
+
+def test_undo_and_rewind_from_the_front():
+    world = World(counting)
+    session = world.play(
+        (0.0, typed("count", "a")), (0.1, CreateResponse()), (6.0, typed("ok", "b")), (6.1, CreateResponse()),
+        (8.0, Undo(1)), (8.1, Rewind("item_1", words=4)), until=9,
+    )  # fmt: skip
+    assert [event.item_id for event in world.of(ItemDeleted)] == ["item_2", "b"]
+    assert session.items[-1].content[0].transcript == "one two three four"
+    assert world.speaker.said[session.talk] == [("item_1.0", 4 * 7200)]
+    state = world.thinker.folded[session.talk]
+    assert state[-5:] == ["<assistant>", "one", "two", "three", "four"]
+
+
+def test_deleting_an_item_twice_is_an_error_and_late_reports_on_it_are_not():
+    world = World(counting)
+    world.play(
+        (0.0, typed("count", "a")), (0.1, CreateResponse()), (6.0, Undo(1)), (6.1, TruncateItem("item_1", 0, 500)),
+        (6.2, ReportHeard("item_1", 400)), (6.3, DeleteItem("a", cause="d")), until=8,
+    )  # fmt: skip
+    assert [(error.code, error.cause) for error in world.of(Error)] == [("item_not_found", "d")]
+    assert world.of(ItemTruncated)[0].audio_end_ms == 0
+
+
+DUCKING = Settings(persona="ada", duck=True)
+
+
+def test_a_nod_ducks_and_resumes():
+    world = World(counting, DUCKING)
+    world.play((0.0, typed("count")), (0.1, CreateResponse()), (1.5, ("mhm", 0.25)), until=8)
+    assert len(world.of(Duck)) == len(world.of(Resume)) == 1
+    assert not world.of(SpeechStarted) and not world.of(StopPlayback)
+    assert [event.response.status for event in world.of(ResponseDone)] == ["completed"]
+
+
+def test_real_words_over_the_reply_stop_it_within_half_a_second():
+    world = World(counting, DUCKING)
+    world.play((0.0, typed("count")), (0.1, CreateResponse()), (1.5, ("wait a minute please", 1.2)), until=8)
+    [ducked], [stopped] = world.when(Duck), world.when(StopPlayback)
+    assert ducked - 1.5 < 0.12 and stopped - 1.5 <= 0.55
+    assert world.of(ResponseDone)[-1].response.status == "completed"
+    assert world.of(SpeechStarted)
+
+
+def test_interruption_switched_off_queues_the_answer():
+    world = World(counting, Settings(persona="ada", turn_detection=ServerVad(interrupt_response=False), paced=True))
+    world.play((0.2, ("count", 0.4)), (1.6, ("and then", 0.5)), until=12)
+    assert [event.response.status for event in world.of(ResponseDone)] == ["completed", "completed"]
+
+
+def test_no_reply_when_the_front_wants_none():
+    world = World(settings=Settings(persona="ada", turn_detection=ServerVad(create_response=False)))
+    world.play((0.2, ("hello", 0.5)), until=4)
+    assert world.of(TranscriptCompleted) and not world.of(ResponseCreated)
+
+
+@pytest.mark.parametrize(("complete", "wait_ms"), [(1.0, 200), (0.5, 525), (0.0, 850), (None, 600)])
+def test_semantic_detection_waits_by_completeness(complete, wait_ms):
+    world = World(settings=Settings(persona="ada", turn_detection=SemanticVad()))
+    world.thinker.complete = complete
+    world.play((0.2, ("turn on the light", 1.5)), until=6)
+    waited = (world.when(SpeechStopped)[0] - 1.7) * 1000
+    pace = 2.6 / (4 / 1.504)
+    assert wait_ms * min(1.0, pace) <= waited <= wait_ms * max(1.0, pace) + 100
+
+
+def test_idle_timeout_speaks_up():
+    world = World(settings=Settings(persona="ada", turn_detection=ServerVad(idle_timeout_ms=2000)))
+    world.thinker.mind = lambda prompt: ["Still there?"]
+    world.play((0.2, ("hello", 0.5)), until=9)
+    done = world.when(ResponseDone)
+    [first, *_] = world.when(IdleTimeout)
+    assert done[0] < first and len(done) >= 2
+    assert first == pytest.approx(world.when(TimelineReady)[0] + 0.6 + 2.0, abs=0.01)  # two words, then the wait
+
+
+def test_failing_model_fails_its_reply_and_the_talk_goes_on():
+    world = World()
+    world.thinker.fail_after = 1
+
+    def front(session, event):
+        if isinstance(event, ResponseDone) and event.response.status == "failed":
+            world.thinker.fail_after = None
+        return []
+
+    world.on_event = front
+    world.play((0.0, typed("a", "a")), (0.1, CreateResponse()), (2.0, CreateResponse()), until=4)
+    failed, fine = world.of(ResponseDone)
+    assert failed.response.error_code == "server_error" and "fell over" in failed.response.error_message
+    assert fine.response.status == "completed"
+    assert world.thinker.running == world.speaker.running == 0
+
+
+def test_failing_voice_closes_what_was_open():
+    world = World(lambda prompt: ["Good morning to you. This breaks."])
+    world.speaker.fail_on = "breaks"
+    session = world.play((0.0, typed("a", "a")), (0.1, CreateResponse()), until=4)
+    assert world.of(ResponseDone)[0].response.status == "failed"
+    assert session.items[-1].status == "incomplete"
+    assert session.items[-1].content[0].transcript == "Good morning to you. "
+
+
+def test_failing_ears_are_told_and_survived():
+    world = World()
+    world.ears.broken = True
+    world.play((0.2, ("hello", 0.5)), until=4)
+    assert world.of(TranscriptFailed)[0].message == "the fake ears are broken"
+    assert world.of(ResponseDone)[0].response.status == "completed"
+
+
+def test_lead_is_bounded_for_a_front_that_plays_in_real_time():
+    long = " ".join(["word"] * 60) + "."
+    world = World(lambda prompt: [long])
+    world.play((0.0, typed("a")), (0.1, CreateResponse()), until=30)
+    first = world.when(AudioDelta)[0]
+    for got in world.log:
+        if isinstance(got.event, AudioDelta):
+            lead = got.event.start_sample / 24_000 - (got.at - first)
+            assert lead <= 6.0 + 1e-6
+    assert world.when(ResponseDone)[0] == pytest.approx(first + 60 * 0.3 - 6.0, abs=0.11)
+
+
+def test_settings_are_answered_and_unknown_personas_refused():
+    world = World()
+    good = Settings(persona="ben", instructions="Be brief.")
+    world.play((0.1, UpdateSettings(good)), (0.2, UpdateSettings(Settings(persona="eve"), cause="s")), until=1)
+    assert [event.settings for event in world.of(SettingsUpdated)] == [good]
+    [error] = world.of(Error)
+    assert (error.code, error.param, error.cause) == ("invalid_value", "session.persona", "s")
+
+
+def test_persona_switch_changes_voice_and_instructions():
+    world = World()
+    session = world.play((0.0, typed("hi")), (0.1, SwitchPersona("ben")), (0.5, CreateResponse()), until=3)
+    assert world.of(PersonaSwitched)[0].voice == "ben"
+    assert world.thinker.folded[session.talk][0] == "system:You are Ben."
+    assert world.of(ResponseDone)[0].response.voice == "ben"
+
+
+def test_retrieve_gives_the_heard_words_or_the_known_error():
+    world = World(counting)
+    world.play(
+        (0.0, typed("count")), (0.1, CreateResponse()), (9.0, TruncateItem("item_1", 0, 700)),
+        (9.1, RetrieveItem("item_1")), (9.2, RetrieveItem("nobody", cause="r")), until=10,
+    )  # fmt: skip
+    assert world.of(ItemRetrieved)[0].item.content[0].transcript == "one two"
+    assert [(e.code, e.cause) for e in world.of(Error)] == [("item_retrieve_invalid_item_id", "r")]
+
+
+def test_player_reports_extend_the_timeline():
+    world = World(counting)
+
+    def front(session, event):
+        if isinstance(event, AudioDelta) and event.start_sample == 4800:
+            return [ReportHeard(event.item_id, 5.0)]
+        return []
+
+    world.on_event = front
+    world.play((0.0, typed("count")), (0.1, CreateResponse()), until=9)
+    timeline = world.of(ResponseDone)[0].timeline
+    assert [part.name for part in timeline.parts][-1] == "player"
+    assert timeline.figures["player_ms"] == pytest.approx(timeline.parts[-1].ms)
+
+
+def test_talks_are_limited_resumed_and_taken_over(tmp_path):
+    world = World(counting, folder=tmp_path, limit=1)
+    session = world.play((0.0, typed("count")), (0.1, CreateResponse()), until=8)
+    items = session.items
+
+    async def reopen(talks):
+        again = talks.open(resume=session.talk)
+        assert again.items == items
+        with pytest.raises(TalksFull, match="all 1 places"):
+            talks.open()
+        taken = talks.open(resume=session.talk)
+        assert taken.items == items
+        with pytest.raises(UnknownTalk):
+            talks.open(resume="conv_77")
+        with pytest.raises(UnknownTalk):
+            talks.open(resume="../../etc/passwd")
+        for one in (again, taken):
+            one.close()
+            await one.run()
+        assert talks.active == 0
+
+    run(reopen(world.talks))
+    run(reopen(World(counting, folder=tmp_path, limit=1).talks))  # another process, the same folder
+    (tmp_path / f"{session.talk}.json").write_text("[{]")
+    with pytest.raises(UnknownTalk, match="damaged"):
+        World(folder=tmp_path).talks.open(resume=session.talk)
+
+
+def test_a_front_that_vanishes_frees_everything():
+    world = World(counting)
+
+    async def vanish():
+        session = world.talks.open()
+        running = asyncio.ensure_future(session.run())
+        await session.send(typed("count"))
+        await session.send(CreateResponse())
+        await asyncio.sleep(0.4)
+        assert world.thinker.running + world.speaker.running > 0
+        session.close()
+        await running
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left and world.thinker.running == world.speaker.running == world.talks.active == 0
+
+    run(vanish())
+
+
+def test_a_slow_front_slows_its_own_reply_only():
+    world = World(lambda prompt: [" ".join(["word"] * 200)], Settings(persona="ada", paced=False))
+
+    async def slow_front():
+        session = world.talks.open()
+        running = asyncio.ensure_future(session.run())
+        await session.send(typed("x"))
+        await session.send(CreateResponse())
+        await asyncio.sleep(60)
+        assert len(session.events) == 256  # nobody reads: the reply waits, memory is bounded
+        other = world.talks.open()
+        beside = asyncio.ensure_future(other.run())
+        await other.send(typed("y", "y"))
+        await other.send(CreateResponse())
+        kinds = []
+        async for event in other.events:
+            kinds.append(type(event).__name__)
+            if isinstance(event, ResponseDone):
+                break
+        session.close()
+        other.close()
+        await asyncio.gather(running, beside)
+        assert kinds[-1] == "ResponseDone"
+
+    run(slow_front())
+
+
+def test_sound_at_other_rates_is_heard():
+    world = World(settings=Settings(persona="ada", turn_detection=None))
+
+    async def talk():
+        session = world.talks.open()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(session.run())
+            reading = group.create_task(world._read(session))
+            for rate in (8_000, 24_000, 48_000):
+                await session.send(AppendAudio(np.full(rate, 0.201, np.float32), rate))
+            await session.send(CommitAudio())
+            await asyncio.sleep(1)
+            session.close()
+            await reading
+
+    world.ears.spoken("tone", 3.0)
+    run(talk())
+    assert world.of(TranscriptCompleted)[0].audio_seconds == pytest.approx(3.0, abs=0.05)

@@ -1,0 +1,266 @@
+"""Models with behaviour and exact times, behind the contracts of `assistant.engines`.
+
+They keep state as real ones do: a thinker what it folded, a voice what it said, each per talk. So a test can compare
+the state after a barge-in with the state of a talk that only ever said the heard part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import re
+from collections.abc import AsyncGenerator, Callable, Sequence
+
+import numpy as np
+
+from assistant.engines import (
+    CallPiece,
+    Cost,
+    Mark,
+    Prompt,
+    PromptReady,
+    ReplyEnd,
+    Settled,
+    Sound,
+    TextPiece,
+    ThinkOptions,
+    ThinkPiece,
+    Uttered,
+)
+from assistant.errors import EngineFailed
+from assistant.hearing.transcribe import Transcript
+from assistant.hearing.vad import Block
+
+RATE = 24_000
+WORD_S = 0.3
+"""Every word of the fake voice lasts this long."""
+Answer = str | tuple[str, dict[str, str]]
+
+
+class FakeThinker:
+    """Answers with what `mind` says to a prompt: words, or a tool call. One token is one word."""
+
+    name = "fake"
+    capsules = True
+
+    def __init__(
+        self, mind: Callable[[Prompt], Sequence[Answer]], *, token_s: float = 0.01, prefill_s: float = 0.02
+    ) -> None:
+        self.mind = mind
+        self.token_s, self.prefill_s = token_s, prefill_s
+        self.folded: dict[str, list[str]] = {}
+        self.said: dict[str, str] = {}
+        self.fail_after: int | None = None
+        self.complete: float | None = None
+        self.running = 0
+
+    def wanted(self, prompt: Prompt) -> list[str]:
+        """What a state that stands for this prompt has folded."""
+        tokens = [f"system:{prompt.system}", *(f"tool:{tool.name}" for tool in prompt.tools)]
+        for line in prompt.lines:
+            tokens.append(f"<{line.role}>")
+            tokens += re.findall(r"\S+", line.text)
+            tokens += [f"call:{call.name}{call.arguments}" for call in line.calls]
+        return tokens
+
+    def _bring(self, talk: str, prompt: Prompt) -> tuple[Settled, int, int]:
+        state = self.folded.setdefault(talk, [])
+        wanted = self.wanted(prompt)
+        same = 0
+        for have, want in zip(state, wanted, strict=False):
+            if have != want:
+                break
+            same += 1
+        what = "rollback" if same < len(state) else None
+        self.folded[talk] = wanted
+        return Settled(what, same, 1.0 if what else 0.0), same, len(wanted)
+
+    async def reply(self, talk: str, prompt: Prompt, options: ThinkOptions) -> AsyncGenerator[ThinkPiece, None]:
+        self.running += 1
+        try:
+            _, same, total = self._bring(talk, prompt)
+            await asyncio.sleep(self.prefill_s)
+            yield PromptReady(total, same, (Cost("prefill", self.prefill_s * 1000),))
+            state = self.folded[talk]
+            state.append("<assistant>")
+            tokens = 0
+            reason = "stop"
+            for answer in self.mind(prompt):
+                if isinstance(answer, tuple):
+                    await asyncio.sleep(self.token_s)
+                    tokens += 1
+                    arguments = json.dumps(answer[1])
+                    state.append(f"call:{answer[0]}{arguments}")
+                    yield CallPiece(f"call_{options.reply_id}", answer[0], arguments, True)
+                    reason = "tool_calls"
+                    continue
+                for word in re.findall(r"\s*\S+", answer):
+                    await asyncio.sleep(self.token_s)
+                    tokens += 1
+                    if self.fail_after is not None and tokens > self.fail_after:
+                        raise EngineFailed("the fake model fell over")
+                    if options.max_tokens is not None and tokens > options.max_tokens:
+                        yield ReplyEnd("length", tokens - 1)
+                        return
+                    state.append(word.strip())
+                    yield TextPiece(word)
+            yield ReplyEnd(reason, tokens)  # type: ignore[arg-type]
+        finally:
+            self.running -= 1
+
+    async def settle(self, talk: str, prompt: Prompt) -> Settled:
+        return self._bring(talk, prompt)[0]
+
+    async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
+        return self.complete
+
+    async def warm(self, prompt: Prompt) -> Settled:
+        return Settled(None, 0, 0.0)
+
+    async def park(self, talk: str) -> None:
+        return None
+
+    async def forget(self, talk: str) -> None:
+        self.folded.pop(talk, None)
+
+
+class FakeSpeaker:
+    """Speaks 100 ms at a time, a word every WORD_S, at `speed` times real time, after `prefill_s`."""
+
+    name = "fake"
+    capsules = True
+    voices = ("ada", "ben")
+
+    def __init__(self, *, prefill_s: float = 0.03, speed: float = 10.0, marks: bool = True) -> None:
+        self.prefill_s, self.speed, self.marks = prefill_s, speed, marks
+        self.said: dict[str, list[tuple[str, int]]] = {}
+        self.running = 0
+        self.fail_on: str | None = None
+
+    async def speak(
+        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
+    ) -> AsyncGenerator[Sound, None]:
+        self.running += 1
+        try:
+            await asyncio.sleep(self.prefill_s)
+            if self.fail_on is not None and self.fail_on in text:
+                raise EngineFailed("the fake voice lost its voice")
+            words = [match.start() for match in re.finditer(r"\S+", text)]
+            word_samples = int(WORD_S * RATE)
+            total = word_samples * len(words)
+            marks = [Mark(i * word_samples, char) for i, char in enumerate(words)]
+            history = self.said.setdefault(talk, [])
+            history.append((piece_id, 0))
+            cost: tuple[Cost, ...] = (Cost("tts_prefill", self.prefill_s * 1000),)
+            for start in range(0, total, RATE // 10):
+                n = min(RATE // 10, total - start)
+                await asyncio.sleep(n / RATE / self.speed)
+                history[-1] = (piece_id, start + n)
+                told = tuple(mark for mark in marks if start <= mark.sample < start + n) if self.marks else ()
+                yield Sound(np.full(n, 0.1, np.float32), told, n // 960, cost)
+                cost = ()
+        finally:
+            self.running -= 1
+
+    async def settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
+        wanted = [(piece.piece_id, piece.samples) for piece in uttered]
+        have = self.said.get(talk, [])
+        if have == wanted:
+            return Settled(None, 0, 0.0)
+        self.said[talk] = wanted
+        return Settled("rollback", sum(samples for _, samples in wanted), 1.0)
+
+    async def warm(self, voice: str | None) -> Settled:
+        return Settled("restore", 0, 1.0)
+
+    async def park(self, talk: str) -> None:
+        return None
+
+    async def forget(self, talk: str) -> None:
+        self.said.pop(talk, None)
+
+
+class FakeEars:
+    """Hears sound made by `spoken`: the level names the utterance, its words come evenly over its length."""
+
+    name = "fake"
+
+    def __init__(self) -> None:
+        self.utterances: list[tuple[str, int]] = []
+        self.broken = False
+
+    def spoken(self, text: str, seconds: float) -> np.ndarray:
+        """16 kHz sound that these ears hear as these words."""
+        samples = int(seconds * 16_000)
+        self.utterances.append((text, samples))
+        return np.full(samples, 0.2 + len(self.utterances) * 0.001, np.float32)
+
+    def detector(self) -> FakeDetector:
+        return FakeDetector()
+
+    def transcriber(self) -> FakeTranscriber:
+        return FakeTranscriber(self)
+
+
+class FakeDetector:
+    """Sound is speech."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def push(self, pcm: np.ndarray) -> list[Block]:
+        self._waiting = np.concatenate([self._waiting, pcm])
+        blocks = []
+        while self._waiting.size >= 512:
+            loud = float(np.mean(np.abs(self._waiting[:512]) > 0.1))
+            blocks.append(Block(self._position, 512, loud))
+            self._position += 512
+            self._waiting = self._waiting[512:]
+        return blocks
+
+    def reset(self) -> None:
+        self._waiting = np.zeros(0, np.float32)
+        self._position = 0
+
+
+class FakeTranscriber:
+    def __init__(self, ears: FakeEars) -> None:
+        self._ears = ears
+        self.reset()
+
+    def push(self, pcm: np.ndarray) -> str:
+        loud = pcm[np.abs(pcm) > 0.1]
+        for level, n in zip(*np.unique(np.round((loud - 0.2) * 1000).astype(int), return_counts=True), strict=True):
+            if 0 < level <= len(self._ears.utterances):
+                self._heard[int(level) - 1] = self._heard.get(int(level) - 1, 0) + int(n)
+        return self.partial
+
+    @property
+    def partial(self) -> str:
+        parts = []
+        for index, samples in self._heard.items():
+            text, whole = self._ears.utterances[index]
+            words = text.split()
+            parts += words[: round(len(words) * min(1.0, samples / whole) + 0.05)]
+        return " ".join(parts)
+
+    def final(self) -> Transcript:
+        if self._ears.broken:
+            raise RuntimeError("the fake ears are broken")
+        text = self.partial
+        self.reset()
+        return Transcript(text, 0.9 if text else 0.0, bool(text))
+
+    def reset(self) -> None:
+        self._heard: dict[int, int] = {}
+
+
+def counting_ids() -> Callable[[str], str]:
+    """item_1, item_2, resp_1 …"""
+    counters: dict[str, itertools.count[int]] = {}
+
+    def next_id(prefix: str) -> str:
+        return f"{prefix}_{next(counters.setdefault(prefix, itertools.count(1)))}"
+
+    return next_id

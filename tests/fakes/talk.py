@@ -1,0 +1,136 @@
+"""A talk written as a timeline and run in virtual time: what the front does when, and what it got when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from assistant.clock import LoopClock
+from assistant.engines import Prompt
+from assistant.events import AppendAudio, Command, Event, Settings
+from assistant.personas import Persona
+from assistant.session import Session
+from assistant.talks import Engines, Talks
+from assistant.thinking.tools import ToolRegistry
+from tests.fakes.loop import run
+from tests.fakes.models import Answer, FakeEars, FakeSpeaker, FakeThinker, counting_ids
+
+E = TypeVar("E")
+PERSONAS = {
+    "ada": Persona("ada", "Ada", "You are Ada.", "ada"),
+    "ben": Persona("ben", "Ben", "You are Ben.", "ben"),
+}
+BLOCK_S = 0.02
+
+
+async def inline(function: Callable[[], Any]) -> Any:
+    return function()
+
+
+def echo(prompt: Prompt) -> Sequence[Answer]:
+    """Says back the last line."""
+    return [f"You said {prompt.lines[-1].text}." if prompt.lines else "Hello."]
+
+
+@dataclass
+class Got:
+    """An event and when it came, seconds."""
+
+    at: float
+    event: Event
+
+
+class World:
+    """Fake models, talks over them, and the log of one session."""
+
+    def __init__(
+        self,
+        mind: Callable[[Prompt], Sequence[Answer]] = echo,
+        settings: Settings | None = None,
+        tools: Callable[[], ToolRegistry] = ToolRegistry,
+        folder: Path | None = None,
+        limit: int = 4,
+        speed: float = 10.0,
+    ) -> None:
+        self.thinker = FakeThinker(mind)
+        self.speaker = FakeSpeaker(speed=speed)
+        self.ears = FakeEars()
+        self.talks = Talks(
+            Engines(self.thinker, self.speaker, self.ears), LoopClock(), PERSONAS,
+            offload=inline, tools=tools, folder=folder, limit=limit, ids=counting_ids(),
+            settings=settings or Settings(persona="ada"),
+        )  # fmt: skip
+        self.log: list[Got] = []
+        self.on_event: Callable[[Session, Event], Sequence[Command]] = lambda session, event: ()
+        """A front that reacts: commands it sends when it gets this event."""
+
+    def play(self, *steps: tuple[float, Command | tuple[str, float]], until: float = 20.0) -> Session:
+        """Run a talk: each step is (time, command) or (time, (words, seconds of speech)); silence in between."""
+        return run(self.talk(*steps, until=until))
+
+    async def talk(
+        self, *steps: tuple[float, Command | tuple[str, float]], until: float = 20.0, resume: str | None = None,
+        microphone: bool = True,
+    ) -> Session:  # fmt: skip
+        session = self.talks.open(resume=resume)
+        begin = asyncio.get_running_loop().time()
+        speech = [(at, step) for at, step in steps if isinstance(step, tuple)]
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(session.run())
+            reading = group.create_task(self._read(session))
+            sending = []
+            if microphone:
+                sending.append(group.create_task(self._microphone(session, speech, begin, until)))
+            for at, step in steps:
+                if not isinstance(step, tuple):
+                    sending.append(group.create_task(self._send_at(session, begin + at, step)))
+            await asyncio.sleep(begin + until - asyncio.get_running_loop().time())
+            for task in sending:
+                task.cancel()
+            session.close()
+            await running
+            await reading
+        return session
+
+    async def _read(self, session: Session) -> None:
+        async for event in session.events:
+            self.log.append(Got(asyncio.get_running_loop().time(), event))
+            for command in self.on_event(session, event):
+                await session.send(command)
+
+    async def _send_at(self, session: Session, at: float, command: Command) -> None:
+        await asyncio.sleep(at - asyncio.get_running_loop().time())
+        await session.send(command)
+
+    async def _microphone(
+        self, session: Session, speech: Sequence[tuple[float, tuple[str, float]]], begin: float, until: float
+    ) -> None:
+        sound = np.zeros(int((until + 1) * 16_000), np.float32)
+        for at, (text, seconds) in speech:
+            start = int(at * 16_000)
+            words = self.ears.spoken(text, seconds)
+            sound[start : start + words.size] = words
+        n = int(BLOCK_S * 16_000)
+        for i in range(0, sound.size - n, n):
+            await asyncio.sleep(max(0.0, begin + (i + n) / 16_000 - asyncio.get_running_loop().time()))
+            await session.send(AppendAudio(sound[i : i + n], 16_000))
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [got.event for got in self.log if isinstance(got.event, kind)]
+
+    def when(self, kind: type) -> list[float]:
+        return [round(got.at, 6) for got in self.log if isinstance(got.event, kind)]
+
+    def names(self) -> list[str]:
+        """Event names in order, runs of the same one folded."""
+        out: list[str] = []
+        for got in self.log:
+            name = type(got.event).__name__
+            if not out or out[-1] != name:
+                out.append(name)
+        return out
