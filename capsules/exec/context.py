@@ -49,9 +49,7 @@ class ExecContext:
         live: Whole | Prefix | None = None,
     ) -> Buffer:
         """Zero-filled memory at a fixed address. Raises BufferMisuse if the name is taken, CaptureError in a step."""
-        return self._register(
-            name, torch.zeros(tuple(shape), dtype=dtype, device=self.device), role, live or Whole()
-        )
+        return self._register(name, torch.zeros(tuple(shape), dtype=dtype, device=self.device), role, live or Whole())
 
     def adopt(self, name: str, tensor: Tensor, *, role: Role = Role.WEIGHT) -> Buffer:
         """Give an existing tensor a name, without a copy. The caller no longer rebinds or resizes it."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 _C: Any = torch._C  # the graph-building interface is not in the type stubs
+_MEMORY_FORMATS = {torch.contiguous_format: 0, torch.preserve_format: 1, torch.channels_last: 2}  # c10::MemoryFormat
 
 
 class Tape:
@@ -82,6 +83,10 @@ class Tape:
                 parts = [self._value(part, element) for part in argument]
                 return self._insert_list(parts, element)
             return self._literal(list(argument))
+        if isinstance(argument, torch.memory_format):
+            return self._literal(_MEMORY_FORMATS[argument])
+        if isinstance(argument, bool) and isinstance(declared, _C.NumberType):
+            return self._literal(int(argument))
         return self._literal(argument)
 
     def _literal(self, value: Any) -> Any:

@@ -1,0 +1,25 @@
+"""Triton kernels for one decoded row: what `capsules.nn` computes, with fewer reads and fewer launches on a GPU.
+
+Each is a `torch.library` operator, so a recorder sees it, with a launcher that runs it in Triton's interpreter as
+well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and no result depends on a capacity.
+`capsules.nn` chooses them by device and shape; nothing else imports this package.
+
+    gemv(x [T, I], w [O, I])                                   -> [T, O]      T up to 8
+    rms_norm(x [..., N], weight [N], eps)                      -> [..., N]
+    norm_rotate(x [T, H, D], weight [D], eps, cos, sin [T, R]) -> [T, H, D]
+    swiglu(gate_up [T, 2I])                                    -> [T, I]
+    decode_attention(q [H, D], k, v [S, G, D], position [1])   -> [H, D]
+"""
+
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+MAX_ROWS = 8  # more rows go to the matrix units through the library
+_HAVE_TRITON = find_spec("triton") is not None
+
+
+def fits(x: Tensor) -> bool:
+    """Whether the kernels may stand in: a CUDA tensor, no autograd, Triton installed."""
+    return x.is_cuda and _HAVE_TRITON and not torch.is_grad_enabled()

@@ -1,0 +1,100 @@
+"""Attention of one query row over a static cache whose valid length only the device knows.
+
+The cache is cut into splits of a fixed size, not a fixed number, so the sums have the same order whatever the
+capacity. Programs beyond the length leave at once; a second kernel joins the parts in ascending order
+(Dao et al. 2023, "Flash-Decoding").
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+SPLIT, TILE = 256, 64
+_MIN_DOT = 16  # smallest extent of a matrix product on tensor cores
+
+
+@triton.jit
+def split_kernel(
+    q, k, v, position, peaks, sums, parts, scale, splits, key_stride, group_stride,
+    SHARE: tl.constexpr, HEADS: tl.constexpr, SIZE: tl.constexpr, SPLIT: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """One program per key head and split: the SHARE query heads of that key head over SPLIT keys."""
+    group, split = tl.program_id(0), tl.program_id(1)
+    length = tl.load(position) + 1
+    start = split * SPLIT
+    if start < length:
+        h, d, s = tl.arange(0, HEADS), tl.arange(0, SIZE), tl.arange(0, TILE)
+        mine = h < SHARE
+        head = group * SHARE + h
+        query = tl.load(q + head[:, None] * SIZE + d[None, :], mask=mine[:, None], other=0.0).to(tl.float32) * scale
+        peak = tl.full([HEADS], float("-inf"), dtype=tl.float32)
+        total = tl.zeros([HEADS], dtype=tl.float32)
+        gathered = tl.zeros([HEADS, SIZE], dtype=tl.float32)
+        for offset in range(0, SPLIT, TILE):
+            row = start + offset + s
+            valid = row < length
+            at = row[:, None].to(tl.int64) * key_stride + group * group_stride + d[None, :]
+            keys = tl.load(k + at, mask=valid[:, None], other=0.0).to(tl.float32)
+            scores = tl.dot(query, tl.trans(keys), input_precision="ieee")  # [HEADS, TILE]
+            scores = tl.where(valid[None, :], scores, float("-inf"))
+            higher = tl.maximum(peak, tl.max(scores, axis=1))
+            safe = tl.where(higher == float("-inf"), 0.0, higher)
+            weights = tl.exp(scores - safe[:, None])
+            shrink = tl.exp(peak - safe)
+            values = tl.load(v + at, mask=valid[:, None], other=0.0).to(tl.float32)
+            gathered = gathered * shrink[:, None] + tl.dot(weights, values, input_precision="ieee")
+            total = total * shrink + tl.sum(weights, axis=1)
+            peak = higher
+        place = head * splits + split
+        tl.store(peaks + place, peak, mask=mine)
+        tl.store(sums + place, total, mask=mine)
+        tl.store(parts + place[:, None].to(tl.int64) * SIZE + d[None, :], gathered, mask=mine[:, None])
+
+
+@triton.jit
+def join_kernel(peaks, sums, parts, position, out, splits, SIZE: tl.constexpr, SPLIT: tl.constexpr):
+    """One program per query head; splits are joined one after the other."""
+    head = tl.program_id(0)
+    used = (tl.load(position) + SPLIT) // SPLIT
+    d = tl.arange(0, SIZE)
+    peak = float("-inf")
+    total = 0.0
+    gathered = tl.zeros([SIZE], dtype=tl.float32)
+    for split in range(0, used):
+        place = head * splits + split
+        there = tl.load(peaks + place)
+        higher = tl.maximum(peak, there)
+        keep, take = tl.exp(peak - higher), tl.exp(there - higher)
+        gathered = gathered * keep + tl.load(parts + place.to(tl.int64) * SIZE + d) * take
+        total = total * keep + tl.load(sums + place) * take
+        peak = higher
+    tl.store(out + head * SIZE + d, (gathered / total).to(out.dtype.element_ty))
+
+
+def launch_decode_attention(q: Tensor, k: Tensor, v: Tensor, position: Tensor, scale: float) -> Tensor:
+    """q [H, D] contiguous; k, v [S, G, D] with equal strides and D contiguous; position [1] int64 below S -> [H, D].
+
+    D is a power of two from 16 up. Keys beyond the position are never read.
+    """
+    heads, size = q.shape
+    rows, groups = k.shape[:2]
+    share = heads // groups
+    splits = triton.cdiv(rows, SPLIT)
+    peaks = torch.empty(heads, splits, dtype=torch.float32, device=q.device)
+    sums, parts = torch.empty_like(peaks), torch.empty(heads, splits, size, dtype=torch.float32, device=q.device)
+    split_kernel[(groups, splits)](
+        q, k, v, position, peaks, sums, parts, scale, splits, k.stride(0), k.stride(1),
+        SHARE=share, HEADS=max(_MIN_DOT, triton.next_power_of_2(share)), SIZE=size, SPLIT=SPLIT, TILE=TILE,
+        num_warps=4, enable_fp_fusion=True,
+    )  # fmt: skip
+    out = torch.empty_like(q)
+    join_kernel[(heads,)](
+        peaks, sums, parts, position, out, splits, SIZE=size, SPLIT=SPLIT, num_warps=1, enable_fp_fusion=True
+    )
+    return out
+
+
+@torch.library.custom_op("capsules::decode_attention", mutates_args=(), device_types="cuda")
+def decode_attention(q: Tensor, k: Tensor, v: Tensor, position: Tensor, scale: float) -> Tensor:
+    return launch_decode_attention(q, k, v, position, scale)

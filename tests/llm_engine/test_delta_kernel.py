@@ -1,0 +1,26 @@
+"""The fused delta-net kernel: equal to the plain mixer in the interpreter, and compilable for every card."""
+
+import pytest
+
+from tests.capsules.kernel_tools import ARCHITECTURES, compiled_bytes, interpreted
+
+pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
+
+
+def test_it_equals_the_plain_mixer_over_three_tokens() -> None:
+    found = interpreted("tests.llm_engine.interpreted_delta_step")
+    assert len(found) == 18
+    wrong = {case: error for case, error in found.items() if error > (1e-2 if "bfloat16" in case else 2e-6)}
+    assert not wrong
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_it_compiles_for_every_card(architecture: int) -> None:
+    from llm_engine.delta_kernel import delta_step_kernel
+
+    small = dict.fromkeys(("mixed", "gate", "ba", "window", "out"), "*bf16")
+    wide = dict.fromkeys(("conv", "decay", "dt_bias", "norm", "memory"), "*fp32")
+    sizes = dict.fromkeys(("share", "heads", "channels", "key_dim"), "i32")
+    scalars = dict.fromkeys(("eps", "unit_eps", "query_scale"), "fp32")
+    constants: dict[str, object] = {"TAPS": 4, "KEY": 128, "VALUE": 128}
+    assert compiled_bytes(delta_step_kernel, small | wide | sizes | scalars, constants, architecture) > 1000
