@@ -1,0 +1,200 @@
+"""A talk while it is being made up: who asks what in which words, which tool is called, what is answered.
+
+A `Scene` turns an intent and its slots into a spoken request, the request into what the model reads (digits, names),
+and keeps what later turns may refer to. `scenes.py` says what happens in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final, Literal
+
+from assistant.hearing.written import as_written
+from assistant.recipes.texts.phrases import PHRASES
+from assistant.recipes.texts.tools import PERSONAS, TOOL_NAMES
+from assistant.recipes.texts.words import Split, allowed, dictionary, spoken_number, whole
+
+Role = Literal["user", "assistant", "tool"]
+NOT_UNDERSTOOD: Final = "[inaudible]"
+
+
+@dataclass(slots=True)
+class Turn:
+    """One message. `kind` names what is scored; `accept` are the replies that count as right."""
+
+    role: Role
+    text: str
+    call: tuple[str, dict[str, str]] | None = None
+    kind: str = ""
+    accept: tuple[str, ...] = ()
+    cut: bool = False
+    spoken: str = ""
+
+
+@dataclass(slots=True)
+class Talk:
+    """A whole conversation as the chat template takes it."""
+
+    system: str
+    tools: tuple[str, ...]
+    turns: list[Turn] = field(default_factory=list)
+
+
+class Unusable(Exception):
+    """The slots did not survive the way from spoken to written; make the talk anew."""
+
+
+@cache
+def phrasings(lines: tuple[str, ...], split: Split) -> tuple[str, ...]:
+    """A tenth of the phrasings, those with the lowest hashes, are for scoring only (none of a single one)."""
+    ranked = sorted(lines, key=lambda line: hashlib.sha256(line.encode()).digest())
+    held = max(1, round(len(lines) / 10)) if len(lines) > 1 else 0
+    return tuple(ranked[:held] if split == "test" and held else ranked[held:])
+
+
+_BEFORE: Final = (
+    "please",
+    "could you",
+    "can you",
+    "can you please",
+    "would you",
+    "hey {me}",
+    "okay",
+    "{me}",
+    "i want you to",
+    "now",
+)
+_AFTER: Final = ("please", "for me", "now", "thanks", "for me please")
+_FILLER: Final = ("uh", "um", "er", "well", "so", "hey", "okay", "oh", "hmm", "please")
+
+
+class Scene:
+    """Builds one talk. All randomness comes from `rng`; `split` decides which phrasings and values may occur."""
+
+    def __init__(self, rng: random.Random, split: Split, noise: float = 0.1) -> None:
+        self.rng, self.split, self.noise = rng, split, noise
+        names = list(PERSONAS)
+        self.me = names[0] if rng.random() < 0.6 else names[1]
+        self.system = PERSONAS[self.me]
+        if rng.random() < 0.12:
+            self.me = rng.choice(allowed("name", split))
+            manner = rng.choice(["friendly", "calm", "cheerful", "polite", "quiet"])
+            self.system = f"You are {self.me}, a {manner} voice assistant. Answer in one or two short sentences."
+        self.turns: list[Turn] = []
+        self.known: dict[str, str] = {}
+        self.tools: tuple[str, ...] = TOOL_NAMES
+
+    # ------------------------------------------------------------------------------------------- values
+
+    def value(self, kind: str) -> str:
+        """A value of a listed kind."""
+        return self.rng.choice(allowed(kind, self.split))
+
+    def word(self) -> str:
+        """Any English word."""
+        return self.rng.choice(dictionary(self.split))
+
+    def whole(self, low: int, high: int) -> int:
+        """A whole number; large ones are split like everything else."""
+        return whole(self.rng, self.split, low, high)
+
+    def number(self, n: int) -> str:
+        """A number as people say it."""
+        return spoken_number(n, self.rng.choice([" and ", " "]))
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    # --------------------------------------------------------------------------------------------- turns
+
+    def ask(self, intent: str, **slots: str) -> dict[str, str]:
+        """The user puts a request. Slots come in spoken form; they return as they stand in the written request."""
+        line = self.rng.choice(phrasings(PHRASES[intent], self.split))
+        return self.user(line, **slots)
+
+    def user(self, line: str, **slots: str) -> dict[str, str]:
+        """The user says a line with slots. Raises Unusable if a slot reads differently in its place."""
+        line = re.sub(r"\[([^\]]*)\]", lambda m: self.rng.choice(m[1].split("|")), line)
+        line = self._wrapped(line)
+        spoken = " ".join(line.format(me=self.me.lower(), **{k: v.lower() for k, v in slots.items()}).split())
+        spoken = self._noisy(spoken, slots)
+        text = as_written(spoken)
+        written = {key: as_written(value.lower()) for key, value in slots.items()}
+        if any(value and value not in text for value in written.values()):
+            raise Unusable(text)
+        if self.chance(0.06):
+            text = text[0].upper() + text[1:] + self.rng.choice(["", ".", "?", "!"])
+            written = {key: value for key, value in written.items() if value in text} | {
+                key: text[: len(value)] for key, value in written.items() if value and value not in text
+            }
+        self.turns.append(Turn("user", text, spoken=spoken))
+        return written
+
+    def call(self, tool: str, result: str, kind: str = "", **arguments: str) -> None:
+        """The assistant calls a tool and gets its result. Without tools it says so instead and the exchange ends."""
+        self.turns.append(Turn("assistant", "", (tool, arguments), kind or f"call {tool}"))
+        self.turns.append(Turn("tool", result))
+
+    def say(self, *texts: str, kind: str) -> str:
+        """The assistant says one of these."""
+        texts = tuple(text[0].upper() + text[1:] for text in texts)
+        text = self.rng.choice(texts)
+        self.turns.append(Turn("assistant", text, kind=kind, accept=texts))
+        return text
+
+    def cut(self, words: int) -> str:
+        """The user cut in: only this many words of the last reply were heard. Returns what remains of it."""
+        turn = self.turns[-1]
+        kept = turn.text.split(" ")[:words]
+        rest = turn.text.split(" ")[words:]
+        turn.text, turn.cut = " ".join(kept), True
+        if self.chance(0.5) and turn.text.endswith((",", ".")) and rest:
+            turn.text = turn.text[:-1]
+        if not turn.text:
+            self.turns.pop()
+        return " ".join(rest)
+
+    # --------------------------------------------------------------------------------------------- noise
+
+    def _wrapped(self, line: str) -> str:
+        rng = self.rng
+        polite = line.startswith("~")
+        line = line.removeprefix("~")
+        if polite and rng.random() < 0.55:
+            before = rng.choice(_BEFORE) if rng.random() < 0.75 else ""
+            after = rng.choice(_AFTER) if rng.random() < 0.4 and not before.endswith("please") else ""
+            line = f"{before} {line} {after}"
+        elif rng.random() < 0.06:
+            line = f"{rng.choice(['hey {me}', '{me}', 'okay', 'and', 'so', 'now'])} {line}"
+        return line
+
+    def _noisy(self, spoken: str, slots: dict[str, str]) -> str:
+        """Now and then what a transcriber does: a filler, a word twice, a small word lost. Slots stay whole."""
+        if self.rng.random() >= self.noise:
+            return spoken
+        words = spoken.split()
+        held = {w for value in slots.values() for w in value.lower().split()}
+        at = self.rng.randrange(len(words))
+        what = self.rng.random()
+        if what < 0.45:
+            words.insert(0, self.rng.choice(_FILLER))
+        elif what < 0.7 and words[at] not in held:
+            words.insert(at, words[at])
+        elif words[at] in ("a", "the", "is", "me", "my", "to", "of", "please", "for") and words[at] not in held:
+            words.pop(at)
+        return " ".join(words) or spoken
+
+
+def written_list(items: Sequence[str]) -> str:
+    """Items as a tool argument: `milk, eggs`."""
+    return ", ".join(items)
+
+
+def spoken_list(items: Sequence[str]) -> str:
+    """Items as people say them: `milk eggs and bread`."""
+    return items[0] if len(items) == 1 else f"{' '.join(items[:-1])} and {items[-1]}"
