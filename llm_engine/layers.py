@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from capsules.nn import Weight, attend, linear, rms_norm, rotate
+from capsules.nn import Weight, attend, kernels, linear, norm_rotate, rms_norm
 from llm_engine.config import LLMConfig
 from llm_engine.gated_delta import chunked, step, unit
 
@@ -76,6 +76,12 @@ def delta_mixer(
 def delta_step(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, state: Tensor) -> Tensor:
     """The same for one row [1, h], with window [taps - 1, C] and state [Hv, K, N] updated in place."""
     mixed, gate = linear(x, w.qkvz).split((config.conv_dim, config.value_dim), -1)
+    if kernels.fits(x):
+        from llm_engine.delta_kernel import delta_step_op
+
+        ba = linear(x, w.ba)
+        fused = delta_step_op(mixed, gate, ba, window, w.conv, w.decay, w.dt_bias, w.norm, state, config.rms_norm_eps)
+        return linear(fused, w.out)
     history = torch.cat((window, mixed), 0)
     convolved = (history.float() * w.conv).sum(0, keepdim=True)
     window.copy_(history[1:])
@@ -98,8 +104,8 @@ def gated_attention(
     heads, groups, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
     qg, k, v = linear(x, w.qkv).split((2 * heads * size, groups * size, groups * size), -1)
     q, gate = qg.unflatten(-1, (heads, 2 * size)).chunk(2, -1)
-    q = rotate(rms_norm(q, w.q_norm, config.rms_norm_eps), cos, sin)
-    k = rotate(rms_norm(k.unflatten(-1, (groups, size)), w.k_norm, config.rms_norm_eps), cos, sin)
+    q = norm_rotate(q, w.q_norm, config.rms_norm_eps, cos, sin)
+    k = norm_rotate(k.unflatten(-1, (groups, size)), w.k_norm, config.rms_norm_eps, cos, sin)
     keys, values = keep(k, v.unflatten(-1, (groups, size)))
     out = attend(q, keys, values, positions) * gate.sigmoid()
     return linear(out.flatten(-2), w.out)

@@ -15,6 +15,7 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
     rms_norm(x [..., N], w [N], eps)                           -> [..., N]      weight as it is
     rms_norm_centred(x [..., N], w [N], eps)                   -> [..., N]      weight 1 + w
     rope_table(positions [...], dims, theta)                   -> cos, sin [..., dims] float32
+    norm_rotate(x [..., T, H, D], w [D], eps, cos, sin)        -> [..., T, H, D]
     rotate(x [..., T, H, D], cos, sin [..., T, dims])          -> [..., T, H, D]   full rope if dims = D
     attend(q [..., T, H, D], k, v [..., S, G, D], positions [..., T])           -> [..., T, H, D]
     write_rows(cache [S, G, D], rows [T, G, D], positions [T])   in place
@@ -26,10 +27,10 @@ from capsules.nn.attention import attend, write_rows
 from capsules.nn.linear import PackedWeight, Weight, linear
 from capsules.nn.mlp import gated_mlp
 from capsules.nn.norm import rms_norm, rms_norm_centred
-from capsules.nn.rope import rope_table, rotate
+from capsules.nn.rope import norm_rotate, rope_table, rotate
 from capsules.nn.sampling import SamplerBuffers, count_token, penalise, sample, uniform
 
 __all__ = [
-    "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "gated_mlp", "linear", "penalise",
-    "rms_norm", "rms_norm_centred", "rope_table", "rotate", "sample", "uniform", "write_rows",
+    "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "gated_mlp", "linear", "norm_rotate",
+    "penalise", "rms_norm", "rms_norm_centred", "rope_table", "rotate", "sample", "uniform", "write_rows",
 ]  # fmt: skip

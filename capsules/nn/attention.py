@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from capsules.nn import kernels
+
 
 def attend(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, *, scale: float | None = None) -> Tensor:
     """Row i sees the keys 0 … positions[i] and no other.
@@ -15,6 +17,10 @@ def attend(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, *, scale: float |
     Rows of k and v beyond a query's position may hold anything finite. T = 1 is the decode form.
     """
     *batch, rows, heads, size = q.shape
+    if kernels.fits(q) and not batch and rows == 1 and size >= 16 and size.bit_count() == 1:
+        from capsules.nn.kernels.attention import decode_attention
+
+        return decode_attention(q[0].contiguous(), k, v, positions, size**-0.5 if scale is None else scale)[None]
     groups = k.shape[-2]
     share = heads // groups
     scale = size**-0.5 if scale is None else scale

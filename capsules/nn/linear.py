@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from capsules.nn import kernels
+
 
 @runtime_checkable
 class PackedWeight(Protocol):
@@ -34,9 +36,13 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
     shapes alone, so equal calls stay bit-equal.
     """
     matrix = weight if isinstance(weight, Tensor) else weight.unpack(x.dtype)
+    rows = x.numel() // x.shape[-1]
+    if kernels.fits(x) and rows <= kernels.MAX_ROWS:
+        from capsules.nn.kernels.gemv import gemv
+
+        return gemv(x.reshape(rows, -1), matrix).view(*x.shape[:-1], matrix.shape[0])
     if x.device.type != "cpu" or torch.is_grad_enabled():
         return F.linear(x, matrix)
-    rows = x.numel() // x.shape[-1]
     if rows == 1:
         return torch.mv(matrix, x.reshape(-1)).view(*x.shape[:-1], matrix.shape[0])
     if x.dtype == torch.bfloat16:

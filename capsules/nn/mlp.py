@@ -3,6 +3,7 @@
 from torch import Tensor
 from torch.nn import functional as F
 
+from capsules.nn import kernels
 from capsules.nn.linear import Weight, linear
 
 
@@ -14,5 +15,11 @@ def gated_mlp(x: Tensor, gate_up: Weight, down: Weight) -> Tensor:
     down     [h, I]
     returns  [..., h]
     """
-    gate, up = linear(x, gate_up).chunk(2, -1)
+    both = linear(x, gate_up)
+    if kernels.fits(both):
+        from capsules.nn.kernels.norm import swiglu
+
+        rows = both.numel() // both.shape[-1]
+        return linear(swiglu(both.view(rows, -1)).view(*both.shape[:-1], -1), down)
+    gate, up = both.chunk(2, -1)
     return linear(F.silu(gate) * up, down)

@@ -3,6 +3,9 @@
 import torch
 from torch import Tensor
 
+from capsules.nn import kernels
+from capsules.nn.norm import rms_norm
+
 
 def rope_table(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tensor]:
     """Cosines and sines of the angles at `positions`.
@@ -16,6 +19,18 @@ def rope_table(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tens
     angles = positions.float()[..., None] * torch.pow(theta, -exponent)
     angles = torch.cat((angles, angles), -1)
     return angles.cos(), angles.sin()
+
+
+def norm_rotate(x: Tensor, weight: Tensor, eps: float, cos: Tensor, sin: Tensor) -> Tensor:
+    """`rms_norm` of every head, then `rotate`: what queries and keys of both engines go through.
+
+    x       [..., T, H, D]; weight [D]; cos, sin [..., T, dims]
+    """
+    if kernels.fits(x) and x.dim() == 3 and x.stride(-1) == 1 and x.shape[-1].bit_count() == 1:
+        from capsules.nn.kernels.norm import norm_rotate as fused
+
+        return fused(x, weight, eps, cos, sin)
+    return rotate(rms_norm(x, weight, eps), cos, sin)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
