@@ -110,7 +110,7 @@ class Surroundings:
     ids: Ids
     offload: Offload
     personas: dict[str, Persona]
-    tools: Callable[[], ToolRegistry]
+    tools: Callable[[Session], ToolRegistry]
     """Makes a talk's own tools: they may keep timers and lists, so each talk has its own."""
     metrics: Metrics
     trace_log: TraceLog | None = None
@@ -187,7 +187,7 @@ class Session:
             around.ears, around.clock, self._commands, self._inbox, lambda: self._settings.turn_detection,
             self._complete, around.ids, around.offload,
         )  # fmt: skip
-        self._tools = around.tools()
+        self._tools = around.tools(self)
         self._active: _Active | None = None
         self._asides: dict[str, _Active] = {}
         self._last: Reply | None = None
@@ -242,6 +242,7 @@ class Session:
         finally:
             self.close()
             self.events.close()
+            self._tools.close()
             try:
                 await self._around.thinker.park(self.talk)
                 await self._around.speaker.park(self.talk)

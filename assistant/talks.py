@@ -48,7 +48,7 @@ class Talks:
         personas: dict[str, Persona],
         *,
         offload: Offload,
-        tools: Callable[[], ToolRegistry] = ToolRegistry,
+        tools: Callable[[Session], ToolRegistry] = lambda session: ToolRegistry(),
         limit: int = LIMIT,
         settings: Settings | None = None,
         folder: Path | None = None,

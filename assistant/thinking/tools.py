@@ -21,6 +21,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from assistant.errors import ToolError
 from assistant.events import ToolSpec
+from assistant.thinking.answers import AnswerError
 
 TIMEOUT_S = 8.0
 
@@ -48,8 +49,10 @@ class Tool:
 class ToolRegistry:
     """Tools by name. Copies are cheap: each talk may add its own."""
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Iterable[Tool] = (), on_close: Callable[[], None] = lambda: None) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
+        self.close = on_close
+        """Call it when the talk that has these tools is over."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools
@@ -84,6 +87,8 @@ class ToolRegistry:
                     result = await tool.function(**values)
                 else:
                     result = await asyncio.to_thread(tool.function, **values)
+        except AnswerError as error:
+            return _failure(str(error))
         except TimeoutError:
             return _failure(f"{name} did not answer within {tool.timeout_s:g} s")
         except Exception as error:

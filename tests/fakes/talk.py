@@ -62,7 +62,7 @@ class World:
         self.ears = FakeEars()
         self.talks = Talks(
             Engines(self.thinker, self.speaker, self.ears), LoopClock(), PERSONAS,
-            offload=inline, tools=tools, folder=folder, limit=limit, ids=counting_ids(),
+            offload=inline, tools=lambda session: tools(), folder=folder, limit=limit, ids=counting_ids(),
             settings=settings or Settings(persona="ada"),
         )  # fmt: skip
         self.log: list[Got] = []

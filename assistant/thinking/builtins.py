@@ -1,0 +1,281 @@
+"""The tools that every talk has: time, timers and alarms, arithmetic, lists and notes, and verbs about the talk itself.
+
+The words of their answers come from `answers.py`, because the small model was trained on exactly these. A talk keeps
+its own timers, lists and notes; a timer that runs out is spoken when nobody else speaks. All parameters are text, as the
+model writes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from assistant.thinking import answers
+from assistant.thinking.answers import AnswerError
+from assistant.thinking.tools import ToolRegistry, ToolResult
+
+SHOPPING = "shopping"
+
+
+@dataclass(slots=True)
+class _Due:
+    """Something that will be spoken at its time."""
+
+    words: str
+    label: str
+    at: dt.datetime
+    handle: asyncio.TimerHandle
+
+
+class Household:
+    """What one talk keeps. `say` speaks a sentence; `now` is the wall clock with its zone."""
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        now: Callable[[], dt.datetime],
+        personas: Mapping[str, str],
+        persona: Callable[[], str],
+        rng: random.Random | None = None,
+    ) -> None:
+        self._say, self._now = say, now
+        self._personas, self._persona = personas, persona
+        self._rng = rng if rng is not None else random.Random()
+        self._timers: list[_Due] = []
+        self._alarms: list[_Due] = []
+        self._reminders: list[tuple[str, _Due | None]] = []
+        self._lists: dict[str, list[str]] = {}
+        self._notes: list[str] = []
+
+    def close(self) -> None:
+        """The talk is over: nothing of it goes off any more."""
+        for due in (*self._timers, *self._alarms, *(due for _, due in self._reminders if due is not None)):
+            due.handle.cancel()
+
+    # ------------------------------------------------------------------------------ time and date
+
+    async def get_time(self) -> str:
+        "The time of day."
+        return answers.clock(self._now())
+
+    async def get_date(self, day: str = "today") -> str:
+        "The date of a day: today, tomorrow, monday, christmas."
+        return answers.date(answers.find_day(day, self._now().date()))
+
+    async def days_until(self, day: str) -> str:
+        "How many days until a day."
+        return answers.days_until(day, self._now().date())
+
+    # ------------------------------------------------------------------------------------- timers
+
+    async def set_timer(self, duration: str, label: str = "") -> str:
+        "Set a timer, for example of 5 minutes."
+        seconds = answers.seconds_of(duration)
+        name = f"{label} timer" if label else "timer"
+        due = self._later(self._timers, seconds, f"Your {name} is done.", label)
+        self._timers.append(due)
+        return answers.timer(answers.duration(seconds), label)
+
+    async def change_timer(self, duration: str) -> str:
+        "Set the running timer to another length."
+        if not self._timers:
+            return "no timer is running"
+        old = self._timers.pop()
+        old.handle.cancel()
+        return await self.set_timer(duration, old.label)
+
+    async def cancel_timer(self, label: str = "") -> str:
+        "Stop a timer."
+        found = [due for due in self._timers if not label or due.label.lower() == label.lower()]
+        if not found:
+            return "no timer is running"
+        found[-1].handle.cancel()
+        self._timers.remove(found[-1])
+        return answers.timer(self._left(found[-1]), found[-1].label)
+
+    async def list_timers(self) -> str:
+        "What the running timers still have to run."
+        rows = [answers.timer(self._left(due), due.label) for due in self._timers]
+        return answers.listed(rows, "no timer is running")
+
+    async def set_alarm(self, time: str, day: str = "") -> str:
+        "Set an alarm at a time of day."
+        now = self._now()
+        at = answers.find_time(time, now.time())
+        date = answers.find_day(day, now.date()) if day else now.date()
+        moment = dt.datetime.combine(date, at, now.tzinfo)
+        if moment <= now:
+            moment += dt.timedelta(days=7 if day else 1)
+        words = answers.clock(moment) + (f", {day}" if day else "")
+        due = self._later(self._alarms, (moment - now).total_seconds(), f"It is {answers.clock(moment)}.", words)
+        self._alarms.append(due)
+        return words
+
+    async def cancel_alarm(self, time: str = "") -> str:
+        "Take an alarm back."
+        wanted = answers.clock(answers.find_time(time, self._now().time())) if time else ""
+        found = [due for due in self._alarms if not wanted or answers.clock(due.at) == wanted]
+        if not found:
+            return "no alarm is set"
+        found[-1].handle.cancel()
+        self._alarms.remove(found[-1])
+        return found[-1].label
+
+    async def list_alarms(self) -> str:
+        "The alarms that are set."
+        return answers.listed([due.label for due in self._alarms], "no alarm is set")
+
+    async def set_reminder(self, text: str, time: str) -> str:
+        "Remind of something at a time."
+        row = answers.entry(text, time)
+        seconds = self._seconds_until(time)
+        due = None if seconds is None else self._later([], seconds, f"Remember: {text}.", text)
+        self._reminders.append((row, due))
+        return row
+
+    async def list_reminders(self) -> str:
+        "All reminders."
+        return answers.listed([row for row, _ in self._reminders], "no reminders")
+
+    # -------------------------------------------------------------------------- numbers and words
+
+    async def calculate(self, expression: str) -> str:
+        "The value of an expression like 12 * 8 or 15% of 80."
+        return answers.calculate(expression)
+
+    async def convert(self, value: str, unit: str, to: str) -> str:
+        "A measure in another unit."
+        return answers.convert(value, unit, to)
+
+    async def spell(self, word: str) -> str:
+        "The letters of a word."
+        return answers.spell(word)
+
+    async def flip_coin(self) -> str:
+        "Heads or tails."
+        return self._rng.choice(("heads", "tails"))
+
+    async def roll_die(self, sides: str = "6") -> str:
+        "A throw of a die."
+        if not sides.isdigit() or not 2 <= int(sides) <= 1000:
+            raise AnswerError("a die has 2 to 1000 sides")
+        return str(self._rng.randint(1, int(sides)))
+
+    # ------------------------------------------------------------------------------ lists, notes
+
+    async def list_add(self, items: str, list: str = SHOPPING) -> str:
+        "Put things on a list."
+        things = _things(items)
+        self._lists.setdefault(list.lower(), []).extend(things)
+        return ", ".join(things)
+
+    async def list_remove(self, items: str, list: str = SHOPPING) -> str:
+        "Take things off a list."
+        rows = self._lists.get(list.lower(), [])
+        for thing in _things(items):
+            match = next((row for row in rows if row.lower() == thing.lower()), None)
+            if match is None:
+                return f"{thing} is not on the list"
+            rows.remove(match)
+        return ", ".join(_things(items))
+
+    async def list_read(self, list: str = SHOPPING) -> str:
+        "What is on a list."
+        return ", ".join(self._lists.get(list.lower(), [])) or "empty"
+
+    async def list_clear(self, list: str = SHOPPING) -> str:
+        "Empty a list."
+        self._lists.pop(list.lower(), None)
+        return "cleared"
+
+    async def note_add(self, text: str) -> str:
+        "Take a note."
+        self._notes.append(text)
+        return "noted"
+
+    async def note_read(self) -> str:
+        "All notes."
+        return answers.listed(self._notes, "no notes")
+
+    # -------------------------------------------------------------------------------- the talk
+
+    async def undo(self) -> ToolResult:
+        "Take back the exchange before this one."
+        return ToolResult("ok", "undo")
+
+    async def start_over(self) -> ToolResult:
+        "Forget the whole talk."
+        return ToolResult("ok", "start_over")
+
+    async def switch_persona(self, name: str = "") -> ToolResult:
+        "Be somebody else."
+        keys = [*self._personas]
+        if name:
+            wanted = [key for key in keys if name.lower() in (key.lower(), self._personas[key].lower())]
+            if not wanted:
+                return ToolResult(f"nobody here is called {name}")
+            key = wanted[0]
+        else:
+            key = keys[(keys.index(self._persona()) + 1) % len(keys)]
+        return ToolResult(self._personas[key], "switch_persona", key)
+
+    # ------------------------------------------------------------------------------------ inside
+
+    def _later(self, where: list[_Due], seconds: float, words: str, label: str) -> _Due:
+        def ring() -> None:
+            if due in where:
+                where.remove(due)
+            self._say(words)
+
+        handle = asyncio.get_running_loop().call_later(seconds, ring)
+        due = _Due(words, label, self._now() + dt.timedelta(seconds=seconds), handle)
+        return due
+
+    def _left(self, due: _Due) -> str:
+        return answers.duration((due.at - self._now()).total_seconds())
+
+    def _seconds_until(self, time: str) -> float | None:
+        """Seconds until `in 10 minutes`, `at 5 pm` or `tomorrow at 8`; None for times that only a person knows."""
+        now = self._now()
+        try:
+            return answers.seconds_of(time)
+        except AnswerError:
+            pass
+        try:
+            at = answers.find_time(time, now.time())
+        except AnswerError:
+            return None
+        day = now.date() + dt.timedelta(days=1 if "tomorrow" in time.lower() else 0)
+        moment = dt.datetime.combine(day, at, now.tzinfo)
+        if moment <= now:
+            moment += dt.timedelta(days=1)
+        return (moment - now).total_seconds()
+
+
+def _things(items: str) -> list[str]:
+    """`milk, eggs and bread` → milk, eggs, bread"""
+    things = [thing.strip() for part in items.split(",") for thing in part.split(" and ")]
+    found = [thing for thing in things if thing]
+    if not found:
+        raise AnswerError("there is nothing to put down")
+    return found
+
+
+ORDER = (
+    "get_time", "get_date", "days_until", "set_timer", "change_timer", "cancel_timer", "list_timers", "set_alarm",
+    "cancel_alarm", "list_alarms", "set_reminder", "list_reminders", "calculate", "convert", "spell", "list_add",
+    "list_remove", "list_read", "list_clear", "note_add", "note_read", "flip_coin", "roll_die", "undo", "start_over",
+    "switch_persona",
+)  # fmt: skip
+"""The order in which the tools are declared; the small model was trained on it."""
+
+
+def household_tools(household: Household) -> ToolRegistry:
+    """All built-in tools over one household. Closing the registry closes the household."""
+    registry = ToolRegistry(on_close=household.close)
+    for name in ORDER:
+        registry.tool(getattr(household, name))
+    return registry
