@@ -61,7 +61,7 @@ class LLMConfig:
     rms_norm_eps: float = 1e-6
     rope_theta: float = 1e7
     partial_rotary_factor: float = 0.25
-    tie_word_embeddings: bool = True
+    tie_word_embeddings: bool | None = True  # None: not said; tied if the files hold no head
     mtp_layers: int = 0
     quantisation: Quantisation | None = None
 
@@ -140,7 +140,7 @@ class LLMConfig:
             rms_norm_eps=float(text.get("rms_norm_eps", 1e-6)),
             rope_theta=float(rope.get("rope_theta", 1e7)),
             partial_rotary_factor=float(rope.get("partial_rotary_factor", 0.25)),
-            tie_word_embeddings=bool(tied),
+            tie_word_embeddings=None if tied is None else bool(tied),
             mtp_layers=int(text.get("mtp_num_hidden_layers") or 0),
             quantisation=_quantisation(raw.get("quantization_config") or text.get("quantization_config")),
         )

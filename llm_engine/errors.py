@@ -19,3 +19,7 @@ class StateError(LLMError):
 
 class TextError(LLMError):
     """A tokenizer, chat template or message list that cannot be used."""
+
+
+class Cancelled(LLMError):
+    """The caller asked to stop. What was done up to then is kept, and the message says how much."""

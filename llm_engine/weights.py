@@ -1,18 +1,64 @@
 """Published checkpoints in and out: prefixes, fusions, quantised matrices; all the rest is refused by name."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from capsules import ExecContext, Role
+from capsules.errors import WeightsError
+from capsules.nn import Weight
+from capsules.weights import Progress, Target, catalogue, digest, load
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
-from llm_engine.names import published_shapes
+from llm_engine.model import ModelWeights
+from llm_engine.names import Kind, Part, parts, prepare, published_shapes, text_only
+from llm_engine.quant import Fp8Weight, Int4Weight, unpack_fp8, unpack_int4
 
+PREFIXES = ("model.language_model.", "model.", "language_model.model.", "language_model.")
+VISION = ("model.visual.*", "visual.*", "vision_tower.*", "language_model.visual.*")
 _FLOAT32 = ("A_log", "linear_attn.norm.weight")  # float32 in the published files of the first generation
+_FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+_FP8 = "F8_E4M3"
+
+
+@dataclass(frozen=True)
+class LoadedWeights:
+    """What a checkpoint gave: the network, the draft block's tensors (kept, not yet run), and what was left out."""
+
+    config: LLMConfig  # with tying and the draft block as the files have them
+    model: ModelWeights
+    draft: Mapping[str, Weight]
+    digest: str
+    skipped: tuple[str, ...]
+
+
+def load_weights(
+    path: str | Path,
+    ctx: ExecContext,
+    dtype: torch.dtype,
+    *,
+    scope: str = "llm",
+    packed: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> LoadedWeights:
+    """Stream a checkpoint directory into WEIGHT buffers of the context.
+
+    dtype    of the large matrices; norms, decays and convolutions are widened to float32, which keeps every bit
+    packed   keep quantised matrices in their few bits and unpack at every use (saves memory, costs time without a
+             kernel for it) instead of unpacking them once, here
+    Raises ConfigError, or CheckpointError with the name of what is unknown, missing or of the wrong shape or type.
+    """
+    config = LLMConfig.read(path)
+    try:
+        return _Loader(Path(path), ctx, dtype, scope, packed, config).run(progress)
+    except WeightsError as error:
+        raise CheckpointError(f"{path}: {error}") from error
 
 
 def save_checkpoint(
@@ -36,3 +82,163 @@ def save_checkpoint(
     folder.mkdir(parents=True, exist_ok=True)
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config.to_json(), indent=1) + "\n", encoding="utf-8")
+
+
+class _Loader:
+    """One load: what the files hold, what the network wants, and how the two meet."""
+
+    def __init__(
+        self, path: Path, ctx: ExecContext, dtype: torch.dtype, scope: str, packed: bool, config: LLMConfig
+    ) -> None:
+        self.path, self.ctx, self.dtype, self.scope, self.packed = path, ctx, dtype, scope, packed
+        self.names = catalogue(path)
+        self.prefix = self._prefix()
+        self.head = next((n for n in ("lm_head.weight", "language_model.lm_head.weight") if n in self.names), None)
+        drafts = {int(n.split(".")[2]) for n in self.names if n.startswith("mtp.layers.")}
+        tied = self.head is None if config.tie_word_embeddings is None else config.tie_word_embeddings
+        self.draft = any(n.startswith("mtp.") for n in self.names)
+        self.config = replace(config, tie_word_embeddings=tied, mtp_layers=len(drafts))
+        self.plan: dict[str, Target] = {}
+        self.scales: dict[str, Tensor] = {}  # read first, because unpacking needs them
+
+    def run(self, progress: Callable[[Progress], None] | None) -> LoadedWeights:
+        wanted = parts(self.config, self.draft)
+        self._read_scales(wanted)
+        made = {part.name: self._place(part) for part in wanted}
+        skip = [*VISION, *self.scales, *(n for n in self.names if n.endswith(".weight_shape"))]
+        if self.config.tie_word_embeddings and self.head is not None:
+            skip.append(self.head)
+        loaded = load(self.path, self.plan, skip, progress)
+        model = ModelWeights.gather(self.config, made.__getitem__)
+        draft = {name: tensor for name, tensor in made.items() if name.startswith("mtp.")}
+        visual = tuple(name for name in loaded.skipped if name not in self.scales)
+        return LoadedWeights(self.config, model, draft, digest(self.path), visual)
+
+    def _prefix(self) -> str:
+        for prefix in PREFIXES:
+            if prefix + "embed_tokens.weight" in self.names:
+                return prefix
+        raise CheckpointError(
+            f"{self.path}: no embed_tokens.weight under any known prefix ({', '.join(PREFIXES)}); "
+            f"the files begin with {', '.join(sorted(self.names)[:3])}"
+        )
+
+    def _full(self, source: str) -> str:
+        if source == "lm_head.weight" and self.head is not None:
+            return self.head
+        return text_only(source, self.prefix)
+
+    def _stored_as(self, name: str) -> str:
+        """ "plain", "fp8" or "int4", by what lies in the files. Raises CheckpointError for half a quantised tensor."""
+        if name.removesuffix("weight") + "weight_packed" in self.names:
+            stored = "int4"
+        elif name in self.names and self.names[name].dtype == _FP8:
+            stored = "fp8"
+        else:
+            return "plain"
+        scale = _scale_name(name, stored)
+        if scale not in self.names:
+            raise CheckpointError(f"{self.path}: {name} is quantised ({stored}) but {scale} is missing")
+        quantisation = self.config.quantisation
+        if quantisation is None or quantisation.method != stored:
+            raise CheckpointError(
+                f"{self.path}: {name} is stored as {stored}, but config.json describes "
+                f"{quantisation.method if quantisation else 'no'} quantisation"
+            )
+        if stored == "int4" and name.removesuffix("weight") + "weight_zero_point" in self.names:
+            raise CheckpointError(f"{self.path}: {name} has zero points; only symmetric int4 is read")
+        return stored
+
+    def _read_scales(self, wanted: tuple[Part, ...]) -> None:
+        plan = {}
+        for part in wanted:
+            for source, shape in part.sources:
+                name = self._full(source)
+                stored = self._stored_as(name) if part.kind is Kind.MATRIX else "plain"
+                if stored != "plain":
+                    scale = _scale_name(name, stored)
+                    self.scales[scale] = torch.zeros(self._scale_shape(shape), device=self.ctx.device)
+                    plan[scale] = Target(self.scales[scale], accept=_FLOATS)
+        if plan:
+            load(self.path, plan, skip=("*",))
+
+    def _scale_shape(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        assert self.config.quantisation is not None
+        rows, columns = self.config.quantisation.block
+        return -(-shape[0] // rows), -(-shape[1] // columns)
+
+    def _place(self, part: Part) -> Any:
+        """Allocate one tensor of the network and plan how the files fill it."""
+        stored = [self._stored_as(self._full(source)) for source, _ in part.sources if part.kind is Kind.MATRIX]
+        if self.packed and stored and stored[0] != "plain" and len(set(stored)) == 1 and self._joinable(part):
+            return self._place_packed(part, stored[0])
+        dtype = self.dtype if part.kind is Kind.MATRIX else torch.float32
+        whole = self._weight(part.name, part.shape, dtype)
+        row = 0
+        for source, shape in part.sources:
+            view = whole if part.kind is Kind.CONV else whole[row : row + shape[0]]
+            row += shape[0]
+            name = self._full(source)
+            if part.kind is not Kind.MATRIX:
+                convert = _Prepare(part.kind)
+                self.plan[name] = Target(view, shape=shape, transform=convert, accept=_FLOATS)
+            else:
+                self._plan_matrix(name, view, shape)
+        return whole
+
+    def _plan_matrix(self, name: str, view: Tensor, shape: tuple[int, ...]) -> None:
+        stored = self._stored_as(name)
+        if stored == "plain":
+            self.plan[name] = Target(view)
+            return
+        scale = self.scales[_scale_name(name, stored)].cpu()
+        if stored == "fp8":
+            assert self.config.quantisation is not None
+            block = self.config.quantisation.block
+            self.plan[name] = Target(
+                view, shape=shape, accept=(torch.float8_e4m3fn,), transform=lambda v: unpack_fp8(v, scale, block)
+            )
+        else:
+            self.plan[name.removesuffix("weight") + "weight_packed"] = Target(
+                view,
+                shape=(shape[0], shape[1] // 8),
+                accept=(torch.int32,),
+                transform=lambda v: unpack_int4(v, scale),
+            )
+
+    def _joinable(self, part: Part) -> bool:
+        """Whether the scales of joined matrices line up: all but the last must end at a block's edge."""
+        assert self.config.quantisation is not None
+        return all(shape[0] % self.config.quantisation.block[0] == 0 for _, shape in part.sources[:-1])
+
+    def _place_packed(self, part: Part, stored: str) -> Weight:
+        assert self.config.quantisation is not None
+        rows, columns = part.shape
+        names = [self._full(source) for source, _ in part.sources]
+        scale = self._weight(f"{part.name}.scale", self._scale_shape(part.shape), torch.float32)
+        scale.copy_(torch.cat([self.scales[_scale_name(name, stored)] for name in names]))
+        shape = (rows, columns) if stored == "fp8" else (rows, columns // 8)
+        values = self._weight(part.name, shape, torch.float8_e4m3fn if stored == "fp8" else torch.int32)
+        row = 0
+        for name, (_, source_shape) in zip(names, part.sources, strict=True):
+            key = name if stored == "fp8" else name.removesuffix("weight") + "weight_packed"
+            self.plan[key] = Target(values[row : row + source_shape[0]])
+            row += source_shape[0]
+        return (
+            Fp8Weight(values, scale, self.config.quantisation.block) if stored == "fp8" else Int4Weight(values, scale)
+        )
+
+    def _weight(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        return self.ctx.buffer(f"{self.scope}.w.{name}", shape, dtype, role=Role.WEIGHT).tensor
+
+
+@dataclass(frozen=True)
+class _Prepare:
+    kind: Kind
+
+    def __call__(self, stored: Tensor) -> Tensor:
+        return prepare(self.kind, stored)
+
+
+def _scale_name(name: str, stored: str) -> str:
+    return name + "_scale_inv" if stored == "fp8" else name.removesuffix("weight") + "weight_scale"

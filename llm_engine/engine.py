@@ -1,0 +1,411 @@
+"""The engine's API: append, decode, snapshot, restore, rollback, over one sequence at a time.
+
+Position counts tokens: those appended and those decoded. A decoded token is folded into the state no later than the
+next call that needs it, so that the caller has it at once; `settle` folds it when there is time.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, checkpoint, restore, rollback, snapshot
+from capsules.placement import Placer
+from capsules.weights import Progress
+from llm_engine.config import LLMConfig
+from llm_engine.errors import Cancelled, StateError
+from llm_engine.graphs import EngineGraphs
+from llm_engine.sampling import Sampling
+from llm_engine.schedule import ROWS, Chunk, Fold, FoldLog, capacity, chunks
+from llm_engine.state import EngineState
+from llm_engine.weights import LoadedWeights, load_weights
+
+CODE = "llm_engine/1"  # raised whenever the same bytes would mean something else
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+Cancel = Callable[[], bool]
+
+
+class HybridLLM:
+    """One Qwen3.5-family model, one sequence, all state in declared buffers. Call it from one thread at a time."""
+
+    def __init__(
+        self,
+        ctx: ExecContext,
+        loaded: LoadedWeights,
+        *,
+        dtype: torch.dtype,
+        max_positions: int,
+        end_of_turn: int | None,
+        checkpoints: int,
+        checkpoint_every: int,
+        scope: str,
+    ) -> None:
+        self.config: LLMConfig = loaded.config
+        self.loaded = loaded
+        self.max_positions = max_positions
+        self.end_of_turn = end_of_turn
+        self._ctx, self._scope = ctx, scope
+        rows = capacity(max_positions)
+        self.state = EngineState.declare(ctx, loaded.config, dtype, rows, scope)
+        self.graphs = EngineGraphs(ctx, loaded.config, loaded.model, self.state, rows, scope)
+        self.fingerprint = Fingerprint.of(
+            ctx, scope, weights=loaded.digest, code=CODE, dtype=str(dtype), schedule=f"grid 64, rows {ROWS}"
+        )
+        self._placer = Placer(checkpoints)
+        self._every = checkpoint_every
+        self._tokens: list[int] = []
+        self._log = FoldLog()
+        self._points: dict[int, Checkpoint] = {}
+        self._pending = False  # the last token is sampled but not folded yet
+        self._ready = False  # the logits belong to the position
+        self._sampling = Sampling.greedy()
+        self._marked = 0  # position of the last checkpoint that was considered
+        self.state.set_sampling(self._sampling)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        ctx: ExecContext,
+        dtype: str = "float32",
+        max_positions: int = 4096,
+        *,
+        packed: bool = False,
+        checkpoints: int = 8,
+        checkpoint_every: int = 16,
+        capture: bool = True,
+        scope: str = "llm",
+        progress: Callable[[Progress], None] | None = None,
+    ) -> "HybridLLM":
+        """From a directory in the published layout.
+
+        dtype             "float32" or "bfloat16", of the matrices and the KV cache; the recurrent state is float32
+        max_positions     longest sequence; its KV cache is allocated now
+        packed            keep FP8 or int4 matrices packed (see `load_weights`)
+        checkpoints       how many recurrent checkpoints may be held for rollbacks; each is a copy of the fixed state
+        checkpoint_every  decoded tokens between two candidates for one
+        capture           False leaves the capture to `warm`
+        Raises ConfigError, CheckpointError.
+        """
+        if dtype not in DTYPES:
+            raise StateError(f"dtype {dtype!r}; {' and '.join(DTYPES)} are implemented")
+        loaded = load_weights(path, ctx, DTYPES[dtype], scope=scope, packed=packed, progress=progress)
+        engine = cls(
+            ctx,
+            loaded,
+            dtype=DTYPES[dtype],
+            max_positions=max_positions,
+            end_of_turn=_end_of_turn(Path(path)),
+            checkpoints=checkpoints,
+            checkpoint_every=checkpoint_every,
+            scope=scope,
+        )
+        if capture:
+            engine.warm()
+        return engine
+
+    # ------------------------------------------------------------------------------------ position
+
+    @property
+    def position(self) -> int:
+        """Tokens in the sequence."""
+        return len(self._tokens)
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The sequence itself."""
+        return tuple(self._tokens)
+
+    @property
+    def logits(self) -> Tensor:
+        """[V] float32 after the last token, a copy. Raises StateError if nothing was folded."""
+        self.settle()
+        self._need_logits()
+        return self.state.logits.clone()
+
+    @property
+    def checkpoint_positions(self) -> tuple[int, ...]:
+        """Where a rollback finds a checkpoint, rising."""
+        return tuple(sorted(self._points))
+
+    def warm(self) -> None:
+        """Capture every variant, so that nothing is captured later. Only at position 0."""
+        if self._tokens:
+            raise StateError(f"warm at position {self.position}; reset first, or warm up right after loading")
+        self.state.ids.zero_()
+        self.state.count.fill_(1)
+        self.graphs.capture_all()
+
+    def reset(self) -> None:
+        """Back to an empty sequence. Sampling parameters stay."""
+        self._forget()
+        s = self.state
+        for layer in s.layers:
+            for tensor in (layer.window, layer.memory):
+                if tensor is not None:
+                    tensor.zero_()
+        for tensor in (s.position, s.logits, s.token, s.generated, s.seen):
+            tensor.zero_()
+
+    # ------------------------------------------------------------------------------------- forward
+
+    def append(self, ids: Sequence[int], cancel: Cancel | None = None) -> Tensor:
+        """Fold `ids` and return the logits after the last of them, float32 [V].
+
+        cancel   asked between chunks; True leaves the sequence at the last whole chunk and raises Cancelled
+        Raises StateError, with nothing changed, for an empty list, an unknown id or a full cache.
+        """
+        self._check(ids)
+        self.settle()
+        self._mark()
+        plan = chunks(self.position, len(ids))
+        done = 0
+        for chunk in plan:
+            if cancel is not None and cancel():
+                raise Cancelled(f"append stopped after {done} of {len(ids)} tokens, at position {self.position}")
+            part = ids[done : done + chunk.count]
+            last = chunk is plan[-1]
+            self._replay_chunk(chunk, part, head=last)
+            self._tokens += part
+            self._log.chunk(chunk.count)
+            self._ready = last
+            done += chunk.count
+        self._mark()
+        return self.state.logits.clone()
+
+    def set_sampling(self, sampling: Sampling) -> None:
+        """For the tokens from here on."""
+        if sampling != self._sampling:
+            self._sampling = sampling
+            self.state.set_sampling(sampling)
+
+    def step(self) -> int:
+        """Decode one token with the sampling that is set, and return it. Other engines may run between two steps.
+
+        Raises StateError if the cache is full or nothing was appended.
+        """
+        self.settle()
+        self._need_logits()
+        if self.position >= self.max_positions:
+            raise StateError(
+                f"position {self.position} is the last of this engine (max_positions={self.max_positions})"
+            )
+        self.graphs.sample(self._sampling.is_plain_greedy)
+        token = int(self.state.token.item())
+        self._tokens.append(token)
+        self._pending = True
+        return token
+
+    def settle(self) -> None:
+        """Fold the last decoded token if that is still to be done. Worth calling when the device is idle."""
+        if self._pending:
+            self.graphs.decode(self.position - 1)
+            self._log.step()
+            self._pending = False
+            self._ready = True
+            if self.position - self._marked >= self._every:
+                self._mark()
+
+    def decode(
+        self, n: int, sampling: Sampling | None = None, stop: Collection[int] = (), cancel: Cancel | None = None
+    ) -> list[int]:
+        """Up to n tokens from the current position.
+
+        sampling  None goes on with what was set last
+        stop      ids that end the reply; the one that does is the last of the list
+        cancel    asked before every token; True ends the list early
+        """
+        return list(self.stream(n, sampling, stop, cancel))
+
+    def stream(
+        self, n: int, sampling: Sampling | None = None, stop: Collection[int] = (), cancel: Cancel | None = None
+    ) -> Iterator[int]:
+        """`decode`, one token at a time."""
+        if sampling is not None:
+            self.set_sampling(sampling)
+        for _ in range(n):
+            if cancel is not None and cancel():
+                return
+            token = self.step()
+            yield token
+            if token in stop:
+                return
+
+    def turn_end_probability(self, ids: Sequence[int]) -> float:
+        """How probable it is that the user's turn is complete after `ids`: P(<|im_end|> next).
+
+        ids   the user's words so far, as far as they are not appended yet; may be empty
+        The state is left as it was. Raises StateError if the checkpoint names no end-of-turn token.
+        """
+        if self.end_of_turn is None:
+            raise StateError("the checkpoint names no end-of-turn token (no tokenizer.json or generation_config.json)")
+        self.settle()
+        if not ids:
+            self._need_logits()
+            return self._end_probability(self.end_of_turn)
+        self._check(ids)
+        before = checkpoint(self._ctx, self._scope, self.position)
+        try:
+            plan = chunks(self.position, len(ids))
+            done = 0
+            for chunk in plan:
+                self._replay_chunk(chunk, ids[done : done + chunk.count], head=chunk is plan[-1])
+                done += chunk.count
+            return self._end_probability(self.end_of_turn)
+        finally:
+            rollback(self._ctx, before)
+
+    # --------------------------------------------------------------------------------------- state
+
+    def snapshot(self, name: str = "") -> Capsule:
+        """Everything, at this boundary."""
+        self.settle()
+        host = {"folds": self._log.to_json(), "ready": self._ready, "sampling": vars(self._sampling)}
+        capsule = snapshot(
+            self._ctx, self._scope, self.position, self.fingerprint, tokens=self._tokens, label=name, host=host
+        )
+        self._mark()
+        return capsule
+
+    def restore(self, capsule: Capsule) -> None:
+        """Go on from a capsule of this engine. Raises CapsuleMismatch, with nothing changed, for any other."""
+        restore(self._ctx, capsule, self.fingerprint)
+        self._forget()
+        self._tokens = list(capsule.tokens)
+        self._log = FoldLog.from_json(capsule.host["folds"])
+        self._ready = bool(capsule.host["ready"])
+        self._sampling = Sampling(**capsule.host["sampling"])
+        self._marked = self.position
+        self.state.set_sampling(self._sampling)
+        self._mark()
+
+    def fork(self, capsule: Capsule, branches: int) -> Iterator[int]:
+        """Yield each branch number with the state back at the capsule; freeze what is to be kept with `snapshot`."""
+        for branch in range(branches):
+            self.restore(capsule)
+            yield branch
+
+    def rollback(self, position: int) -> None:
+        """Back to an earlier position of this sequence, as if nothing after it had happened.
+
+        The recurrent state comes from the nearest checkpoint at or before it; the tokens from there are folded again
+        the way they were first folded. A position inside a chunk becomes that chunk's end.
+        """
+        if not 0 <= position <= self.position:
+            raise StateError(f"rollback to {position}; the sequence holds 0 to {self.position}")
+        if position == self.position:
+            return
+        self._placer.observe(self.position - position)
+        if self._pending:  # the state never saw it
+            self._tokens.pop()
+            self._pending = False
+            if position == self.position:
+                return
+        tokens, log, points = self._tokens[:position], self._log, self._points
+        base = max((at for at in points if at <= position), default=0)
+        log.truncate(position)
+        if base:
+            rollback(self._ctx, points[base])
+            self._forget()
+        else:
+            self.reset()
+        self._points = {at: point for at, point in points.items() if at <= position}
+        self._log, self._marked = log, base
+        self._refold(tokens, base)
+        self.state.set_sampling(self._sampling)
+
+    def _refold(self, tokens: list[int], base: int) -> None:
+        """Fold tokens[base:] as the log says, marking boundaries as at first."""
+        self._tokens = tokens[:base]
+        self._ready = base > 0
+        folds = self._log.between(base, len(tokens))
+        for index, fold in enumerate(folds):
+            part = tokens[self.position : self.position + fold.count]
+            self._refold_one(fold, part, head=_needs_head(folds, index))
+
+    def _refold_one(self, fold: Fold, part: list[int], head: bool) -> None:
+        if fold.kind == "chunk":
+            rows = next(rows for rows in ROWS if rows >= fold.count)
+            self._replay_chunk(Chunk(self.position, fold.count, rows), part, head)
+            self._tokens += part
+            self._ready = head
+        else:
+            for token in part:
+                self.state.token.fill_(token)
+                self.graphs.decode(self.position)
+                self._tokens.append(token)
+                self._ready = True
+                if self.position - self._marked >= self._every:
+                    self._mark()
+
+    # ------------------------------------------------------------------------------------- private
+
+    def _end_probability(self, end_of_turn: int) -> float:
+        return float(self.state.logits.softmax(-1)[end_of_turn].item())
+
+    def _replay_chunk(self, chunk: Chunk, ids: Sequence[int], head: bool) -> None:
+        padded = [*ids, *[ids[0]] * (chunk.rows - chunk.count)]
+        self.state.ids[: chunk.rows].copy_(torch.tensor(padded))
+        self.state.count.fill_(chunk.count)
+        self.graphs.chunk(chunk, head)
+
+    def _mark(self) -> None:
+        """Consider this boundary for a checkpoint."""
+        if not self._ready or not self._tokens or self.position in self._points:
+            return
+        self._marked = self.position
+        kept = self._placer.keep(sorted((*self._points, self.position)), self.position)
+        self._points = {at: point for at, point in self._points.items() if at in kept}
+        if self.position in kept:
+            self._points[self.position] = checkpoint(self._ctx, self._scope, self.position)
+
+    def _forget(self) -> None:
+        self._tokens, self._log, self._points = [], FoldLog(), {}
+        self._pending = self._ready = False
+        self._marked = 0
+
+    def _need_logits(self) -> None:
+        if not self._ready:
+            raise StateError(
+                f"there are no logits at position {self.position}; append tokens first"
+                + (" (the last append was cancelled)" if self._tokens else "")
+            )
+
+    def _check(self, ids: Sequence[int]) -> None:
+        if not ids:
+            raise StateError("no tokens given; at least one is needed")
+        bad = [i for i in ids if not 0 <= i < self.config.vocab_size]
+        if bad:
+            raise StateError(f"id {bad[0]} is outside the vocabulary 0..{self.config.vocab_size - 1}")
+        if self.position + len(ids) > self.max_positions:
+            raise StateError(
+                f"{self.position} + {len(ids)} tokens exceed max_positions={self.max_positions}; shorten the "
+                "conversation or load with a larger max_positions"
+            )
+
+
+def _needs_head(folds: Sequence[Fold], index: int) -> bool:
+    """Whether logits are wanted after fold `index`: at the end, or where a decoded token or boundary follows."""
+    return index + 1 == len(folds) or folds[index + 1].kind == "steps"
+
+
+def _end_of_turn(path: Path) -> int | None:
+    """The id of <|im_end|>: from the tokenizer, else the first end token of generation_config.json, else None."""
+    tokenizer = _json(path / "tokenizer.json")
+    for token in tokenizer.get("added_tokens", []):
+        if token.get("content") == "<|im_end|>":
+            return int(token["id"])
+    ends = _json(path / "generation_config.json").get("eos_token_id")
+    first = ends[0] if isinstance(ends, list) and ends else ends
+    return first if isinstance(first, int) else None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    read = json.loads(path.read_text("utf-8"))
+    return read if isinstance(read, dict) else {}

@@ -1,0 +1,51 @@
+"""How the next token is chosen, as a caller says it."""
+
+import math
+from dataclasses import dataclass
+
+from capsules.nn.sampling import CANDIDATES
+from llm_engine.errors import StateError
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Parameters of the draw; the defaults draw from the model's own distribution.
+
+    temperature         0 picks the most likely token, whatever else is set
+    top_k               0 is off; at most 1024, the number of most likely tokens that ever take part in a draw
+    top_p, min_p        1 and 0 are off
+    presence_penalty    subtracted from every token that this reply has used (OpenAI's meaning); 0 is off
+    repetition_penalty  divides the odds of every token in prompt or reply; 1 is off
+    seed                the draw at a position is a function of seed and position alone
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks = {
+            "temperature": (self.temperature, 0 <= self.temperature < math.inf, "0 or more"),
+            "top_k": (self.top_k, 0 <= self.top_k <= CANDIDATES, f"0 to {CANDIDATES}"),
+            "top_p": (self.top_p, 0 < self.top_p <= 1, "above 0, at most 1"),
+            "min_p": (self.min_p, 0 <= self.min_p < 1, "0 or more, below 1"),
+            "presence_penalty": (self.presence_penalty, math.isfinite(self.presence_penalty), "a finite number"),
+            "repetition_penalty": (self.repetition_penalty, 0 < self.repetition_penalty < math.inf, "above 0"),
+        }
+        for name, (value, good, allowed) in checks.items():
+            if not good:
+                raise StateError(f"{name} is {value}; it must be {allowed}")
+
+    @classmethod
+    def greedy(cls) -> "Sampling":
+        """The most likely token every time."""
+        return cls(temperature=0.0)
+
+    @property
+    def is_plain_greedy(self) -> bool:
+        """Whether the draw is nothing but the largest logit."""
+        return self.temperature == 0 and self.presence_penalty == 0 and self.repetition_penalty == 1

@@ -1,0 +1,102 @@
+"""Every live buffer of the engine, declared once: what is not here does not survive a step.
+
+The parameters of the draw are IO: they belong to the caller, who may change them between two tokens, and a capsule
+carries them as a host fact. What a draw depends on besides them, the position, is state.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from capsules import ExecContext, Prefix, Role
+from capsules.nn import SamplerBuffers
+from llm_engine.config import LLMConfig
+from llm_engine.model import LayerState, State
+from llm_engine.sampling import Sampling
+from llm_engine.schedule import GRID
+
+
+@dataclass(frozen=True)
+class EngineState:
+    """The closure (STATE), and what the host fills in (IO)."""
+
+    layers: State
+    recurrent: Tensor | None  # [linear layers, Hv, K, N] float32
+    position: Tensor  # [1] int64, tokens folded
+    logits: Tensor  # [V] float32, after the last folded token
+    token: Tensor  # [1] int64, the last one sampled
+    generated: Tensor  # [V] int32, how often the reply used each token since the last append
+    seen: Tensor  # [V] bool, whether a token occurs at all
+    sampler: SamplerBuffers  # IO, as all below
+    presence: Tensor  # [1] float32
+    repetition: Tensor  # [1] float32
+    seed: Tensor  # [1] int64
+    ids: Tensor  # [64] int64
+    count: Tensor  # [1] int64, how many of the ids are tokens
+
+    @classmethod
+    def declare(
+        cls, ctx: ExecContext, config: LLMConfig, dtype: torch.dtype, rows: int, scope: str = "llm"
+    ) -> "EngineState":
+        """rows: capacity of the KV buffer."""
+
+        def state(name: str, shape: list[int], kind: torch.dtype, live: Prefix | None = None) -> Tensor:
+            return ctx.buffer(f"{scope}.{name}", shape, kind, role=Role.STATE, live=live).tensor
+
+        def io(name: str, size: int, kind: torch.dtype) -> Tensor:
+            return ctx.buffer(f"{scope}.{name}", [size], kind, role=Role.IO).tensor
+
+        linear, full = config.linear_layers, config.full_layers
+        recurrent = window = kv = None
+        if linear:
+            heads, key, value = (
+                config.linear_num_value_heads,
+                config.linear_key_head_dim,
+                config.linear_value_head_dim,
+            )
+            recurrent = state("recurrent", [len(linear), heads, key, value], torch.float32)
+            window = state("window", [len(linear), config.linear_conv_kernel_dim - 1, config.conv_dim], dtype)
+        if full:
+            shape = [len(full), 2, rows, config.num_key_value_heads, config.head_dim]
+            kv = state("kv", shape, dtype, Prefix(axis=2))
+        layers = []
+        for index in range(len(config.layer_types)):
+            if index in linear:
+                assert window is not None and recurrent is not None
+                at = linear.index(index)
+                layers.append(LayerState(window=window[at], memory=recurrent[at]))
+            else:
+                assert kv is not None
+                at = full.index(index)
+                layers.append(LayerState(keys=kv[at, 0], values=kv[at, 1]))
+        return cls(
+            layers=tuple(layers),
+            recurrent=recurrent,
+            position=state("position", [1], torch.int64),
+            logits=state("logits", [config.vocab_size], torch.float32),
+            token=state("token", [1], torch.int64),
+            generated=state("generated", [config.vocab_size], torch.int32),
+            seen=state("seen", [config.vocab_size], torch.bool),
+            sampler=SamplerBuffers(
+                temperature=io("temperature", 1, torch.float32),
+                top_k=io("top_k", 1, torch.int64),
+                top_p=io("top_p", 1, torch.float32),
+                min_p=io("min_p", 1, torch.float32),
+            ),
+            presence=io("presence", 1, torch.float32),
+            repetition=io("repetition", 1, torch.float32),
+            seed=io("seed", 1, torch.int64),
+            ids=io("ids", GRID, torch.int64),
+            count=io("count", 1, torch.int64),
+        )
+
+    def set_sampling(self, sampling: Sampling) -> None:
+        """Write the parameters; the next draw reads them."""
+        self.sampler.temperature.fill_(sampling.temperature)
+        self.sampler.top_k.fill_(sampling.top_k)
+        self.sampler.top_p.fill_(sampling.top_p)
+        self.sampler.min_p.fill_(sampling.min_p)
+        self.presence.fill_(sampling.presence_penalty)
+        self.repetition.fill_(sampling.repetition_penalty)
+        self.seed.fill_((sampling.seed + 2**63) % 2**64 - 2**63)  # any integer, as 64 bits
