@@ -41,14 +41,13 @@ class Codec(Protocol):
     def decode(self, codes: Tensor) -> Tensor:
         """One-shot, never captured. codes [Q, T] int64 -> float32 [960·T], clipped to ±1."""
 
-    def decode_window(self, codes: Tensor, valid: Tensor | None) -> Tensor:
+    def decode_window(self, codes: Tensor, valid: Tensor) -> Tensor:
         """Captured once per W: no host reads, no random state, tensors only from `tensors` and the arguments.
 
         codes    [Q, W] int64; the value `codebook_size` is a code not known yet and adds nothing (right_frames 0
                  codecs never see it)
         valid    [2] int64 on the device: columns [valid[0], valid[1]) exist. Outside them every convolution must see
                  the zeros that one-shot decoding sees beyond the true start and end, whatever `codes` holds there.
-                 None: all columns exist (a variant of its own, without the masks).
         returns  float32 [960·W], clipped to ±1
         """
 

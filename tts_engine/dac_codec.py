@@ -41,15 +41,22 @@ class DacCodec:
     def decode(self, codes: Tensor) -> Tensor:
         """[Q, T] int64 -> float32 [960·T], clipped to ±1."""
         with torch.no_grad():
-            return self.decode_window(codes.to(self.tensors["table"].device), None)
+            return self._decode(codes.to(self.tensors["table"].device), None)
 
-    def decode_window(self, codes: Tensor, valid: Tensor | None) -> Tensor:
+    def decode_window(self, codes: Tensor, valid: Tensor) -> Tensor:
         """See tts_engine.codec.Codec."""
+        return self._decode(codes, _columns(codes.shape[1], valid))
+
+    def encode(self, wave: Tensor) -> Tensor:
+        """float32 [samples], mono, 24 kHz -> [Q, T] int64."""
+        return encode_wave(self.encoder, wave, self.codebooks, self.strides, self.semantic_heads)
+
+    def _decode(self, codes: Tensor, mask: Tensor | None) -> Tensor:
+        """`mask` [1, 1, W] is 1 where a column exists; None: everywhere."""
         t = self.tensors
         offsets = torch.arange(self.codebooks, device=codes.device)[:, None] * (self.codebook_size + 1)
         latent = F.embedding(codes + offsets, t["table"]).sum(dim=0) + t["bias"]  # [T, C]
         x = latent.t()[None]
-        mask = None if valid is None else _columns(codes.shape[1], valid)
         x = _conv(_masked(x, mask), t, "conv1", padding=3)
         for i, stride in enumerate(self.strides):
             name = f"block.{i}"
@@ -66,10 +73,6 @@ class DacCodec:
                 x = x + _residual(x, t, f"{name}.{unit}", dilation, mask)
         x = _conv(_masked(_snake(x, t, "snake1"), mask), t, "conv2", padding=3)
         return x.flatten().clamp(-1.0, 1.0)
-
-    def encode(self, wave: Tensor) -> Tensor:
-        """float32 [samples], mono, 24 kHz -> [Q, T] int64."""
-        return encode_wave(self.encoder, wave, self.codebooks, self.strides, self.semantic_heads)
 
 
 def dac_codec(

@@ -1,0 +1,410 @@
+"""The engine's API: speak, decode, voices, and the verbs of a capsule. Wiring only.
+
+    ctx = ExecContext("cpu")
+    tts = HiggsTTS.load(path, ctx)
+    for pcm in tts.speak("Good morning.", first_chunk="exact"): ...
+
+A scheduler that shares the device drives it row by row instead: `open`, `begin` (text, piece by piece), `step` (one
+row or one prefill), `take_audio` (at most one codec window), `cancel`, `cut`, `rollback`, `snapshot`, `restore`.
+Synchronous; call it from one thread at a time.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from capsules import Capsule, ExecContext, Fingerprint, Role, restore, snapshot
+from capsules.weights import Progress
+from tts_engine.codec import Codec, read_codec_config
+from tts_engine.config import FRAME_SAMPLES, TTSConfig, load_config
+from tts_engine.dac_codec import dac_codec
+from tts_engine.errors import CheckpointRefused, ConfigRefused, EngineMisuse
+from tts_engine.generator import Generator, Stepped
+from tts_engine.graphs import Graphs, plan_shapes
+from tts_engine.guards import SILENCE_PEAK, SILENT_FRAMES
+from tts_engine.istft_codec import CODEC_TYPE, CausalCodec, CodecShape
+from tts_engine.piece import Piece
+from tts_engine.prompt import Frontend, load_frontend
+from tts_engine.sampling import Sampling, SamplingLike
+from tts_engine.state import SCOPE, declare
+from tts_engine.steps import Steps, make_tables
+from tts_engine.streaming import SIZES, Costs, Schedule, Window, growth, next_window, schedule_for
+from tts_engine.voices import Voice, checked_codes, prepare_reference
+from tts_engine.weights import load_checkpoint, named
+
+CODE = "tts_engine/1"  # raised whenever the same bytes would mean something else
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DEFAULT_POSITIONS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Sound:
+    """pcm float32 [960 · frames] on the host: frames [first, first + frames) of piece `piece` of the session."""
+
+    pcm: Tensor
+    piece: int
+    first: int
+    frames: int
+
+
+@dataclass(frozen=True)
+class PieceFacts:
+    """What is known of one piece.
+
+    first_frame  frames of the session before it
+    frames       complete so far; `emitted` of them were given out as sound
+    ended        "" while it goes on, "end", or what ended it early (see tts_engine.guards), or "cut"
+    words        (char_start, char_end, frame of the piece at which the word begins), as far as known
+    """
+
+    text: str
+    first_frame: int
+    frames: int
+    emitted: int
+    ended: str
+    words: tuple[tuple[int, int, int], ...]
+
+
+class HiggsTTS:
+    """One voice model, one session at a time, all state in declared buffers."""
+
+    def __init__(
+        self,
+        ctx: ExecContext,
+        config: TTSConfig,
+        frontend: Frontend,
+        codec: Codec,
+        steps: Steps,
+        graphs: Graphs,
+        fingerprint: Fingerprint,
+        max_positions: int,
+    ) -> None:
+        self.config, self.codec, self.fingerprint, self.max_positions = config, codec, fingerprint, max_positions
+        self._ctx, self._frontend, self._graphs = ctx, frontend, graphs
+        self._state = steps.state
+        self._generator = Generator(config, frontend, steps.state, graphs, max_positions)
+        self._sizes: tuple[int, ...] = SIZES[1:]
+        self.set_sampling(Sampling())
+        self.open()
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        ctx: ExecContext,
+        dtype: str = "float32",
+        max_positions: int | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        frontend: Frontend | None = None,
+    ) -> "HiggsTTS":
+        """From a checkpoint directory; everything is captured before this returns.
+
+        dtype          "float32" or "bfloat16", of the backbone and its cache; the codec is always float32
+        max_positions  of one session, at most the checkpoint's; the KV cache is allocated now
+        frontend       in place of the checkpoint's own
+        Raises ConfigRefused, CheckpointRefused.
+        """
+        if dtype not in DTYPES:
+            raise ConfigRefused(f"dtype {dtype!r}; {', '.join(DTYPES)} are implemented")
+        folder = Path(path)
+        config = load_config(folder)
+        frontend = frontend or load_frontend(folder, config)
+        positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
+        checkpoint = load_checkpoint(folder, config, ctx.device, DTYPES[dtype], progress)
+        codec = _codec(read_codec_config(folder), checkpoint.codec, config, ctx.device)
+        shapes = plan_shapes(positions, codec.left_frames, codec.right_frames)
+        state = declare(ctx, config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))
+        tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device)
+        _adopt(ctx, "w", _whole(checkpoint.backbone, config))
+        _adopt(ctx, "codec", codec.tensors)
+        _adopt(ctx, "table", vars(tables))
+        steps = Steps(config, checkpoint.backbone, tables, codec, state, frontend.specials["<|audio|>"])
+        graphs = Graphs(ctx, steps, shapes)
+        fingerprint = Fingerprint.of(
+            ctx, SCOPE, weights=checkpoint.digest, code=CODE, dtype=dtype, chunks=str(shapes.chunks)
+        )
+        return cls(ctx, config, frontend, codec, steps, graphs, fingerprint, positions)
+
+    # ------------------------------------------------------------------------- whole utterances
+
+    def codes(
+        self,
+        text: str,
+        voice: Voice | None = None,
+        sampling: SamplingLike | None = None,
+        max_rows: int | None = None,
+    ) -> Tensor:
+        """All codes of one text in a fresh session: int64 [Q, frames]. Raises TextRefused, ContextFull."""
+        self.open(voice)
+        self.set_sampling(sampling or Sampling())
+        self.begin(text, max_rows=max_rows)
+        while self.step().kind != "idle":
+            pass
+        pieces = self._generator.session.pieces
+        if not pieces:
+            return torch.zeros(self.config.audio.codebooks, 0, dtype=torch.int64)
+        return pieces[-1].codes(self.config.audio, 0, pieces[-1].complete(self.config.audio))
+
+    def speak(
+        self,
+        text: str | Iterable[str],
+        voice: Voice | None = None,
+        sampling: SamplingLike | None = None,
+        first_chunk: str = "exact",
+    ) -> Iterator[Tensor]:
+        """Sound as it is made, float32 [samples], 24 kHz, in a fresh session.
+
+        text         one text, or pieces as they come; each is grounded on the ones before. The next piece is asked
+                     for when the one before is finished
+        first_chunk  "exact": streamed sound equals one-shot sound; "fast": it starts earlier and differs a little
+        Closing the iterator stops the engine at that row. Raises TextRefused, ContextFull.
+        """
+        self.open(voice)
+        self.set_sampling(sampling or Sampling())
+        policy = first_chunk
+        for part in [text] if isinstance(text, str) else text:
+            self.begin(part, policy)
+            policy = "steady"
+            while True:
+                stepped = self.step()
+                while (sound := self.take_audio()) is not None:
+                    yield sound.pcm
+                if stepped.kind == "idle":
+                    break
+
+    def decode(self, codes: Tensor) -> Tensor:
+        """codes [Q, frames] -> float32 [960 · frames] on the host, in one shot."""
+        audio = self.config.audio
+        return self.codec.decode(checked_codes(codes, audio.codebooks, audio.size).to(self._ctx.device)).cpu()
+
+    # ------------------------------------------------------------------------- voices
+
+    def voice(self, reference: Any, transcript: str | None = None, *, rate: int = 24_000, name: str = "") -> Voice:
+        """A voice from a recording, with the capsule of its prefix. The session under way ends.
+
+        reference   samples (see voices.prepare_reference)
+        transcript  what is said in it, word by word; cloning is much better with it
+        Raises ReferenceRefused, ContextFull.
+        """
+        wave = prepare_reference(reference, rate)
+        codes = self.codec.encode(wave.to(self._ctx.device)).cpu()
+        return self.voice_from_codes(codes, transcript, name=name)
+
+    def voice_from_codes(self, codes: Tensor, transcript: str | None = None, *, name: str = "") -> Voice:
+        """The same from codes [Q, frames], for instance of something this engine said before."""
+        audio = self.config.audio
+        codes = checked_codes(codes, audio.codebooks, audio.size)
+        self.open(Voice(name, codes, transcript))
+        return Voice(name, codes, transcript, self.snapshot(name))
+
+    # ------------------------------------------------------------------------- row by row
+
+    def open(self, voice: Voice | None = None) -> None:
+        """A fresh session of a voice: one restore if its capsule fits this engine, else a prefill of its codes."""
+        voice = voice or Voice("", None, None)
+        if voice.capsule is not None and self.fingerprint.difference(voice.capsule.fingerprint) is None:
+            sampling = self._sampling
+            self.restore(voice.capsule)
+            self.set_sampling(sampling)
+        else:
+            self._generator.open(voice.codes, voice.transcript, voice.name)
+
+    def set_sampling(self, sampling: SamplingLike) -> None:
+        """Of all rows from now on. Raises EngineMisuse."""
+        self._generator.set_sampling(sampling)
+        self._sampling = sampling
+
+    def begin(self, text: str, first_chunk: str = "exact", max_rows: int | None = None) -> None:
+        """Say this after all that was begun before. Raises TextRefused if there is nothing to say."""
+        self._schedule(first_chunk)
+        self._generator.begin(text, first_chunk, max_rows)
+
+    def step(self) -> Stepped:
+        """One unit of work on the device: the prefill of a piece, or one row. "idle": there was none."""
+        return self._generator.step()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a step would do anything."""
+        return self._generator.busy
+
+    @property
+    def audio_ready(self) -> bool:
+        """Whether `take_audio` would decode a window."""
+        return self._next_window() is not None
+
+    def take_audio(self) -> Sound | None:
+        """Decode the next chunk, if all that it needs is known."""
+        found = self._next_window()
+        if found is None:
+            return None
+        index, piece, window = found
+        s, q = self._state, self.config.audio.codebooks
+        codes = piece.codes(self.config.audio, window.origin, window.origin + window.size)
+        s.codes[: q * window.size].copy_(codes.flatten())
+        s.valid.copy_(torch.tensor(window.valid))
+        self._graphs.window(window.size)
+        first, frames = window.start - window.origin, window.end - window.start
+        pcm = s.pcm[FRAME_SAMPLES * first : FRAME_SAMPLES * (first + frames)].to("cpu", copy=True)
+        piece.emitted = window.end
+        self._guard_silence(piece, pcm, frames)
+        return Sound(pcm, index, window.start, frames)
+
+    def cancel(self) -> None:
+        """Stop after the row that was just made; what was made stays and can be taken."""
+        self._generator.cancel()
+
+    def cut(self, frame: int, text: str | None = None) -> None:
+        """Only the first `frame` frames of the session were heard: what came later was never said.
+
+        text  the heard part of the piece that is cut, to stand in the context instead of the whole (costs a prefill)
+        Raises EngineMisuse for a frame that is not held.
+        """
+        self._generator.cut(frame, text)
+
+    def rollback(self, frame: int) -> None:
+        """Back to the state that was when `frame` frames were complete; going on repeats what followed."""
+        self._generator.rollback(frame)
+
+    @property
+    def position(self) -> int:
+        """Positions folded into the state."""
+        return self._generator.session.position
+
+    @property
+    def frames(self) -> int:
+        """Complete frames of the session, those already out of the context included."""
+        return self._generator.frames
+
+    @property
+    def pieces(self) -> tuple[PieceFacts, ...]:
+        """Of the pieces that are in the context, in order."""
+        session, audio = self._generator.session, self.config.audio
+        first, facts = session.dropped, []
+        for piece in session.pieces:
+            frames = piece.complete(audio)
+            words = tuple(piece.frames_of_words())
+            facts.append(PieceFacts(piece.text, first, frames, piece.emitted, piece.ended, words))
+            first += frames
+        return tuple(facts)
+
+    # ------------------------------------------------------------------------- capsules
+
+    def snapshot(self, name: str = "") -> Capsule:
+        """The whole state at this row; sound not yet taken is in it as codes."""
+        return snapshot(
+            self._ctx,
+            SCOPE,
+            self.position,
+            self.fingerprint,
+            tokens=self._tokens(),
+            label=name,
+            host={"session": self._generator.session.to_json()},
+        )
+
+    def restore(self, capsule: Capsule) -> None:
+        """Go on exactly where the capsule was taken. Raises CapsuleMismatch; then nothing has changed."""
+        restore(self._ctx, capsule, self.fingerprint)
+        self._generator.adopt(dict(capsule.host["session"]))
+
+    def rebuild(self, capsule: Capsule) -> None:
+        """The same session from the capsule's facts, where its bytes do not fit: all pieces are fed anew."""
+        self._generator.rebuild(dict(capsule.host["session"]))
+
+    # ------------------------------------------------------------------------- pace
+
+    def measure(self, rows: int = 8) -> Costs:
+        """Time rows and windows on this machine and fit the first chunks to it. Only while idle; the state stays."""
+        if self.busy:
+            raise EngineMisuse("measure while speaking; do it once after loading")
+        before = self.snapshot()
+        self._generator.open(None, None)
+        began = time.perf_counter()
+        for _ in range(rows):
+            self._graphs.decode(self.position)
+        self._ctx.synchronize()
+        row_ms = (time.perf_counter() - began) * 1e3 / rows
+        size = max(self._graphs.shapes.windows)
+        self._graphs.window(size)
+        self._ctx.synchronize()
+        began = time.perf_counter()
+        self._graphs.window(size)
+        self._ctx.synchronize()
+        costs = Costs(row_ms, (time.perf_counter() - began) * 1e3 / size)
+        self.restore(before)
+        self._sizes = growth(costs, self.codec.left_frames, self.codec.right_frames)
+        return costs
+
+    def schedule(self, policy: str) -> Schedule:
+        """The chunks of a first-chunk policy on this machine."""
+        return self._schedule(policy)
+
+    # ------------------------------------------------------------------------- parts
+
+    def _schedule(self, policy: str) -> Schedule:
+        return schedule_for(policy, self.codec.right_frames, self._sizes)
+
+    def _next_window(self) -> tuple[int, Piece, Window] | None:
+        audio, codec = self.config.audio, self.codec
+        for index, piece in enumerate(self._generator.session.pieces):
+            if piece.total is not None and piece.emitted >= piece.total:
+                continue
+            window = next_window(
+                self._schedule(piece.policy),
+                emitted=piece.emitted,
+                complete=piece.complete(audio),
+                begun=piece.begun(),
+                total=piece.total,
+                left=codec.left_frames,
+                right=codec.right_frames,
+            )
+            return None if window is None else (index, piece, window)
+        return None
+
+    def _guard_silence(self, piece: Piece, pcm: Tensor, frames: int) -> None:
+        piece.silent = piece.silent + frames if float(pcm.abs().max()) < SILENCE_PEAK else 0
+        if piece.silent >= SILENT_FRAMES and piece.total is None and piece is self._generator.piece:
+            self._generator.end_early(piece, piece.emitted, "silence")
+
+    def _tokens(self) -> tuple[int, ...]:
+        """Text ids in order, -100 for a row; with the host facts enough to rebuild the session."""
+        session = self._generator.session
+        tokens = [-100] * session.prefix
+        for piece in session.pieces:
+            tokens += [-100] * len(piece.lead_in) + piece.ids + [-100] * len(piece.rows)
+        return tuple(tokens)
+
+
+def _codec(raw: dict[str, Any], tensors: dict[str, Tensor] | Any, config: TTSConfig, device: torch.device) -> Codec:
+    kind = raw.get("codec_type", "higgs_audio_v2")
+    if kind == CODEC_TYPE:
+        codec: Codec = CausalCodec(CodecShape.parse(raw), tensors).to(device)
+    elif kind == "higgs_audio_v2":
+        codec = dac_codec(tensors, config.audio.codebooks, device, raw.get("semantic_heads"))
+    else:
+        raise ConfigRefused(f"codec_type is {kind!r}; 'higgs_audio_v2' and {CODEC_TYPE!r} are supported")
+    if (codec.codebooks, codec.codebook_size) != (config.audio.codebooks, config.audio.size):
+        raise CheckpointRefused(
+            f"the codec has {codec.codebooks} codebooks of {codec.codebook_size}, config.json says "
+            f"{config.audio.codebooks} of {config.audio.size}"
+        )
+    return codec
+
+
+def _whole(weights: Any, config: TTSConfig) -> dict[str, Tensor]:
+    """Every fused weight once, under the first published name that lies in it."""
+    found: dict[int, tuple[str, Tensor]] = {}
+    for name, view in named(weights, config):
+        whole = view._base if view._base is not None else view
+        found.setdefault(whole.data_ptr(), (name, whole))
+    return dict(found.values())
+
+
+def _adopt(ctx: ExecContext, group: str, tensors: Any) -> None:
+    for name, tensor in tensors.items():
+        ctx.adopt(f"{SCOPE}.{group}.{name}", tensor, role=Role.WEIGHT)

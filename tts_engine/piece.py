@@ -1,0 +1,123 @@
+"""What the host knows of a session: its pieces of text, the rows sampled for each, and how far they were given out.
+
+All of it is JSON, because it travels in capsules. Rows are kept rather than frames: frames follow from them, and so do
+the codes of frames that have only begun.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tts_engine.config import AudioConfig
+from tts_engine.prompt import Word
+
+
+@dataclass
+class Piece:
+    """One `<|text|> … <|audio|> …` of a session.
+
+    start      position of its first input, which is the lead-in: rows of the piece before that were still to be fed
+    audio      position of `<|audio|>`
+    rows       sampled so far, [R][Q]
+    track      cursor index and rows spent of each row, and of the row that comes next (zeros without a cursor)
+    total      frames, once the end is known
+    ended      why it ended: "" while it goes on, "end", "budget", "repeat", "silence", "numbers", "cut"
+    emitted    frames given out as audio
+    """
+
+    text: str
+    ids: list[int]
+    words: list[list[int]]
+    policy: str
+    budget: int
+    start: int
+    audio: int
+    lead_in: list[list[int]]
+    rows: list[list[int]] = field(default_factory=list)
+    track: list[list[int]] = field(default_factory=lambda: [[0, 0]])
+    total: int | None = None
+    ended: str = ""
+    emitted: int = 0
+    silent: int = 0
+
+    def complete(self, audio: AudioConfig) -> int:
+        """Frames of which all codes are known."""
+        frames = max(0, len(self.rows) - audio.delay)
+        return frames if self.total is None else min(frames, self.total)
+
+    def begun(self) -> int:
+        """Frames of which the first code at least is known."""
+        return len(self.rows) if self.total is None else min(len(self.rows), self.total)
+
+    def codes(self, audio: AudioConfig, start: int, end: int) -> Tensor:
+        """[Q, end - start] int64; `audio.size` where a code is not known or the frame lies outside the piece."""
+        limit = self.begun()
+        codes = torch.full((audio.codebooks, end - start), audio.size, dtype=torch.int64)
+        first, last = max(0, start), min(end, limit)
+        if last <= first:
+            return codes
+        rows = torch.tensor(self.rows[first : last + audio.delay], dtype=torch.int64)
+        for q in range(audio.codebooks):
+            column = rows[q : q + last - first, q]
+            column = torch.where(column < audio.size, column, 0)
+            codes[q, first - start : first - start + column.shape[0]] = column
+        return codes
+
+    def frames_of_words(self) -> list[tuple[int, int, int]]:
+        """(char_start, char_end, frame at which the word begins), as far as the rows tell.
+
+        With a cursor: the row at which it first reaches the word. Without: chunk borders are exact, words between
+        them stand in proportion to their characters, once the length is known.
+        """
+        if self.words:
+            return _by_cursor([Word(*w) for w in self.words], [index for index, _ in self.track[:-1]])
+        if self.total is None or not self.text:
+            return []
+        spans, at = [], 0
+        for word in self.text.split():
+            at = self.text.index(word, at)
+            spans.append((at, at + len(word), at * self.total // len(self.text)))
+            at += len(word)
+        return spans
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _by_cursor(words: Sequence[Word], track: Sequence[int]) -> list[tuple[int, int, int]]:
+    spans = []
+    row = 0
+    for word in words:
+        while row < len(track) and track[row] < word.first:
+            row += 1
+        if row == len(track):
+            break
+        spans.append((word.char_start, word.char_end, row))
+    return spans
+
+
+@dataclass
+class Session:
+    """voice is None for a zero-shot session: {"codes": [Q][T] or None, "transcript": str or None, "name": str}.
+
+    dropped  frames of pieces that were taken out of the context; global frame numbers count them
+    pending  rows still to be fed before the next input
+    """
+
+    voice: dict[str, Any]
+    pieces: list[Piece] = field(default_factory=list)
+    queue: list[list[Any]] = field(default_factory=list)  # [text, policy, row budget]
+    pending: list[list[int]] = field(default_factory=list)
+    dropped: int = 0
+    position: int = 0
+    prefix: int = 0  # positions of the voice
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> "Session":
+        return cls(**{**raw, "pieces": [Piece(**piece) for piece in raw["pieces"]]})

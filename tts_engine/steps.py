@@ -1,0 +1,157 @@
+"""The captured steps: prefill of a chunk, one row, one codec window. Tensors in, tensors out, all in declared buffers.
+
+Q codebooks, V codes each, S positions of the bucket, C positions of a chunk, W frames of a window, h hidden.
+A row does everything on the device: embedding, trunk, delay pattern, end of codes, sampling, cursor, de-delay.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from capsules.nn import SamplerBuffers, attend, rope_table, sample, write_rows
+from tts_engine.backbone import (
+    BackboneWeights,
+    CursorTrack,
+    CursorWeights,
+    advance_logits,
+    audio_logits,
+    embed_cursor,
+    embed_rows,
+    trunk,
+)
+from tts_engine.codec import Codec
+from tts_engine.config import FRAME_SAMPLES, CursorConfig, TTSConfig
+from tts_engine.sampling import CANDIDATES
+from tts_engine.state import ENDLESS, State
+
+_ADVANCE_DRAWS = 1 << 40  # the advance draws at these positions, so that it is independent of the codes
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Constants that the steps read.
+
+    cos, sin      [S, D] float32; rounded to the activation type, as training had it
+    allowed       [Q, V] float32, -inf where a code may never be drawn: BOC, and EOC but in codebook 0
+    allowed_early [Q, V] the same for the first Q rows, in which no end is honoured
+    """
+
+    cos: Tensor
+    sin: Tensor
+    allowed: Tensor
+    allowed_early: Tensor
+
+
+def make_tables(config: TTSConfig, positions: int, dtype: torch.dtype, device: torch.device) -> Tables:
+    audio = config.audio
+    cos, sin = rope_table(torch.arange(positions), config.backbone.head_dim, config.backbone.rope_theta)
+    never = torch.zeros(audio.codebooks, audio.vocab)
+    never[:, audio.boc] = -torch.inf
+    never[:, audio.eoc] = -torch.inf
+    late = never.clone()
+    if config.cursor is None:  # with a cursor the text's end is the end; no end code is ever drawn
+        late[0, audio.eoc] = 0.0
+    return Tables(*(t.to(device) for t in (cos.to(dtype).float(), sin.to(dtype).float(), late, never)))
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Each method is one step over the buffers of `state`."""
+
+    config: TTSConfig
+    weights: BackboneWeights
+    tables: Tables
+    codec: Codec
+    state: State
+    audio_id: int
+
+    def prefill(self, chunk: int, bucket: int) -> None:
+        """Feed the first `filled` of C positions; what lies beyond falls on dead positions."""
+        s, w = self.state, self.weights
+        ids, rows, track = s.ids[:chunk], s.feed[:chunk], s.feed_track[:chunk]
+        positions = s.position + torch.arange(chunk, device=s.position.device)
+        text = F.embedding(ids.clamp(min=0), w.text)
+        x = torch.where((ids >= 0)[:, None], text, embed_rows(w.audio, rows, self.config.audio.vocab))
+        if w.cursor is not None and self.config.cursor is not None:
+            x = x + self._cursor_input(w.cursor, self.config.cursor, track[:, 0], track[:, 1], track[:, 2] > 0)
+        s.rows.index_copy_(0, positions, rows)
+        s.track.index_copy_(0, positions, track[:, :2])
+        self._trunk(x, positions, bucket)
+        s.position.add_(s.filled)
+
+    def decode(self, bucket: int) -> None:
+        """Feed `<|audio|>` or the last row, draw the next one."""
+        s, w, config = self.state, self.weights, self.config
+        audio = config.audio
+        codes = embed_rows(w.audio, s.row, audio.vocab)
+        x = torch.where(s.count == 0, w.text[self.audio_id], codes)[None]  # [1, h]
+        s.rows.index_copy_(0, s.position, s.row[None])
+        s.track.index_copy_(0, s.position, s.cursor[None])
+        if w.cursor is not None and config.cursor is not None:
+            active = torch.ones_like(s.count, dtype=torch.bool)
+            x = x + self._cursor_input(w.cursor, config.cursor, s.cursor[:1], s.cursor[1:], active)
+        hidden = self._trunk(x, s.position, bucket)  # [1, h]
+        logits = audio_logits(w, config, hidden[0])  # [Q, V]
+        allowed = torch.where(s.count < audio.codebooks, self.tables.allowed_early, self.tables.allowed)
+        params = SamplerBuffers(s.temperature, s.top_k, s.top_p, s.min_p)
+        drawn = sample(logits + allowed, params, s.seed, s.position, candidates=CANDIDATES)
+        total = self._end(drawn, hidden[0])
+        q = torch.arange(audio.codebooks, device=drawn.device)
+        row = torch.where(s.count - q >= total, audio.eoc, drawn)
+        row = torch.where(q > s.count, audio.boc, row)
+        s.row.copy_(row)
+        s.total.copy_(total)
+        s.position.add_(1)
+        s.count.add_(1)
+        s.rows.index_copy_(0, s.position, row[None])
+        s.track.index_copy_(0, s.position, s.cursor[None])
+        recent = s.rows.index_select(0, (s.position - audio.delay + q).clamp(min=0))  # [Q, Q], the last Q rows
+        frame = recent.diagonal()
+        frame = torch.where(frame < audio.size, frame, 0)
+        finite = torch.isfinite(hidden).all().to(torch.int64)[None]
+        s.out.copy_(torch.cat([row, frame, s.count, s.total, s.cursor, finite]))
+
+    def window(self, frames: int) -> None:
+        """Decode W frames."""
+        s = self.state
+        codes = s.codes[: self.config.audio.codebooks * frames].view(-1, frames)
+        s.pcm[: FRAME_SAMPLES * frames].copy_(self.codec.decode_window(codes, s.valid))
+
+    def _end(self, drawn: Tensor, hidden: Tensor) -> Tensor:
+        """Frames of the piece, ENDLESS while it goes on; moves the cursor on its way. [1]"""
+        s, cursor, w = self.state, self.config.cursor, self.weights.cursor
+        if cursor is None or w is None:
+            ended = (drawn[:1] == self.config.audio.eoc) & (s.total == ENDLESS)
+            return torch.where(ended, s.count, s.total)
+        index, spent = s.cursor[:1], s.cursor[1:]
+        logits = advance_logits(w, hidden)  # [A + 1]
+        stay = torch.where(spent + 1 >= cursor.max_hold, -torch.inf, 0.0).to(logits.dtype)
+        logits = torch.cat([logits[:1] + stay, logits[1:]])
+        params = SamplerBuffers(s.advance_temperature, s.advance_top_k, s.top_p, s.min_p)
+        step = sample(logits[None], params, s.seed, s.position + _ADVANCE_DRAWS, nucleus=False)
+        moved = torch.minimum(index + step, s.length)
+        total = torch.where((moved >= s.length) & (s.total == ENDLESS), s.count + 1, s.total)
+        spent = torch.where(moved == index, spent + 1, 0)
+        s.cursor.copy_(torch.cat([moved, spent]))
+        return total
+
+    def _cursor_input(
+        self, w: CursorWeights, config: CursorConfig, index: Tensor, spent: Tensor, active: Tensor
+    ) -> Tensor:
+        """[T, h] for cursor states [T]."""
+        track = CursorTrack(self.state.text, index[None], spent[None], active[None])
+        return embed_cursor(w, config, self.config.backbone.text_vocab, track)[0]
+
+    def _trunk(self, x: Tensor, positions: Tensor, bucket: int) -> Tensor:
+        """x [T, h] at `positions` [T] over the first `bucket` positions of the cache."""
+        kv = self.state.kv
+        cos, sin = self.tables.cos.index_select(0, positions), self.tables.sin.index_select(0, positions)
+
+        def attention(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            write_rows(kv[layer, 0], k, positions)
+            write_rows(kv[layer, 1], v, positions)
+            return attend(q, kv[layer, 0, :bucket], kv[layer, 1, :bucket], positions)
+
+        return trunk(self.weights, self.config.backbone, x, cos, sin, attention)
