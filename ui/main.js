@@ -108,7 +108,7 @@ function render() {
   drawTime(turns, shown);
   drawState(state);
   setText(byId("name"), name);
-  setText(byId("link"), state.link === "open" ? state.session?.assistant?.machine?.profile ?? "" : "");
+  setText(byId("link"), state.link === "open" ? [state.machine?.profile, state.machine?.device].filter((fact) => typeof fact === "string").join(" · ") : "");
   for (const button of document.querySelectorAll(".panels button")) {
     button.setAttribute("aria-pressed", String(/** @type {HTMLElement} */ (button).dataset.panel === document.body.dataset.panel));
   }
@@ -180,7 +180,14 @@ navigator.mediaDevices?.addEventListener?.("devicechange", async () => fillDevic
 setInterval(() => state.link !== "open" && render(), 1000); // the countdown to the next try
 animate(score, () => state.playing !== null || state.microphone.status === "on" || phase(state) === "thinking");
 
+/** What runs here, for the first-run panel; a server that does not say is no worse a server. */
+async function askMachine() {
+  const answer = await fetch("/healthz").catch(() => null);
+  if (answer?.ok) dispatch({ type: "page.machine", facts: await answer.json() });
+}
+
 talk.wire.conversationId = sessionStorage.getItem(KEPT_CONVERSATION);
 talk.wire.connect();
+askMachine();
 render();
 performance.mark("interactive");

@@ -49,6 +49,7 @@ export const EMPTY = Object.freeze({
   personas: /** @type {{current: string, personas: any[], voices: string[]}|null} */ (null),
   switchMs: /** @type {{name: string, ms: number}|null} */ (null),
   capsules: /** @type {{capsules: any[], tiers: Record<string, any>, at: number}|null} */ (null),
+  machine: /** @type {Record<string, any>|null} what /healthz says */ (null),
   clock: /** @type {{offset: number, uncertainty: number}|null} */ (null),
   player: { underruns: 0, cushionMs: 0 },
   notices: /** @type {Notice[]} */ ([]),
@@ -262,7 +263,7 @@ const ON = {
   }),
   "page.fresh": (state) => ({
     ...EMPTY, link: state.link, everOpen: state.everOpen, microphone: state.microphone, speaker: state.speaker,
-    personas: state.personas, capsules: state.capsules, clock: state.clock, session: state.session,
+    personas: state.personas, capsules: state.capsules, clock: state.clock, session: state.session, machine: state.machine,
   }),
   "page.asked": (state, { at }) => ({ ...state, askedAt: at, typedAsk: true }),
   "page.microphone": (state, { type: _, ...fields }) => ({ ...state, microphone: { ...state.microphone, ...fields } }),
@@ -283,6 +284,7 @@ const ON = {
     return editTurn(next, turn, yieldMs === null ? {} : { yieldMs });
   },
   "page.clock": (state, { offset, uncertainty }) => ({ ...state, clock: { offset, uncertainty } }),
+  "page.machine": (state, { facts }) => ({ ...state, machine: facts }),
   "page.notice": (state, { text }) => notice(state, text),
   "page.dismiss": (state, { id }) => ({ ...state, notices: state.notices.filter((one) => one.id !== id) }),
 };

@@ -36,12 +36,13 @@ const MEASURING = 20000;
 test("playback: starving and playing allocate nothing", () => {
   const player = new processors.playback();
   const outputs = [[new Float32Array(128)]];
+  const noInputs = [];
   const samples = new Float32Array(128).fill(0.1);
   const order = { data: { do: "enqueue", samples } };
   const grew = allocated((blocks) => {
     for (let i = 0; i < blocks; i++) {
       if (i % 64 < 48) player.port.onmessage(order);
-      player.process([], outputs);
+      player.process(noInputs, outputs);
       globalThis.currentFrame += 128;
     }
   });

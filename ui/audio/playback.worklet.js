@@ -2,13 +2,14 @@
 
 import { Player } from "./player.js";
 
-const REPORT_EVERY = 8; // blocks of 128 samples: 43 ms at 24 kHz
+const REPORT_EVERY = 6; // blocks of 128 samples: 32 ms at 24 kHz
 
 class PlaybackProcessor extends AudioWorkletProcessor {
   constructor() {
     super();
     this._player = new Player(sampleRate);
     this._blocks = 0;
+    this._energy = 0; // of the player at the last report
     this._state = this._player.state;
     this._stops = 0;
     // Posting clones this object outside the JavaScript heap, so one object serves for life.
@@ -48,7 +49,8 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     report.underruns = player.underruns;
     report.stops = player.stops;
     report.cushionMs = player.cushion.ms;
-    report.power = player.power;
+    report.power = (player.energy[0] - this._energy) / (this._blocks * length);
+    this._energy = player.energy[0];
     this.port.postMessage(report);
     this._blocks = 0;
     this._state = player.state;

@@ -59,8 +59,8 @@ export class Player {
     this.state = IDLE;
     this.underruns = 0;
     this.stops = 0;
-    /** Mean square of the last rendered block, for the meter. */
-    this.power = 0;
+    /** Squares of all samples rendered so far, for the meter; an array, because a field may be boxed anew. */
+    this.energy = new Float64Array(1);
     /** Index in the last block at which sound (re)started, or -1. */
     this.startedAt = -1;
     this._rise = 1000 / (rate * riseMs); // gain change per sample
@@ -122,7 +122,7 @@ export class Player {
   /** Fill one block. @param {Float32Array} out mono */
   render(out) {
     this.startedAt = -1;
-    let power = 0;
+    let energy = 0;
     for (let i = 0; i < out.length; i++) {
       if (this.state !== PLAYING && this.state !== IDLE && this._ready()) {
         this.state = PLAYING;
@@ -141,9 +141,9 @@ export class Player {
       }
       this._last = sample;
       out[i] = sample;
-      power += sample * sample;
+      energy += sample * sample;
     }
-    this.power = out.length === 0 ? 0 : power / out.length;
+    this.energy[0] += energy;
   }
 
   _ramp() {

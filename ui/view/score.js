@@ -8,6 +8,9 @@ import { byId } from "./dom.js";
 
 const SECONDS = 12;
 const PER_SECOND = 25;
+
+/** Height of a bar: nearer to what the eye expects of a waveform than the meter's decibels. @param {number} power mean square */
+const height = (power) => Math.min(1, (3.2 * Math.sqrt(power)) ** 0.7);
 const SLOTS = SECONDS * PER_SECOND;
 
 export class Score {
@@ -38,13 +41,13 @@ export class Score {
   /** @param {number} power mean square @param {number} now */
   you(power, now) {
     const at = this._advance(now);
-    this._you[at] = Math.max(this._you[at], meterLevel(power));
+    this._you[at] = Math.max(this._you[at], power);
   }
 
   /** @param {number} power @param {number} now */
   reply(power, now) {
     const at = this._advance(now);
-    this._reply[at] = Math.max(this._reply[at], meterLevel(power));
+    this._reply[at] = Math.max(this._reply[at], power);
   }
 
   /** @param {"asked"|"first"|"cut"} kind @param {number} at page time */
@@ -56,19 +59,19 @@ export class Score {
   /** @param {number} now page time at the right edge */
   draw(now) {
     this._advance(now);
-    const { clientWidth: width, clientHeight: height } = this._canvas;
+    const { clientWidth: width, clientHeight: tall } = this._canvas;
     if (width === 0) return;
     const scale = devicePixelRatio || 1;
-    if (this._canvas.width !== Math.round(width * scale) || this._canvas.height !== Math.round(height * scale)) {
+    if (this._canvas.width !== Math.round(width * scale) || this._canvas.height !== Math.round(tall * scale)) {
       this._canvas.width = Math.round(width * scale);
-      this._canvas.height = Math.round(height * scale);
+      this._canvas.height = Math.round(tall * scale);
     }
     const paint = this._paint;
     const style = getComputedStyle(this._canvas);
     const ink = { you: style.getPropertyValue("--score-you"), reply: style.getPropertyValue("--score-reply"), rule: style.getPropertyValue("--rule") };
     paint.setTransform(scale, 0, 0, scale, 0, 0);
-    paint.clearRect(0, 0, width, height);
-    const middle = Math.round(height / 2);
+    paint.clearRect(0, 0, width, tall);
+    const middle = Math.round(tall / 2);
     const step = width / SLOTS;
     const exact = this._still.matches ? this._slot : (now / 1000) * PER_SECOND;
     const x = (slot) => width - (exact - slot) * step;
@@ -79,12 +82,12 @@ export class Score {
     }
     const bar = Math.max(1.2, step * 0.62);
     for (let slot = Math.max(0, this._slot - SLOTS + 1); slot <= this._slot; slot++) {
-      const up = this._you[slot % SLOTS] * (middle - 3);
-      const down = this._reply[slot % SLOTS] * (middle - 3);
+      const up = height(this._you[slot % SLOTS]) * (middle - 3);
+      const down = height(this._reply[slot % SLOTS]) * (middle - 3);
       if (up > 0.5) this._bar(ink.you, x(slot), middle - up - 1, bar, up);
       if (down > 0.5) this._bar(ink.reply, x(slot), middle + 2, bar, down);
     }
-    this._drawMarks(paint, x, middle, height, ink);
+    this._drawMarks(paint, x, middle, tall, ink);
     this._meters(now);
   }
 
@@ -95,15 +98,13 @@ export class Score {
     this._paint.fill();
   }
 
-  /** From the committed turn to the first sound: the wait, as a bracket with its length. */
-  _drawMarks(paint, x, middle, height, ink) {
-    paint.font = `11px ${getComputedStyle(this._canvas).fontFamily}`;
-    paint.textBaseline = "alphabetic";
+  /** The wait from the committed turn to the first sound lies on the line; a cut stands where the reply fell silent. */
+  _drawMarks(paint, x, middle, tall, ink) {
     for (const [i, mark] of this._marks.entries()) {
       const here = x((mark.at / 1000) * PER_SECOND);
       if (mark.kind === "cut") {
         paint.fillStyle = ink.you;
-        paint.fillRect(here, middle + 2, 1.5, height - middle - 4);
+        paint.fillRect(here, middle + 2, 1.5, tall - middle - 4);
       }
       if (mark.kind !== "first") continue;
       const asked = this._marks.slice(0, i).findLast((one) => one.kind === "asked");
@@ -120,8 +121,9 @@ export class Score {
     this._meterAt = now;
     const slot = this._slot;
     for (const [id, levels] of /** @type {[string, Float32Array][]} */ ([["meter-you", this._you], ["meter-reply", this._reply]])) {
-      let level = 0;
-      for (let i = Math.max(0, slot - 4); i <= slot; i++) level = Math.max(level, levels[i % SLOTS]);
+      let power = 0;
+      for (let i = Math.max(0, slot - 4); i <= slot; i++) power = Math.max(power, levels[i % SLOTS]);
+      const level = meterLevel(power);
       const element = byId(id);
       const percent = Math.round(level * 100);
       if (element.getAttribute("aria-valuenow") === String(percent)) continue;

@@ -9,13 +9,13 @@ export function state({ onPersona, onVoice }) {
 
   /** @param {import("../session.js").State} view */
   return function render(view) {
-    const { personas, switchMs, capsules, session } = view;
+    const { personas, switchMs, capsules, session, machine } = view;
     if (drawn.personas !== personas || drawn.switchMs !== switchMs || drawn.session !== session) {
       refill(byId("personas"), personaList(view, onPersona, onVoice));
     }
     if (drawn.capsules !== capsules || drawn.session !== session) refill(byId("capsules"), capsuleTable(view));
-    if (drawn.session !== session) refill(byId("machine"), machine(session));
-    drawn = { personas, switchMs, capsules, session };
+    if (drawn.session !== session || drawn.machine !== machine) refill(byId("machine"), aboutMachine(session, machine));
+    drawn = { personas, switchMs, capsules, session, machine };
   };
 }
 
@@ -66,18 +66,21 @@ function capsuleTable({ capsules, session }) {
     make("p.tiers", {}, ...tiers)];
 }
 
-/** @param {any} session */
-function machine(session) {
-  if (!session) return [];
-  const facts = session.assistant?.machine ?? {};
+const COMMANDS = ["assistant doctor", "assistant pull desk", "assistant serve --profile desk"];
+
+/** @param {any} session @param {Record<string, any>|null} facts */
+function aboutMachine(session, facts) {
+  if (!session && !facts) return [];
   const rows = [
-    ["Profile", facts.profile], ["Mind", facts.llm ?? session.model], ["Voice", facts.tts ?? session.audio?.output?.voice],
-    ["Hearing", facts.hearing], ["Device", facts.device],
-  ].filter(([, value]) => value);
+    ["Profile", facts?.profile], ["Mind", facts?.models?.llm ?? session?.model], ["Voice", facts?.models?.tts],
+    ["Hearing", facts?.models?.hearing], ["Device", facts?.device],
+  ].filter(([, value]) => typeof value === "string" && value !== "");
   const list = make("dl", {}, ...rows.flatMap(([term, value]) => [make("dt", { text: term }), make("dd", { text: value })]));
-  const advice = make("details", {},
+  const advice = typeof facts?.advice === "string" ? facts.advice
+    : "With an NVIDIA GPU this machine can run larger models. See what it can do, fetch them once, then start with them:";
+  const larger = make("details", {},
     make("summary", { text: "Larger models" }),
-    make("p", { text: facts.advice ?? "With an NVIDIA GPU this machine can run larger models. See what it can do, fetch them once, then start with them:" }),
-    make("pre", { tabindex: "0", "aria-label": "Commands" }, make("code", { text: "assistant doctor\nassistant pull desk\nassistant serve --profile desk" })));
-  return [make("h3", { text: "This machine" }), list, make("p.local", { text: "Nothing you say leaves it." }), advice];
+    make("p", { text: advice }),
+    make("pre", { tabindex: "0", "aria-label": "Commands" }, make("code", { text: COMMANDS.join("\n") })));
+  return [make("h3", { text: "This machine" }), list, make("p.local", { text: "Nothing you say leaves it." }), larger];
 }

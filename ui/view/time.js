@@ -21,6 +21,12 @@ function figure(ms, label, note) {
     make("p.note", { text: note }));
 }
 
+/** @param {any} chosen */
+function voiceNote(chosen) {
+  if (chosen?.typed) return "this turn was written";
+  return chosen?.fall?.uncertaintyMs == null ? "" : `clocks agree to ± ${showMs(chosen.fall.uncertaintyMs)}`;
+}
+
 /** @param {{onTurn: (responseId: string) => void, onStep: (by: number) => void}} actions */
 export function time({ onTurn, onStep }) {
   let drawn = /** @type {any} */ (null);
@@ -31,7 +37,7 @@ export function time({ onTurn, onStep }) {
     drawn = { turns, chosen };
     byId("figures").replaceChildren(
       figure(chosen?.ttfaMs ?? null, "to first audio", chosen?.serverTtfaMs == null ? "" : `server says ${showMs(chosen.serverTtfaMs)}`),
-      figure(chosen?.voiceMs ?? null, "voice to voice", chosen?.fall?.uncertaintyMs == null || chosen.voiceMs === null ? "" : `clocks agree to ± ${showMs(chosen.fall.uncertaintyMs)}`),
+      figure(chosen?.voiceMs ?? null, "voice to voice", voiceNote(chosen)),
     );
     byId("waterfall").replaceChildren(...waterfallRows(turns, chosen, onStep));
     byId("strip").replaceChildren(strip(turns, chosen, onTurn));
@@ -99,7 +105,7 @@ function usual(turns) {
   const counted = turns.filter((turn) => !turn.undone);
   const rows = MEASURES.map(({ name, of }) => ({ name, ...summary(counted.map(of)) })).filter((row) => row.n > 0);
   if (rows.length === 0) return make("span");
-  const head = ["Milliseconds", "median", "p90", "p99", "n"].map((text) => make("th", { scope: "col", text }));
+  const head = ["Measure", "median", "p90", "p99", "n"].map((text) => make("th", { scope: "col", text }));
   const body = rows.map((row) => make("tr", {}, make("th", { scope: "row", text: row.name }),
     ...[row.median, row.p90, row.p99].map((ms) => make("td", { text: showMs(ms) })), make("td", { text: String(row.n) })));
   return make("table.usual", {}, make("caption", { text: "This session" }), make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
