@@ -22,6 +22,8 @@ MAX_STRUCTURE = 100_000
 MAX_EVENT = 160 * 1024
 """Bytes of an event without its sound, so that its echo fits a server frame."""
 MAX_ID = 512
+LARGEST = 1e300
+"""JSON knows integers beyond any float; they count as this."""
 
 
 def parse_event(frame: str, limit: int = MAX_EVENT) -> Fields:
@@ -159,7 +161,7 @@ class Fields:
             raise PeerError(
                 "invalid_value", f"{self.at(name)} is {str(value)[:40]}; allowed: {low} to {high}", self.at(name)
             )
-        return float(value)
+        return float(min(max(value, -LARGEST), LARGEST))
 
     def integer(self, name: str, low: int, high: int) -> int | None:
         """A whole number in [low, high]; 3.0 counts as one."""

@@ -35,6 +35,7 @@ def house_of(world: World) -> House:
         facts=Facts("local", world.speaker.voices, characters),
         personas=lambda: {"personas": [{"name": name} for name in PERSONAS], "voices": list(world.speaker.voices)},
         settings=world.talks.defaults,
+        metrics=world.talks.metrics.text,
     )
 
 
@@ -42,7 +43,7 @@ class Site:
     """A running server: its addresses and its parts."""
 
     def __init__(self, server: TestServer, world: World, house: House) -> None:
-        self.world, self.house = world, house
+        self.world, self.house, self.app = world, house, server.app
         self.http = f"http://{server.host}:{server.port}"
         self.ws = f"ws://{server.host}:{server.port}/v1/realtime"
         self.client = aiohttp.ClientSession()
