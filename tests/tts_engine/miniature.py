@@ -21,9 +21,10 @@ QWEN_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 EMOTIONS = (
-    "elation amusement enthusiasm determination pride contentment affection relief contemplation confusion surprise "
-    "awe longing arousal anger fear disgust bitterness sadness shame helplessness"
-).split()
+    "elation", "amusement", "enthusiasm", "determination", "pride", "contentment", "affection", "relief",
+    "contemplation", "confusion", "surprise", "awe", "longing", "arousal", "anger", "fear", "disgust", "bitterness",
+    "sadness", "shame", "helplessness",
+)  # fmt: skip
 ADDED = [
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>",
     "<|box_end|>", "<|quad_start|>", "<|quad_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>",
@@ -77,7 +78,9 @@ def write_miniature(folder: Path, size: Size = Size(), seed: int = 0) -> Path:
     index = {name: "model.safetensors" for name in tensors if not name.startswith("tied.head.")}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
     (folder / "config.json").write_text(json.dumps(config_json(size)))
-    (folder / "codec_config.json").write_text(json.dumps({"codec_type": "higgs_audio_v2", "semantic_heads": size.hubert_heads}))
+    (folder / "codec_config.json").write_text(
+        json.dumps({"codec_type": "higgs_audio_v2", "semantic_heads": size.hubert_heads})
+    )
     tokenizer(size).save(str(folder / "tokenizer.json"))
     return folder
 

@@ -22,21 +22,21 @@ CODEC = "tied.embedding.modality_embeddings.0.model."
 
 
 def slow_resample(wave: Tensor, old: int, new: int) -> Tensor:
-    """Windowed sinc (Hann), 6 zero crossings, roll-off 0.99, one output sample at a time. wave [..., samples]."""
+    """Windowed sinc (Hann), 6 zero crossings, roll-off 0.99: each output sample from its definition.
+
+    wave [..., samples] -> [..., ceil(new * samples / old)]
+    """
     divisor = math.gcd(old, new)
     old, new = old // divisor, new // divisor
     base = min(old, new) * 0.99
-    x = wave.double()
-    samples = x.shape[-1]
-    out = []
-    for i in range(math.ceil(new * samples / old)):
-        centre = i * old / new
-        reach = math.ceil(6 * old / base)
-        taps = torch.arange(max(0, math.floor(centre) - reach), min(samples, math.floor(centre) + reach + 2))
-        t = ((taps - centre) / old * base).clamp(-6, 6)
-        kernel = torch.sinc(t) * torch.cos(t * math.pi / 12).square() * base / old
-        out.append((x[..., taps] * kernel).sum(-1))
-    return torch.stack(out, -1).float()
+    samples = wave.shape[-1]
+    centre = torch.arange(math.ceil(new * samples / old), dtype=torch.float64) * old / new
+    reach = math.ceil(6 * old / base)
+    taps = centre.floor().long()[:, None] + torch.arange(-reach, reach + 2)
+    t = ((taps - centre[:, None]) / old * base).clamp(-6, 6)
+    kernel = torch.sinc(t) * torch.cos(t * math.pi / 12).square() * base / old
+    inside = (taps >= 0) & (taps < samples)
+    return (wave.double()[..., taps.clamp(0, samples - 1)] * kernel * inside).sum(-1).float()
 
 
 @contextmanager
