@@ -148,7 +148,7 @@ class HybridLLM:
             for tensor in (layer.window, layer.memory):
                 if tensor is not None:
                     tensor.zero_()
-        for tensor in (s.position, s.logits, s.token, s.generated, s.seen):
+        for tensor in (s.position, s.logits, s.generated, s.seen):
             tensor.zero_()
 
     # ------------------------------------------------------------------------------------- forward
@@ -203,7 +203,7 @@ class HybridLLM:
     def settle(self) -> None:
         """Fold the last decoded token if that is still to be done. Worth calling when the device is idle."""
         if self._pending:
-            self.graphs.decode(self.position - 1)
+            self._fold_token(self._tokens[-1], self.position - 1)
             self._log.step()
             self._pending = False
             self._ready = True
@@ -335,8 +335,7 @@ class HybridLLM:
             self._ready = head
         else:
             for token in part:
-                self.state.token.fill_(token)
-                self.graphs.decode(self.position)
+                self._fold_token(token, self.position)
                 self._tokens.append(token)
                 self._ready = True
                 if self.position - self._marked >= self._every:
@@ -352,6 +351,10 @@ class HybridLLM:
         self.state.ids[: chunk.rows].copy_(torch.tensor(padded))
         self.state.count.fill_(chunk.count)
         self.graphs.chunk(chunk, head)
+
+    def _fold_token(self, token: int, position: int) -> None:
+        self.state.token.fill_(token)
+        self.graphs.decode(position)
 
     def _mark(self) -> None:
         """Consider this boundary for a checkpoint."""

@@ -1,7 +1,7 @@
 """Every live buffer of the engine, declared once: what is not here does not survive a step.
 
-The parameters of the draw are IO: they belong to the caller, who may change them between two tokens, and a capsule
-carries them as a host fact. What a draw depends on besides them, the position, is state.
+Token and parameters of the draw are IO: they belong to the caller, who may change the parameters between two tokens
+and knows every token; a capsule carries both as host facts. What else a draw depends on, the position, is state.
 """
 
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ class EngineState:
     recurrent: Tensor | None  # [linear layers, Hv, K, N] float32
     position: Tensor  # [1] int64, tokens folded
     logits: Tensor  # [V] float32, after the last folded token
-    token: Tensor  # [1] int64, the last one sampled
     generated: Tensor  # [V] int32, how often the reply used each token since the last append
     seen: Tensor  # [V] bool, whether a token occurs at all
-    sampler: SamplerBuffers  # IO, as all below
+    token: Tensor  # [1] int64, the one to fold or the one just drawn; IO, as all below
+    sampler: SamplerBuffers
     presence: Tensor  # [1] float32
     repetition: Tensor  # [1] float32
     seed: Tensor  # [1] int64
@@ -75,7 +75,7 @@ class EngineState:
             recurrent=recurrent,
             position=state("position", [1], torch.int64),
             logits=state("logits", [config.vocab_size], torch.float32),
-            token=state("token", [1], torch.int64),
+            token=io("token", 1, torch.int64),
             generated=state("generated", [config.vocab_size], torch.int32),
             seen=state("seen", [config.vocab_size], torch.bool),
             sampler=SamplerBuffers(

@@ -1,6 +1,6 @@
 """Random small checkpoints in the published layout, written by transformers, and the oracle that wrote them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,15 @@ class Oracle:
     model: Any
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Matrices this small only lose by sharing."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def oracle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Oracle]:
     """Oracle by the name of its shape; made once."""
@@ -57,5 +66,24 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Oracle]:
             model.save_pretrained(path)
             made[shape] = Oracle(path, model)
         return made[shape]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def engine(oracle: Callable[[str], Oracle]) -> Callable[..., Any]:
+    """A warmed-up engine by shape and dtype, made once and handed out empty."""
+    from capsules import ExecContext
+    from llm_engine import HybridLLM, Sampling
+
+    made: dict[tuple[str, str, int], Any] = {}
+
+    def make(shape: str = "two", dtype: str = "float32", max_positions: int = 500) -> Any:
+        key = (shape, dtype, max_positions)
+        if key not in made:
+            made[key] = HybridLLM.load(oracle(shape).path, ExecContext("cpu"), dtype, max_positions)
+        made[key].reset()
+        made[key].set_sampling(Sampling.greedy())
+        return made[key]
 
     return make
