@@ -1,0 +1,238 @@
+"""Train the small codec on teacher speech: spectral losses, quantiser off at first, then k-means and moving averages.
+
+Run:  python -m assistant.recipes.codec --work .training/speech --steps 2400 --seconds 540     (again, until done)
+"""
+
+import argparse
+import math
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from assistant.recipes.teacher import load_shard
+from tts_engine.istft_codec import CodecShape, IstftCodec, mel_filters
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One training run; `warm` is the share of the steps without quantiser."""
+
+    steps: int = 2400
+    batch: int = 10
+    samples: int = 19_200
+    rate: float = 8e-4
+    warm: float = 0.2
+    seed: int = 0
+
+
+class SpectralLoss(nn.Module):
+    """Log-magnitude, magnitude and log-mel L1 at four resolutions."""
+
+    SIZES = ((2048, 480, 100), (1024, 240, 80), (512, 120, 60), (256, 60, 30))
+
+    def __init__(self) -> None:
+        super().__init__()
+        for size, _, mels in self.SIZES:
+            self.register_buffer(f"window{size}", torch.hann_window(size))
+            self.register_buffer(f"mel{size}", mel_filters(size, mels, 24_000))
+
+    def forward(self, made: Tensor, real: Tensor) -> Tensor:
+        loss = made.new_zeros(())
+        for size, hop, _ in self.SIZES:
+            window, mel = self.get_buffer(f"window{size}"), self.get_buffer(f"mel{size}")
+            scale = 2 / math.sqrt(size)
+            both = torch.stft(torch.cat([made, real]), size, hop, window=window, return_complex=True)
+            a, b = (both.abs().clamp(min=1e-5) * scale).chunk(2)
+            loss = loss + F.l1_loss(torch.log(a + 1e-3), torch.log(b + 1e-3)) + 2 * F.l1_loss(a, b)
+            loss = loss + F.l1_loss(torch.log(mel @ a + 1e-3), torch.log(mel @ b + 1e-3))
+        return loss / len(self.SIZES)
+
+
+class QuantiserTrainer:
+    """The moving averages behind a `Quantiser`'s codebooks: k-means start, EMA, restart of codes that die."""
+
+    DECAY = 0.97
+    DEAD = 0.03
+
+    def __init__(self, codec: IstftCodec) -> None:
+        self.quantiser = codec.quantiser
+        books = self.quantiser.codebook
+        self.count = torch.ones(books.shape[:2])
+        self.total = books.clone()
+        self.on = False
+
+    @torch.no_grad()
+    def start(self, reduced: Tensor, rng: torch.Generator) -> None:
+        """Residual k-means over [M, D], eight rounds per codebook."""
+        rest = reduced.clone()
+        for book in self.quantiser.codebook:
+            size = len(book)
+            centres = rest[torch.randperm(len(rest), generator=rng)[:size]].clone()
+            for _ in range(8):
+                nearest = torch.cdist(rest, centres).argmin(1)
+                count = torch.bincount(nearest, minlength=size)[:, None].float()
+                total = torch.zeros_like(centres).index_add_(0, nearest, rest)
+                spare = rest[torch.randint(len(rest), (size,), generator=rng)]
+                centres = torch.where(count > 0, total / count.clamp(min=1), spare)
+            book.copy_(centres)
+            rest = rest - centres[torch.cdist(rest, centres).argmin(1)]
+        self.total.copy_(self.quantiser.codebook)
+        self.on = True
+
+    def __call__(self, reduced: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        """reduced [B, T, D] -> its quantised value with a straight-through gradient, and the commitment loss."""
+        if not self.on:
+            return reduced, reduced.new_zeros(())
+        rest = reduced.detach().flatten(0, 1)
+        total, loss = torch.zeros_like(rest), reduced.new_zeros(())
+        for q, book in enumerate(self.quantiser.codebook):
+            code = (book.square().sum(1) - 2 * rest @ book.T).argmin(1)
+            self._follow(q, rest, code, rng)
+            entry = F.embedding(code, book)
+            total, rest = total + entry, rest - entry
+            loss = loss + F.mse_loss(reduced.flatten(0, 1), total)
+        total = total.view_as(reduced)
+        return reduced + (total - reduced).detach(), loss / len(self.quantiser.codebook)
+
+    @torch.no_grad()
+    def _follow(self, q: int, rest: Tensor, code: Tensor, rng: torch.Generator) -> None:
+        size = self.count.shape[1]
+        count = torch.bincount(code, minlength=size).float()
+        total = torch.zeros_like(self.total[q]).index_add_(0, code, rest)
+        self.count[q].lerp_(count, 1 - self.DECAY)
+        self.total[q].lerp_(total, 1 - self.DECAY)
+        dead = (self.count[q] < self.DEAD).nonzero()[:, 0]
+        if len(dead) and torch.rand((), generator=rng) < 0.05:
+            fresh = rest[torch.randint(len(rest), (len(dead),), generator=rng)]
+            self.count[q, dead], self.total[q, dead] = 0.3, fresh * 0.3
+        self.quantiser.codebook[q] = self.total[q] / (self.count[q, :, None] + 1e-5)
+
+    def state(self) -> dict[str, object]:
+        return {"count": self.count, "total": self.total, "on": self.on}
+
+    def load(self, state: dict[str, object]) -> None:
+        assert isinstance(state["count"], Tensor) and isinstance(state["total"], Tensor)
+        self.count.copy_(state["count"])
+        self.total.copy_(state["total"])
+        self.on = bool(state["on"])
+
+
+class CodecRun:
+    """A resumable training run over a list of int16 clips."""
+
+    def __init__(self, plan: Plan, shape: CodecShape, clips: list[np.ndarray]) -> None:
+        torch.manual_seed(plan.seed)
+        self.plan = plan
+        self.clips = [c for c in clips if len(c) > plan.samples]
+        self.codec = IstftCodec(shape)
+        self.trainer = QuantiserTrainer(self.codec)
+        self.loss = SpectralLoss()
+        self.optimiser = torch.optim.AdamW(self.codec.parameters(), plan.rate, betas=(0.8, 0.99), weight_decay=1e-3)
+        self.rng = torch.Generator().manual_seed(plan.seed)
+        self.step_index = 0
+        self.recent: list[Tensor] = []
+
+    def batch(self) -> Tensor:
+        """[B, N] float32 at random places."""
+        parts = []
+        for _ in range(self.plan.batch):
+            clip = self.clips[int(torch.randint(len(self.clips), (), generator=self.rng))]
+            start = int(torch.randint(len(clip) - self.plan.samples, (), generator=self.rng))
+            parts.append(torch.from_numpy(clip[start : start + self.plan.samples].astype(np.float32) / 32767))
+        return torch.stack(parts)
+
+    def step(self) -> float:
+        """One step; returns the spectral loss."""
+        plan, done = self.plan, self.step_index / self.plan.steps
+        for group in self.optimiser.param_groups:
+            cosine = 0.97 * 0.5 * (1 + math.cos(math.pi * done)) + 0.03
+            group["lr"] = plan.rate * min(1, (self.step_index + 1) / 100) * cosine
+        if done >= plan.warm and not self.trainer.on and self.recent:
+            self.trainer.start(torch.cat(self.recent), self.rng)
+            self.recent = []
+        real = self.batch()
+        reduced = self.codec.quantiser.reduce(self.codec.encoder(real))
+        if not self.trainer.on:
+            self.recent = [*self.recent, reduced.detach().flatten(0, 1)][-60:]
+        quantised, commitment = self.trainer(reduced, self.rng)
+        made = self.codec.decoder(self.codec.quantiser.project_out(quantised))
+        hop = self.codec.shape.hop
+        loss = self.loss(made[:, hop:], real[:, hop:])
+        self.optimiser.zero_grad(set_to_none=True)
+        (loss + 0.25 * commitment).backward()
+        nn.utils.clip_grad_norm_(self.codec.parameters(), 1.0)
+        self.optimiser.step()
+        self.step_index += 1
+        return float(loss.detach())
+
+    def save(self, path: Path) -> None:
+        state = {
+            "plan": asdict(self.plan),
+            "shape": self.codec.shape.to_json(),
+            "codec": self.codec.state_dict(),
+            "trainer": self.trainer.state(),
+            "optimiser": self.optimiser.state_dict(),
+            "rng": self.rng.get_state(),
+            "step": self.step_index,
+            "recent": self.recent,
+        }
+        torch.save(state, path.with_suffix(".tmp"))
+        path.with_suffix(".tmp").rename(path)
+
+    def load(self, path: Path) -> None:
+        state = torch.load(path, weights_only=True)
+        self.codec.load_state_dict(state["codec"])
+        self.trainer.load(state["trainer"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.rng.set_state(state["rng"])
+        self.step_index, self.recent = state["step"], state["recent"]
+
+
+def load_codec(path: Path) -> IstftCodec:
+    """The codec of a checkpoint written by `CodecRun.save`, ready to encode and decode."""
+    state = torch.load(path, weights_only=True)
+    codec = IstftCodec(CodecShape.parse(state["shape"]))
+    codec.load_state_dict(state["codec"])
+    return codec.requires_grad_(False).eval()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=Path(".training/speech"))
+    parser.add_argument("--steps", type=int, default=Plan.steps)
+    parser.add_argument("--seconds", type=float, default=540.0)
+    parser.add_argument("--shards", type=int, default=24, help="how many teacher shards to train on")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    paths = sorted(args.work.glob("shard[0-9]*[0-9].npz"))[: args.shards]
+    clips = [clip for path in paths for clip in load_shard(path)[0]]
+    run = CodecRun(Plan(steps=args.steps), CodecShape(), clips)
+    path = args.work / "codec.pt"
+    if path.exists():
+        run.load(path)
+    began, average, saved = time.monotonic(), 0.0, time.monotonic()
+    while run.step_index < args.steps and time.monotonic() - began < args.seconds:
+        loss = run.step()
+        average = loss if not average else 0.97 * average + 0.03 * loss
+        if run.step_index % 50 == 0:
+            used = [int((c > 0.02).sum()) for c in run.trainer.count]
+            print(
+                f"step {run.step_index}/{args.steps} loss {average:.4f} codes {used} "
+                f"{time.monotonic() - began:.0f} s, cpu {time.process_time():.0f} s",
+                flush=True,
+            )
+        if time.monotonic() - saved > 120:
+            run.save(path)
+            saved = time.monotonic()
+    run.save(path)
+    print("done" if run.step_index >= args.steps else "paused; run again to go on")
+
+
+if __name__ == "__main__":
+    main()

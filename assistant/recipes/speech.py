@@ -1,0 +1,469 @@
+"""Train the small voice: codes of the teacher's speech, predicted row by row under a text cursor.
+
+Run:  python -m assistant.recipes.speech encode --work .training/speech           (once the codec is trained)
+      python -m assistant.recipes.speech voice --work .training/speech --steps 4000 --seconds 540   (again, until done)
+      python -m assistant.recipes.speech export --work .training/speech --out tts_engine/tiny
+
+A sequence is what the engine feeds: `<|tts|>`, for most a second of reference rows, then one to three pieces of
+`<|text|>` phones `<|audio|>` rows. The cursor's track comes from the teacher's alignment. Input codes are corrupted,
+so that the model learns to recover from its own mistakes.
+"""
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from assistant.recipes.codec import load_codec
+from assistant.recipes.teacher import load_shard
+from tts_engine.backbone import (
+    BackboneWeights,
+    CursorTrack,
+    advance_logits,
+    audio_logits,
+    forward_train,
+    init_weights,
+)
+from tts_engine.config import TTSConfig, parse_config
+from tts_engine.phones import PHONES, SPECIAL_TOKENS
+
+FRAME_S = 0.04
+REFERENCE_FRAMES = 25
+DEFAULT_VOICE = "ada"
+
+
+def published_config() -> dict[str, Any]:
+    """config.json of the small voice, in the published layout with the cursor and the phones front end."""
+    vocab = len(SPECIAL_TOKENS) + len(PHONES)
+    return {
+        "model_type": "higgs_multimodal_qwen3",
+        "architectures": ["HiggsMultimodalQwen3ForConditionalGeneration"],
+        "audio_encoder_config": {
+            "model_type": "higgs_audio_encoder",
+            "encoder_type": "discrete",
+            "num_codebooks": 4,
+            "vocab_size": 514,
+            "out_dim": 256,
+            "tie_word_embeddings": True,
+            "use_delay_pattern": True,
+        },
+        "text_config": {
+            "model_type": "qwen3",
+            "hidden_size": 256,
+            "num_hidden_layers": 5,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 64,
+            "intermediate_size": 640,
+            "hidden_act": "silu",
+            "vocab_size": vocab,
+            "max_position_embeddings": 4096,
+            "rms_norm_eps": 1e-6,
+            "rope_parameters": {"rope_theta": 10_000.0, "rope_type": "default"},
+            "attention_bias": False,
+            "tie_word_embeddings": True,
+        },
+        "cursor_config": {"offsets": [-1, 0, 1, 2, 3], "max_rows": 20, "max_advance": 7},
+        "frontend": "phones",
+        "special_tokens": dict(SPECIAL_TOKENS),
+    }
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """ids [N] phone ids; codes [Q, T]; cursor [T]: the phone that sounds in the middle of each frame."""
+
+    voice: str
+    ids: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    cursor: NDArray[np.int64]
+
+
+def align(phones: Sequence[str], ends: Sequence[float], frames: int) -> NDArray[np.int64]:
+    """The index of the phone at the centre of each frame; the last phone holds to the end."""
+    centres = (np.arange(frames) + 0.5) * FRAME_S
+    return np.searchsorted(np.asarray(ends), centres, side="right").clip(0, len(phones) - 1).astype(np.int64)
+
+
+def encode_shards(work: Path) -> None:
+    """Codes of every shard beside it, as shardNNNN.codes.pt: a list of [Q, T] int16."""
+    codec = load_codec(work / "codec.pt")
+    for path in sorted(work.glob("shard[0-9][0-9][0-9][0-9].npz")):
+        out = path.with_suffix(".codes.pt")
+        if out.exists():
+            continue
+        audio, _ = load_shard(path)
+        with torch.no_grad():
+            codes = [codec.encode(torch.from_numpy(a.astype(np.float32) / 32767)[None])[0].short() for a in audio]
+        torch.save(codes, out)
+        print(out.name, flush=True)
+
+
+def load_utterances(work: Path) -> list[Utterance]:
+    """All encoded utterances, in order of the shards."""
+    ids = {phone: len(SPECIAL_TOKENS) + i for i, phone in enumerate(PHONES)}
+    found = []
+    for path in sorted(work.glob("shard*.codes.pt")):
+        codes = torch.load(path, weights_only=True)
+        with np.load(path.with_name(path.name.replace(".codes.pt", ".npz"))) as shard:
+            facts = json.loads(str(shard["facts"]))
+        for code, fact in zip(codes, facts, strict=True):
+            track = align(fact["phones"], fact["ends"], code.shape[1])
+            phones = np.array([ids[p] for p in fact["phones"]])
+            found.append(Utterance(fact["voice"], phones, code.numpy().astype(np.int64), track))
+    return found
+
+
+def split_at_pause(u: Utterance, pause: int, first: int) -> list[Utterance]:
+    """Cut an utterance behind a comma: so a talk in pieces sounds as it does when text arrives in pieces.
+
+    The last frame of the pause goes to the second piece, as its leading silence `first`.
+    """
+    places = np.flatnonzero(u.ids[1:-2] == pause) + 1
+    if not len(places):
+        return [u]
+    at = int(places[len(places) // 2])
+    frames = np.flatnonzero(u.cursor == at)
+    if len(frames) < 2 or len(u.ids) - at < 6:
+        return [u]
+    cut = int(frames[-1])
+    rest = np.concatenate([[0], u.cursor[cut + 1 :] - at])
+    return [
+        Utterance(u.voice, u.ids[: at + 1], u.codes[:, :cut], u.cursor[:cut]),
+        Utterance(u.voice, np.concatenate([[first], u.ids[at + 1 :]]), u.codes[:, cut:], rest),
+    ]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One training batch; positions as in `forward_train`. Targets are -1 where nothing is learnt."""
+
+    tokens: Tensor  # [B, T]
+    rows: Tensor  # [B, T, Q] as fed
+    targets: Tensor  # [B, T, Q] codes of the row that each position predicts
+    advance: Tensor  # [B, T]
+    track: CursorTrack
+
+
+class Builder:
+    """Utterances to padded batches."""
+
+    def __init__(self, config: TTSConfig) -> None:
+        self.audio = config.audio
+        assert config.cursor is not None
+        self.ahead = max(config.cursor.offsets)
+        self.max_advance = config.cursor.max_advance
+        s = config.special_tokens
+        self.tts, self.text, self.begin, self.reference = (
+            s["<|tts|>"],
+            s["<|text|>"],
+            s["<|audio|>"],
+            s["<|ref_audio|>"],
+        )
+
+    def rows(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """[Q, T] -> [T + Q - 1, Q] with BOC and EOC triangles, as `delay` makes them."""
+        q, frames = codes.shape
+        rows = np.full((frames + q - 1, q), self.audio.eoc)
+        for c in range(q):
+            rows[:c, c] = self.audio.boc
+            rows[c : c + frames, c] = codes[c]
+        return rows
+
+    def sequence(self, pieces: Sequence[Utterance], reference: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
+        """One sequence of parallel arrays over its positions, and the cursor's text."""
+        q = self.audio.codebooks
+        tokens: list[int] = []
+        fed: list[NDArray[Any]] = []
+        targets: list[NDArray[Any]] = []
+        advance: list[int] = []
+        index: list[int] = []
+        spent: list[int] = []
+        active: list[int] = []
+        text: list[int] = []
+
+        def add(token: int, row: NDArray[np.int64] | None = None) -> None:
+            tokens.append(token)
+            fed.append(np.zeros(q, np.int64) if row is None else row)
+            targets.append(np.full(q, -1))
+            for track, value in ((advance, -1), (index, 0), (spent, 0), (active, 0)):
+                track.append(value)
+
+        add(self.tts)
+        if reference is not None:
+            add(self.reference)
+            for row in self.rows(reference):
+                add(-1, row)
+        for piece in pieces:
+            base = len(text)
+            count, frames = len(piece.ids), piece.codes.shape[1]
+            text += [self.text, *piece.ids.tolist(), *[self.begin] * (self.ahead + 1)]
+            add(self.text)
+            for phone in piece.ids:
+                add(int(phone))
+            add(self.begin)
+            rows = self.rows(piece.codes)
+            held = 0
+            for r, row in enumerate(rows):  # position of the row before, or of <|audio|>, predicts row r
+                at = len(tokens) - 1
+                here = int(piece.cursor[r]) if r < frames else count
+                held = held + 1 if r and here == index[at - 1] - base and active[at - 1] else 0
+                index[at], spent[at], active[at] = base + here, held, 1
+                targets[at] = np.where(row < self.audio.size, row, -1)
+                if r < frames:
+                    after = int(piece.cursor[r + 1]) if r + 1 < frames else count
+                    advance[at] = min(after - here, self.max_advance)
+                add(-1, row)
+        return {
+            "tokens": np.array(tokens),
+            "rows": np.array(fed),
+            "targets": np.array(targets),
+            "advance": np.array(advance),
+            "index": np.array(index),
+            "spent": np.array(spent),
+            "active": np.array(active, dtype=bool),
+            "text": np.array(text),
+        }
+
+    def batch(self, sequences: Sequence[dict[str, NDArray[Any]]]) -> Batch:
+        """Pad on the right: nothing is learnt there, and causal attention never looks there."""
+
+        def pad(name: str, value: int) -> Tensor:
+            size = max(len(s[name]) for s in sequences)
+            arrays = [
+                np.concatenate([s[name], np.full((size - len(s[name]), *s[name].shape[1:]), value)]) for s in sequences
+            ]
+            return torch.from_numpy(np.stack(arrays))
+
+        track = CursorTrack(pad("text", self.begin), pad("index", 0), pad("spent", 0), pad("active", 0).bool())
+        return Batch(pad("tokens", self.begin), pad("rows", 0), pad("targets", -1), pad("advance", -1), track)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One training run. `corrupt` is the share of input codes replaced at random, half singly and half by rows."""
+
+    steps: int = 4000
+    batch: int = 8
+    rate: float = 2e-3
+    corrupt: float = 0.16
+    held_out: int = 96
+    seed: int = 0
+    average: float = 0.995
+
+
+CODEBOOK_SHARES = (1.0, 0.8, 0.55, 0.4)
+ADVANCE_SHARE = 0.5
+
+
+def losses(weights: BackboneWeights, config: TTSConfig, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Cross-entropies: [Q] of the codes by codebook, and of the advance."""
+    assert weights.cursor is not None
+    hidden = forward_train(weights, config, batch.tokens, batch.rows, batch.track)
+    taught = hidden[batch.track.active]  # [M, h]
+    targets = batch.targets[batch.track.active]
+    logits = audio_logits(weights, config, taught)
+    each = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1, reduction="none").view_as(targets)
+    codes = each.sum(0) / (targets >= 0).sum(0)
+    advance = F.cross_entropy(
+        advance_logits(weights.cursor, taught), batch.advance[batch.track.active], ignore_index=-1
+    )
+    return codes, advance
+
+
+def parameters(weights: object) -> list[Tensor]:
+    """Every tensor of the nested weight bundles, in the order of their fields."""
+    if isinstance(weights, Tensor):
+        return [weights]
+    if isinstance(weights, tuple):
+        return [t for part in weights for t in parameters(part)]
+    if weights is None:
+        return []
+    return [t for f in fields(weights) for t in parameters(getattr(weights, f.name))]  # type: ignore[arg-type]
+
+
+class VoiceRun:
+    """A resumable training run; `averaged` follows the weights and is what gets shipped."""
+
+    def __init__(self, plan: Plan, config: TTSConfig, utterances: Sequence[Utterance]) -> None:
+        self.plan, self.config = plan, config
+        self.builder = Builder(config)
+        every = max(2, len(utterances) // plan.held_out)
+        self.test = list(utterances[::every])
+        train = [u for i, u in enumerate(utterances) if i % every]
+        self.by_voice = {
+            voice: sorted((u for u in train if u.voice == voice), key=lambda u: u.codes.shape[1])
+            for voice in sorted({u.voice for u in train})
+        }
+        self.weights = init_weights(config, plan.seed)
+        self.tensors = [t.requires_grad_() for t in parameters(self.weights)]
+        self.averaged = [t.detach().clone() for t in self.tensors]
+        decay = [t for t in self.tensors if t.dim() > 1]
+        rest = [t for t in self.tensors if t.dim() == 1]
+        groups = [{"params": decay, "weight_decay": 0.02}, {"params": rest, "weight_decay": 0.0}]
+        self.optimiser = torch.optim.AdamW(groups, plan.rate, betas=(0.9, 0.98))
+        self.rng = np.random.default_rng(plan.seed)
+        self.step_index = 0
+        ids = {p: len(SPECIAL_TOKENS) + i for i, p in enumerate(PHONES)}
+        self.comma, self.silence = ids[","], ids["sil"]
+
+    def reference(self, voice: str) -> NDArray[np.int64] | None:
+        """A second of the voice; the default voice also goes without."""
+        if voice == DEFAULT_VOICE and self.rng.random() < 0.6:
+            return None
+        while True:
+            u = self.by_voice[voice][self.rng.integers(len(self.by_voice[voice]))]
+            if u.codes.shape[1] > REFERENCE_FRAMES:
+                start = int(self.rng.integers(u.codes.shape[1] - REFERENCE_FRAMES))
+                return u.codes[:, start : start + REFERENCE_FRAMES]
+
+    def batch(self) -> Batch:
+        """`plan.batch` utterances of similar length in sequences of one to three, one voice to a sequence."""
+        together = int(self.rng.choice([1, 1, 2, 3]))
+        place = self.rng.random()
+        sequences = []
+        for _ in range(max(2, self.plan.batch // together)):
+            voice = list(self.by_voice)[self.rng.integers(len(self.by_voice))]
+            pool = self.by_voice[voice]
+            window = max(1, len(pool) // 12)
+            start = int(place * max(1, len(pool) - window))
+            chosen = [pool[i] for i in self.rng.integers(start, min(len(pool), start + window), together)]
+            pieces = [
+                part
+                for u in chosen
+                for part in (split_at_pause(u, self.comma, self.silence) if self.rng.random() < 0.3 else [u])
+            ]
+            sequences.append(self.builder.sequence(pieces, self.reference(voice)))
+        return self.corrupted(self.builder.batch(sequences))
+
+    def corrupted(self, batch: Batch) -> Batch:
+        rows = batch.rows.numpy().copy()
+        share, size = self.plan.corrupt / 2, self.config.audio.size
+        chosen = self.rng.random(rows.shape) < share
+        chosen |= (self.rng.random(rows.shape[:2]) < share)[..., None]
+        chosen &= (rows < size) & (batch.tokens.numpy() < 0)[..., None]
+        rows = np.where(chosen, self.rng.integers(0, size, rows.shape), rows)
+        return Batch(batch.tokens, torch.from_numpy(rows), batch.targets, batch.advance, batch.track)
+
+    def step(self) -> tuple[NDArray[Any], float]:
+        """One step; returns the cross-entropy of each codebook and of the advance."""
+        plan = self.plan
+        cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, self.step_index / plan.steps)))
+        for group in self.optimiser.param_groups:
+            group["lr"] = plan.rate * min(1.0, (self.step_index + 1) / 100) * (0.97 * cosine + 0.03)
+        codes, advance = losses(self.weights, self.config, self.batch())
+        shares = torch.tensor(CODEBOOK_SHARES[: len(codes)])
+        loss = (codes * shares).sum() / shares.sum() + ADVANCE_SHARE * advance
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.tensors, 1.0)
+        self.optimiser.step()
+        keep = min(plan.average, (1 + self.step_index) / (10 + self.step_index))
+        with torch.no_grad():
+            for slow, fast in zip(self.averaged, self.tensors, strict=True):
+                slow.lerp_(fast, 1 - keep)
+        self.step_index += 1
+        return codes.detach().numpy(), float(advance.detach())
+
+    @torch.no_grad()
+    def evaluate(self) -> tuple[NDArray[Any], float]:
+        """The same on the held-out utterances, with the averaged weights, without corruption."""
+        fast = [t.detach().clone() for t in self.tensors]
+        self.use(self.averaged)
+        total, moves, batches = np.zeros(self.config.audio.codebooks, np.float32), 0.0, 0
+        for start in range(0, len(self.test), 16):
+            group = self.test[start : start + 16]
+            others = {v: next(u for u in self.by_voice[v] if u.codes.shape[1] > 40) for v in self.by_voice}
+            sequences = [
+                self.builder.sequence([u], None if u.voice == DEFAULT_VOICE else others[u.voice].codes[:, 8:33])
+                for u in group
+            ]
+            codes, advance = losses(self.weights, self.config, self.builder.batch(sequences))
+            total, moves, batches = total + codes.numpy(), moves + float(advance), batches + 1
+        self.use(fast)
+        return total / batches, moves / batches
+
+    @torch.no_grad()
+    def use(self, values: Sequence[Tensor]) -> None:
+        for tensor, value in zip(self.tensors, values, strict=True):
+            tensor.copy_(value)
+
+    def save(self, path: Path) -> None:
+        state = {
+            "plan": asdict(self.plan),
+            "tensors": [t.detach() for t in self.tensors],
+            "averaged": self.averaged,
+            "optimiser": self.optimiser.state_dict(),
+            "rng": json.dumps(self.rng.bit_generator.state),
+            "step": self.step_index,
+        }
+        torch.save(state, path.with_suffix(".tmp"))
+        path.with_suffix(".tmp").rename(path)
+
+    def load(self, path: Path) -> None:
+        state = torch.load(path, weights_only=True)
+        self.use(state["tensors"])
+        self.averaged = state["averaged"]
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.rng.bit_generator.state = json.loads(state["rng"])
+        self.step_index = state["step"]
+
+
+def train_voice(work: Path, plan: Plan, seconds: float) -> None:
+    """Train until done or out of time; the checkpoint is written every two minutes."""
+    run = VoiceRun(plan, parse_config(published_config()), load_utterances(work))
+    path = work / "voice.pt"
+    if path.exists():
+        run.load(path)
+    print(f"{sum(t.numel() for t in run.tensors) / 1e6:.2f} M parameters", flush=True)
+    began = saved = time.monotonic()
+    average: NDArray[Any] | None = None
+    while run.step_index < plan.steps and time.monotonic() - began < seconds:
+        codes, advance = run.step()
+        now = np.append(codes, advance)
+        average = now if average is None else 0.97 * average + 0.03 * now
+        if run.step_index % 100 == 0:
+            line = f"step {run.step_index}/{plan.steps} codes {np.round(average[:-1], 2)} advance {average[-1]:.3f}"
+            if run.step_index % 500 == 0:
+                test, moves = run.evaluate()
+                line += f" | held out {np.round(test, 2)} advance {moves:.3f}"
+            print(f"{line} {time.monotonic() - began:.0f} s, cpu {time.process_time():.0f} s", flush=True)
+        if time.monotonic() - saved > 120:
+            run.save(path)
+            saved = time.monotonic()
+    run.save(path)
+    print("done" if run.step_index >= plan.steps else "paused; run again to go on")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["encode", "voice", "export"])
+    parser.add_argument("--work", type=Path, default=Path(".training/speech"))
+    parser.add_argument("--out", type=Path, default=Path("tts_engine/tiny"))
+    parser.add_argument("--steps", type=int, default=Plan.steps)
+    parser.add_argument("--seconds", type=float, default=540.0)
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    if args.what == "encode":
+        encode_shards(args.work)
+    elif args.what == "voice":
+        train_voice(args.work, Plan(steps=args.steps), args.seconds)
+    else:
+        from assistant.recipes.speech_export import export
+
+        export(args.work, args.out)
+
+
+if __name__ == "__main__":
+    main()

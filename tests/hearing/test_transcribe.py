@@ -1,0 +1,58 @@
+"""The transcriber: words with partials, silence is refused, one utterance leaves the next alone."""
+
+import numpy as np
+import pytest
+
+from assistant.hearing.transcribe import PocketsphinxTranscriber, Transcript
+
+
+@pytest.fixture(scope="module")
+def ear():
+    return PocketsphinxTranscriber()
+
+
+def hear(ear, pcm, chunk=1_280):
+    partials = [ear.push(pcm[start : start + chunk]) for start in range(0, len(pcm), chunk)]
+    return ear.final(), partials
+
+
+@pytest.mark.parametrize("text", ["set a timer for five minutes", "tell me a story about a dragon"])
+def test_a_command_is_heard_word_for_word(ear, spoken, text):
+    heard, partials = hear(ear, spoken(text))
+    assert heard.text == text
+    assert heard.understood
+    assert 0 < heard.confidence <= 1
+    growing = [p for p in partials if p]
+    assert len(growing) > 5 and any(text.startswith(p) and p != text for p in growing)
+
+
+def test_silence_is_not_understood(ear):
+    heard, _ = hear(ear, np.zeros(16_000, np.float32))
+    assert not heard.understood
+
+
+def test_nothing_pushed_is_nothing_heard(ear):
+    assert ear.final() == Transcript("", 0.0, False)
+    ear.reset()
+    assert ear.partial == ""
+
+
+def test_reset_drops_the_utterance(ear, spoken):
+    ear.push(spoken("tell me a story"))
+    assert ear.partial
+    ear.reset()
+    assert ear.partial == ""
+    heard, _ = hear(ear, spoken("what time is it"))
+    assert "story" not in heard.text and "time" in heard.text
+
+
+def test_a_strict_threshold_refuses(spoken):
+    strict = PocketsphinxTranscriber(understood=1.1)
+    heard, _ = hear(strict, spoken("what time is it"))
+    assert heard.text and not heard.understood
+
+
+@pytest.mark.parametrize("chunk", [160, 333, 16_000])
+def test_any_chunk_size_will_do(spoken, chunk):
+    heard, _ = hear(PocketsphinxTranscriber(), spoken("set a timer for five minutes"), chunk)
+    assert "timer for five minutes" in heard.text

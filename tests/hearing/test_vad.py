@@ -1,0 +1,51 @@
+"""The detector cuts the stream into whole blocks, whatever comes in, and tells speech from silence and noise."""
+
+import numpy as np
+import pytest
+
+from assistant.hearing.vad import BLOCK_SAMPLES, SileroDetector
+
+
+def sound(seconds: float, rms: float) -> np.ndarray:
+    return (np.random.default_rng(3).standard_normal(int(16_000 * seconds)) * rms).astype(np.float32)
+
+
+def test_blocks_cover_the_stream_in_order_for_any_push_size():
+    pcm = sound(1.0, 0.01)
+    whole = SileroDetector().push(pcm)
+    detector, pieces, start = SileroDetector(), [], 0
+    for size in [1, 511, 512, 513, 7, 3000, 20_000]:
+        pieces += detector.push(pcm[start : start + size])
+        start += size
+    assert pieces == whole
+    assert [b.start_sample for b in whole] == list(range(0, len(pcm) - BLOCK_SAMPLES + 1, BLOCK_SAMPLES))
+    assert whole[0].end_sample == BLOCK_SAMPLES
+
+
+def test_silence_and_faint_noise_are_not_speech():
+    for pcm in (np.zeros(16_000, np.float32), sound(1.0, 0.002)):
+        assert max(b.probability for b in SileroDetector().push(pcm)) < 0.35
+
+
+def test_reset_begins_a_new_stream():
+    detector = SileroDetector()
+    first = detector.push(sound(0.5, 0.05))
+    detector.push(sound(0.01, 0.05))
+    detector.reset()
+    assert detector.push(sound(0.5, 0.05)) == first
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 30.0])
+def test_broken_samples_do_no_harm(bad):
+    pcm = sound(0.2, 0.01)
+    pcm[100:2000] = bad
+    assert all(0.0 <= b.probability <= 1.0 for b in SileroDetector().push(pcm))
+
+
+def test_speech_is_found(spoken):
+    blocks = SileroDetector().push(
+        np.concatenate([np.zeros(8_000, np.float32), spoken("set a timer for five minutes")])
+    )
+    active = [b for b in blocks if b.probability > 0.5]
+    assert len(active) > 20
+    assert 8_000 - 2 * BLOCK_SAMPLES <= active[0].start_sample <= 8_000 + 6_400
