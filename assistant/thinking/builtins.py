@@ -1,8 +1,8 @@
 """The tools that every talk has: time, timers and alarms, arithmetic, lists and notes, and verbs about the talk itself.
 
 The words of their answers come from `answers.py`, because the small model was trained on exactly these. A talk keeps
-its own timers, lists and notes; a timer that runs out is spoken when nobody else speaks. All parameters are text, as the
-model writes them.
+its own timers, lists and notes; a timer that runs out is spoken when nobody else speaks. All parameters are text, as
+the model writes them.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ PERSONAS = {
     "ben": Persona("ben", "Ben", "You are Ben.", "ben"),
 }
 BLOCK_S = 0.02
+"""How much sound the microphone sends at once."""
 
 
 async def inline(function: Callable[[], Any]) -> Any:
@@ -66,6 +67,7 @@ class World:
             settings=settings or Settings(persona="ada"),
         )  # fmt: skip
         self.log: list[Got] = []
+        self.block_s = BLOCK_S
         self.on_event: Callable[[Session, Event], Sequence[Command]] = lambda session, event: ()
         """A front that reacts: commands it sends when it gets this event."""
 
@@ -115,7 +117,7 @@ class World:
             start = int(at * 16_000)
             words = self.ears.spoken(text, seconds)
             sound[start : start + words.size] = words
-        n = int(BLOCK_S * 16_000)
+        n = int(self.block_s * 16_000)
         for i in range(0, sound.size - n, n):
             await asyncio.sleep(max(0.0, begin + (i + n) / 16_000 - asyncio.get_running_loop().time()))
             await session.send(AppendAudio(sound[i : i + n], 16_000))

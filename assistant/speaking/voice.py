@@ -1,0 +1,232 @@
+"""The local voice engine behind the Speaker contract: pieces of text to sound, and its memory cut to what was heard.
+
+The engine holds one session; a talk that is not the present owner has its session in a capsule and gets it back when
+it speaks next. All engine calls run on the cohost's thread, one row per step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from assistant.cohost import Cohost, Work
+from assistant.engines import Cost, Mark, Settled, Sound, Uttered
+from assistant.schedule import Lane
+from assistant.speaking.aloud import Aloud, aloud
+from capsules import Capsule
+from capsules.errors import CapsuleError
+from tts_engine.engine import HiggsTTS
+from tts_engine.errors import TextRefused
+from tts_engine.sampling import Sampling
+from tts_engine.voices import Voice
+
+FRAME_SAMPLES = 960
+
+
+@dataclass(slots=True)
+class _Said:
+    """A piece in the session: its first frame counted through the session, and how many frames of it hold."""
+
+    piece_id: str
+    first_frame: int
+    frames: int
+
+
+@dataclass(slots=True)
+class _Talk:
+    voice: str
+    said: list[_Said] = field(default_factory=list)
+    capsule: Capsule | None = None
+    """Its session, while another talk has the engine."""
+
+
+class LocalSpeaker:
+    """`voices` by name; the first is the default. `first_chunk` is the engine's policy for a reply's first piece."""
+
+    capsules = True
+
+    def __init__(
+        self,
+        cohost: Cohost,
+        tts: HiggsTTS,
+        voices: Mapping[str, Voice | None],
+        name: str,
+        *,
+        first_chunk: str = "exact",
+        spoken: Callable[[str], str],
+        sampling: Sampling | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self._cohost, self._tts = cohost, tts
+        self._voices = dict(voices)
+        self._first_chunk, self._sampling, self._spoken = first_chunk, sampling, spoken
+        self._now = now
+        self._talks: dict[str, _Talk] = {}
+        self._owner: str | None = None
+
+    @property
+    def voices(self) -> Sequence[str]:
+        return tuple(self._voices)
+
+    async def speak(
+        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
+    ) -> AsyncGenerator[Sound, None]:
+        words = aloud(text, self._spoken)
+        if not words.text:
+            return
+        async with self._cohost.job(Lane.SPEAK, partial(self._speak, talk, self._voice(voice), piece_id, words)) as job:
+            async for sound in job.results():
+                if job.played_from is None and sound.pcm.size:
+                    job.played_from = self._now()
+                job.made_s += sound.pcm.size / 24_000
+                yield sound
+
+    async def settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
+        return await self._cohost.call(Lane.SPEAK, lambda: self._settle(talk, uttered))
+
+    async def warm(self, voice: str | None) -> Settled:
+        name = self._voice(voice)
+        return await self._cohost.call(Lane.SPEAK, lambda: self._warm(name))
+
+    async def park(self, talk: str) -> None:
+        """The words of the talk bring its voice back; its session ends here."""
+        await self.forget(talk)
+
+    async def forget(self, talk: str) -> None:
+        def drop() -> None:
+            self._talks.pop(talk, None)
+            if self._owner == talk:
+                self._owner = None
+
+        await self._cohost.call(Lane.SPEAK, drop)
+
+    def _voice(self, name: str | None) -> str:
+        return name if name in self._voices else next(iter(self._voices))
+
+    # ---------------------------------------------------------------------- on the cohost's thread
+
+    def _speak(self, talk: str, voice: str, piece_id: str, words: Aloud) -> Work[Sound]:
+        begin = self._now()
+        state = self._own(talk, voice)
+        costs = [Cost("tts_restore", _ms(begin, self._now()))]
+        first = self._tts.frames
+        try:
+            self._tts.begin(words.text, "steady" if state.said else self._first_chunk)
+        except TextRefused:
+            return
+        said = _Said(piece_id, first, 0)
+        state.said.append(said)
+        try:
+            yield from self._rows(said, words, costs)
+        finally:
+            if self._tts.busy:
+                self._tts.cancel()
+            if self._tts.frames > first + said.frames:
+                self._tts.cut(first + said.frames)
+            if not said.frames:
+                state.said.remove(said)
+
+    def _rows(self, said: _Said, words: Aloud, costs: list[Cost]) -> Work[Sound]:
+        rows = 0
+        told = 0
+        rows_ms = 0.0
+        while True:
+            begin = self._now()
+            stepped = self._tts.step()
+            spent = _ms(begin, self._now())
+            if stepped.kind == "prefill":
+                costs.append(Cost("tts_prefill", spent))
+            else:
+                rows += stepped.kind == "row"
+                rows_ms += spent
+            made = False
+            while True:
+                begin = self._now()
+                chunk = self._tts.take_audio()
+                if chunk is None:
+                    break
+                made = True
+                costs += [Cost("tts_rows", rows_ms), Cost("codec", _ms(begin, self._now()))]
+                known = self._tts.pieces[-1].words
+                marks = tuple(Mark(frame * FRAME_SAMPLES, words.raw(char)) for char, _, frame in known[told:])
+                told = len(known)
+                said.frames += chunk.frames
+                pcm = np.ascontiguousarray(chunk.pcm.numpy(), np.float32)
+                yield Sound(pcm, marks, rows, tuple(costs))
+                costs, rows, rows_ms = [], 0, 0.0
+            if stepped.kind == "idle":
+                return
+            if not made:
+                yield None
+
+    def _own(self, talk: str, voice: str) -> _Talk:
+        """Make the engine's session this talk's, in this voice."""
+        state = self._talks.get(talk)
+        if state is not None and state.voice == voice and self._owner == talk:
+            return state
+        self._release()
+        if state is not None and state.voice == voice and state.capsule is not None:
+            try:
+                self._tts.restore(state.capsule)
+            except CapsuleError:
+                state = None
+            else:
+                state.capsule = None
+        else:
+            state = None
+        if state is None:
+            self._tts.open(self._voices[voice])
+            state = self._talks[talk] = _Talk(voice)
+        if self._sampling is not None:
+            self._tts.set_sampling(self._sampling)
+        self._owner = talk
+        return state
+
+    def _release(self) -> None:
+        """The present owner's session moves into a capsule."""
+        owner = self._talks.get(self._owner) if self._owner is not None else None
+        if owner is not None and owner.said:
+            owner.capsule = self._tts.snapshot(self._owner or "")
+        elif self._owner is not None:
+            self._talks.pop(self._owner, None)
+        self._owner = None
+
+    def _settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
+        """Cut behind the first piece that no longer counts as said in full."""
+        state = self._talks.get(talk)
+        if state is None:
+            return Settled(None, 0, 0.0)
+        begin = self._now()
+        frames = {piece.piece_id: piece.samples // FRAME_SAMPLES for piece in uttered}
+        keep = 0
+        while keep < len(state.said) and frames.get(state.said[keep].piece_id) == state.said[keep].frames:
+            keep += 1
+        if keep == len(state.said):
+            return Settled(None, self._tts.frames, 0.0)
+        self._own(talk, state.voice)
+        cut = state.said[keep]
+        cut.frames = min(cut.frames, frames.get(cut.piece_id, 0))
+        end = cut.first_frame + cut.frames
+        held = self._tts.pieces[0].first_frame if self._tts.pieces else 0
+        if end < held:
+            self._tts.open(self._voices[state.voice])
+            state.said = []
+            return Settled("rebuild", 0, _ms(begin, self._now()))
+        self._tts.cut(end)
+        state.said = state.said[: keep + (1 if cut.frames else 0)]
+        return Settled("rollback", end, _ms(begin, self._now()))
+
+    def _warm(self, voice: str) -> Settled:
+        begin = self._now()
+        self._release()
+        self._tts.open(self._voices[voice])
+        return Settled("restore", self._tts.position, _ms(begin, self._now()))
+
+
+def _ms(begin: float, end: float) -> float:
+    return (end - begin) * 1000

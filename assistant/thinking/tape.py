@@ -1,0 +1,179 @@
+"""What is folded into a model's state, how it was folded, and the shortest way from there to what a talk wants.
+
+A tape is a row of steps: ids that were appended in one call, or tokens that the model wrote one by one. How matters:
+sums in a matrix product depend on how many rows go through it, so a state that is to be bit-equal must be folded alike.
+Hence a kept part ends where a call ended or behind any written token, never inside a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assistant.engines import Line, Prompt
+from assistant.thinking.layout import Layout
+
+Encode = Callable[[str], list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`written`: tokens of the model's own, folded one by one; else ids of one append."""
+
+    ids: tuple[int, ...]
+    written: bool = False
+
+
+HIDDEN = 1 << 40
+"""In place of a text position: the token shows nothing (part of a call, or of a character that is not whole yet)."""
+
+
+@dataclass(slots=True)
+class Written:
+    """A reply as the model wrote it: tokens, and how much of its visible text stands after each."""
+
+    tokens: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    text: str = ""
+    calls: int = 0
+
+    def add(self, token: int, shown: str) -> None:
+        """One more token, and the text that became visible with it; what it completes of earlier ones counts there."""
+        self.tokens.append(token)
+        self.ends.append(HIDDEN)
+        if shown:
+            self.text += shown
+            for at in range(len(self.ends) - 1, -1, -1):
+                if self.ends[at] != HIDDEN:
+                    break
+                self.ends[at] = len(self.text)
+
+    def upto(self, line: Line) -> tuple[int, ...] | None:
+        """The tokens that say what the line says; None if the line says something else.
+
+        The line may be a beginning of the reply: it was cut there.
+        """
+        lead = len(self.text) - len(self.text.lstrip())
+        said, whole = line.text.strip(), self.text.strip()
+        if not whole.startswith(said):
+            return None
+        if said == whole and len(line.calls) == self.calls:
+            return tuple(self.tokens)
+        if line.calls:
+            return None
+        count = 0
+        while count < len(self.ends) and self.ends[count] <= lead + len(said):
+            count += 1
+        return tuple(self.tokens[:count])
+
+    def to_json(self) -> list[Any]:
+        return [self.tokens, self.ends, self.text, self.calls]
+
+    @classmethod
+    def from_json(cls, row: Sequence[Any]) -> Written:
+        return cls([int(i) for i in row[0]], [int(i) for i in row[1]], str(row[2]), int(row[3]))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Keep the first `keep` ids of the tape, then do `steps`."""
+
+    keep: int
+    steps: tuple[Step, ...]
+
+
+class Tape:
+    """The steps folded so far."""
+
+    def __init__(self, steps: Sequence[Step] = ()) -> None:
+        self.steps: list[Step] = list(steps)
+
+    @property
+    def position(self) -> int:
+        return sum(len(step.ids) for step in self.steps)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(token for step in self.steps for token in step.ids)
+
+    def appended(self, ids: Sequence[int]) -> None:
+        self.steps.append(Step(tuple(ids)))
+
+    def wrote(self, token: int) -> None:
+        if self.steps and self.steps[-1].written:
+            self.steps[-1] = Step((*self.steps[-1].ids, token), True)
+        else:
+            self.steps.append(Step((token,), True))
+
+    def keep(self, position: int) -> None:
+        """Forget what lies behind a position."""
+        kept: list[Step] = []
+        for step in self.steps:
+            room = position - sum(len(one.ids) for one in kept)
+            if room <= 0:
+                break
+            kept.append(step if len(step.ids) <= room else Step(step.ids[:room], step.written))
+        self.steps = kept
+
+    def plan(self, wanted: Sequence[Step]) -> Plan:
+        """The way from this tape to the wanted steps."""
+        keep = 0
+        for place, want in enumerate(wanted):
+            have = self.steps[place] if place < len(self.steps) else None
+            if have == want:
+                keep += len(want.ids)
+                continue
+            if have is not None and have.written and want.written:
+                same = _common(have.ids, want.ids)
+                rest = want.ids[same:]
+                return Plan(keep + same, tuple(s for s in (Step(rest, True), *wanted[place + 1 :]) if s.ids))
+            return Plan(keep, tuple(wanted[place:]))
+        return Plan(keep, ())
+
+    def to_json(self) -> list[Any]:
+        return [[int(step.written), list(step.ids)] for step in self.steps]
+
+    @classmethod
+    def from_json(cls, rows: Sequence[Any]) -> Tape:
+        return cls([Step(tuple(int(i) for i in ids), bool(written)) for written, ids in rows])
+
+
+def wanted_steps(
+    prompt: Prompt, layout: Layout, encode: Encode, written: Callable[[str], Written | None], *, open_reply: bool
+) -> list[Step]:
+    """The steps that lead to a prompt: the system part alone, then for each reply one append and its tokens.
+
+    open_reply  True: up to where a reply begins. False: only what surely stays, the last append left out
+    """
+    steps: list[Step] = []
+    if system := encode(layout.system(prompt.system, prompt.tools)):
+        steps.append(Step(tuple(system)))
+    waiting: list[int] = []
+    for line in prompt.lines:
+        if line.role != "assistant":
+            waiting += encode(layout.turn(line))
+            continue
+        known = written(line.reply_id) if line.reply_id is not None else None
+        tokens = known.upto(line) if known is not None else None
+        waiting += encode(layout.opening)
+        if tokens is None:
+            waiting += encode(layout.reply(line))
+        else:
+            steps.append(Step(tuple(waiting)))
+            waiting = []
+            if tokens:
+                steps.append(Step(tokens, True))
+        waiting += encode(layout.closing)
+    if open_reply:
+        steps.append(Step((*waiting, *encode(layout.opening))))
+    return steps
+
+
+def _common(one: Sequence[int], two: Sequence[int]) -> int:
+    same = 0
+    for a, b in zip(one, two, strict=False):
+        if a != b:
+            break
+        same += 1
+    return same

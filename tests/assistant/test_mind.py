@@ -1,0 +1,314 @@
+"""The local mind on a random hybrid model: the state after a cut is the state of a talk that only said that much."""
+
+import asyncio
+import random
+import threading
+from contextlib import aclosing
+
+import pytest
+import torch
+
+from assistant.cohost import Cohost
+from assistant.engines import CallPiece, Line, Prompt, PromptReady, ReplyEnd, TextPiece, ThinkOptions
+from assistant.thinking.mind import LocalThinker
+from capsules import ExecContext
+from capsules.registry import Budgets, Registry
+from llm_engine import HybridLLM, Sampling
+from tests.fakes.engines import language, write_llm
+
+SYSTEM = "You are Ada. " * 6
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return write_llm(tmp_path_factory.mktemp("llm"))
+
+
+@pytest.fixture(scope="module")
+def engine(checkpoint):
+    return HybridLLM.load(checkpoint, ExecContext("cpu"), max_positions=500)
+
+
+class House:
+    """An engine, its thread and a mind, for as long as a test lasts."""
+
+    def __init__(self, engine, calls=False, folder=None, host_bytes=1 << 28, disk_bytes=0):
+        self.engine = engine
+        engine.reset()
+        self.cohost = Cohost()
+        self.registry = Registry.standard(
+            engine._ctx, Budgets(host_bytes=host_bytes, disk_bytes=disk_bytes), lambda: 0.0, folder
+        )
+        self.mind = LocalThinker(
+            self.cohost, engine, language(calls), self.registry, "toy", sampling=Sampling.greedy(), folder=folder
+        )
+
+    def run(self, coroutine):
+        async def inside():
+            self.cohost.start()
+            try:
+                return await asyncio.wait_for(coroutine, 60)
+            finally:
+                self.cohost.stop()
+                await asyncio.to_thread(self.cohost.join)
+
+        return asyncio.run(inside())
+
+
+def prompt(*lines, system=SYSTEM):
+    return Prompt(system, (), tuple(lines))
+
+
+def user(text):
+    return Line("user", text)
+
+
+def said(text, reply_id):
+    return Line("assistant", text, (), reply_id)
+
+
+async def reply(mind, talk, asked, reply_id, n=30):
+    text, end, ready = "", None, None
+    async for piece in mind.reply(talk, asked, ThinkOptions(reply_id, n)):
+        match piece:
+            case TextPiece():
+                text += piece.text
+            case ReplyEnd():
+                end = piece
+            case PromptReady():
+                ready = piece
+    return text, end, ready
+
+
+def state_of(engine):
+    capsule = engine.snapshot()
+    return capsule.position, capsule.tokens, {name: tensor.clone() for name, tensor in capsule.tensors.items()}
+
+
+def assert_same_state(one, two):
+    assert one[0] == two[0] and one[1] == two[1]
+    assert one[2].keys() == two[2].keys()
+    for name, tensor in one[2].items():
+        assert torch.equal(tensor.view(torch.uint8), two[2][name].view(torch.uint8)), name
+
+
+@pytest.mark.parametrize("cut", [1, 7, 16, 17, 29])
+def test_state_after_a_cut_is_that_of_a_talk_that_only_said_so_much(engine, cut):
+    async def interrupted(mind):
+        text, _, _ = await reply(mind, "a", prompt(user("count")), "r1.0")
+        heard = text[:cut]
+        settled = await mind.settle("a", prompt(user("count"), said(heard, "r1.0")))
+        assert settled.what == "rollback"
+        state = state_of(engine)
+        again = await reply(mind, "a", prompt(user("count"), said(heard, "r1.0"), user("go on")), "r2.0")
+        return text, state, again[0], state_of(engine)
+
+    async def only_so_much(mind):
+        text, end, _ = await reply(mind, "b", prompt(user("count")), "r1.0", n=cut)
+        assert end.reason == "length"
+        state = state_of(engine)
+        again = await reply(mind, "b", prompt(user("count"), said(text, "r1.0"), user("go on")), "r2.0")
+        return text, state, again[0], state_of(engine)
+
+    whole, state, answer, after = House(engine).run_(interrupted)
+    part, wanted, expected, expected_after = House(engine).run_(only_so_much)
+    assert whole[:cut] == part and answer == expected
+    assert_same_state(state, wanted)
+    assert_same_state(after, expected_after)
+
+
+def test_cutting_without_settling_ends_in_the_same_state(engine):
+    async def play(mind, settle):
+        text, _, _ = await reply(mind, "a", prompt(user("hello")), "r1.0")
+        cut = prompt(user("hello"), said(text[:9], "r1.0"))
+        if settle:
+            await mind.settle("a", cut)
+        await reply(mind, "a", Prompt(SYSTEM, (), (*cut.lines, user("yes"))), "r2.0")
+        return state_of(engine)
+
+    assert_same_state(House(engine).run_(play, True), House(engine).run_(play, False))
+
+
+def test_stopping_in_mid_reply_then_cutting_is_the_same_too(engine):
+    async def stopped(mind):
+        text = ""
+        async with aclosing(mind.reply("a", prompt(user("hello")), ThinkOptions("r1.0", 30))) as pieces:
+            async for piece in pieces:
+                text += piece.text if isinstance(piece, TextPiece) else ""
+                if len(text) >= 12:
+                    break
+        await mind.settle("a", prompt(user("hello"), said(text[:5], "r1.0")))
+        return state_of(engine)
+
+    async def only(mind):
+        await reply(mind, "a", prompt(user("hello")), "r1.0", n=5)
+        return state_of(engine)
+
+    assert_same_state(House(engine).run_(stopped), House(engine).run_(only))
+
+
+def test_undo_gives_the_state_of_before(engine):
+    async def play(mind, undo):
+        first, _, _ = await reply(mind, "a", prompt(user("one")), "r1.0")
+        lines = (user("one"), said(first, "r1.0"))
+        if undo:
+            second, _, _ = await reply(mind, "a", prompt(*lines, user("two")), "r2.0")
+            assert second
+            await mind.settle("a", prompt(*lines))
+        return state_of(engine)
+
+    assert_same_state(House(engine).run_(play, True), House(engine).run_(play, False))
+
+
+def test_later_turns_append_only_what_is_new(engine):
+    async def play(mind):
+        lines, cached = (), []
+        for turn in range(4):
+            lines = (*lines, user(f"turn {turn}"))
+            text, end, ready = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=8)
+            cached.append((ready.cached_tokens, ready.input_tokens))
+            lines = (*lines, said(text, f"r{turn}.0"))
+        return cached
+
+    cached = House(engine).run_(play)
+    for (have, total), (_, before) in zip(cached[1:], cached, strict=False):
+        assert have == before + 8 and total > have
+
+
+def test_two_talks_take_turns_and_do_not_see_each_other(engine):
+    async def alone(mind, talk):
+        first, _, _ = await reply(mind, talk, prompt(user(talk)), "r1.0")
+        second, _, _ = await reply(mind, talk, prompt(user(talk), said(first, "r1.0"), user("more")), "r2.0")
+        return first, second
+
+    async def mixed(mind):
+        a1, _, _ = await reply(mind, "a", prompt(user("a")), "r1.0")
+        b1, _, _ = await reply(mind, "b", prompt(user("b")), "r1.0")
+        a2, _, ready = await reply(mind, "a", prompt(user("a"), said(a1, "r1.0"), user("more")), "r2.0")
+        assert ready.cached_tokens > 30
+        b2, _, _ = await reply(mind, "b", prompt(user("b"), said(b1, "r1.0"), user("more")), "r2.0")
+        return (a1, a2), (b1, b2)
+
+    expected = House(engine).run_(alone, "a"), House(engine).run_(alone, "b")
+    assert House(engine).run_(mixed) == expected
+    assert House(engine, host_bytes=0).run_(mixed_without_room) == expected
+
+
+async def mixed_without_room(mind):
+    """No memory for any capsule: each talk is rebuilt from its tokens, and answers are the same for greedy text."""
+    a1, _, _ = await reply(mind, "a", prompt(user("a")), "r1.0")
+    b1, _, _ = await reply(mind, "b", prompt(user("b")), "r1.0")
+    a2, _, _ = await reply(mind, "a", prompt(user("a"), said(a1, "r1.0"), user("more")), "r2.0")
+    b2, _, _ = await reply(mind, "b", prompt(user("b"), said(b1, "r1.0"), user("more")), "r2.0")
+    return (a1, a2), (b1, b2)
+
+
+def test_a_talk_survives_the_process(engine, tmp_path):
+    async def before(mind):
+        text, _, _ = await reply(mind, "conv_1", prompt(user("hello")), "r1.0")
+        state = state_of(engine)
+        await mind.park("conv_1")
+        return text, state
+
+    async def after(mind, text):
+        asked = prompt(user("hello"), said(text, "r1.0"))
+        await mind.settle("conv_1", asked)
+        answer = await reply(mind, "conv_1", Prompt(SYSTEM, (), (*asked.lines, user("more"))), "r2.0")
+        return answer
+
+    house = House(engine, folder=tmp_path, disk_bytes=1 << 28)
+    text, state = house.run_(before)
+    house.registry.close()
+    again = House(engine, folder=tmp_path, disk_bytes=1 << 28)
+    _, _, ready = again.run_(after, text)
+    assert ready.cached_tokens == state[0]
+
+
+def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
+    async def warm(mind):
+        return await mind.warm(prompt())
+
+    assert House(engine, folder=tmp_path, disk_bytes=1 << 28).run_(warm).what == "rebuild"
+    again = House(engine, folder=tmp_path, disk_bytes=1 << 28)
+    assert again.run_(warm).what == "restore"
+
+
+def test_a_long_talk_drops_its_oldest_turns_many_at_a_time(engine):
+    async def play(mind):
+        lines, kept = (), []
+        for turn in range(24):
+            lines = (*lines, user(f"this is what is said in turn {turn} of a long talk"))
+            text, _, ready = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=2)
+            kept.append(ready.cached_tokens)
+            lines = (*lines, said(text, f"r{turn}.0"))
+        return kept
+
+    kept = House(engine).run_(play)
+    shrunk = [turn for turn in range(2, 24) if kept[turn] < kept[turn - 1]]
+    assert 2 <= len(shrunk) <= 12 and len(set(kept[turn] for turn in shrunk)) == 1  # back to the persona's part
+
+
+def test_turn_end_probability_leaves_the_state_alone(engine):
+    async def play(mind):
+        text, _, _ = await reply(mind, "a", prompt(user("hello")), "r1.0")
+        asked = (user("hello"), said(text, "r1.0"))
+        before = state_of(engine)
+        known = await mind.turn_end_probability("a", prompt(*asked, user("and then")))
+        assert_same_state(before, state_of(engine))
+        return known, await mind.turn_end_probability("new", prompt(user("what")))
+
+    known, new = House(engine).run_(play)
+    assert 0 <= known <= 1 and new is None
+
+
+def test_calls_come_out_of_the_stream(engine):
+    async def play(mind):
+        for seed in range(40):
+            options = ThinkOptions(f"r{seed}.0", 60, temperature=1.5, seed=seed)
+            async with aclosing(mind.reply("a", prompt(user("look")), options)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, CallPiece):
+                        return [piece]
+        return []
+
+    calls = House(engine, calls=True).run_(play)
+    assert calls and all(call.name == "look" and call.done for call in calls)
+
+
+def test_random_cuts_in_a_row(engine):
+    rng = random.Random(5)
+
+    async def play(mind):
+        lines = ()
+        for turn in range(6):
+            lines = (*lines, user(f"question {turn}"))
+            text, _, _ = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=40)
+            lines = (*lines, said(text[: rng.randrange(0, len(text))].strip(), f"r{turn}.0"))
+            await mind.settle("a", prompt(*lines))
+        return lines, state_of(engine)
+
+    async def only(mind, lines):
+        for turn in range(6):
+            asked = lines[: 2 * turn + 1]
+            n = len(lines[2 * turn + 1].text)
+            if n:
+                text, _, _ = await reply(mind, "a", prompt(*asked), f"r{turn}.0", n=n + 2)
+                await mind.settle("a", prompt(*asked, lines[2 * turn + 1]))
+            else:
+                await reply(mind, "a", prompt(*asked), f"r{turn}.0", n=1)
+                await mind.settle("a", prompt(*asked, lines[2 * turn + 1]))
+        return state_of(engine)
+
+    lines, state = House(engine).run_(play)
+    assert_same_state(state, House(engine).run_(only, lines))
+
+
+def run_(self, play, *args):
+    return self.run(play(self.mind, *args))
+
+
+House.run_ = run_
+
+
+def test_no_thread_is_left():
+    assert not [thread for thread in threading.enumerate() if thread.name == "replays"]

@@ -1,0 +1,84 @@
+"""Random engines in the published layouts, small enough for every test, with a chat format one character a token."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from assistant.thinking.layout import find_layout
+from assistant.thinking.mind import FoundCall, Language
+from llm_engine.config import FULL, LINEAR, LLMConfig
+from llm_engine.model import init_params
+from llm_engine.weights import save_checkpoint
+
+SPECIALS = {"<|im_start|>": 130, "<|im_end|>": 131, "<think>": 132, "</think>": 133}
+NAMES = {number: name for name, number in SPECIALS.items()}
+_PARTS = re.compile("(" + "|".join(re.escape(name) for name in SPECIALS) + ")")
+
+
+def write_llm(folder: Path, seed: int = 1) -> Path:
+    """A hybrid model with a vocabulary of 160; loud enough that its greedy text is not one letter for ever."""
+    config = LLMConfig(
+        vocab_size=160, hidden_size=48, intermediate_size=80, layer_types=(LINEAR, LINEAR, LINEAR, FULL),
+        num_attention_heads=6, num_key_value_heads=2, head_dim=32, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=16, linear_value_head_dim=16,
+    )  # fmt: skip
+    params = init_params(config, torch.Generator().manual_seed(seed), deviation=0.3)
+    save_checkpoint(folder, config, params)
+    (folder / "generation_config.json").write_text('{"eos_token_id": [131]}')
+    return folder
+
+
+def render(messages: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool) -> str:
+    """ChatML as the family writes it, thinking off, earlier replies without their empty block."""
+    out = ""
+    head = messages[0]["content"] if messages and messages[0]["role"] == "system" else ""
+    if head or tools:
+        names = " ".join(tool["function"]["name"] for tool in tools)
+        out += f"<|im_start|>system\n{names}{head}<|im_end|>\n"
+    for message in messages:
+        role = message["role"]
+        if role == "tool":
+            out += f"<|im_start|>user\n[{message['content']}]<|im_end|>\n"
+        elif role != "system":
+            calls = "".join(f"({call['function']['name']})" for call in message.get("tool_calls", []))
+            out += f"<|im_start|>{role}\n{message['content']}{calls}<|im_end|>\n"
+    return out + ("<|im_start|>assistant\n<think>\n\n</think>\n\n" if add_generation_prompt else "")
+
+
+def encode(text: str) -> list[int]:
+    ids: list[int] = []
+    for part in _PARTS.split(text):
+        ids += [SPECIALS[part]] if part in SPECIALS else [ord(letter) % 128 for letter in part]
+    return ids
+
+
+class Letters:
+    """Tokens to text."""
+
+    def push(self, token: int) -> str:
+        return chr(token) if 32 <= token < 127 else "."
+
+    def finish(self) -> str:
+        return ""
+
+
+class Braces:
+    """`{` begins and ends a call of the tool `look`: enough to see calls come out of the stream."""
+
+    def push(self, text: str) -> list[Any]:
+        return [FoundCall("look", "{}") if part == "{" else part for part in re.split(r"(\{)", text) if part]
+
+    def finish(self) -> list[Any]:
+        return []
+
+
+def language(calls: bool = False) -> Language:
+    class Plain(Braces):
+        def push(self, text: str) -> list[Any]:
+            return [text] if text else []
+
+    return Language(find_layout(render), encode, Letters, Braces if calls else Plain, frozenset([131]))
