@@ -82,6 +82,7 @@ export function exported(state, turns, when) {
       n: turn.n, response_id: turn.id, status: turn.status, undone: turn.undone, typed: turn.typed,
       ttfa_ms: turn.ttfaMs, server_ttfa_ms: turn.serverTtfaMs, voice_to_voice_ms: turn.voiceMs, yield_ms: turn.yieldMs,
       parts: turn.fall?.parts.map(({ name, startMs, ms, where }) => ({ name, start_ms: startMs, ms, where })) ?? null,
+      asked_at_ms: turn.askedAt, received_at_ms: turn.receivedAt, rendered_at_ms: turn.renderedAt,
       total_ms: turn.fall?.totalMs ?? null, clock_uncertainty_ms: turn.fall?.uncertaintyMs ?? null,
       memory: turn.memory, figures: turn.timeline?.figures ?? null,
     })),

@@ -209,6 +209,7 @@ export class Talk {
 
   /** Open the speaker on the first gesture; before one, browsers keep it silent. */
   async wakeSpeaker() {
+    if (!Playback.possible) return;
     this._opening ??= Playback.open((report) => this._report(report));
     this._playback = await this._opening;
     this._dispatch({ type: "page.speaker", on: await this._playback.wake() });
@@ -289,7 +290,7 @@ export class Talk {
 
   _configure() {
     const detection = this._state().microphone.mode === "push" ? null : OPEN_MIC;
-    this.wire.send({ type: "session.update", session: { type: "realtime", output_modalities: ["audio"], audio: { input: { turn_detection: detection, transcription: { model: "local" } } } } });
+    this.wire.send({ type: "session.update", session: { type: "realtime", output_modalities: [Playback.possible ? "audio" : "text"], audio: { input: { turn_detection: detection, transcription: { model: "local" } } } } });
   }
 
   /** @param {"connecting"|"open"|"lost"|"full"} link @param {number|null} retryAt */

@@ -26,11 +26,16 @@ WORD_MS = 320
 CHUNK = 1920
 LOUD = 0.02
 SILENCE_MS = 400
-POLICY = "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'"
+POLICY = "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; base-uri 'none'"
 PERSONAS = [
     {"name": "ada", "title": "Ada", "description": "Warm and brief. Likes numbers.", "voice": "ada"},
     {"name": "bruno", "title": "Bruno", "description": "Takes his time and tells stories.", "voice": "bruno"},
 ]
+CAPSULES = (
+    ("ada", "llm", 192, 4_300_000, "host", True, 840),
+    ("ada", "tts", 64, 1_150_000, "host", True, 840),
+    ("bruno", "llm", 205, 4_420_000, "disk", True, 90_000),
+)
 
 
 @dataclass
@@ -53,7 +58,9 @@ def tone(word: int) -> np.ndarray:
     t = np.arange(RATE * WORD_MS // 1000) / RATE
     pitch = 150 * 2 ** ((word * 5 % 12) / 24)
     wave = sum(np.sin(2 * np.pi * pitch * h * t) / h for h in range(1, 6))
-    envelope = np.clip(np.minimum(t / 0.03, (t[-1] - t) / 0.08), 0, 1) * (0.75 + 0.25 * np.sin(2 * np.pi * 4 * t + word))
+    envelope = np.clip(np.minimum(t / 0.03, (t[-1] - t) / 0.08), 0, 1) * (
+        0.75 + 0.25 * np.sin(2 * np.pi * 4 * t + word)
+    )
     return (0.22 * wave * envelope).astype(np.float32)
 
 
@@ -85,6 +92,7 @@ class Connection:
         self.extensions: list[str] = []
         self.detection: dict[str, Any] | None = {"type": "server_vad"}
         self.persona, self.voice = "ada", "ada"
+        self.modality = "audio"
         self.reply: Reply | None = None
         self.task: asyncio.Task[None] | None = None
         self.samples = self.loud_at = 0
@@ -134,7 +142,9 @@ class Connection:
         if self.interrupting and spoke_ms > 240:
             await self.interrupt()
         words = self.server.script.heard[0].split() if self.server.script.heard else []
-        await self.send("assistant.transcript", item_id=self.speaking, text=" ".join(words[: int(spoke_ms // 220)]))
+        await self.send(
+            "assistant.transcript", item_id=self.speaking, text=" ".join(words[: int(spoke_ms // 220)])
+        )
         if quiet_ms > SILENCE_MS:
             await self.speech_ended(self.loud_at)
 
@@ -163,7 +173,7 @@ class Connection:
         late_ms = (self.samples - end) * 1000 / RATE
         await self.commit(item_id, words, self.server.now_ms() - late_ms, late_ms)
 
-    async def commit(self, item_id: str, words: str, ended_ms: float, waited_ms: float) -> None:
+    async def commit(self, item_id: str | None, words: str, ended_ms: float, waited_ms: float) -> None:
         await self.send("input_audio_buffer.committed", item_id=item_id)
         item = {"id": item_id, "type": "message", "role": "user", "status": "completed",
                 "content": [{"type": "input_audio", "transcript": words}]}  # fmt: skip
@@ -186,11 +196,21 @@ class Connection:
         if words in script.tools:
             await self.call_tool(reply, *script.tools[words])
         await asyncio.sleep(script.think_ms / 1000)
-        item = {"id": reply.item, "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+        item = {
+            "id": reply.item,
+            "type": "message",
+            "role": "assistant",
+            "status": "in_progress",
+            "content": [],
+        }
         at = {"response_id": reply.id, "item_id": reply.item, "output_index": 0, "content_index": 0}
         await self.send("response.output_item.added", response_id=reply.id, output_index=0, item=item)
         await self.add_item(item, done=False)
         await self.send("assistant.state", state="speaking")
+        if self.modality == "text":
+            await self.send("response.output_text.delta", **at, delta=" ".join(reply.words))
+            reply.sent_words = len(reply.words)
+            return await self.end_reply("completed", None)
         for n, word in enumerate(reply.words):
             await self.send("response.output_audio_transcript.delta", **at,
                             delta=(" " if n else "") + word, start_time=n * WORD_MS / 1000)  # fmt: skip
@@ -216,15 +236,22 @@ class Connection:
         await self.send("response.function_call_arguments.done", response_id=reply.id, item_id=call["id"],
                         output_index=0, call_id=call["call_id"], name=name, arguments=arguments)  # fmt: skip
         await self.send("conversation.item.done", item=call)
-        answer = {"id": self.server.id("item"), "type": "function_call_output", "call_id": call["call_id"], "output": output}
+        answer = {
+            "id": self.server.id("item"),
+            "type": "function_call_output",
+            "call_id": call["call_id"],
+            "output": output,
+        }
         await self.add_item(answer)
 
-    async def tell_time(self, reply: Reply, started_ms: float | None, waited_ms: float, committed: float) -> None:
+    async def tell_time(
+        self, reply: Reply, started_ms: float | None, waited_ms: float, committed: float
+    ) -> None:
         now = self.server.now_ms()
         spent = now - committed
+        shares = {"prefill": 0.16, "llm_tokens": 0.23, "tts_prefill": 0.1, "rows": 0.38, "codec": 0.0}
         parts = [("turn_wait", waited_ms)] if started_ms is not None else []
-        parts += [("restore", 0.6), ("prefill", spent * 0.16), ("llm_tokens", spent * 0.23), ("tts_prefill", spent * 0.1),
-                  ("rows", spent * 0.38), ("codec", 0.0)]  # fmt: skip
+        parts += [("restore", 0.6), *((name, spent * share) for name, share in shares.items())]
         start = now - spent - waited_ms if started_ms is not None else committed
         total = now - start
         parts[-1] = ("codec", total - sum(ms for _, ms in parts))
@@ -234,8 +261,9 @@ class Connection:
         for name, ms in parts:
             rows.append({"name": name, "start_ms": at, "ms": ms})
             at += ms
-        await self.send("assistant.timeline", response_id=reply.id, turn=1, started_ms=start, total_ms=total, parts=rows,
-                        figures={"ttfa_ms": spent, "restore_ms": 0.6})  # fmt: skip
+        figures = {"ttfa_ms": spent, "restore_ms": 0.6}
+        await self.send("assistant.timeline", response_id=reply.id, turn=1, started_ms=start, total_ms=total,
+                        parts=rows, figures=figures)  # fmt: skip
 
     async def end_reply(self, status: str, reason: str | None) -> None:
         reply = self.reply
@@ -246,11 +274,14 @@ class Connection:
             self.task.cancel()
         at = {"response_id": reply.id, "item_id": reply.item, "output_index": 0, "content_index": 0}
         item = next((one for one in self.items if one["id"] == reply.item), None)
-        await self.send("response.output_audio.done", **at)
-        await self.send("response.output_audio_transcript.done", **at, transcript=reply.text)
+        kind = "output_audio" if self.modality == "audio" else "output_text"
+        words = "transcript" if self.modality == "audio" else "text"
+        if self.modality == "audio":
+            await self.send("response.output_audio.done", **at)
+            await self.send("response.output_audio_transcript.done", **at, transcript=reply.text)
         if item is not None:
             item["status"] = "completed" if status == "completed" else "incomplete"
-            item["content"] = [{"type": "output_audio", "transcript": reply.text}]
+            item["content"] = [{"type": kind, words: reply.text}]
             await self.send("conversation.item.done", item=item)
             await self.send("response.output_item.done", response_id=reply.id, output_index=0, item=item)
         details = {"type": status, "reason": reason} if reason else None
@@ -261,6 +292,7 @@ class Connection:
     # ----------------------------------------------------------------------------- client events
 
     async def on_session_update(self, event: dict[str, Any]) -> None:
+        self.modality = event["session"].get("output_modalities", [self.modality])[0]
         audio = event["session"].get("audio", {})
         self.detection = audio.get("input", {}).get("turn_detection", self.detection)
         self.voice = audio.get("output", {}).get("voice", self.voice)
@@ -311,23 +343,24 @@ class Connection:
         await self.send("assistant.memory", what="rollback", engine="llm", position=180, ms=0.5)
 
     async def on_assistant_rewind(self, event: dict[str, Any]) -> None:
-        await self.delete_from(next(i for i, item in enumerate(self.items) if item["id"] == event["item_id"]) + 1)
+        await self.delete_from(
+            next(i for i, item in enumerate(self.items) if item["id"] == event["item_id"]) + 1
+        )
 
     async def on_assistant_persona(self, event: dict[str, Any]) -> None:
         self.persona = self.voice = event["name"]
         await self.send("assistant.persona", name=event["name"], voice=event["name"], ms=3.4)
 
     async def on_assistant_personas(self, event: dict[str, Any]) -> None:
-        await self.send("assistant.personas", current=self.persona, personas=PERSONAS, voices=["ada", "bruno"])
+        await self.send(
+            "assistant.personas", current=self.persona, personas=PERSONAS, voices=["ada", "bruno"]
+        )
 
     async def on_assistant_capsules(self, event: dict[str, Any]) -> None:
-        rows = [
-            {"name": "ada", "engine": "llm", "position": 192, "bytes": 4_300_000, "tier": "host", "pinned": True, "age_s": 840},
-            {"name": "ada", "engine": "tts", "position": 64, "bytes": 1_150_000, "tier": "host", "pinned": True, "age_s": 840},
-            {"name": "bruno", "engine": "llm", "position": 205, "bytes": 4_420_000, "tier": "disk", "pinned": True, "age_s": 90_000},
-            {"name": self.conversation, "engine": "llm", "position": 192 + 20 * len(self.items), "bytes": 5_020_000,
-             "tier": "host", "pinned": False, "age_s": 4},
-        ]  # fmt: skip
+        fields = ("name", "engine", "position", "bytes", "tier", "pinned", "age_s")
+        own = 192 + 20 * len(self.items)
+        rows = [dict(zip(fields, row, strict=True)) for row in (*CAPSULES,
+                (self.conversation, "llm", own, 5_020_000, "host", False, 4))]  # fmt: skip
         tiers = {"host": {"used_bytes": 10_470_000, "budget_bytes": 2_000_000_000},
                  "disk": {"used_bytes": 4_420_000, "budget_bytes": 8_000_000_000}}  # fmt: skip
         await self.send("assistant.capsules", capsules=rows, tiers=tiers)
@@ -384,7 +417,7 @@ class FakeServer:
         app = web.Application()
         app.router.add_get("/v1/realtime", self._realtime)
         app.router.add_get("/healthz", self._health)
-        app.router.add_get("/", lambda request: web.FileResponse(UI / "index.html"))  # type: ignore[arg-type, return-value]
+        app.router.add_get("/", self._page)
         app.router.add_static("/", UI)
         app.on_response_prepare.append(self._headers)
         runner = web.AppRunner(app, shutdown_timeout=0.2)
@@ -402,9 +435,14 @@ class FakeServer:
         response.headers["Content-Security-Policy"] = POLICY
         response.headers["Cache-Control"] = "no-cache"
 
+    async def _page(self, request: web.Request) -> web.FileResponse:
+        return web.FileResponse(UI / "index.html")
+
     async def _health(self, request: web.Request) -> web.Response:
-        return web.json_response({"status": "ok", "profile": "tiny", "device": "CPU, 2 threads",
-                                  "models": {"llm": "tiny-llm", "tts": "tiny-voice", "hearing": "tiny-ears"}})  # fmt: skip
+        models = {"llm": "tiny-llm", "tts": "tiny-voice", "hearing": "tiny-ears"}
+        return web.json_response(
+            {"status": "ok", "profile": "tiny", "device": "CPU, 2 threads", "models": models}
+        )
 
     async def _realtime(self, request: web.Request) -> web.WebSocketResponse:
         ws = web.WebSocketResponse(protocols=("realtime",))
@@ -414,7 +452,17 @@ class FakeServer:
         known = wanted if wanted in self.conversations else self.id("conv")
         self.conversations.setdefault(known, [])
         talk = Connection(self, ws, known)
-        talk.extensions = ["heard", "duck", "partials", "state", "timeline", "capsules", "personas", "undo", "clock"]
+        talk.extensions = [
+            "heard",
+            "duck",
+            "partials",
+            "state",
+            "timeline",
+            "capsules",
+            "personas",
+            "undo",
+            "clock",
+        ]
         await talk.send("session.created", session=talk.session())
         await talk.send("conversation.created", conversation={"id": known, "object": "realtime.conversation"})
         for item in list(talk.items):

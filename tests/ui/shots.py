@@ -1,6 +1,6 @@
 """Screenshots of the page's main states into docs/, taken from a real browser against the scripted server.
 
-    .venv/bin/python tests/ui/shots.py
+.venv/bin/python tests/ui/shots.py
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from browser import chromium, speech_file  # noqa: E402
-from fake_server import FakeServer, Script  # noqa: E402
-from playwright.sync_api import Page, expect, sync_playwright  # noqa: E402
+from browser import chromium, speech_file
+from fake_server import FakeServer, Script
+from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
 
 DOCS = Path(__file__).parents[2] / "docs"
-WIDE = {"width": 1360, "height": 860}
-NARROW = {"width": 402, "height": 840}
+TIMER = "set a timer for five minutes"
+WIDE: ViewportSize = {"width": 1360, "height": 860}
+NARROW: ViewportSize = {"width": 402, "height": 840}
 
 
 def script() -> Script:
     count = "One, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen, fifteen."
     return Script(
-        heard=["what time is it", "count to twenty please", "stop, what was the last number", "set a timer for five minutes"],
+        heard=["what time is it", "count to twenty please", "stop, what was the last number", TIMER],
         replies={
             "what time is it": "It is twenty past nine in the evening.",
             "count to twenty please": count,
             "stop, what was the last number": "The last number I said was six. Shall I go on?",
-            "set a timer for five minutes": "Done. Five minutes from now.",
-            "Who are you?": "I am a small assistant that runs on this machine. I can tell the time, set timers, do sums and tell stories.",
+            TIMER: "Done. Five minutes from now.",
+            "Who are you?": "I am a small assistant on this machine. I can tell the time, set timers and tell stories.",
         },
-        tools={"set a timer for five minutes": ("set_timer", '{"minutes": 5}', '{"ends": "21:26"}')},
+        tools={TIMER: ("set_timer", '{"minutes": 5}', '{"ends": "21:26"}')},
     )  # fmt: skip
 
 
@@ -66,7 +67,9 @@ def talk(page: Page, server: FakeServer, shoot: bool) -> None:
 def main() -> None:
     DOCS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        voice = speech_file(Path(folder) / "voice.wav", [(1.5, 1.6), (7.6, 1.4), (13.2, 1.6), (21.0, 1.6)], 60.0)
+        voice = speech_file(
+            Path(folder) / "voice.wav", [(1.5, 1.6), (7.6, 1.4), (13.2, 1.6), (21.0, 1.6)], 60.0
+        )
         browser = chromium(playwright, voice)
         for scheme, size, shoot in (("light", WIDE, True), ("dark", WIDE, False), ("light", NARROW, False)):
             server = FakeServer(script()).start()

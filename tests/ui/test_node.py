@@ -13,7 +13,9 @@ HERE = Path(__file__).parent
 NODE = shutil.which("node")
 
 
-@pytest.mark.skipif(NODE is None, reason="no Node here; install nodejs 20 or newer to run the page's unit tests")
+@pytest.mark.skipif(
+    NODE is None, reason="no Node here; install nodejs 20 or newer to run the page's unit tests"
+)
 @pytest.mark.parametrize("file", sorted(path.name for path in HERE.glob("*.test.mjs")))
 def test_pure_modules(file: str) -> None:
     run = subprocess.run(

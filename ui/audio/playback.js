@@ -32,6 +32,11 @@ export class Playback {
     node.port.onmessage = (message) => this._receive(message.data);
   }
 
+  /** Worklets are kept from pages that are not in a secure context; such a page gets its replies as text. */
+  static get possible() {
+    return globalThis.isSecureContext && "audioWorklet" in AudioContext.prototype;
+  }
+
   /** @param {(report: Report) => void} onReport @returns {Promise<Playback>} */
   static async open(onReport) {
     const context = new AudioContext({ sampleRate: WIRE_RATE, latencyHint: "interactive" });

@@ -10,7 +10,7 @@ const HELP = {
     steps: [
       "On the machine that runs the assistant, open http://127.0.0.1:8765 instead: browsers trust it without a certificate.",
       "From another machine the page must come over https. Run “assistant serve --help” for how to set that up.",
-      "Writing works here as it is.",
+      "Writing works here as it is; replies then come as text.",
     ],
   },
   refused: {
