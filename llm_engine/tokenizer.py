@@ -1,0 +1,88 @@
+"""Ids and text: the checkpoint's own tokenizer, and a stream of text that never breaks a character in two."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from llm_engine.errors import TextError
+
+_BROKEN = "�"  # what the decoder writes for bytes that are no whole character
+_LONGEST_HOLD = 16  # tokens; a character has at most 4 bytes, so more than this is no character to come
+
+
+class TextTokenizer:
+    """The `tokenizer.json` of a checkpoint. No token is added in front or behind."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def load(cls, path: str | Path) -> "TextTokenizer":
+        """From a checkpoint directory or the file itself. Raises TextError."""
+        file = Path(path)
+        file = file / "tokenizer.json" if file.is_dir() else file
+        if not file.is_file():
+            raise TextError(f"{file}: not there; the checkpoint needs its tokenizer.json to turn text into ids")
+        try:
+            return cls(Tokenizer.from_file(str(file)))
+        except Exception as error:  # the library raises nothing narrower
+            raise TextError(f"{file}: not a tokenizer ({error})") from error
+
+    @property
+    def size(self) -> int:
+        return self._tokenizer.get_vocab_size()
+
+    def encode(self, text: str) -> list[int]:
+        """Markup such as <|im_end|> inside the text becomes its one token: clean what people type beforehand."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=skip_special)
+        return text
+
+    def id_of(self, token: str) -> int:
+        """Of a token by its exact text. Raises TextError if it is not one token."""
+        found = self._tokenizer.token_to_id(token)
+        if found is None:
+            raise TextError(f"{token!r} is no token of this tokenizer")
+        return int(found)
+
+    def stops(self) -> frozenset[int]:
+        """The ids that end a reply: those of <|im_end|> and <|endoftext|> that exist."""
+        found = (self._tokenizer.token_to_id(token) for token in ("<|im_end|>", "<|endoftext|>"))
+        return frozenset(int(i) for i in found if i is not None)
+
+    def stream(self, skip_special: bool = True) -> "TextStream":
+        return TextStream(self, skip_special)
+
+
+class TextStream:
+    """Ids in, text out, as soon as it is certain. What is pushed, joined, is what `decode` says of all ids at once."""
+
+    def __init__(self, tokenizer: TextTokenizer, skip_special: bool = True) -> None:
+        self._tokenizer, self._skip = tokenizer, skip_special
+        self._ids: list[int] = []  # those that can still change what a later one means
+        self._shown = 0  # how many of them are fully in the text that was given out
+        self._before = ""  # their text
+
+    def push(self, token: int) -> str:
+        """The text that this token completes; empty while a character is not whole."""
+        self._ids.append(token)
+        text = self._tokenizer.decode(self._ids, self._skip)
+        if text.endswith(_BROKEN) and len(self._ids) - self._shown <= _LONGEST_HOLD:
+            return ""
+        fresh = text[len(self._before) :]
+        # One given-out token stays as context, because a decoder may treat the first of a text differently.
+        self._ids = self._ids[-1:]
+        self._shown, self._before = 1, self._tokenizer.decode(self._ids, self._skip)
+        if self._before.endswith(_BROKEN):
+            self._ids, self._shown, self._before = [], 0, ""
+        return fresh
+
+    def finish(self) -> str:
+        """What is left at the end; bytes that never became a character are shown as U+FFFD."""
+        text = self._tokenizer.decode(self._ids, self._skip)[len(self._before) :]
+        self._ids, self._shown, self._before = [], 0, ""
+        return text

@@ -1,0 +1,182 @@
+"""Calls out of a text stream, in the family's own format; what is malformed is reported and never executed.
+
+    <tool_call>\n<function=NAME>\n<parameter=KEY>\nVALUE\n</parameter>\n … </function>\n</tool_call>
+
+Pure: text in, pieces out. Thinking blocks, which a model may write although it was asked not to, are left out.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from llm_engine.textcut import overlap
+
+LONGEST_CALL = 65536  # characters
+
+_CALL, _CALL_END = "<tool_call>", "</tool_call>"
+_THINK, _THINK_END = "<think>", "</think>"
+_FUNCTION = re.compile(r"\s*<function=([^<>\s]+)>\n?(.*)</function>\s*", re.DOTALL)
+_PARAMETER = re.compile(r"\s*<parameter=([^<>\s]+)>\n?(.*?)\n?</parameter>\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call that was read whole."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def arguments_json(self) -> str:
+        return json.dumps(self.arguments, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class BadCall:
+    """Something that began as a call and is none."""
+
+    text: str
+    reason: str
+
+
+Piece: TypeAlias = str | ToolCall | BadCall
+Schemas: TypeAlias = Mapping[str, Mapping[str, Any]]
+
+
+class ToolCallParser:
+    """Feed it text in pieces of any size; the pieces that come out do not depend on how it was cut.
+
+    schemas  JSON schema of the parameters by tool name. With it, a value is read as its declared type and a call of
+             another name is bad; without it every value is the text that was written
+    """
+
+    def __init__(self, schemas: Schemas | None = None) -> None:
+        self._schemas = schemas
+        self._buffer = ""
+        self._inside: str | None = None  # the tag that we are in
+        self._space = ""  # white space that is text only if text follows
+
+    def push(self, text: str) -> list[Piece]:
+        """Visible text, calls and bad calls that are certain by now."""
+        self._buffer += text
+        found: list[Piece] = []
+        while self._advance(found):
+            pass
+        return _joined(found)
+
+    def finish(self) -> list[Piece]:
+        """What is left when the reply is over."""
+        found: list[Piece] = []
+        if self._inside == _CALL:
+            found.append(BadCall(_CALL + self._buffer, "the reply ended inside the call"))
+        elif self._inside is None and self._space + self._buffer:
+            found.append(self._space + self._buffer)
+        self._buffer, self._space, self._inside = "", "", None
+        return found
+
+    def _advance(self, found: list[Piece]) -> bool:
+        """One step through the buffer; False when more text is needed."""
+        if self._inside is None:
+            return self._text(found)
+        end = _CALL_END if self._inside == _CALL else _THINK_END
+        at = self._buffer.find(end)
+        if at < 0:
+            if self._inside == _CALL and len(self._buffer) > LONGEST_CALL:
+                found.append(BadCall(_CALL + self._buffer[:200], f"longer than {LONGEST_CALL} characters"))
+                self._buffer = ""
+            return False
+        body, self._buffer = self._buffer[:at], self._buffer[at + len(end) :]
+        if self._inside == _CALL:
+            found.append(read_call(body, self._schemas))
+        self._inside, self._space = None, ""
+        return True
+
+    def _text(self, found: list[Piece]) -> bool:
+        at, tag = min(
+            ((self._buffer.find(tag), tag) for tag in (_CALL, _THINK) if tag in self._buffer), default=(-1, "")
+        )
+        if at >= 0:
+            before, self._buffer = self._buffer[:at], self._buffer[at + len(tag) :]
+            if before.strip():
+                found.append(self._space + before.rstrip())
+            self._inside, self._space = tag, ""
+            return True
+        keep = overlap(self._buffer, (_CALL, _THINK))
+        sure, self._buffer = self._buffer[: len(self._buffer) - keep], self._buffer[len(self._buffer) - keep :]
+        text = self._space + sure
+        self._space = text[len(text.rstrip()) :]
+        if text.rstrip():
+            found.append(text.rstrip())
+        return False
+
+
+def read_call(body: str, schemas: Schemas | None = None) -> ToolCall | BadCall:
+    """What stands between the tags of one call."""
+    whole = _CALL + body + _CALL_END
+    function = _FUNCTION.fullmatch(body)
+    if function is None:
+        return BadCall(whole, "it is not one <function=…>…</function>")
+    name, inner = function[1], function[2]
+    schema = None if schemas is None else schemas.get(name)
+    if schemas is not None and schema is None:
+        return BadCall(whole, f"there is no tool {name!r}; there are {', '.join(sorted(schemas)) or 'none'}")
+    arguments: dict[str, Any] = {}
+    at = 0
+    while at < len(inner):
+        match = _PARAMETER.match(inner, at)
+        if match is None:
+            if inner[at:].strip():
+                return BadCall(whole, f"{inner[at : at + 40]!r} is not a <parameter=…>…</parameter>")
+            break
+        key, text = match[1], match[2]
+        if key in arguments:
+            return BadCall(whole, f"parameter {key!r} is given twice")
+        if "<parameter=" in text or "<function=" in text:
+            return BadCall(whole, f"parameter {key!r} is not closed")
+        try:
+            arguments[key] = _value(text, schema, key)
+        except (ValueError, RecursionError):
+            return BadCall(whole, f"parameter {key!r} is {text[:40]!r}, which is no {_type_of(schema, key)}")
+        at = match.end()
+    missing = [key for key in (schema or {}).get("required", ()) if key not in arguments]
+    if missing:
+        return BadCall(whole, f"parameter {missing[0]!r} is missing")
+    return ToolCall(name, arguments)
+
+
+def _value(text: str, schema: Mapping[str, Any] | None, key: str) -> Any:
+    """Raises ValueError if the text is not of the declared type."""
+    kind = _type_of(schema, key)
+    if kind is None or kind == "string":
+        return text
+    value = json.loads(text)
+    good = {
+        "integer": isinstance(value, int) and not isinstance(value, bool),
+        "number": isinstance(value, (int, float)) and not isinstance(value, bool),
+        "boolean": isinstance(value, bool),
+        "array": isinstance(value, list),
+        "object": isinstance(value, dict),
+        "null": value is None,
+    }
+    if not good.get(str(kind), True):
+        raise ValueError(kind)
+    return value
+
+
+def _type_of(schema: Mapping[str, Any] | None, key: str) -> Any:
+    declared = ((schema or {}).get("properties") or {}).get(key) or {}
+    kind = declared.get("type") if isinstance(declared, Mapping) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """Neighbouring texts as one."""
+    out: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and out and isinstance(out[-1], str):
+            out[-1] += piece
+        else:
+            out.append(piece)
+    return out

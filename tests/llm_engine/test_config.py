@@ -1,0 +1,167 @@
+"""The config: published layouts, defaults, and refusals by name."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llm_engine.config import FULL, LINEAR, LLMConfig, Quantisation
+from llm_engine.errors import ConfigError
+
+# The published 0.8B file, as far as it matters here.
+PUBLISHED: dict[str, Any] = {
+    "architectures": ["Qwen3_5ForConditionalGeneration"],
+    "image_token_id": 248056,
+    "model_type": "qwen3_5",
+    "text_config": {
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "attn_output_gate": True,
+        "dtype": "bfloat16",
+        "eos_token_id": 248044,
+        "full_attention_interval": 4,
+        "head_dim": 256,
+        "hidden_act": "silu",
+        "hidden_size": 1024,
+        "initializer_range": 0.02,
+        "intermediate_size": 3584,
+        "layer_types": ([LINEAR] * 3 + [FULL]) * 6,
+        "linear_conv_kernel_dim": 4,
+        "linear_key_head_dim": 128,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 16,
+        "linear_value_head_dim": 128,
+        "mamba_ssm_dtype": "float32",
+        "max_position_embeddings": 262144,
+        "mlp_only_layers": [],
+        "model_type": "qwen3_5_text",
+        "mtp_num_hidden_layers": 1,
+        "mtp_use_dedicated_embeddings": False,
+        "num_attention_heads": 8,
+        "num_hidden_layers": 24,
+        "num_key_value_heads": 2,
+        "rms_norm_eps": 1e-06,
+        "rope_parameters": {
+            "mrope_interleaved": True,
+            "mrope_section": [11, 11, 10],
+            "partial_rotary_factor": 0.25,
+            "rope_theta": 10000000,
+            "rope_type": "default",
+        },
+        "tie_word_embeddings": True,
+        "use_cache": True,
+        "vocab_size": 248320,
+    },
+    "tie_word_embeddings": True,
+    "vision_config": {"depth": 12},
+}
+
+
+def changed(**text: Any) -> dict[str, Any]:
+    return PUBLISHED | {"text_config": PUBLISHED["text_config"] | text}
+
+
+def test_the_published_layout_is_read() -> None:
+    config = LLMConfig.parse(PUBLISHED)
+    assert (config.hidden_size, len(config.layer_types), config.rotary_dim) == (1024, 24, 64)
+    assert (config.key_dim, config.value_dim, config.conv_dim) == (2048, 2048, 6144)
+    assert len(config.full_layers) == 6 and config.full_layers[0] == 3
+    assert config.tie_word_embeddings is True and config.mtp_layers == 1
+
+
+def test_a_text_only_save_comes_back_the_same(tmp_path: Path) -> None:
+    config = LLMConfig.parse(PUBLISHED)
+    (tmp_path / "config.json").write_text(json.dumps(config.to_json()))
+    assert LLMConfig.read(tmp_path) == config
+
+
+def test_layer_types_rope_and_tying_have_the_published_defaults() -> None:
+    text = dict(PUBLISHED["text_config"])
+    for key in ("layer_types", "rope_parameters", "tie_word_embeddings", "mtp_num_hidden_layers"):
+        text.pop(key)
+    text["rope_theta"] = 5000.0
+    config = LLMConfig.parse({"text_config": text})
+    assert config.layer_types == LLMConfig.parse(PUBLISHED).layer_types
+    assert (config.rope_theta, config.partial_rotary_factor) == (5000.0, 0.25)
+    assert config.tie_word_embeddings is None
+    outer = changed(tie_word_embeddings=None) | {"tie_word_embeddings": False}
+    assert LLMConfig.parse(outer).tie_word_embeddings is False
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "qwen3_5_moe_text"}, "mixture of experts"),
+        ({"num_experts": 256}, "mixture of experts"),
+        ({"model_type": "qwen3_next"}, "not of this family"),
+        ({"hidden_act": "gelu"}, "hidden_act is 'gelu'"),
+        ({"attn_output_gate": False}, "attn_output_gate is False"),
+        ({"attention_bias": True}, "attention_bias is True"),
+        ({"hyper_connections": 4}, "unknown key 'hyper_connections'"),
+        ({"hidden_size": None}, "hidden_size is None"),
+        ({"hidden_size": True}, "hidden_size is True"),
+        ({"vocab_size": "248320"}, "vocab_size is '248320'"),
+        ({"num_hidden_layers": 23}, "layer_types lists 24 layers"),
+        ({"layer_types": ["sliding_attention"] * 24}, "sliding_attention"),
+        ({"num_attention_heads": 7}, "num_attention_heads 7 is not a multiple"),
+        ({"linear_num_value_heads": 24}, "linear_num_value_heads 24 is not a multiple"),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "rope_type 'yarn'"),
+        ({"rope_parameters": {"rope_type": "default", "wobble": 1}}, "wobble"),
+        ({"rope_parameters": {"partial_rotary_factor": 2.0}}, "rotates 512 dimensions"),
+    ],
+)
+def test_what_is_not_known_is_refused_by_name(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        LLMConfig.parse(changed(**change))
+
+
+def test_unknown_keys_that_say_nothing_are_let_through() -> None:
+    assert LLMConfig.parse(changed(hyper_connections=None, sparse=False, extra=[])) == LLMConfig.parse(PUBLISHED)
+
+
+INT4 = {"num_bits": 4, "type": "int", "symmetric": True, "group_size": 32, "strategy": "group"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]}, Quantisation("fp8", (128, 128))),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "format": "pack-quantized",
+                "config_groups": {"group_0": {"weights": INT4}},
+            },
+            Quantisation("int4", (1, 32)),
+        ),
+    ],
+)
+def test_quantised_formats_are_recognised(raw: dict[str, Any], expected: Quantisation) -> None:
+    assert LLMConfig.parse(PUBLISHED | {"quantization_config": raw}).quantisation == expected
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"quant_method": "gptq", "bits": 4},
+        {"quant_method": "fp8", "fmt": "e5m2", "weight_block_size": [128, 128]},
+        {"quant_method": "fp8"},
+        {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"},
+        {
+            "quant_method": "compressed-tensors",
+            "format": "pack-quantized",
+            "config_groups": {"g": {"weights": INT4 | {"num_bits": 8}}},
+        },
+    ],
+)
+def test_other_formats_are_refused(raw: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        LLMConfig.parse(PUBLISHED | {"quantization_config": raw})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100000])
+def test_a_file_that_is_no_config_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ConfigError):
+        LLMConfig.read(tmp_path)

@@ -1,0 +1,273 @@
+"""Loading: prefixes, tying, skipped and kept tensors, quantised files, and refusals by name."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from capsules import ExecContext
+from capsules.nn import PackedWeight
+from llm_engine import CheckpointError, HybridLLM, Sampling
+from llm_engine.model import ModelWeights
+from llm_engine.quant import unpack_fp8, unpack_int4
+from llm_engine.weights import LoadedWeights, load_weights
+
+LARGE = ("_proj.weight", "in_proj_qkv.weight", "in_proj_z.weight")
+
+
+def load(path: Path, dtype: torch.dtype = torch.float32, packed: bool = False) -> LoadedWeights:
+    return load_weights(path, ExecContext("cpu"), dtype, packed=packed)
+
+
+def tensors_of(model: ModelWeights) -> list[Tensor]:
+    """All tensors, packed ones unpacked, in a fixed order."""
+
+    def plain(weight: Any) -> Tensor:
+        return weight.unpack(torch.float32) if isinstance(weight, PackedWeight) else weight
+
+    out = [model.embed, model.norm, plain(model.head)]
+    for layer in model.layers:
+        out += [layer.norm_in, layer.norm_post, plain(layer.gate_up), plain(layer.down)]
+        out += [plain(value) for value in vars(layer.mixer).values()]
+    return out
+
+
+def assert_equal_weights(one: LoadedWeights, two: LoadedWeights) -> None:
+    for a, b in zip(tensors_of(one.model), tensors_of(two.model), strict=True):
+        assert torch.equal(a, b)
+
+
+class Copy:
+    """A changed copy of a checkpoint."""
+
+    def __init__(self, source: Path, path: Path) -> None:
+        self.path = path
+        self.config = json.loads((source / "config.json").read_text())
+        self.tensors = load_file(source / "model.safetensors")
+
+    def write(self, shards: int = 1) -> Path:
+        (self.path / "config.json").write_text(json.dumps(self.config))
+        if shards == 1:
+            save_file(self.tensors, self.path / "model.safetensors")
+            return self.path
+        names, where = sorted(self.tensors), {}
+        for shard in range(shards):
+            file = f"model-{shard + 1:05}-of-{shards:05}.safetensors"
+            mine = names[shard::shards]
+            save_file({name: self.tensors[name] for name in mine}, self.path / file)
+            where |= dict.fromkeys(mine, file)
+        (self.path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
+        return self.path
+
+
+@pytest.fixture
+def copy(oracle: Callable[[str], Any], tmp_path: Path) -> Callable[[str], Copy]:
+    return lambda shape: Copy(oracle(shape).path, tmp_path)
+
+
+@pytest.mark.parametrize("prefix", ["model.language_model.", "language_model.model.", "language_model."])
+def test_every_prefix_shards_vision_and_the_outer_config(
+    oracle: Callable[[str], Any], copy: Callable[[str], Copy], prefix: str
+) -> None:
+    changed = copy("two")
+    head = "language_model.lm_head.weight" if prefix == "language_model.model." else "lm_head.weight"
+    renamed = {name.replace("model.", prefix, 1): t for name, t in changed.tensors.items() if name != "lm_head.weight"}
+    renamed |= {head: changed.tensors["lm_head.weight"], "model.visual.pos_embed.weight": torch.ones(3)}
+    changed.tensors = renamed
+    text = changed.config | {"tie_word_embeddings": None}
+    changed.config = {"model_type": "qwen3_5", "text_config": text, "tie_word_embeddings": False}
+    found = load(changed.write(shards=3))
+    assert_equal_weights(found, load(oracle("two").path))
+    assert found.skipped == ("model.visual.pos_embed.weight",)
+
+
+def test_tying_comes_from_the_files_if_the_config_is_silent(copy: Callable[[str], Copy]) -> None:
+    changed = copy("two")
+    changed.config.pop("tie_word_embeddings")
+    assert load(changed.write()).config.tie_word_embeddings is False
+    changed.tensors.pop("lm_head.weight")
+    found = load(changed.write())
+    assert found.config.tie_word_embeddings is True and found.model.head is found.model.embed
+
+
+def test_a_tied_head_that_is_stored_anyway_is_skipped(copy: Callable[[str], Copy]) -> None:
+    changed = copy("one")
+    changed.tensors["lm_head.weight"] = changed.tensors["model.embed_tokens.weight"].clone()
+    assert load(changed.write()).skipped == ("lm_head.weight",)
+
+
+def test_the_draft_block_is_kept(copy: Callable[[str], Copy]) -> None:
+    changed = copy("one")
+    h = changed.config["hidden_size"]
+    block = {
+        name.replace("model.layers.3.", "mtp.layers.0."): t.clone()
+        for name, t in changed.tensors.items()
+        if name.startswith("model.layers.3.")
+    }
+    norms = {f"mtp.{name}.weight": torch.zeros(h) for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm")}
+    changed.tensors |= block | norms | {"mtp.fc.weight": torch.randn(h, 2 * h)}
+    found = load(changed.write())
+    assert found.config.mtp_layers == 1
+    assert torch.equal(found.draft["mtp.fc"], changed.tensors["mtp.fc.weight"])
+    assert torch.equal(found.draft["mtp.layers.0.down"], changed.tensors["model.layers.3.mlp.down_proj.weight"])
+    changed.tensors.pop("mtp.norm.weight")
+    with pytest.raises(CheckpointError, match=r"mtp\.norm\.weight"):
+        load(changed.write())
+
+
+@pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16])
+def test_decay_and_gated_norm_keep_every_bit_of_what_is_stored(
+    copy: Callable[[str], Copy], stored: torch.dtype
+) -> None:
+    changed = copy("one")
+    for name in changed.tensors:
+        small = name.endswith(("A_log", "linear_attn.norm.weight"))
+        changed.tensors[name] = changed.tensors[name].to(stored if small else torch.bfloat16)
+    found = load(changed.write(), torch.bfloat16)
+    mixer: Any = found.model.layers[0].mixer
+    expected = -changed.tensors["model.layers.0.linear_attn.A_log"].float().exp()
+    assert mixer.decay.dtype == torch.float32 and torch.equal(mixer.decay, expected)
+    assert torch.equal(mixer.norm, changed.tensors["model.layers.0.linear_attn.norm.weight"].float())
+    assert mixer.qkvz.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("edit", "name"),
+    [
+        (lambda t: t.pop("model.norm.weight"), r"lacks model\.norm\.weight"),
+        (lambda t: t.update({"model.layers.9.mlp.up_proj.weight": torch.ones(2)}), r"takes model\.layers\.9"),
+        (lambda t: t.update({"model.norm.weight": torch.ones(7)}), r"model\.norm\.weight: shape"),
+        (
+            lambda t: t.update({"model.layers.0.mlp.up_proj.weight": torch.ones(80, 47)}),
+            r"layers\.0\.mlp\.up_proj\.weight: shape",
+        ),
+        (
+            lambda t: t.update({"model.layers.0.mlp.up_proj.weight": torch.ones(80, 48, dtype=torch.int32)}),
+            r"layers\.0\.mlp\.up_proj\.weight: dtype",
+        ),
+        (
+            lambda t: t.update({"model.layers.0.mlp.up_proj.weight": torch.ones(80, 48).to(torch.float8_e4m3fn)}),
+            r"up_proj\.weight is quantised \(fp8\) but .*scale_inv is missing",
+        ),
+        (
+            lambda t: t.update({"model.layers.0.linear_attn.in_proj_qkvz.weight": torch.ones(4)}),
+            r"takes model\.layers\.0\.linear_attn\.in_proj_qkvz",
+        ),
+        (lambda t: t.pop("model.embed_tokens.weight"), r"no embed_tokens\.weight"),
+        (lambda t: t.update({"model.layers.0.linear_attn.A_log": torch.ones(2, dtype=torch.int64)}), "A_log: dtype"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(
+    copy: Callable[[str], Copy], edit: Callable[[dict[str, Tensor]], Any], name: str
+) -> None:
+    changed = copy("one")
+    edit(changed.tensors)
+    with pytest.raises(CheckpointError, match=name):
+        load(changed.write())
+
+
+def to_fp8(changed: Copy, block: int) -> dict[str, Tensor]:
+    """Quantise in place; returns the dequantised reference."""
+    reference = dict(changed.tensors)
+    for name, tensor in list(changed.tensors.items()):
+        if name.endswith(LARGE) and "in_proj_a" not in name and "in_proj_b" not in name:
+            rows, columns = (-(-size // block) for size in tensor.shape)
+            scale = torch.ones(rows, columns)
+            for i in range(rows):
+                for j in range(columns):
+                    part = tensor[i * block : (i + 1) * block, j * block : (j + 1) * block]
+                    scale[i, j] = part.abs().max() / 448
+            scale = scale.bfloat16()
+            wide = scale.float().repeat_interleave(block, 0)[: tensor.shape[0]]
+            wide = wide.repeat_interleave(block, 1)[:, : tensor.shape[1]]
+            values = (tensor / wide).to(torch.float8_e4m3fn)
+            changed.tensors |= {name: values, name + "_scale_inv": scale}
+            reference[name] = values.float() * wide
+    changed.config["quantization_config"] = {"quant_method": "fp8", "weight_block_size": [block, block], "fmt": "e4m3"}
+    return reference
+
+
+def to_int4(changed: Copy, group: int) -> dict[str, Tensor]:
+    reference = dict(changed.tensors)
+    for name, tensor in list(changed.tensors.items()):
+        if name.endswith(LARGE):
+            out, inner = tensor.shape
+            grouped = tensor.unflatten(1, (inner // group, group))
+            scale = (grouped.abs().amax(-1) / 7).bfloat16()
+            values = (grouped / scale.float()[..., None]).round().clamp(-8, 7)
+            reference[name] = (values * scale.float()[..., None]).flatten(1)
+            nibbles = (values.flatten(1).long() + 8).unflatten(1, (inner // 8, 8))
+            packed = sum(nibbles[..., i] << (4 * i) for i in range(8))
+            packed = torch.where(packed >= 2**31, packed - 2**32, packed).int()
+            stem = name.removesuffix("weight")
+            changed.tensors.pop(name)
+            changed.tensors |= {
+                stem + "weight_packed": packed,
+                stem + "weight_scale": scale,
+                stem + "weight_shape": torch.tensor([out, inner]),
+            }
+    weights = {"num_bits": 4, "type": "int", "group_size": group, "symmetric": True}
+    changed.config["quantization_config"] = {
+        "quant_method": "compressed-tensors",
+        "format": "pack-quantized",
+        "config_groups": {"group_0": {"weights": weights}},
+    }
+    return reference
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["unpacked", "packed"])
+@pytest.mark.parametrize(("form", "size"), [("fp8", 16), ("fp8", 32), ("int4", 16)])
+def test_quantised_files_equal_the_dequantised_reference(
+    copy: Callable[[str], Copy], tmp_path_factory: pytest.TempPathFactory, form: str, size: int, packed: bool
+) -> None:
+    changed = copy("two")
+    reference = (to_fp8 if form == "fp8" else to_int4)(changed, size)
+    found = load(changed.write(), packed=packed)
+    plain = copy("two")
+    plain.tensors, plain.path = reference, tmp_path_factory.mktemp("plain")
+    expected = load(plain.write())
+    assert_equal_weights(found, expected)
+    kinds = [type(found.model.layers[0].gate_up).__name__, type(found.model.layers[0].down).__name__]
+    small = "Fp8Weight" if form == "fp8" else "Int4Weight"
+    joined = "Tensor" if size == 32 else small  # 80 rows of gate do not end at a 32-row block, so up cannot follow
+    assert kinds == ([joined, small] if packed else ["Tensor", "Tensor"])
+
+
+def test_a_packed_model_talks_like_its_unpacked_self(copy: Callable[[str], Copy]) -> None:
+    changed = copy("two")
+    to_int4(changed, 16)
+    path, replies = changed.write(), []
+    for packed in (False, True):
+        llm = HybridLLM.load(path, ExecContext("cpu"), max_positions=100, packed=packed)
+        llm.append(list(range(40)))
+        replies.append(llm.decode(10, Sampling.greedy()))
+    assert replies[0] == replies[1]
+
+
+def test_zero_points_and_half_a_description_are_refused(copy: Callable[[str], Copy]) -> None:
+    changed = copy("two")
+    to_int4(changed, 16)
+    stem = "model.layers.0.mlp.up_proj."
+    changed.tensors[stem + "weight_zero_point"] = torch.zeros(10, 3, dtype=torch.int32)
+    with pytest.raises(CheckpointError, match=r"up_proj\.weight has zero points"):
+        load(changed.write())
+    changed.tensors.pop(stem + "weight_zero_point")
+    del changed.config["quantization_config"]
+    with pytest.raises(CheckpointError, match=r"config\.json describes no quantisation"):
+        load(changed.write())
+
+
+def test_unpacking_is_the_formula() -> None:
+    values = torch.randn(5, 7).to(torch.float8_e4m3fn)
+    scale = torch.rand(2, 3)
+    expected = torch.stack([values[i].float() * scale[i // 4].repeat_interleave(3)[:7] for i in range(5)])
+    assert torch.equal(unpack_fp8(values, scale, (4, 3)), expected)
+    packed = torch.tensor([[0x76543210, -0x01234568]], dtype=torch.int32)  # 0xFEDCBA98
+    assert unpack_int4(packed, torch.tensor([[1.0, 10.0]])).tolist() == [
+        [-8, -7, -6, -5, -4, -3, -2, -1, 0, 10, 20, 30, 40, 50, 60, 70]
+    ]
