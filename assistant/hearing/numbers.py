@@ -258,6 +258,7 @@ _RULES: Final = tuple(
         (r"\b(\d+ hours?),? and (\d+ (?:minute|second)s?)\b", r"\1 \2"),
         (r"\b(\d+ minutes?),? and (\d+ seconds?)\b", r"\1 \2"),
         # times of day
+        (r"\bone(?= (?:in the (?:morning|afternoon|evening)|o'?clock|[ap] m)\b)", "1"),
         (rf"\b(half|a quarter|quarter|\d{{1,2}})(?: minutes?)? past {_HOUR}\b", _past),
         (rf"\b(a quarter|quarter)(?: minutes?)? (?:to|of) {_HOUR}\b", _before),
         (rf"(?<=\bat )(5|10|20|25)(?: minutes?)? to {_HOUR}\b", _before),
@@ -265,7 +266,7 @@ _RULES: Final = tuple(
         (rf"\b(5|10|20|25) minutes to {_HOUR}\b", _before),
         (rf"\b{_HOUR} o'?clock\b", r"\1:00"),
         (r"\b(\d{1,2}(?::\d\d)?) ?(a|p) ?\.?m\b\.?", lambda m: f"{m[1]} {m[2].lower()}m"),
-        (rf"\b{_HOUR} (am|pm)\b", r"\1:00 \2"),
+        (rf"(?<!:)\b{_HOUR} (am|pm)\b", r"\1:00 \2"),
         (rf"\b{_HOUR}(:\d\d)? in the (morning|afternoon|evening)\b", _half_day),
         (rf"\b{_HOUR}(:\d\d)? at (night)\b", _half_day),
         # dates

@@ -124,7 +124,7 @@ class Scene:
         spoken = " ".join(line.format(me=self.me.lower(), **{k: v.lower() for k, v in slots.items()}).split())
         spoken = self._noisy(spoken, slots)
         text = as_written(spoken)
-        written = {key: as_written(value.lower()) for key, value in slots.items()}
+        written = {key: "1" if value == "one" else as_written(value.lower()) for key, value in slots.items()}
         if any(value and value not in text for value in written.values()):
             raise Unusable(text)
         if self.chance(0.06):

@@ -185,18 +185,19 @@ def timer(s: Scene) -> None:
     else:
         length, label, kind = s.ask("timer", duration=duration(s))["duration"], "", ""
     named = {"label": label} if label else {}
-    s.call("set_timer", answers.timer(length, label), kind, duration=length, **named)
-    s.known["timer"] = length
-    s.say(f"Your {label + ' ' if label else ''}timer for {length} has started.", kind="reply set_timer")
+    said = answers.duration(answers.seconds_of(length))
+    s.call("set_timer", answers.timer(said, label), kind, duration=length, **named)
+    s.say(f"Your {label + ' ' if label else ''}timer for {said} has started.", kind="reply set_timer")
     if s.chance(0.22):
-        change_timer(s)
+        change_timer(s, label)
 
 
-def change_timer(s: Scene) -> None:
+def change_timer(s: Scene, label: str) -> None:
     length = s.ask("timer_change", duration=duration(s), wrong=s.number(s.whole(2, 90)))["duration"]
     if s.chance(0.93):
-        s.call("change_timer", length, "follow-up call", duration=length)
-        s.say(f"Your timer is now set for {length}.", kind="reply change_timer")
+        said = answers.duration(answers.seconds_of(length))
+        s.call("change_timer", answers.timer(said, label), "follow-up call", duration=length)
+        s.say(f"Your {label + ' ' if label else ''}timer is now set for {said}.", kind="reply change_timer")
     else:
         s.call("change_timer", "no timer is running", "follow-up call", duration=length)
         s.say("There is no timer running.", kind="reply change_timer")
@@ -231,25 +232,33 @@ def timers(s: Scene) -> None:
         s.say(f"You have two timers: {rows[0]}; and {rows[1]}.", kind="reply list_timers")
 
 
+def said_time(s: Scene, time: str) -> str:
+    """The time that the clock makes of a request, at some moment of the day."""
+    try:
+        return answers.clock(answers.find_time(time, dt.time(s.rng.randrange(24), s.rng.randrange(60))))
+    except answers.AnswerError as error:
+        raise Unusable(time) from error
+
+
 def alarm(s: Scene) -> None:
     shape = s.rng.random()
     if shape < 0.55:
         time = s.ask("alarm", time=time_of_day(s))["time"]
-        s.call("set_alarm", time, time=time)
-        s.say(f"Your alarm is set for {time}.", kind="reply set_alarm")
+        s.call("set_alarm", said := said_time(s, time), time=time)
+        s.say(f"Your alarm is set for {said}.", kind="reply set_alarm")
     elif shape < 0.75:
         day = s.rng.choice(["tomorrow", s.value("day")])
         slots = s.ask("alarm_day", time=time_of_day(s), day=day)
-        result = f"{slots['time']}, {slots['day']}"
-        s.call("set_alarm", result, time=slots["time"], day=slots["day"])
+        said = said_time(s, slots["time"])
+        s.call("set_alarm", f"{said}, {slots['day']}", time=slots["time"], day=slots["day"])
         day = slots["day"] if slots["day"] == "tomorrow" else f"on {slots['day']}"
-        s.say(f"Your alarm is set for {slots['time']} {day}.", kind="reply set_alarm")
+        s.say(f"Your alarm is set for {said} {day}.", kind="reply set_alarm")
     elif shape < 0.83:
         s.ask("alarm_open")
         s.say("At what time?", kind="ask back")
         time = s.user(s.rng.choice(["{t}", "at {t}", "{t} please", "for {t}"]), t=time_of_day(s))["t"]
-        s.call("set_alarm", time, "follow-up call", time=time)
-        s.say(f"Your alarm is set for {time}.", kind="reply set_alarm")
+        s.call("set_alarm", said := said_time(s, time), "follow-up call", time=time)
+        s.say(f"Your alarm is set for {said}.", kind="reply set_alarm")
     elif shape < 0.91:
         s.ask("alarm_cancel")
         time = answers.clock(dt.time(s.rng.randrange(24), s.rng.choice([0, 15, 30, 45])))
@@ -532,12 +541,12 @@ def counting(s: Scene) -> None:
     shape = s.rng.random()
     step = 1
     if shape < 0.6:
-        n = s.rng.choice([10, 20, s.whole(3, 20), s.whole(5, 30), s.whole(20, 60)])
+        n = s.rng.choice([10, 20, 20, s.whole(3, 20), s.whole(5, 30), s.whole(20, 45) if s.chance(0.3) else 10])
         s.ask("count", n=s.number(n))
         run = list(range(1, n + 1))
     elif shape < 0.72:
         m = s.whole(2, 60)
-        n = m + s.rng.randint(3, 20)
+        n = m + s.rng.randint(3, 12)
         s.ask("count_from", m=s.number(m), n=s.number(n))
         run = list(range(m, n + 1))
     elif shape < 0.85:
@@ -852,8 +861,8 @@ def failed(s: Scene) -> None:
 
 
 SCENES: Final[tuple[tuple[Callable[[Scene], None], float], ...]] = (
-    (clock, 2), (date, 5), (until, 3), (timer, 8), (timers, 3.5), (alarm, 8), (reminder, 7), (arithmetic, 9), (conversion, 6),
-    (spelling, 3.5), (chance_games, 2), (lists, 9), (notes, 5), (counting, 5), (story, 4), (fun, 2), (memory, 6), (again, 4),
-    (session, 4), (small_talk, 6), (itself, 4), (out_of_reach, 4), (knowledge, 7), (unclear, 2), (stopping, 1.5), (failed, 0.3),
+    (clock, 2), (date, 4), (until, 2), (timer, 8), (timers, 3.5), (alarm, 8), (reminder, 7), (arithmetic, 9), (conversion, 4),
+    (spelling, 2.5), (chance_games, 2), (lists, 9), (notes, 5), (counting, 6), (story, 4), (fun, 2), (memory, 6), (again, 4),
+    (session, 5), (small_talk, 6), (itself, 4), (out_of_reach, 4), (knowledge, 7), (unclear, 2), (stopping, 1.5), (failed, 0.3),
 )  # fmt: skip
 """Every kind of exchange and its share."""

@@ -1,0 +1,301 @@
+"""Trains the small language model with the engine's own network code, from nothing to `llm_engine/tiny/`.
+
+    python -m assistant.recipes.llm train     a slice of under ten minutes; run it until it says done
+    python -m assistant.recipes.llm export    writes the model directory from the latest checkpoint
+    python -m assistant.recipes.score         scores it on phrasings and values that it never saw
+
+Every step makes fresh talks from its own number, so a resumed run is the same run. Matrices are trained with Muon
+(Jordan et al. 2024: momentum, then the nearest orthogonal matrix by Newton-Schulz), the rest with AdamW. The rate is
+constant and falls linearly over the last `decay` steps. What is exported is an exponential average of the weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional as F
+
+from assistant.recipes.chatml import TEMPLATE, Encoder, tokenizer_config, train_tokenizer
+from llm_engine.config import FULL, LINEAR, LLMConfig
+from llm_engine.model import forward_train, init_params
+from llm_engine.weights import save_checkpoint
+
+ROOT: Final = Path(__file__).parents[2]
+WORK: Final = ROOT / ".training" / "llm"
+TINY: Final = ROOT / "llm_engine" / "tiny"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides what comes out."""
+
+    seed: int = 20261120
+    vocabulary: int = 2560
+    tokens: int = 2048
+    lengths: tuple[tuple[int, int], ...] = ((0, 512), (1000, 1024))
+    """From which step on the rows have which length; `tokens` in all per step."""
+    steps: int = 1500
+    decay: int = 400
+    warm_up: int = 40
+    matrix_rate: float = 0.02
+    other_rate: float = 3e-3
+    momentum: float = 0.95
+    weight_decay: float = 0.02
+    average: float = 0.99
+
+
+def config(vocabulary: int) -> LLMConfig:
+    """The network: two linear layers and one full one, twice; 3.4 million parameters."""
+    return LLMConfig(
+        vocab_size=vocabulary,
+        hidden_size=192,
+        intermediate_size=512,
+        layer_types=(LINEAR, LINEAR, FULL) * 2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=64,
+        linear_num_key_heads=4,
+        linear_num_value_heads=4,
+        linear_key_head_dim=32,
+        linear_value_head_dim=64,
+        rope_theta=10000.0,
+        partial_rotary_factor=0.25,
+        tie_word_embeddings=True,
+    )
+
+
+# -------------------------------------------------------------------------------------------------- optimiser
+
+
+def orthogonal(matrix: Tensor, steps: int = 5) -> Tensor:
+    """About the nearest (semi-)orthogonal matrix, by the quintic Newton-Schulz iteration."""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = matrix / (matrix.norm() + 1e-7)
+    tall = x.shape[0] > x.shape[1]
+    if tall:
+        x = x.T
+    for _ in range(steps):
+        square = x @ x.T
+        x = a * x + (b * square + c * square @ square) @ x
+    return x.T if tall else x
+
+
+class Muon:
+    """Muon for the matrices inside the blocks, AdamW for everything else, one step at a time."""
+
+    def __init__(self, params: dict[str, Tensor], recipe: Recipe) -> None:
+        self._params, self._recipe = params, recipe
+        self._matrices = [n for n, p in params.items() if p.dim() == 2 and "embed" not in n and p.shape[0] > 8]
+        self.momenta = {name: torch.zeros_like(params[name]) for name in self._matrices}
+        others = [params[n] for n in params if n not in self.momenta]
+        self.adam = torch.optim.AdamW(others, recipe.other_rate, betas=(0.9, 0.95), weight_decay=0.0)
+
+    def step(self, factor: float) -> None:
+        """Apply the gradients at `factor` of the full rate, and clear them."""
+        r = self._recipe
+        for group in self.adam.param_groups:
+            group["lr"] = r.other_rate * factor
+        torch.nn.utils.clip_grad_norm_([p for group in self.adam.param_groups for p in group["params"]], 1.0)
+        self.adam.step()
+        with torch.no_grad():
+            for name in self._matrices:
+                p, m = self._params[name], self.momenta[name]
+                assert p.grad is not None
+                m.lerp_(p.grad, 1 - r.momentum)
+                update = orthogonal(p.grad.lerp(m, r.momentum))
+                rate = r.matrix_rate * factor
+                p.mul_(1 - rate * r.weight_decay)
+                p.add_(update, alpha=-rate * max(1.0, p.shape[0] / p.shape[1]) ** 0.5)
+        for p in self._params.values():
+            p.grad = None
+
+
+def rate_factor(step: int, recipe: Recipe) -> float:
+    """Warm-up, constant, linear fall to zero at the last step."""
+    return min(1.0, (step + 1) / recipe.warm_up, max(0.0, (recipe.steps - step) / recipe.decay))
+
+
+# ---------------------------------------------------------------------------------------------------- training
+
+
+class Training:
+    """The state of a run: parameters, their average, the optimiser, and how many steps are done."""
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, device: str = "cpu") -> None:
+        self.recipe, self.device = recipe, device
+        self.encoder = Encoder(tokenizer)
+        self.config = config(tokenizer.get_vocab_size())
+        fresh = init_params(self.config, torch.Generator().manual_seed(recipe.seed))
+        self.params = {name: p.to(device).requires_grad_() for name, p in fresh.items()}
+        self.average = {name: p.detach().clone() for name, p in self.params.items()}
+        self.optimiser = Muon(self.params, recipe)
+        self.done = 0
+        self.tokens = 0
+        self.seconds = 0.0
+
+    def batch(self, step: int) -> tuple[Tensor, Tensor]:
+        """The talks of one step: ids and weights [rows, length + 1]."""
+        rng = random.Random(f"{self.recipe.seed} {step}")
+        length = max((start, rows) for start, rows in self.recipe.lengths if start <= step)[1]
+        ids, weights = self.encoder.rows(rng, self.recipe.tokens // length, length)
+        return torch.tensor(ids, device=self.device), torch.tensor(weights, device=self.device)
+
+    def loss(self, ids: Tensor, weights: Tensor) -> tuple[Tensor, float]:
+        """The weighted loss, and the assistant's part of it alone."""
+        logits = forward_train(self.config, self.params, ids[:, :-1])
+        losses = F.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+        flat = weights[:, 1:].flatten()
+        replies = flat == 1.0
+        return (losses * flat).sum() / flat.sum(), float(losses.detach()[replies].mean())
+
+    def step(self) -> tuple[float, float]:
+        """One step; returns the weighted loss and the replies' loss before it."""
+        started = time.perf_counter()
+        ids, weights = self.batch(self.done)
+        loss, replies = self.loss(ids, weights)
+        loss.backward()
+        self.optimiser.step(rate_factor(self.done, self.recipe))
+        weight = min(1 - self.recipe.average, 1.0) if self.done > 100 else 1.0
+        with torch.no_grad():
+            for name, p in self.params.items():
+                self.average[name].lerp_(p, weight)
+        self.done += 1
+        self.tokens += ids[:, 1:].numel()
+        self.seconds += time.perf_counter() - started
+        return float(loss.detach()), replies
+
+    def save(self, path: Path) -> None:
+        """Everything needed to go on, written aside and renamed."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(".new")
+        torch.save(
+            {
+                "params": {n: p.detach() for n, p in self.params.items()},
+                "average": self.average,
+                "momenta": self.optimiser.momenta,
+                "adam": self.optimiser.adam.state_dict(),
+                "done": self.done,
+                "tokens": self.tokens,
+                "seconds": self.seconds,
+                "recipe": asdict(self.recipe),
+            },
+            aside,
+        )
+        aside.replace(path)
+
+    def load(self, path: Path) -> None:
+        """Go on from a checkpoint."""
+        held: dict[str, Any] = torch.load(path, map_location=self.device, weights_only=True)
+        with torch.no_grad():
+            for name, p in self.params.items():
+                p.copy_(held["params"][name])
+                self.average[name].copy_(held["average"][name])
+            for name, m in self.optimiser.momenta.items():
+                m.copy_(held["momenta"][name])
+        self.optimiser.adam.load_state_dict(held["adam"])
+        self.done, self.tokens, self.seconds = held["done"], held["tokens"], held["seconds"]
+
+
+def tokenizer_for(recipe: Recipe, work: Path = WORK) -> Tokenizer:
+    """The tokenizer of a run, made once."""
+    path = work / "tokenizer.json"
+    if not path.exists():
+        work.mkdir(parents=True, exist_ok=True)
+        train_tokenizer(recipe.seed, size=recipe.vocabulary).save(str(path))
+    return Tokenizer.from_file(str(path))
+
+
+def train(recipe: Recipe, minutes: float, work: Path = WORK, device: str = "cpu") -> bool:
+    """Train for one slice. Returns whether all steps are done."""
+    run = Training(recipe, tokenizer_for(recipe, work), device)
+    checkpoint = work / "checkpoint.pt"
+    if checkpoint.exists():
+        run.load(checkpoint)
+    until = time.monotonic() + minutes * 60
+    smooth: float | None = None
+    said = time.monotonic()
+    while run.done < recipe.steps and time.monotonic() < until:
+        loss, replies = run.step()
+        smooth = replies if smooth is None else 0.95 * smooth + 0.05 * replies
+        if time.monotonic() - said > 20 or run.done <= 3:
+            said = time.monotonic()
+            print(
+                f"step {run.done}/{recipe.steps}  loss {loss:.3f}  replies {smooth:.4f}  "
+                f"{run.tokens / 1e6:.2f} M tokens  "
+                f"{run.tokens / run.seconds:.0f} tokens/s  rate {rate_factor(run.done, recipe):.2f}",
+                flush=True,
+            )
+        if run.done % 50 == 0:
+            run.save(checkpoint)
+    run.save(checkpoint)
+    return run.done >= recipe.steps
+
+
+# ------------------------------------------------------------------------------------------------------ export
+
+
+def export(work: Path = WORK, target: Path = TINY) -> None:
+    """Write the model directory in the published layout, bfloat16: the averaged weights of the latest checkpoint."""
+    held = torch.load(work / "checkpoint.pt", map_location="cpu", weights_only=True)
+    tokenizer = Tokenizer.from_file(str(work / "tokenizer.json"))
+    target.mkdir(parents=True, exist_ok=True)
+    save_checkpoint(target, config(tokenizer.get_vocab_size()), held["average"], dtype=torch.bfloat16)
+    end, pad = tokenizer.token_to_id("<|im_end|>"), tokenizer.token_to_id("<|endoftext|>")
+    path = target / "config.json"
+    raw = json.loads(path.read_text("utf-8"))
+    raw |= {"max_position_embeddings": 4096, "eos_token_id": end, "pad_token_id": pad}
+    path.write_text(json.dumps(raw, indent=2) + "\n", "utf-8")
+    (target / "generation_config.json").write_text(
+        json.dumps({"do_sample": False, "eos_token_id": [end, pad], "pad_token_id": pad}, indent=2) + "\n", "utf-8"
+    )
+    tokenizer.save(str(target / "tokenizer.json"))
+    (target / "tokenizer_config.json").write_text(tokenizer_config() + "\n", "utf-8")
+    (target / "chat_template.jinja").write_text(TEMPLATE, "utf-8")
+    (target / "training.json").write_text(
+        json.dumps(
+            {
+                "recipe": held["recipe"],
+                "steps": held["done"],
+                "tokens": held["tokens"],
+                "seconds": round(held["seconds"]),
+            },
+            indent=2,
+        )
+        + "\n",
+        "utf-8",
+    )
+    print(f"wrote {target}: {held['done']} steps, {held['tokens'] / 1e6:.2f} M tokens")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    trains = commands.add_parser("train", help="train for one slice; run again to go on")
+    trains.add_argument("--steps", type=int, default=Recipe.steps)
+    trains.add_argument("--decay", type=int, default=Recipe.decay)
+    trains.add_argument("--minutes", type=float, default=9.0, help="length of the slice")
+    trains.add_argument("--device", default="cpu")
+    trains.add_argument("--threads", type=int, default=1)
+    commands.add_parser("export", help="write llm_engine/tiny from the latest checkpoint")
+    arguments = parser.parse_args()
+    if arguments.command == "export":
+        export()
+        return
+    torch.set_num_threads(arguments.threads)
+    recipe = Recipe(steps=arguments.steps, decay=arguments.decay)
+    done = train(recipe, arguments.minutes, device=arguments.device)
+    print("done" if done else "slice over; run the same command again to go on", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Scores the shipped language model through the engine, on phrasings and values that its training never saw.
+
+    python -m assistant.recipes.score --talks 200        prints a table and writes llm_engine/tiny/scores.json
+
+Every reply is made from the true history and compared with the replies that count as right. A request is right in
+*intent and format* if the right tool is called in a well-formed call, or if words are spoken where words are wanted;
+*arguments* if the call is right to the letter. Stories count if they are about the right hero and end as they should.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import torch
+from tokenizers import Tokenizer
+
+from assistant.recipes.chatml import Encoder, parse_call
+from assistant.recipes.texts.scene import Talk, Turn
+from assistant.recipes.texts.talks import make_talk
+from assistant.recipes.texts.words import WORDS, Split
+from capsules import ExecContext
+from llm_engine import HybridLLM, Sampling
+
+TINY: Final = Path(__file__).parents[2] / "llm_engine" / "tiny"
+FOLLOW_UPS: Final = (
+    "follow-up call", "last number", "go on counting", "fact asked", "repeat", "what you said", "story 2", "story 3",
+    "story taken up", "story about",
+)  # fmt: skip
+TARGETS: Final = {"intent and format": 98, "arguments": 95, "follow-ups": 90, "refusals": 95}
+
+
+@dataclass(slots=True)
+class Tally:
+    """Right answers out of all, by name."""
+
+    right: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    total: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    misses: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def add(self, name: str, right: bool) -> None:
+        self.total[name] += 1
+        self.right[name] += right
+
+    def rows(self) -> dict[str, dict[str, float]]:
+        return {
+            name: {"percent": round(100 * self.right[name] / n, 1), "n": n} for name, n in sorted(self.total.items())
+        }
+
+
+def replies(
+    llm: HybridLLM, encoder: Encoder, tokenizer: Tokenizer, talk: Talk
+) -> Iterator[tuple[Turn, str, int, float]]:
+    """For every reply of a talk: the turn, what the model says in its place, its tokens and the seconds they took."""
+    llm.reset()
+    folded = encoder.system(talk)
+    llm.append(folded)
+    for index, turn in enumerate(talk.turns):
+        if turn.role == "assistant" and not turn.cut:
+            before = llm.snapshot()
+            llm.append(encoder.prompt(talk, index)[before.position :])
+            started = time.perf_counter()
+            ids = llm.decode(160, Sampling.greedy(), stop=(encoder.end,))
+            seconds = time.perf_counter() - started
+            ended = bool(ids) and ids[-1] == encoder.end
+            text = tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False)
+            yield turn, text if ended else text + " …", len(ids), seconds
+            llm.restore(before)
+        llm.append(encoder.turn(turn)[0])
+
+
+def is_right(turn: Turn, said: str) -> bool:
+    """Whether a reply counts as right."""
+    if turn.call:
+        return parse_call(said) == (turn.call[0], turn.call[1])
+    if turn.kind.startswith("story") and turn.kind[-1] in "123":
+        hero = next((w.strip(".,") for w in turn.text.split() if w.strip(".,") in WORDS["hero"]), "")
+        return hero in said and said.endswith(turn.text.rsplit(". ", 1)[-1]) and "<" not in said
+    if turn.kind == "story taken up":
+        return said.split(" ")[:4] == turn.text.split(" ")[:4] and "<" not in said
+    return said in turn.accept
+
+
+def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tuple[Tally, float]:
+    """Tally over generated talks, and the decoding speed in tokens per second."""
+    tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+    encoder = Encoder(tokenizer)
+    llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=2048)
+    tally, tokens, seconds = Tally(), 0, 0.0
+    rng = random.Random(f"score {seed}")
+    for _ in range(talks):
+        talk = make_talk(rng, split, noise=0.1)
+        for turn, said, count, took in replies(llm, encoder, tokenizer, talk):
+            tokens, seconds = tokens + count, seconds + took
+            right = is_right(turn, said)
+            tally.add(turn.kind, right)
+            if turn.call:
+                call = parse_call(said)
+                tally.add("= intent and format", call is not None and call[0] == turn.call[0])
+                if turn.call[1] and call is not None and call[0] == turn.call[0]:
+                    tally.add("= arguments", call[1] == turn.call[1])
+            else:
+                tally.add("= intent and format", "<" not in said and not said.endswith("…"))
+                tally.add("= spoken replies", right)
+            if turn.kind in FOLLOW_UPS:
+                tally.add("= follow-ups", right)
+            if turn.kind == "refusal":
+                tally.add("= refusals", right)
+            if not right:
+                tally.misses.append((turn.kind, str(turn.call or turn.text), said))
+    return tally, tokens / seconds
+
+
+def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
+    """How well the probability of the turn's end tells whole requests from those cut at a word before their end.
+
+    `area` is the chance that a whole request gets a higher probability than a cut one (0.5 is none, 1 is always).
+    """
+    tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+    encoder = Encoder(tokenizer)
+    llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=512)
+    rng = random.Random(f"turn end {seed}")
+    whole: list[float] = []
+    cut: list[float] = []
+    while len(whole) < requests:
+        talk = make_talk(rng, "test", scenes=1, noise=0.0)
+        words = talk.turns[0].text.split(" ")
+        if talk.turns[0].role != "user" or len(words) < 4:
+            continue
+        llm.reset()
+        llm.append(encoder.system(talk) + encoder.ids("<|im_start|>user\n"))
+        whole.append(llm.turn_end_probability(encoder.ids(" ".join(words))))
+        cut.append(llm.turn_end_probability(encoder.ids(" ".join(words[: rng.randint(1, len(words) - 1)]))))
+    pairs = [(w > c) + 0.5 * (w == c) for w in whole for c in cut]
+    best = max(
+        (sum(w >= level for w in whole) + sum(c < level for c in cut), level)
+        for level in [i / 100 for i in range(1, 100)]
+    )
+    return {
+        "n": len(whole),
+        "area": round(sum(pairs) / len(pairs), 3),
+        "mean whole": round(sum(whole) / len(whole), 3),
+        "mean cut": round(sum(cut) / len(cut), 3),
+        "best level": best[1],
+        "right at best level": round(best[0] / (2 * len(whole)), 3),
+    }
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--talks", type=int, default=200)
+    parser.add_argument("--requests", type=int, default=300, help="for the probability of the turn's end")
+    parser.add_argument("--model", type=Path, default=TINY)
+    parser.add_argument("--misses", type=int, default=0, help="show this many wrong replies")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--dry", action="store_true", help="write nothing")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    tally, speed = score(arguments.model, arguments.talks)
+    ends = turn_end(arguments.model, arguments.requests)
+    rows = tally.rows()
+    for name, row in rows.items():
+        target = TARGETS.get(name.removeprefix("= "))
+        print(f"{name:24s} {row['percent']:6.1f} %  n {row['n']:<5.0f}" + (f" target {target} %" if target else ""))
+    print(f"turn end: {ends}")
+    print(f"{speed:.0f} tokens per second, float32, {arguments.threads} thread(s)")
+    for kind, wanted, said in random.Random(1).sample(tally.misses, min(arguments.misses, len(tally.misses))):
+        print(f"MISS {kind}\n  wanted {wanted!r}\n  said   {said!r}")
+    if not arguments.dry:
+        result = {"scores": rows, "turn end": ends, "tokens per second": round(speed), "threads": arguments.threads}
+        (arguments.model / "scores.json").write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
