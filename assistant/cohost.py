@@ -15,8 +15,11 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
+import torch
+
 from assistant.errors import AssistantError, EngineFailed
 from assistant.schedule import Lane, Speaking, Thinking, next_lane
+from capsules import ExecContext
 
 T = TypeVar("T")
 Work = Generator[T | None, None, None]
@@ -219,3 +222,17 @@ async def _surely(waiting: Any) -> None:
             cancelled = True
     if cancelled:
         raise asyncio.CancelledError
+
+
+def open_context(device: str, threads: int = 0) -> ExecContext:
+    """The process's one context. `device` auto: a GPU if there is one. Raises AssistantError without the asked one."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise AssistantError("no CUDA device is usable here; `assistant doctor` says why, --device cpu works anywhere")
+    if threads:
+        torch.set_num_threads(threads)
+    return ExecContext("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def gpu_free_bytes() -> int:
+    """Free memory of the GPU that `open_context` would take; 0 without one."""
+    return int(torch.cuda.mem_get_info()[0]) if torch.cuda.is_available() else 0

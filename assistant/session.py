@@ -216,6 +216,11 @@ class Session:
         """The conversation, oldest first."""
         return self.conversation.items
 
+    @property
+    def own_tool_specs(self) -> tuple[ToolSpec, ...]:
+        """The session's own tools as its present settings and persona offer them to the model."""
+        return self._own_tools(self._settings, None).specs
+
     async def send(self, command: Command) -> None:
         """Hand a command over; waits while too many are waiting. Raises ChannelClosed after `close`."""
         await self._commands.send(command)

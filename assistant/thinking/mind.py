@@ -32,13 +32,17 @@ from assistant.engines import (
 )
 from assistant.errors import EngineFailed
 from assistant.schedule import Lane
-from assistant.thinking.layout import Layout
+from assistant.thinking.layout import Layout, find_layout
 from assistant.thinking.tape import Step, Tape, Written, wanted_steps
 from capsules.errors import CapsuleError
 from capsules.prefix import Realm
 from capsules.registry import Registry
 from llm_engine import HybridLLM, Sampling
+from llm_engine.chat import Chat
 from llm_engine.schedule import chunks
+from llm_engine.textcut import StopStrings
+from llm_engine.toolcalls import BadCall as MalformedCall
+from llm_engine.toolcalls import Piece, ToolCallParser
 
 REPLY_ROOM = 256
 """Positions that a prompt leaves free for the reply."""
@@ -57,24 +61,12 @@ class TextStream(Protocol):
     def finish(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class FoundCall:
-    name: str
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class FoundBad:
-    text: str
-    reason: str
-
-
 class CallStream(Protocol):
     """Text to visible text and calls."""
 
-    def push(self, text: str) -> list[str | FoundCall | FoundBad]: ...
+    def push(self, text: str) -> list[Piece]: ...
 
-    def finish(self) -> list[str | FoundCall | FoundBad]: ...
+    def finish(self) -> list[Piece]: ...
 
 
 @dataclass(frozen=True)
@@ -84,8 +76,20 @@ class Language:
     layout: Layout
     encode: Callable[[str], list[int]]
     text_stream: Callable[[], TextStream]
-    call_stream: Callable[[], CallStream]
+    call_stream: Callable[[Prompt], CallStream]
     stops: frozenset[int]
+
+
+def load_language(path: Path) -> Language:
+    """Of a checkpoint directory. Raises TextError, AssistantError."""
+    chat = Chat.load(path)
+
+    def calls(prompt: Prompt) -> CallStream:
+        return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools})
+
+    return Language(
+        find_layout(chat.template.render), chat.tokenizer.encode, chat.tokenizer.stream, calls, chat.tokenizer.stops()
+    )
 
 
 @dataclass(slots=True)
@@ -178,14 +182,14 @@ class LocalThinker:
             Cost("prefill", (self._now() - rolled) * 1000),
         )
         yield PromptReady(total, kept, costs)
-        yield from self._write(state, options)
+        yield from self._write(state, prompt, options)
 
-    def _write(self, state: _Talk, options: ThinkOptions) -> Work[ThinkPiece]:
+    def _write(self, state: _Talk, prompt: Prompt, options: ThinkOptions) -> Work[ThinkPiece]:
         """Decode until the model ends its turn; the ending token is not folded, the next append begins with it."""
         language, llm = self._language, self._llm
         llm.set_sampling(self._sampling_for(options))
         written = state.written[options.reply_id] = Written()
-        text, calls = language.text_stream(), language.call_stream()
+        text, calls, ends = language.text_stream(), language.call_stream(prompt), StopStrings(options.stop)
         room = min(options.max_tokens or MOST_TOKENS, llm.max_positions - llm.position - 1)
         reason = "length"
         begin = self._now()
@@ -196,34 +200,35 @@ class LocalThinker:
                 reason = "stop"
                 break
             state.tape.wrote(token)
-            found = calls.push(text.push(token))
+            found = _upto_stop(calls.push(text.push(token)), ends)
             written.add(token, "".join(part for part in found if isinstance(part, str)))
             yield from self._pieces(found, written, options.reply_id)
+            if ends.stopped:
+                reason = "stop"
+                break
             if not found:
                 yield None
         llm.settle()
-        found = calls.push(text.finish()) + calls.finish()
-        if shown := "".join(part for part in found if isinstance(part, str)):
-            written.text += shown
+        found = _upto_stop([*calls.push(text.finish()), *calls.finish()], ends)
+        found.append(ends.finish())
+        written.text += "".join(part for part in found if isinstance(part, str))
         yield from self._pieces(found, written, options.reply_id)
         if written.calls and reason == "stop":
             reason = "tool_calls"
         cost = Cost("decode", (self._now() - begin) * 1000)
         yield ReplyEnd(reason, len(written.tokens), (cost,))  # type: ignore[arg-type]
 
-    def _pieces(
-        self, found: Sequence[str | FoundCall | FoundBad], written: Written, reply_id: str
-    ) -> Work[ThinkPiece]:
+    def _pieces(self, found: Sequence[Piece], written: Written, reply_id: str) -> Work[ThinkPiece]:
         for part in found:
             if isinstance(part, str):
                 if part:
                     yield TextPiece(part)
-            elif isinstance(part, FoundBad):
+            elif isinstance(part, MalformedCall):
                 yield BadCall(part.text, part.reason)
             else:
                 written.calls += 1
                 call_id = f"call_{reply_id.removeprefix('resp_').replace('.', '_')}_{written.calls}"
-                yield CallPiece(call_id, part.name, part.arguments, True)
+                yield CallPiece(call_id, part.name, part.arguments_json, True)
 
     def _sampling_for(self, options: ThinkOptions) -> Sampling:
         asked = {
@@ -449,3 +454,6 @@ def _length(steps: Sequence[Step]) -> int:
     return sum(len(step.ids) for step in steps)
 
 
+def _upto_stop(found: Sequence[Piece], ends: StopStrings) -> list[Piece]:
+    """The pieces before a stop string."""
+    return [ends.push(part) if isinstance(part, str) else part for part in found if not ends.stopped]

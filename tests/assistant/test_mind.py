@@ -165,7 +165,7 @@ def test_later_turns_append_only_what_is_new(engine):
         lines, cached = (), []
         for turn in range(4):
             lines = (*lines, user(f"turn {turn}"))
-            text, end, ready = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=8)
+            text, _, ready = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=8)
             cached.append((ready.cached_tokens, ready.input_tokens))
             lines = (*lines, said(text, f"r{turn}.0"))
         return cached
@@ -245,7 +245,7 @@ def test_a_long_talk_drops_its_oldest_turns_many_at_a_time(engine):
 
     kept = House(engine).run_(play)
     shrunk = [turn for turn in range(2, 24) if kept[turn] < kept[turn - 1]]
-    assert 2 <= len(shrunk) <= 12 and len(set(kept[turn] for turn in shrunk)) == 1  # back to the persona's part
+    assert 2 <= len(shrunk) <= 12 and len({kept[turn] for turn in shrunk}) == 1  # back to the persona's part
 
 
 def test_turn_end_probability_leaves_the_state_alone(engine):
@@ -292,7 +292,7 @@ def test_random_cuts_in_a_row(engine):
             asked = lines[: 2 * turn + 1]
             n = len(lines[2 * turn + 1].text)
             if n:
-                text, _, _ = await reply(mind, "a", prompt(*asked), f"r{turn}.0", n=n + 2)
+                await reply(mind, "a", prompt(*asked), f"r{turn}.0", n=n + 2)
                 await mind.settle("a", prompt(*asked, lines[2 * turn + 1]))
             else:
                 await reply(mind, "a", prompt(*asked), f"r{turn}.0", n=1)

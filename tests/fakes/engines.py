@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from assistant.thinking.layout import find_layout
-from assistant.thinking.mind import FoundCall, Language
+from assistant.thinking.mind import Language
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.model import init_params
+from llm_engine.toolcalls import ToolCall
 from llm_engine.weights import save_checkpoint
 
 SPECIALS = {"<|im_start|>": 130, "<|im_end|>": 131, "<think>": 132, "</think>": 133}
@@ -70,7 +71,7 @@ class Braces:
     """`{` begins and ends a call of the tool `look`: enough to see calls come out of the stream."""
 
     def push(self, text: str) -> list[Any]:
-        return [FoundCall("look", "{}") if part == "{" else part for part in re.split(r"(\{)", text) if part]
+        return [ToolCall("look", {}) if part == "{" else part for part in re.split(r"(\{)", text) if part]
 
     def finish(self) -> list[Any]:
         return []
@@ -81,4 +82,5 @@ def language(calls: bool = False) -> Language:
         def push(self, text: str) -> list[Any]:
             return [text] if text else []
 
-    return Language(find_layout(render), encode, Letters, Braces if calls else Plain, frozenset([131]))
+    stream = Braces if calls else Plain
+    return Language(find_layout(render), encode, Letters, lambda prompt: stream(), frozenset([131]))

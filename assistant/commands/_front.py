@@ -1,0 +1,130 @@
+"""What the commands that talk have in common: flags for models, and a talk followed on the terminal."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from assistant.events import (
+    AudioDelta,
+    Error,
+    Event,
+    IdleTimeout,
+    Message,
+    PersonaSwitched,
+    ResponseCreated,
+    ResponseDone,
+    SpokenText,
+    Timeline,
+    ToolUsed,
+    TranscriptCompleted,
+)
+
+MODEL_FLAGS = (
+    "profile", "llm", "tts", "device", "dtype", "persona", "voice", "first_chunk", "max_positions", "threads",
+)  # fmt: skip
+BAR = 40
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags that choose models; each has a setting of the same name in config.toml and the environment."""
+    models = parser.add_argument_group("models")
+    models.add_argument("--profile", help="tiny (shipped, any machine), desk, desk-9b, desk-27b; default: by machine")
+    models.add_argument("--llm", help="a model directory, or the URL of a server that speaks chat completions")
+    models.add_argument("--tts", help="a model directory, or the URL of a server that speaks audio speech")
+    models.add_argument("--device", help="auto, cpu or cuda")
+    models.add_argument("--dtype", help="float32 or bfloat16")
+    models.add_argument("--persona", help="who answers: ada, ben, or a file of yours in ASSISTANT_HOME/personas")
+    models.add_argument("--voice", help="another voice than the persona's own")
+    models.add_argument("--first-chunk", help="exact, or fast: sound starts earlier and differs a little")
+    models.add_argument("--max-positions", help="longest talk in tokens")
+    models.add_argument("--threads", help="processor threads for the models")
+
+
+def model_flags(args: argparse.Namespace) -> dict[str, Any]:
+    """The flags that were given, for `load_config`."""
+    return {name: getattr(args, name) for name in MODEL_FLAGS}
+
+
+@dataclass(slots=True)
+class Turn:
+    """One reply as a front saw it."""
+
+    heard: str = ""
+    said: str = ""
+    status: str = ""
+    samples: int = 0
+    tools: list[dict[str, str]] = field(default_factory=list)
+    timeline: Timeline | None = None
+
+
+class Follow:
+    """Reads events, keeps turns, and writes a line for each thing a person wants to know."""
+
+    def __init__(self, write: Callable[[str], None], name: str) -> None:
+        self.turns: list[Turn] = []
+        self.errors: list[Error] = []
+        self._write, self._name = write, name
+        self._heard = ""
+        self._tools: list[dict[str, str]] = []
+
+    def take(self, event: Event) -> Turn | None:
+        """The turn, when this event ends one."""
+        match event:
+            case TranscriptCompleted():
+                self._heard = event.transcript
+                self._write(f"you    {event.transcript or '(not understood)'}")
+            case ResponseCreated():
+                self.turns.append(Turn(self._heard))
+                self._heard = ""
+            case ToolUsed():
+                self.turns[-1].tools.append(
+                    {"name": event.name, "arguments": event.arguments, "output": event.output}
+                )
+                self._write(f"tool   {event.name} {event.arguments} → {event.output}")
+            case SpokenText():
+                self.turns[-1].said += event.delta
+            case AudioDelta():
+                self.turns[-1].samples += event.pcm.size
+            case PersonaSwitched():
+                self._write(f"       now {event.name} ({event.ms:.0f} ms)")
+            case IdleTimeout():
+                self._write("       (silence)")
+            case Error():
+                self.errors.append(event)
+                self._write(f"error  {event.message}")
+            case ResponseDone():
+                turn = self.turns[-1]
+                turn.status, turn.timeline = event.response.status, event.timeline
+                if event.response.modality == "text":
+                    turn.said = "".join(
+                        part.text
+                        for item in event.response.output if isinstance(item, Message)
+                        for part in item.content if hasattr(part, "text")
+                    )  # fmt: skip
+                note = "" if turn.status == "completed" else f"  [{turn.status}: {event.response.reason or ''}]"
+                if event.response.error_message:
+                    note = f"  [failed: {event.response.error_message}]"
+                self._write(f"{self._name:<6} {turn.said.strip()}{note}")
+                return turn
+        return None
+
+
+def timeline_lines(timeline: Timeline) -> list[str]:
+    """A turn's time as bars: parts that follow each other and sum to the total."""
+    total = max(timeline.total_ms, 1e-9)
+    lines = []
+    for part in timeline.parts:
+        begin = round(part.start_ms / total * BAR)
+        length = max(1, round(part.ms / total * BAR)) if part.ms >= 0.05 else 0
+        bar = " " * min(begin, BAR - length) + "█" * length
+        lines.append(f"       {part.name:<12} {part.ms:8.1f} ms  {bar}")
+    lines.append(f"       {'total':<12} {timeline.total_ms:8.1f} ms")
+    figures = ", ".join(
+        f"{name.removesuffix('_ms').replace('_', ' ')} {value:.0f} ms"
+        for name, value in timeline.figures.items()
+        if name.endswith("_ms") and name not in ("restore_ms", "rollback_ms")
+    )
+    return [*lines, f"       {figures}"] if figures else lines

@@ -1,0 +1,188 @@
+"""Hold a talk with sound files: each file is a turn, spoken into the assistant in real time; the replies are saved.
+
+  assistant ask question.wav --out reply.wav --json timeline.json
+  assistant ask first.wav second.wav --out replies.wav          two turns of one talk
+  assistant ask --say "what time is it" --out reply.wav         typed instead of spoken
+  assistant ask --fast question.wav                             as fast as the machine can, no turn detection
+
+Files may be of any rate and format that libsndfile reads. Printed are the words of both sides and where the time of
+each turn went. Without --out nothing is saved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assistant.commands._front import Follow, Turn, add_model_arguments, model_flags, timeline_lines
+from assistant.errors import AssistantError
+
+NAME = "ask"
+HELP = "hold a talk with sound files, or with typed text"
+BLOCK_MS = 20
+PAUSE_S = 0.4
+"""Silence between two replies in the saved file."""
+TAIL_S = 1.6
+"""Silence that is spoken after a file, so that the turn can be heard to end."""
+PATIENCE_S = 120.0
+
+
+class _InOrder(argparse.Action):
+    """Files and typed texts are turns of one talk in the order in which they stand on the command line."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        turns = list(getattr(namespace, "turns", None) or [])
+        if option_string is None:
+            turns += [Path(value) for value in values]
+        else:
+            turns.append(values)
+        namespace.turns = turns
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(turns=[])
+    parser.add_argument("files", nargs="*", action=_InOrder, metavar="FILE", help="sound files, one turn each")
+    parser.add_argument("--say", action=_InOrder, metavar="TEXT", help="a typed turn; may be given again")
+    parser.add_argument("--out", type=Path, metavar="WAV", help="save the replies here, 24 kHz")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save words and timelines here")
+    parser.add_argument("--fast", action="store_true", help="do not speak in real time; one file is one turn for sure")
+    parser.add_argument("--quiet", action="store_true", help="print the words only")
+    add_model_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from assistant.cli import run_async
+
+    if not args.turns:
+        raise AssistantError("nothing to ask; give a sound file, or --say \"some words\"")
+    for turn in args.turns:
+        if isinstance(turn, Path) and not turn.is_file():
+            raise AssistantError(f"there is no file {turn}")
+    return run_async(_ask(args))
+
+
+async def _ask(args: argparse.Namespace) -> int:
+    from assistant.config import load_config
+    from assistant.events import SemanticVad, Settings
+    from assistant.pcm import write_wav
+    from assistant.start import open_talks
+
+    quiet = (lambda line: None) if args.quiet else (lambda line: print(f"· {line}", file=sys.stderr, flush=True))
+    async with open_talks(load_config(model_flags(args)), quiet) as house:
+        config = house.config
+        settings = Settings(
+            persona=config.persona, voice=config.voice or None, paced=False,
+            turn_detection=None if args.fast else SemanticVad("low"),
+        )  # fmt: skip
+        session = house.talks.open(settings)
+        follow = Follow(lambda line: print(line, flush=True), house.personas[config.persona].title.lower())
+        talk = _Talk(session, follow, args)
+        running = asyncio.ensure_future(session.run())
+        try:
+            reading = asyncio.ensure_future(talk.read())
+            for turn in args.turns:
+                await asyncio.wait_for(talk.turn(turn), PATIENCE_S)
+            session.close()
+            await running
+            await reading
+        finally:
+            session.close()
+            with suppress(asyncio.CancelledError):
+                await running
+    if args.out is not None:
+        write_wav(args.out, talk.sound(), 24_000)
+    if args.json is not None:
+        args.json.write_text(json.dumps({"facts": house.facts, "turns": talk.turns_json()}, indent=1) + "\n", "utf-8")
+    return 0 if all(turn.status == "completed" for turn in follow.turns) and not follow.errors else 1
+
+
+class _Talk:
+    """The front: speaks files, collects replies."""
+
+    def __init__(self, session: Any, follow: Follow, args: argparse.Namespace) -> None:
+        self._session, self._follow, self._args = session, follow, args
+        self._pcm: list[np.ndarray] = []
+        self._ended = asyncio.Event()
+        self._begun = asyncio.Event()
+
+    async def read(self) -> None:
+        from assistant.events import AudioDelta, ResponseCreated
+
+        async for event in self._session.events:
+            if isinstance(event, AudioDelta):
+                self._pcm.append(event.pcm)
+            elif isinstance(event, ResponseCreated):
+                self._begun.set()
+            turn = self._follow.take(event)
+            if turn is not None:
+                self._pcm.append(np.zeros(int(PAUSE_S * 24_000), np.float32))
+                self._show(turn)
+                if turn.status == "cancelled":
+                    self._begun.clear()  # the file went on speaking: what follows is the answer
+                else:
+                    self._ended.set()
+
+    async def turn(self, turn: Path | str) -> None:
+        """Speak or type one turn and wait for the end of its reply."""
+        from assistant.events import CommitAudio, CreateItem, CreateResponse, Message, TextPart
+        from assistant.ids import random_ids
+
+        self._begun.clear()
+        self._ended.clear()
+        send = self._session.send
+        if isinstance(turn, str):
+            await send(CreateItem(Message(random_ids("item"), "user", (TextPart(turn),))))
+            if not self._args.quiet:
+                print(f"you    {turn}", flush=True)
+            await send(CreateResponse())
+        else:
+            await self._speak(turn)
+            if not self._begun.is_set():
+                await send(CommitAudio())
+                await send(CreateResponse())
+        await self._ended.wait()
+
+    async def _speak(self, path: Path) -> None:
+        """A file and some silence behind it, in real time until a reply begins."""
+        from assistant.events import AppendAudio
+        from assistant.pcm import read_sound
+
+        pcm, rate = read_sound(path)
+        if self._args.fast:
+            await self._session.send(AppendAudio(pcm, rate))
+            return
+        pcm = np.concatenate([pcm, np.zeros(int(TAIL_S * rate), np.float32)])
+        loop = asyncio.get_running_loop()
+        block, begin = rate * BLOCK_MS // 1000, loop.time()
+        spoken = pcm.size - int(TAIL_S * rate)
+        for start in range(0, pcm.size, block):
+            await asyncio.sleep(max(0.0, begin + (start + block) / rate - loop.time()))
+            await self._session.send(AppendAudio(pcm[start : start + block], rate))
+            if start > spoken and self._begun.is_set():
+                return
+
+    def _show(self, turn: Turn) -> None:
+        if turn.timeline is not None and not self._args.quiet:
+            print("\n".join(timeline_lines(turn.timeline)), flush=True)
+
+    def sound(self) -> np.ndarray:
+        return np.concatenate(self._pcm) if self._pcm else np.zeros(0, np.float32)
+
+    def turns_json(self) -> list[dict[str, Any]]:
+        from assistant.telemetry.trace import to_json
+
+        return [
+            {
+                "heard": turn.heard, "said": turn.said.strip(), "status": turn.status, "tools": turn.tools,
+                "seconds": round(turn.samples / 24_000, 3),
+                "timeline": None if turn.timeline is None else to_json(turn.timeline),
+            }
+            for turn in self._follow.turns
+        ]  # fmt: skip

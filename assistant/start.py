@@ -1,0 +1,251 @@
+"""From settings to talks that can be opened: engines loaded, personas and voices made ready, all let go again.
+
+    async with open_talks(load_config(), report=print) as house:
+        session = house.talks.open()
+
+The first reply is made here, silently, so that the first turn of a person is as fast as later ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from assistant.clock import LoopClock
+from assistant.config import Config, Profile, choose_profile
+from assistant.engines import Line, Prompt, Speaker, Thinker, ThinkOptions
+from assistant.errors import ConfigError
+from assistant.events import ServerVad, Settings
+from assistant.personas import Persona, load_personas
+from assistant.session import Session
+from assistant.talks import Engines, Talks
+from assistant.telemetry.metrics import Metrics
+from assistant.telemetry.trace import TraceLog
+from assistant.thinking.builtins import Household, household_tools
+from assistant.thinking.tools import ToolRegistry
+
+Report = Callable[[str], None]
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class House:
+    """What a front may ask of the process behind its talks."""
+
+    talks: Talks
+    config: Config
+    profile: Profile
+    personas: dict[str, Persona]
+    facts: dict[str, Any]
+    """Profile, models, device, seconds until ready: for `/healthz` and people."""
+    capsules: Callable[[], list[dict[str, Any]]] = field(default=list)
+    """What is kept now, for people."""
+    capsule_metrics: Callable[[], bytes] = field(default=bytes)
+
+
+@asynccontextmanager
+async def open_talks(config: Config, report: Report = lambda line: None) -> AsyncIterator[House]:
+    """Load everything that the settings name. `report` is told each step as a line for a person.
+
+    Raises ConfigError, AssistantError and the engines' own errors for models that cannot be used.
+    """
+    begin = time.monotonic()
+    personas = load_personas(config.home / "personas")
+    if config.persona not in personas:
+        raise ConfigError(
+            f"{config.origin('persona')}: there is no persona {config.persona!r}; known: {', '.join(personas)}"
+        )
+    async with AsyncExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
+        offload = partial(_in_pool, pool)
+        engines = await _engines(config, stack, report)
+        talks = Talks(
+            engines.models,
+            LoopClock(),
+            personas,
+            offload=offload,
+            tools=partial(_own_tools, personas),
+            limit=config.sessions,
+            settings=Settings(persona=config.persona, voice=config.voice or None, turn_detection=ServerVad()),
+            folder=config.talks,
+            metrics=Metrics(),
+            trace_log=TraceLog(config.logs / "turns.jsonl"),
+        )
+        stack.callback(talks.close)
+        await _rehearse(talks, personas[config.persona], report)
+        ready_s = time.monotonic() - begin
+        report(f"ready after {ready_s:.1f} s")
+        facts = {**engines.facts, "profile": engines.profile.name, "ready_s": round(ready_s, 2)}
+        yield House(talks, config, engines.profile, personas, facts, engines.capsules, engines.capsule_metrics)
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    models: Engines
+    profile: Profile
+    facts: dict[str, Any]
+    capsules: Callable[[], list[dict[str, Any]]]
+    capsule_metrics: Callable[[], bytes]
+
+
+async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Loaded:
+    from assistant.cohost import Cohost, gpu_free_bytes, open_context
+    from assistant.hearing.ears import LocalEars
+    from assistant.remote import RemoteSpeaker, RemoteThinker, is_address, read_address
+    from assistant.speaking.voice import LocalSpeaker, load_voices
+    from assistant.thinking.mind import LocalThinker, load_language
+    from capsules.registry import Budgets, Registry
+    from llm_engine import HybridLLM, Sampling
+    from tts_engine.engine import HiggsTTS
+
+    profile = choose_profile(config.profile, gpu_free_bytes(), _present(config))
+    device = "cpu" if profile.name == "tiny" and config.device == "auto" else config.device
+    ctx = open_context(device, config.threads)
+    dtype = config.dtype or profile.dtype
+    ears = LocalEars()
+    warming = asyncio.ensure_future(asyncio.to_thread(ears.warm))
+    stack.push_async_callback(_settled, warming)
+    cohost = Cohost()
+    facts: dict[str, Any] = {"device": str(ctx.device), "hearing": ears.name}
+    local_llm, local_tts = not is_address(config.llm), not is_address(config.tts)
+    budgets = Budgets(
+        gpu_bytes=config.capsule_gpu_mb * MIB,
+        host_bytes=config.capsule_host_mb * MIB,
+        disk_bytes=config.capsule_disk_mb * MIB,
+    )
+    writer = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="capsules"))
+    registry = await asyncio.to_thread(
+        Registry.standard, ctx, budgets, time.time, config.capsules if config.capsule_disk_mb else None, writer
+    )
+    thinker: Thinker
+    speaker: Speaker
+    if local_llm:
+        path = _model_path(config, config.llm, profile.llm, "llm_engine")
+        report(f"loading the language model from {path}")
+        llm = await asyncio.to_thread(HybridLLM.load, path, ctx, dtype, config.max_positions)
+        sampling = Sampling.greedy() if profile.name == "tiny" else Sampling(temperature=0.7, top_k=20, top_p=0.95)
+        thinker = LocalThinker(
+            cohost, llm, load_language(path), registry, path.name if config.llm else f"{profile.name}-llm",
+            sampling=sampling, folder=config.talks,
+        )  # fmt: skip
+    else:
+        remote = RemoteThinker(read_address(config.llm))
+        stack.push_async_callback(remote.close)
+        thinker = remote
+        report(f"the language model runs at {config.llm}; no state is kept for it here (capsules are off)")
+    if local_tts:
+        path = _model_path(config, config.tts, profile.tts, "tts_engine")
+        report(f"loading the voice from {path}")
+        tts = await asyncio.to_thread(HiggsTTS.load, path, ctx, dtype)
+        voices = await asyncio.to_thread(load_voices, tts, path, registry)
+        await asyncio.to_thread(tts.measure)
+        speaker = LocalSpeaker(
+            cohost, tts, voices, path.name if config.tts else f"{profile.name}-tts",
+            first_chunk=config.first_chunk, spoken=lambda text: text,
+        )  # fmt: skip
+    else:
+        remote_voice = RemoteSpeaker(read_address(config.tts))
+        stack.push_async_callback(remote_voice.close)
+        speaker = remote_voice
+        report(f"the voice runs at {config.tts}; no state is kept for it here (capsules are off)")
+    cohost.start()
+    stack.callback(registry.close)
+    stack.callback(cohost.join, 5.0)
+    stack.callback(cohost.stop)
+    await warming
+    facts |= {
+        "llm": thinker.name, "tts": speaker.name, "capsules": thinker.capsules and speaker.capsules,
+        "voices": list(speaker.voices),
+    }  # fmt: skip
+    return _Loaded(
+        Engines(thinker, speaker, ears),
+        profile,
+        facts,
+        lambda: [_listed(one) for one in registry.listing()],
+        lambda: _metrics_text(registry.counters.samples()),
+    )
+
+
+def _model_path(config: Config, asked: str, repository: str, package: str) -> Path:
+    """A directory: the one asked for, the fetched one of the profile, or the shipped one."""
+    if asked:
+        path = Path(asked).expanduser()
+    elif repository:
+        path = config.models / repository.replace("/", "--")
+    else:
+        path = Path(str(resources.files(package))) / "tiny"
+    if not (path / "config.json").is_file():
+        advice = f"`assistant pull {repository}` fetches it" if repository and not asked else "name another directory"
+        raise ConfigError(f"there is no model in {path}; {advice}")
+    return path
+
+
+def _present(config: Config) -> list[str]:
+    """Profiles whose models are on this machine."""
+    from assistant.config import PROFILES
+
+    def here(repository: str) -> bool:
+        return (config.models / repository.replace("/", "--") / "config.json").is_file()
+
+    return [name for name, profile in PROFILES.items() if profile.llm and here(profile.llm) and here(profile.tts)]
+
+
+def _own_tools(personas: dict[str, Persona], session: Session) -> ToolRegistry:
+    household = Household(
+        session.say,
+        lambda: dt.datetime.now().astimezone(),
+        {name: persona.title for name, persona in personas.items()},
+        lambda: session.settings.persona,
+    )
+    return household_tools(household)
+
+
+async def _rehearse(talks: Talks, persona: Persona, report: Report) -> None:
+    """Make persona and voice ready, and one silent reply, so that every path has run once."""
+    report(f"rehearsing as {persona.title}")
+    rehearsal = talks.open()
+    specs = rehearsal.own_tool_specs
+    rehearsal.close()
+    await rehearsal.run()
+    thinker, speaker = talks.engines.thinker, talks.engines.speaker
+    prompt = Prompt(persona.instructions, specs)
+    await thinker.warm(prompt)
+    await speaker.warm(persona.voice)
+    asked = Prompt(persona.instructions, specs, (Line("user", "Hello."),))
+    async with aclosing(thinker.reply("rehearsal", asked, ThinkOptions("rehearsal.0", 12))) as pieces:
+        async for _ in pieces:
+            pass
+    async with aclosing(speaker.speak("rehearsal", persona.voice, "rehearsal", "Hello there.")) as sounds:
+        async for _ in sounds:
+            pass
+    await thinker.forget("rehearsal")
+    await speaker.forget("rehearsal")
+
+
+async def _in_pool(pool: ThreadPoolExecutor, function: Callable[[], Any]) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(pool, function)
+
+
+async def _settled(task: asyncio.Future[Any]) -> None:
+    await asyncio.wait([task])
+
+
+def _listed(one: Any) -> dict[str, Any]:
+    return {
+        "key": one.key, "name": one.name, "label": one.label, "engine": one.scope, "position": one.position,
+        "tiers": dict(one.homes), "pinned": one.pinned, "idle_s": round(one.idle_s, 1),
+    }  # fmt: skip
+
+
+def _metrics_text(samples: Iterable[Any]) -> bytes:
+    """The registry's counters in Prometheus' text format."""
+    return "".join(f"assistant_capsules_{sample}\n" for sample in samples).encode()
