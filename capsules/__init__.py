@@ -14,9 +14,12 @@ from capsules.capsule import (
 )
 from capsules.errors import CapsuleError
 from capsules.exec import Buffer, ExecContext, Graph, Plan, Prefix, Role, ShapeKey, Step, Whole
+from capsules.prefix import Realm
+from capsules.reentry import Live, Reentry, Way
+from capsules.registry import Budgets, Registry
 
 __all__ = [
-    "Buffer", "Capsule", "CapsuleError", "Checkpoint", "ExecContext", "Fingerprint", "Graph", "Plan", "Prefix",
-    "Restorable", "Role", "ShapeKey", "Step", "Whole", "checkpoint", "closure", "fork", "restore", "rollback",
-    "snapshot",
+    "Budgets", "Buffer", "Capsule", "CapsuleError", "Checkpoint", "ExecContext", "Fingerprint", "Graph", "Live", "Plan",
+    "Prefix", "Realm", "Reentry", "Registry", "Restorable", "Role", "ShapeKey", "Step", "Way", "Whole", "checkpoint",
+    "closure", "fork", "restore", "rollback", "snapshot",
 ]  # fmt: skip

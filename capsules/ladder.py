@@ -1,0 +1,257 @@
+"""Which capsule lies in which tier: budgets, least-recently-used demotion, eviction at the end, promotion on use.
+
+A capsule has one home in memory or on disk, and may keep a durable copy below. A tier's budget is never exceeded, not
+even in between. What is pinned stays where it is. What fits nowhere is not taken in, and nothing is moved for it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from capsules.capsule import Capsule
+from capsules.disk import CapsuleNotSaved
+from capsules.errors import CapsuleDamaged
+from capsules.metrics import Counters
+from capsules.tiers import DiskTier, Held, Mover, Tier
+
+
+@dataclass
+class _Slot:
+    """homes: tier number -> bytes there. The lowest number is where the capsule is taken from."""
+
+    homes: dict[int, int]
+    notes: Mapping[str, str] = field(default_factory=dict)
+    pins: int = 0
+
+    @property
+    def tier(self) -> int:
+        return min(self.homes)
+
+
+class Ladder:
+    """Tiers from fast to slow. `gone` is told the key of whatever leaves by itself."""
+
+    def __init__(self, tiers: Sequence[Tier], mover: Mover, counters: Counters, gone: Callable[[str], None]) -> None:
+        self.tiers = tuple(tiers)
+        self._mover = mover
+        self._counters = counters
+        self._gone = gone
+        self._slots: OrderedDict[str, _Slot] = OrderedDict()  # least recently used first
+        self._used = [0] * len(self.tiers)
+        self._report()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._slots
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._slots))
+
+    def homes(self, key: str) -> Mapping[str, int]:
+        """Tier name -> bytes there, the fastest first."""
+        return {self.tiers[t].name: cost for t, cost in sorted(self._slots[key].homes.items())}
+
+    def pins(self, key: str) -> int:
+        return self._slots[key].pins
+
+    def used_bytes(self, tier: str) -> int:
+        return sum(used for used, t in zip(self._used, self.tiers, strict=True) if t.name == tier)
+
+    def adopt(self, key: str, tier: str, cost: int, notes: Mapping[str, str]) -> None:
+        """Take over what a durable tier holds from an earlier process; call in order of use."""
+        t = [tier.name for tier in self.tiers].index(tier)
+        slot = _Slot({t: cost}, notes)
+        self._slots[key] = slot
+        self._used[t] += cost
+        self._counters.add("stored")
+        while self._used[t] > self.tiers[t].budget_bytes:
+            self._evict(next(iter(self._slots)), "capacity")
+        self._report()
+
+    def put(self, key: str, capsule: Capsule, notes: Mapping[str, str]) -> bool:
+        """Take a capsule in at the fastest tier that can hold it. False if none can; then nothing has changed."""
+        old = self._slots.get(key)
+        held = self._mover.fresh(capsule)
+        for t, tier in enumerate(self.tiers):
+            cost = tier.cost(capsule, notes)
+            before = old.homes.get(t, 0) if old else 0
+            with self._steady(key):
+                if not self._fits(t, cost - before):
+                    continue
+                self._make_room(t, cost - before)
+                try:
+                    tier.put(key, held, notes)
+                except CapsuleNotSaved:
+                    self._counters.add("refused", cause="disk error")
+                    self._report()
+                    return False
+            if old is not None:
+                self._counters.add("evictions", cause="replaced")
+                for home in [home for home in old.homes if home != t]:
+                    self._leave(key, old, home)
+                self._used[t] -= old.homes.pop(t, 0)
+            self._slots[key] = _Slot({t: cost}, notes, old.pins if old else 0)
+            self._slots.move_to_end(key)
+            self._used[t] += cost
+            self._counters.add("stored")
+            self._report()
+            return True
+        self._counters.add("refused", cause="too large")
+        return False
+
+    def get(self, key: str) -> Capsule:
+        """A capsule that is there, moved to the fastest tier that can hold it, and marked as used.
+
+        Raises CapsuleDamaged if its bytes cannot be used; then it is gone.
+        """
+        slot = self._slots[key]
+        try:
+            held = self.tiers[slot.tier].take(key)
+        except CapsuleDamaged:
+            self._evict(key, "damaged")
+            self._report()
+            raise
+        self._slots.move_to_end(key)
+        for t in range(slot.tier):
+            cost = self.tiers[t].cost(held.capsule, slot.notes)
+            if self._fits(t, cost):
+                held = self._promote(key, slot, held, t, cost)
+                break
+        self._report()
+        return self._mover.deliver(held)
+
+    def save(self, key: str) -> bool:
+        """See that a durable copy exists. False if there is no durable tier or no room or the disk refuses."""
+        slot = self._slots[key]
+        for t, tier in enumerate(self.tiers):
+            if not tier.durable:
+                continue
+            if t in slot.homes:
+                return True
+            held = self.tiers[slot.tier].take(key)
+            cost = tier.cost(held.capsule, slot.notes)
+            if not self._fits(t, cost):
+                self._counters.add("copies", outcome="too large")
+                return False
+            try:
+                with self._steady(key):
+                    self._make_room(t, cost)
+                    tier.put(key, held, slot.notes)
+            except CapsuleNotSaved:
+                self._counters.add("copies", outcome="disk error")
+                return False
+            self._enter(slot, t, cost)
+            self._counters.add("copies", outcome="written")
+            self._report()
+            return True
+        return False
+
+    def drop(self, key: str, cause: str) -> None:
+        """Remove a capsule, pinned or not."""
+        if key in self._slots:
+            self._evict(key, cause)
+            self._report()
+
+    def pin(self, key: str) -> None:
+        self._slots[key].pins += 1
+
+    def unpin(self, key: str) -> None:
+        """Undo one pin; a capsule that was dropped meanwhile is no error."""
+        if key in self._slots:
+            self._slots[key].pins -= 1
+
+    def settle(self) -> None:
+        """Account for background writes that failed. Until then what they should have written stays readable."""
+        for t, tier in enumerate(self.tiers):
+            for key in tier.failed() if isinstance(tier, DiskTier) else ():
+                slot = self._slots.get(key)
+                if slot is None or t not in slot.homes:
+                    continue
+                self._counters.add("copies", outcome="disk error")
+                if slot.tier == t:
+                    self._evict(key, "disk error")
+                else:
+                    self._leave(key, slot, t)
+        self._report()
+
+    def _fits(self, t: int, cost: int) -> bool:
+        """Whether there is room once everything that may move has moved."""
+        pinned = sum(slot.homes.get(t, 0) for slot in self._slots.values() if slot.pins)
+        return cost + pinned <= self.tiers[t].budget_bytes
+
+    def _make_room(self, t: int, cost: int) -> None:
+        while self._used[t] + cost > self.tiers[t].budget_bytes:
+            victim = next(((k, s) for k, s in self._slots.items() if t in s.homes and not s.pins), None)
+            assert victim is not None, "asked for room that _fits denies"
+            key, slot = victim
+            if slot.tier == t:
+                self._demote(key, slot, t)
+            else:
+                self._leave(key, slot, t)
+                self._counters.add("copies", outcome="given up")
+
+    def _demote(self, key: str, slot: _Slot, t: int) -> None:
+        held = None
+        for lower in range(t + 1, len(self.tiers)):
+            tier = self.tiers[lower]
+            if lower not in slot.homes:
+                held = held or self.tiers[t].take(key)
+                cost = tier.cost(held.capsule, slot.notes)
+                if not self._fits(lower, cost):
+                    continue
+                try:
+                    with self._steady(key):
+                        self._make_room(lower, cost)
+                        tier.put(key, held, slot.notes)
+                except CapsuleNotSaved:
+                    self._counters.add("copies", outcome="disk error")
+                    continue
+                self._enter(slot, lower, cost)
+            self._leave(key, slot, t)
+            self._counters.add("demotions", source=self.tiers[t].name, target=tier.name)
+            return
+        self._evict(key, "capacity")
+
+    def _promote(self, key: str, slot: _Slot, held: Held, t: int, cost: int) -> Held:
+        source = slot.tier
+        if not self.tiers[source].durable:
+            self._leave(key, slot, source)  # first, so that what is demoted may take its place
+        with self._steady(key):
+            self._make_room(t, cost)
+        self.tiers[t].put(key, held, slot.notes)
+        self._enter(slot, t, cost)
+        self._counters.add("promotions", source=self.tiers[source].name, target=self.tiers[t].name)
+        return self.tiers[t].take(key)
+
+    def _evict(self, key: str, cause: str) -> None:
+        slot = self._slots.pop(key)
+        for t in tuple(slot.homes):
+            self._leave(key, slot, t)
+        self._counters.add("evictions", cause=cause)
+        self._gone(key)
+
+    def _enter(self, slot: _Slot, t: int, cost: int) -> None:
+        slot.homes[t] = cost
+        self._used[t] += cost
+
+    def _leave(self, key: str, slot: _Slot, t: int) -> None:
+        self.tiers[t].drop(key)
+        self._used[t] -= slot.homes.pop(t)
+
+    @contextmanager
+    def _steady(self, key: str) -> Iterator[None]:
+        """While others move, this one does not."""
+        slot = self._slots.get(key)
+        if slot is not None:
+            slot.pins += 1
+        try:
+            yield
+        finally:
+            if slot is not None:
+                slot.pins -= 1
+
+    def _report(self) -> None:
+        for t, tier in enumerate(self.tiers):
+            self._counters.set("bytes", self._used[t], tier=tier.name)
+            held = sum(1 for slot in self._slots.values() if slot.tier == t)
+            self._counters.set("capsules", held, tier=tier.name)

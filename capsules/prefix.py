@@ -1,0 +1,51 @@
+"""Chained digests of token prefixes: equal exactly if everything that shaped the state is equal."""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass
+from hashlib import blake2b
+from json import dumps
+
+BLOCK = 64  # tokens per link of the chain
+
+
+@dataclass(frozen=True)
+class Realm:
+    """What shapes a state besides its tokens.
+
+    media   digest of images or audio that placeholder tokens stand for
+    salt    keeps users or purposes apart that must not share state
+    """
+
+    model: str
+    precision: str = ""
+    adapter: str = ""
+    template: str = ""
+    media: str = ""
+    salt: str = ""
+
+    @property
+    def digest(self) -> str:
+        """32 hexadecimal digits."""
+        return blake2b(dumps(astuple(self)).encode(), digest_size=16).hexdigest()
+
+
+def prefix_digests(realm: Realm, tokens: Sequence[int], lengths: Iterable[int]) -> dict[int, str]:
+    """The digest of tokens[:n] for every wanted n, in one pass; lengths beyond the tokens are left out.
+
+    Link k is the digest of link k - 1 and tokens [64 k, 64 k + 64); a prefix is its last full link and the rest. So a
+    long talk is hashed once for all lengths, and no two different prefixes or realms share a digest.
+    """
+    wanted = sorted({n for n in lengths if 0 <= n <= len(tokens)})
+    digests: dict[int, str] = {}
+    link, done = bytes.fromhex(realm.digest), 0
+    for n in wanted:
+        while done + BLOCK <= n:
+            link = _link(link, tokens[done : done + BLOCK])
+            done += BLOCK
+        digests[n] = _link(link, tokens[done:n], n).hex()
+    return digests
+
+
+def _link(before: bytes, tokens: Sequence[int], length: int = -1) -> bytes:
+    return blake2b(before + array("q", [length, *tokens]).tobytes(), digest_size=16).digest()

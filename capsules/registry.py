@@ -1,0 +1,355 @@
+"""Which capsules are kept and how they are found again: by name, by the longest prefix of tokens; pins, time limits.
+
+Policy only. Where bytes lie is the ladder's business, how they are copied the tiers'. One thread uses a registry;
+its counters may be read from any.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+import torch
+
+from capsules.capsule import Capsule, Fingerprint
+from capsules.errors import CapsuleDamaged, CapsuleMismatch
+from capsules.exec import ExecContext
+from capsules.ladder import Ladder
+from capsules.metrics import Counters
+from capsules.prefix import Realm, prefix_digests
+from capsules.reentry import Live, Reentry, Way, choose
+from capsules.tiers import DiskTier, MemoryTier, Mover, Tier
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Bytes per tier; 0 leaves the tier out. Off a GPU there is no gpu tier."""
+
+    gpu_bytes: int = 0
+    host_bytes: int = 0
+    disk_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One capsule, for people."""
+
+    key: str
+    name: str
+    label: str
+    scope: str
+    position: int
+    homes: Mapping[str, int]  # tier -> bytes
+    pinned: bool
+    idle_s: float
+
+
+@dataclass
+class _Entry:
+    name: str
+    realm: str  # digest
+    prefix: str  # digest, or "" if the tokens do not cover the position
+    label: str
+    scope: str
+    position: int
+    fingerprint: str  # digest
+    ttl_s: float | None
+    used_at: float = field(default=0.0)
+
+
+class Registry:
+    """Keeps capsules under a byte budget per tier. Anything may be gone when asked for; nothing ever has to be there.
+
+    tiers  from fast to slow; `Registry.standard` makes the usual ones
+    clock  seconds, any origin; use the wall clock (`time.time`) if there is a disk tier, whose files are dated by it
+    """
+
+    def __init__(self, tiers: Sequence[Tier], mover: Mover, clock: Clock) -> None:
+        self.counters = Counters()
+        self._clock = clock
+        self._entries: dict[str, _Entry] = {}
+        self._by_prefix: dict[str, list[str]] = {}
+        self._lengths: dict[str, Counter[int]] = {}
+        self._disk = next((tier for tier in tiers if isinstance(tier, DiskTier)), None)
+        self.ladder = Ladder(tiers, mover, self.counters, self._forget)
+        if self._disk is not None:
+            self._resume(self._disk)
+
+    @classmethod
+    def standard(
+        cls,
+        ctx: ExecContext,
+        budgets: Budgets,
+        clock: Clock,
+        folder: Path | None = None,
+        writer: Executor | None = None,
+    ) -> "Registry":
+        """Device, host and disk under these budgets.
+
+        folder  where the disk tier's files lie; needed if it has a budget
+        writer  writes them in the background; the caller shuts it down after `close`
+        """
+        if budgets.disk_bytes and folder is None:
+            raise ValueError(f"a disk budget of {budgets.disk_bytes} bytes needs a folder")
+        mover = Mover(ctx)
+        on_gpu = ctx.device.type == "cuda"
+        tiers: list[Tier] = []
+        if on_gpu and budgets.gpu_bytes:
+            tiers.append(MemoryTier("gpu", ctx.device, budgets.gpu_bytes, mover))
+        if budgets.host_bytes:
+            tiers.append(MemoryTier("host", torch.device("cpu"), budgets.host_bytes, mover))
+        if budgets.disk_bytes and folder is not None:
+            tiers.append(DiskTier(folder, budgets.disk_bytes, writer, pin_memory=on_gpu))
+        return cls(tiers, mover, clock)
+
+    def put(
+        self,
+        capsule: Capsule,
+        realm: Realm,
+        *,
+        name: str = "",
+        ttl_s: float | None = None,
+        pin: bool = False,
+        save: bool = False,
+    ) -> str | None:
+        """Keep a capsule; returns its key, or None if it fits nowhere, which is never an error.
+
+        name   finds it again whatever its tokens are; the same name replaces. Without one, the same prefix replaces
+        ttl_s  goes that long after its last use, unless pinned
+        pin    add a pin that lasts until `unpin`
+        save   write a durable copy now
+        Raises ValueError for a capsule that could never be found: no name, and tokens that do not cover its position.
+        """
+        self._settle()
+        covered = len(capsule.tokens) >= capsule.position
+        length = capsule.position
+        prefix = prefix_digests(realm, capsule.tokens, [length])[length] if covered else ""
+        if not name and not prefix:
+            raise ValueError(
+                f"capsule {capsule.label!r} has no name, and its {len(capsule.tokens)} tokens do not cover position "
+                f"{capsule.position}; it could never be found again"
+            )
+        key = named_key(name) if name else "p-" + prefix
+        notes = {"name": name, "realm": realm.digest, "prefix": prefix, "ttl_s": "" if ttl_s is None else repr(ttl_s)}
+        if not self.ladder.put(key, capsule, notes):
+            return None
+        self._forget(key)
+        entry = _Entry(
+            name, realm.digest, prefix, capsule.label, capsule.scope, length, capsule.fingerprint.digest, ttl_s
+        )
+        self._remember(key, entry)
+        if pin:
+            self.ladder.pin(key)
+        if save:
+            self.ladder.save(key)
+        self._use(key)
+        return key
+
+    def get(self, key: str, fingerprint: Fingerprint | None = None) -> Capsule | None:
+        """A capsule by key or name, ready to be restored; None if it is not there.
+
+        Raises CapsuleMismatch if it is another deployment's, CapsuleDamaged if its bytes are not what was written
+        (then it is gone): rebuild from the tokens. `reenter` does that by itself.
+        """
+        self._settle()
+        found = self._find(key)
+        if found is None:
+            self.counters.add("misses", cause="absent")
+            return None
+        way = "name" if self._entries[found].name else "prefix"
+        return self._take(found, fingerprint, way)
+
+    def reenter(
+        self,
+        realm: Realm,
+        wanted: Sequence[int],
+        live: Live | None = None,
+        *,
+        fingerprint: Fingerprint | None = None,
+        reserve: int = 0,
+    ) -> tuple[Reentry, Capsule | None]:
+        """The way to a state with these tokens that replays least, with the capsule if the way is to restore one.
+
+        A capsule that turns out damaged or another deployment's is passed over for the next best way.
+        """
+        self._settle()
+        passed: set[str] = set()
+        while True:
+            plan = choose(wanted, live or Live(), self._longest(realm, wanted, reserve, fingerprint, passed), reserve)
+            capsule = None
+            if plan.way is Way.RESTORE:
+                try:
+                    capsule = self._take(plan.key, fingerprint, "prefix")
+                except (CapsuleDamaged, CapsuleMismatch):
+                    passed.add(plan.key)
+                    continue
+            elif plan.way is Way.REBUILD:
+                self.counters.add("misses", cause="no prefix")
+            self.counters.add("reentries", way=plan.way)
+            self.counters.add("replayed_tokens", plan.replay)
+            return plan, capsule
+
+    def save(self, key: str) -> bool:
+        """See that a capsule survives the process; False if it is not here, or there is no room or disk for it."""
+        self._settle()
+        found = self._find(key)
+        saved = found is not None and self.ladder.save(found)
+        if saved and found is not None:
+            self._use(found)
+        return saved
+
+    def remove(self, key: str) -> bool:
+        """Forget a capsule, pinned or not; False if there was none."""
+        self._settle()
+        found = self._find(key)
+        if found is not None:
+            self.ladder.drop(found, "removed")
+        return found is not None
+
+    @contextmanager
+    def pinned(self, key: str) -> Iterator[None]:
+        """Inside, the capsule is not moved, evicted or out of time. Raises KeyError if it is not there."""
+        found = self.pin(key)
+        try:
+            yield
+        finally:
+            self.ladder.unpin(found)
+
+    def pin(self, key: str) -> str:
+        """Pin by key or name until `unpin`; returns the key. Raises KeyError if it is not there."""
+        self._settle()
+        found = self._find(key)
+        if found is None:
+            raise KeyError(f"no capsule {key!r} to pin; it may have been evicted, so put it again and pin it then")
+        self.ladder.pin(found)
+        return found
+
+    def unpin(self, key: str) -> None:
+        found = self._find(key)
+        if found is not None:
+            self.ladder.unpin(found)
+
+    def listing(self) -> list[Listing]:
+        """Everything, least recently used first."""
+        now = self._clock()
+        return [
+            Listing(
+                key,
+                entry.name,
+                entry.label,
+                entry.scope,
+                entry.position,
+                self.ladder.homes(key),
+                self.ladder.pins(key) > 0,
+                now - entry.used_at,
+            )
+            for key in self.ladder
+            for entry in [self._entries[key]]
+        ]
+
+    def close(self) -> None:
+        """Wait for background writes."""
+        if self._disk is not None:
+            self._disk.flush()
+        self._settle()
+
+    def _take(self, key: str, fingerprint: Fingerprint | None, way: str) -> Capsule:
+        entry = self._entries[key]
+        if fingerprint is not None and fingerprint.digest != entry.fingerprint:
+            self.counters.add("misses", cause="mismatch")
+            raise CapsuleMismatch(
+                f"capsule {entry.label!r} was taken by another deployment (weights, precision, shapes or code differ); "
+                "rebuild it from its tokens."
+            )
+        tier = next(iter(self.ladder.homes(key)))
+        try:
+            capsule = self.ladder.get(key)
+        except CapsuleDamaged:
+            self.counters.add("misses", cause="damaged")
+            raise
+        self.counters.add("hits", way=way, tier=tier)
+        self._use(key)
+        return capsule
+
+    def _longest(
+        self, realm: Realm, wanted: Sequence[int], reserve: int, fingerprint: Fingerprint | None, passed: set[str]
+    ) -> tuple[int, str] | None:
+        lengths = [n for n in self._lengths.get(realm.digest, ()) if n <= len(wanted) - reserve]
+        for length, digest in sorted(prefix_digests(realm, wanted, lengths).items(), reverse=True):
+            for key in reversed(self._by_prefix.get(digest, ())):
+                usable = fingerprint is None or self._entries[key].fingerprint == fingerprint.digest
+                if usable and key not in passed:
+                    return length, key
+        return None
+
+    def _find(self, key: str) -> str | None:
+        for candidate in (key, named_key(key)):
+            if candidate in self._entries:
+                return candidate
+        return None
+
+    def _use(self, key: str) -> None:
+        entry = self._entries[key]
+        entry.used_at = self._clock()
+        if self._disk is not None and self._disk.name in self.ladder.homes(key):
+            self._disk.folder.touch(key, entry.used_at)
+
+    def _settle(self) -> None:
+        """Account for what happened by itself: writes that failed, time limits."""
+        self.ladder.settle()
+        now = self._clock()
+        for key, entry in tuple(self._entries.items()):
+            if entry.ttl_s is not None and now - entry.used_at > entry.ttl_s and not self.ladder.pins(key):
+                self.ladder.drop(key, "expired")
+
+    def _remember(self, key: str, entry: _Entry) -> None:
+        self._entries[key] = entry
+        if entry.prefix:
+            self._by_prefix.setdefault(entry.prefix, []).append(key)
+            self._lengths.setdefault(entry.realm, Counter())[entry.position] += 1
+
+    def _forget(self, key: str) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is None or not entry.prefix:
+            return
+        siblings = self._by_prefix[entry.prefix]
+        siblings.remove(key)
+        if not siblings:
+            del self._by_prefix[entry.prefix]
+        lengths = self._lengths[entry.realm]
+        lengths[entry.position] -= 1
+        if not lengths[entry.position]:
+            del lengths[entry.position]
+        if not lengths:
+            del self._lengths[entry.realm]
+
+    def _resume(self, disk: DiskTier) -> None:
+        """Take over the files of earlier processes."""
+        found, unreadable = disk.existing()
+        self.counters.add("unreadable", unreadable)
+        for about in found:
+            told = about.notes
+            ttl_s = float(told["ttl_s"]) if told.get("ttl_s") else None
+            entry = _Entry(
+                told.get("name", ""),
+                told.get("realm", ""),
+                told.get("prefix", ""),
+                about.label,
+                about.scope,
+                about.position,
+                about.fingerprint.digest,
+                ttl_s,
+                about.used_at,
+            )
+            self._remember(about.key, entry)
+            self.ladder.adopt(about.key, disk.name, about.file_bytes, told)
+
+
+def named_key(name: str) -> str:
+    """The key under which a name is kept; safe as a file name whatever the name is."""
+    return "n-" + blake2b(name.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,219 @@
+"""Where capsules' bytes lie: on the device, in pinned host memory, on disk; and how they move between these.
+
+Moves between device and host run on a stream of their own and never make the host wait: each held capsule carries the
+event after which its bytes are there. On the CPU the same code runs with streams that are only names.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from capsules.capsule import Capsule, copy_out
+from capsules.disk import About, CapsuleFolder, CapsuleNotSaved, saved_bytes
+from capsules.errors import CapsuleDamaged
+from capsules.exec import ExecContext
+from capsules.exec.sync import Event, HostEvent
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A capsule and the event after which its bytes are valid."""
+
+    capsule: Capsule
+    ready: Event
+
+
+class Tier(Protocol):
+    """A place for capsules. It does what it is told; budgets and order are the ladder's."""
+
+    name: str
+    budget_bytes: int
+    durable: bool  # survives the process, so a copy here is worth keeping beside a faster one
+
+    def cost(self, capsule: Capsule, notes: Mapping[str, str]) -> int:
+        """Bytes that the capsule takes here."""
+
+    def put(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
+        """Raises CapsuleNotSaved."""
+
+    def take(self, key: str) -> Held:
+        """Raises CapsuleDamaged if what lies here cannot be used."""
+
+    def drop(self, key: str) -> None: ...
+
+
+class Mover:
+    """Carries capsules between memories of one context."""
+
+    def __init__(self, ctx: ExecContext) -> None:
+        self._device = ctx.device
+        self._side = ctx.stream("capsules")
+
+    def fresh(self, capsule: Capsule) -> Held:
+        """A capsule that was just written by work of the current stream."""
+        return Held(capsule, self._now(capsule.device))
+
+    def move(self, held: Held, device: torch.device) -> Held:
+        """A copy on another device, under way; on the same device the very capsule."""
+        source = held.capsule
+        if source.device.type == device.type:
+            return held
+        self._side.wait(held.ready)
+        with self._side.use():
+            tensors = copy_flat(source.tensors, device)
+            for tensor in (*source.tensors.values(), *tensors.values()):
+                if tensor.device.type == "cuda":
+                    tensor.record_stream(torch.cuda.current_stream(tensor.device))
+        return Held(replace(source, tensors=tensors), self._side.record())
+
+    def deliver(self, held: Held) -> Capsule:
+        """The capsule, for use by the current stream (on the device) or by the host."""
+        if held.capsule.device.type == "cuda":
+            stream = torch.cuda.current_stream(held.capsule.device)
+            if isinstance(held.ready, torch.cuda.Event):
+                stream.wait_event(held.ready)
+            for tensor in held.capsule.tensors.values():
+                tensor.record_stream(stream)
+        else:
+            held.ready.synchronize()
+        return held.capsule
+
+    def _now(self, device: torch.device) -> Event:
+        return torch.cuda.current_stream(device).record_event() if device.type == "cuda" else HostEvent()
+
+
+class MemoryTier:
+    """Device memory, or pinned host memory."""
+
+    durable = False
+
+    def __init__(self, name: str, device: torch.device, budget_bytes: int, mover: Mover) -> None:
+        self.name = name
+        self.budget_bytes = budget_bytes
+        self._device = device
+        self._mover = mover
+        self._held: dict[str, Held] = {}
+
+    def cost(self, capsule: Capsule, notes: Mapping[str, str]) -> int:
+        return capsule.nbytes
+
+    def put(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
+        self._held[key] = self._mover.move(held, self._device)
+
+    def take(self, key: str) -> Held:
+        return self._held[key]
+
+    def drop(self, key: str) -> None:
+        del self._held[key]
+
+
+class DiskTier:
+    """Files. With a writer they are written in the background, and read back from memory until they are there.
+
+    max_pending_bytes  what may wait to be written; beyond it `put` waits for the oldest write
+    """
+
+    name = "disk"
+    durable = True
+
+    def __init__(
+        self,
+        path: Path,
+        budget_bytes: int,
+        writer: Executor | None = None,
+        pin_memory: bool = False,
+        max_pending_bytes: int = 1 << 30,
+    ) -> None:
+        self.folder = CapsuleFolder(path)
+        self.budget_bytes = budget_bytes
+        self._writer = writer
+        self._pin_memory = pin_memory
+        self._max_pending_bytes = max_pending_bytes
+        self._pending: dict[str, tuple[Future[None], Held]] = {}
+
+    def existing(self) -> tuple[list[About], int]:
+        """What earlier processes left, least recently used first, and how many files are no capsules of ours."""
+        found: list[About] = []
+        unreadable = 0
+        for key in self.folder.keys():  # noqa: SIM118 (a folder is no dictionary)
+            try:
+                found.append(self.folder.about(key))
+            except (CapsuleDamaged, OSError):
+                unreadable += 1
+        return sorted(found, key=lambda about: about.used_at), unreadable
+
+    def cost(self, capsule: Capsule, notes: Mapping[str, str]) -> int:
+        return saved_bytes(capsule, notes)
+
+    def put(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
+        if self._writer is None:
+            self._save(key, held, notes)
+            return
+        self._wait_for(key)
+        waiting = [(future, h.capsule.nbytes) for future, h in self._pending.values() if not future.done()]
+        pending_bytes = held.capsule.nbytes + sum(nbytes for _, nbytes in waiting)
+        for future, nbytes in waiting:
+            if pending_bytes > self._max_pending_bytes:
+                future.exception()
+                pending_bytes -= nbytes
+        self._pending[key] = (self._writer.submit(self._save, key, held, notes), held)
+
+    def take(self, key: str) -> Held:
+        if key in self._pending:
+            return self._pending[key][1]
+        try:
+            return Held(self.folder.load(key, pin_memory=self._pin_memory), HostEvent())
+        except OSError as error:
+            raise CapsuleDamaged(f"capsule file {key} cannot be read: {error.strerror or error}") from error
+
+    def drop(self, key: str) -> None:
+        self._wait_for(key)
+        self.folder.remove(key)
+
+    def failed(self) -> list[str]:
+        """Keys whose background write has ended with an error since the last call; they are not stored."""
+        done = [key for key, (future, _) in self._pending.items() if future.done()]
+        return [key for key in done if self._ended(key) is not None]
+
+    def flush(self) -> None:
+        """Wait for all background writes; what failed is still told by `failed`."""
+        for future, _ in self._pending.values():
+            future.exception()
+
+    def _wait_for(self, key: str) -> None:
+        if key in self._pending:
+            self._pending[key][0].exception()
+            self._ended(key)
+
+    def _ended(self, key: str) -> CapsuleNotSaved | None:
+        future, _ = self._pending.pop(key)
+        error = future.exception()
+        if error is not None and not isinstance(error, CapsuleNotSaved):
+            raise error
+        return error
+
+    def _save(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
+        held.ready.synchronize()
+        self.folder.save(key, held.capsule, notes)
+
+
+def copy_flat(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
+    """The same tensors on another device; one transfer if they share one allocation, as snapshots do."""
+    first = next(iter(tensors.values()))
+    storage = first.untyped_storage()
+    if any(t.untyped_storage().data_ptr() != storage.data_ptr() for t in tensors.values()):
+        return {name: t.to(device, non_blocking=True) for name, t in copy_out(tensors).items()}
+    flat = torch.empty(0, dtype=torch.uint8, device=first.device).set_(storage)
+    pinned = device.type == "cpu" and first.device.type == "cuda"
+    there = torch.empty(flat.shape, dtype=torch.uint8, device=device, pin_memory=pinned)
+    there.copy_(flat, non_blocking=True)
+    moved = {}
+    for name, tensor in tensors.items():
+        start, nbytes = tensor.storage_offset() * tensor.element_size(), tensor.numel() * tensor.element_size()
+        moved[name] = there[start : start + nbytes].view(tensor.dtype).view(tensor.shape)
+    return moved

@@ -1,0 +1,624 @@
+"""The registry against a plain dictionary under random operations, and each policy by itself."""
+
+import errno
+import os
+import shutil
+import tempfile
+from concurrent.futures import Executor, Future
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from capsules import Capsule, CapsuleError, ExecContext, Fingerprint
+from capsules.errors import CapsuleDamaged, CapsuleMismatch
+from capsules.metrics import Counters
+from capsules.prefix import Realm, prefix_digests
+from capsules.reentry import Live, Reentry, Way, choose
+from capsules.registry import Budgets, Registry, named_key
+from capsules.tiers import DiskTier, MemoryTier, Mover, copy_flat
+
+HERE = Fingerprint((("weights", "one"),))
+ELSEWHERE = Fingerprint((("weights", "two"),))
+CHAT, OTHER = Realm("toy", template="a"), Realm("toy", template="b")
+CPU = torch.device("cpu")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def capsule(tokens, nbytes: int = 100, mark: int = 0, fingerprint: Fingerprint = HERE) -> Capsule:
+    return Capsule(
+        f"mark {mark}", "toy", len(tokens), fingerprint, tuple(tokens), {"mark": mark},
+        {"toy.s": torch.full((nbytes,), mark % 251, dtype=torch.uint8)},
+    )  # fmt: skip
+
+
+def registry(folder: Path | None = None, gpu=1000, host=1000, disk=100_000, clock=None, writer=None) -> Registry:
+    """Three tiers; the two memory tiers both lie in host memory here, which only saves the copies."""
+    mover = Mover(ExecContext("cpu"))
+    tiers = [MemoryTier(name, CPU, budget, mover) for name, budget in (("gpu", gpu), ("host", host)) if budget]
+    return Registry([*tiers, DiskTier(folder, disk, writer)] if folder else tiers, mover, clock or Clock())
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Without waiting for the disk's own cache; the order of syncs has its own test."""
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
+def tier_of(kept: Registry, key: str) -> str:
+    return next(iter(kept.ladder.homes(key)))
+
+
+# --- against a plain dictionary -------------------------------------------------------------------------------------
+
+NAMES = ["ada", "bea", "cy", ""]
+SIZES = [0, 40, 200, 330, 500, 900, 1500, 2600]
+
+
+class Model(RuleBasedStateMachine):
+    """`kept` is the registry; `marks`, a dictionary from key to mark, is all it may ever answer from."""
+
+    @initialize(disk=st.sampled_from([0, 3000, 6000]), gpu=st.sampled_from([0, 1000]))
+    def start(self, disk: int, gpu: int) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.budgets = {"gpu": gpu, "host": 700, "disk": disk}
+        self.clock = Clock()
+        self.full = False
+        self.marks: dict[str, int] = {}
+        self.pins: dict[str, int] = {}
+        self.count = 0
+        self.open()
+
+    def open(self) -> None:
+        self.kept = registry(self.folder if self.budgets["disk"] else None, *self.budgets.values(), clock=self.clock)
+        self.gets = 0
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            shutil.rmtree(self.folder)
+
+    def limited(self, call):
+        """With the disk full or not."""
+        real = os.write
+
+        def write(file: int, chunk: memoryview) -> int:
+            if self.full:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real(file, chunk)
+
+        os.write = write
+        try:
+            return call()
+        finally:
+            os.write = real
+
+    @rule(
+        name=st.sampled_from(NAMES), length=st.integers(1, 5), size=st.sampled_from(SIZES), realm=st.booleans(),
+        pin=st.sampled_from([False, False, False, True]), ttl=st.sampled_from([None, None, 50.0]),
+        save=st.booleans(),
+    )  # fmt: skip
+    def put(self, name, length, size, realm, pin, ttl, save) -> None:
+        self.count += 1
+        made = capsule(range(length), size, self.count)
+        assert self.kept.get("nobody") is None  # lets go of what is out of time
+        self.gets += 1
+        before = {key: self.kept.ladder.homes(key) for key in self.kept.ladder}
+        key = self.limited(
+            lambda: self.kept.put(made, CHAT if realm else OTHER, name=name, ttl_s=ttl, pin=pin, save=save)
+        )
+        if key is None:
+            if not self.full:
+                assert {k: self.kept.ladder.homes(k) for k in self.kept.ladder} == before, "refused, but not harmless"
+            return
+        self.marks[key] = self.count
+        self.pins[key] = self.pins.get(key, 0) + pin
+
+    @precondition(lambda self: self.marks)
+    @rule(data=st.data())
+    def get(self, data) -> None:
+        key = data.draw(st.sampled_from(sorted(self.marks)))
+        there = key in self.kept.ladder
+        found = self.limited(lambda: self.kept.get(key))
+        self.gets += 1
+        assert (found is not None) == (there and key in self.kept.ladder)
+        if found is not None:
+            assert found.host["mark"] == self.marks[key] and (found.tensors["toy.s"] == self.marks[key] % 251).all()
+            assert list(self.kept.ladder)[-1] == key
+
+    @rule(length=st.integers(0, 7), realm=st.booleans(), reserve=st.integers(0, 1))
+    def reenter(self, length, realm, reserve) -> None:
+        chat = CHAT if realm else OTHER
+        there = set(self.kept.ladder)
+        plan, found = self.limited(lambda: self.kept.reenter(chat, range(length), reserve=reserve))
+        self.gets += 1
+        assert plan.position + plan.replay == length
+        if found is not None:
+            assert found.host["mark"] == self.marks[plan.key]
+            assert found.tokens == tuple(range(plan.position)) and plan.position <= length - reserve
+        elif there == set(self.kept.ladder):
+            digests = prefix_digests(chat, range(length), range(1, length - reserve + 1))
+            assert not any("p-" + digest in there for digest in digests.values())
+
+    @precondition(lambda self: self.marks)
+    @rule(data=st.data(), up=st.booleans())
+    def pin(self, data, up) -> None:
+        key = data.draw(st.sampled_from(sorted(self.marks)))
+        self.gets += up
+        if up and self.kept.get(key) is not None:
+            self.kept.pin(key)
+            self.pins[key] = self.pins.get(key, 0) + 1
+        elif not up and self.pins.get(key, 0):
+            self.kept.unpin(key)
+            self.pins[key] -= 1
+
+    @precondition(lambda self: self.marks)
+    @rule(data=st.data(), remove=st.sampled_from([True, False, False]))
+    def save_or_remove(self, data, remove) -> None:
+        key = data.draw(st.sampled_from(sorted(self.marks)))
+        if remove:
+            there = self.kept.get(key) is not None
+            self.gets += 1
+            assert self.kept.remove(key) == there
+            self.pins.pop(key, None)
+            assert key not in self.kept.ladder
+        elif self.limited(lambda: self.kept.save(key)):
+            assert "disk" in self.kept.ladder.homes(key)
+
+    @rule(seconds=st.sampled_from([1.0, 30.0, 60.0]))
+    def wait(self, seconds) -> None:
+        self.clock.now += seconds
+
+    @rule(full=st.booleans())
+    def fill_the_disk(self, full) -> None:
+        self.full = full
+
+    @precondition(lambda self: self.budgets["disk"])
+    @rule()
+    def start_again(self) -> None:
+        saved = {key for key in self.kept.ladder if "disk" in self.kept.ladder.homes(key)}
+        self.open()
+        assert set(self.kept.ladder) == saved
+        self.pins.clear()
+
+    @invariant()
+    def nothing_pinned_is_gone(self) -> None:
+        if hasattr(self, "kept"):
+            assert all(key in self.kept.ladder for key, count in self.pins.items() if count)
+
+    @invariant()
+    def budgets_hold_and_the_books_are_right(self) -> None:
+        if not hasattr(self, "kept"):
+            return
+        for tier in self.kept.ladder.tiers:
+            if isinstance(tier, DiskTier):
+                really = sum(file.stat().st_size for file in tier.folder.path.iterdir())
+            else:
+                really = sum(held.capsule.nbytes for held in tier._held.values())
+            assert self.kept.ladder.used_bytes(tier.name) == really <= tier.budget_bytes
+            assert self.kept.counters.total("bytes", tier=tier.name) == really
+
+    @invariant()
+    def counters_add_up(self) -> None:
+        if not hasattr(self, "kept"):
+            return
+        counters, held = self.kept.counters, list(self.kept.ladder)
+        assert counters.total("stored") - counters.total("evictions") == len(held)
+        assert counters.total("capsules") == len(held) == len(self.kept.listing())
+        assert counters.total("hits") + counters.total("misses") == self.gets
+
+    @invariant()
+    def every_capsule_can_be_found(self) -> None:
+        if hasattr(self, "kept"):
+            assert set(self.kept._entries) == set(self.kept.ladder)
+            assert {k for keys in self.kept._by_prefix.values() for k in keys} == set(self.kept.ladder)
+
+
+def test_against_a_dictionary_under_random_operations(quick):
+    run_state_machine_as_test(
+        Model,
+        settings=settings(
+            max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
+
+
+# --- budgets and order ----------------------------------------------------------------------------------------------
+
+
+def places(kept: Registry, keys) -> list[str]:
+    return [tier_of(kept, key) if key in kept.ladder else "" for key in keys]
+
+
+def test_the_least_recently_used_goes_down_step_by_step_and_out_at_the_end(quick, tmp_path):
+    file_bytes = len(one_file(tmp_path / "probe"))
+    kept = registry(tmp_path / "c", gpu=200, host=200, disk=2 * file_bytes + 50)
+    keys = [kept.put(capsule([i], 100, i), CHAT) for i in range(4)]
+    assert places(kept, keys) == ["host", "host", "gpu", "gpu"]
+    assert kept.get(keys[0]).host == {"mark": 0}
+    assert places(kept, keys) == ["gpu", "host", "host", "gpu"]
+    keys += [kept.put(capsule([i], 100, i), CHAT) for i in range(4, 7)]
+    assert places(kept, keys) == ["host", "", "disk", "disk", "host", "gpu", "gpu"]
+    counters = kept.counters
+    assert counters.total("evictions", cause="capacity") == 1
+    assert counters.total("demotions", source="gpu", target="host") == 6
+    assert counters.total("demotions", source="host", target="disk") == 3
+    assert counters.total("promotions", source="host", target="gpu") == 1
+    assert counters.total("hits", way="prefix", tier="host") == 1
+
+
+def one_file(path: Path) -> bytes:
+    kept = registry(path, gpu=0, host=0)
+    key = kept.put(capsule([0], 100, 0), CHAT)
+    return (path / f"{key}.safetensors").read_bytes()
+
+
+def test_pinned_capsules_stay_and_what_cannot_fit_beside_them_goes_elsewhere():
+    kept = registry(gpu=300, host=300)
+    voice = kept.put(capsule([1], 250), CHAT, name="voice", pin=True)
+    first = kept.put(capsule([2], 100), CHAT)
+    assert places(kept, [voice, first]) == ["gpu", "host"]
+    with kept.pinned(first):
+        assert kept.put(capsule([3], 250), CHAT) is None
+        assert kept.counters.total("refused", cause="too large") == 1
+        assert places(kept, [voice, first]) == ["gpu", "host"]
+    second = kept.put(capsule([3], 250), CHAT)
+    assert places(kept, [voice, first, second]) == ["gpu", "", "host"]
+    kept.unpin("voice")
+    third = kept.put(capsule([4], 300), CHAT)
+    assert places(kept, [voice, second, third]) == ["host", "", "gpu"]
+    with pytest.raises(KeyError, match="no capsule 'first' to pin"), kept.pinned("first"):
+        pass
+
+
+def test_a_pinned_capsule_keeps_its_place_however_long_it_lies_idle():
+    kept = registry(gpu=200, host=200)
+    keys = [kept.put(capsule([0], 100), CHAT, pin=True)] + [kept.put(capsule([n], 100), CHAT) for n in (1, 2, 3, 4)]
+    assert places(kept, keys) == ["gpu", "", "host", "host", "gpu"]
+
+
+def test_too_big_to_keep_is_no_error_and_harms_nothing():
+    kept = registry(gpu=300, host=300)
+    small = kept.put(capsule([1], 300), CHAT, name="small")
+    assert kept.put(capsule([2], 301), CHAT) is None
+    assert kept.put(capsule([3], 301), CHAT, name="small") is None
+    assert kept.get("small").tokens == (1,) and kept.get(small).tokens == (1,)
+    with kept.pinned("small"):
+        assert kept.put(capsule([4], 300), CHAT, name="small") == small and kept.get("small").tokens == (4,)
+
+
+def test_a_name_finds_its_latest_capsule_and_a_prefix_its_latest_too():
+    kept = registry()
+    kept.put(capsule([1, 2], mark=1), CHAT, name="ada")
+    kept.put(capsule([1, 2, 3], mark=2), CHAT, name="ada")
+    kept.put(capsule([7], mark=3), CHAT)
+    kept.put(capsule([7], mark=4), CHAT)
+    assert kept.get("ada").host == {"mark": 2}
+    assert [entry.name for entry in kept.listing()] == ["", "ada"]
+    assert kept.counters.total("evictions", cause="replaced") == 2
+    assert kept.reenter(CHAT, [1, 2, 9])[0].way is Way.REBUILD
+    assert kept.reenter(CHAT, [7, 8])[1].host == {"mark": 4}
+    assert kept.remove("ada") and not kept.remove("ada") and kept.get("ada") is None
+
+
+def test_a_capsule_that_could_never_be_found_is_refused():
+    made = Capsule("x", "toy", 5, HERE, (1, 2), {}, {"s": torch.zeros(1)})
+    kept = registry()
+    with pytest.raises(ValueError, match="its 2 tokens do not cover position 5"):
+        kept.put(made, CHAT)
+    assert kept.put(made, CHAT, name="x") and kept.get("x") is made
+    assert kept.reenter(CHAT, [1, 2, 3, 4, 5])[0].way is Way.REBUILD
+
+
+def test_time_limits_count_from_the_last_use_and_spare_the_pinned():
+    clock = Clock()
+    kept = registry(clock=clock)
+    kept.put(capsule([1]), CHAT, name="a", ttl_s=10)
+    kept.put(capsule([2]), CHAT, name="b", ttl_s=10, pin=True)
+    kept.put(capsule([3]), CHAT, name="c")
+    clock.now += 10
+    assert kept.get("a") is not None
+    clock.now += 10
+    assert kept.get("a") is not None
+    clock.now += 10.5
+    assert kept.get("a") is None and kept.get("b") is not None and kept.get("c") is not None
+    assert kept.counters.total("evictions", cause="expired") == 1
+    kept.unpin("b")
+    clock.now += 10.5
+    assert [entry.name for entry in kept.listing()] == ["b", "c"] and kept.get("b") is None
+
+
+# --- prefixes -------------------------------------------------------------------------------------------------------
+
+
+def test_prefix_digests_are_those_of_the_prefix_alone():
+    tokens = [i * 7919 % 1000 for i in range(200)]
+    lengths = [0, 1, 63, 64, 65, 127, 128, 129, 200, 201]
+    digests = prefix_digests(CHAT, tokens, lengths)
+    assert set(digests) == set(lengths) - {201}
+    assert len(set(digests.values())) == len(digests)
+    for n in digests:
+        assert digests[n] == prefix_digests(CHAT, tokens[:n], [n])[n]
+        for at in {0, n // 2, n - 1} & set(range(n)):
+            changed = [*tokens[:at], tokens[at] + 1, *tokens[at + 1 :]]
+            assert prefix_digests(CHAT, changed, [n])[n] != digests[n]
+
+
+def test_every_part_of_the_realm_counts():
+    base = Realm("m", "p", "a", "t", "x", "s")
+    others = [
+        Realm(*("!" if i == j else part for j, part in enumerate(("m", "p", "a", "t", "x", "s")))) for i in range(6)
+    ]
+    moved = Realm("mp", "", "a", "t", "x", "s")
+    digests = {realm.digest for realm in (base, *others, moved)}
+    assert len(digests) == 8
+    assert len({prefix_digests(realm, [1], [1])[1] for realm in (base, *others, moved)}) == 8
+
+
+WANTED = [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("live", "stored", "reserve", "expected"),
+    [
+        (Live(), None, 0, Reentry(Way.REBUILD, 0, 6)),
+        (Live(), (4, "k"), 0, Reentry(Way.RESTORE, 4, 2, "k")),
+        (Live(), (6, "k"), 1, Reentry(Way.REBUILD, 0, 6)),
+        (Live([1, 2, 3]), (3, "k"), 0, Reentry(Way.APPEND, 3, 3)),
+        (Live([1, 2, 3]), (4, "k"), 0, Reentry(Way.RESTORE, 4, 2, "k")),
+        (Live([1, 2, 3], [2, 3]), None, 0, Reentry(Way.APPEND, 3, 3)),
+        (Live([1, 2, 3, 9], [1, 2, 4]), None, 0, Reentry(Way.ROLLBACK, 2, 4)),
+        (Live([1, 2, 3, 9], [1, 2, 4]), (2, "k"), 0, Reentry(Way.ROLLBACK, 2, 4)),
+        (Live([1, 2, 3, 9], [1, 2, 4]), (3, "k"), 0, Reentry(Way.RESTORE, 3, 3, "k")),
+        (Live([9, 2], [1, 2]), None, 0, Reentry(Way.REBUILD, 0, 6)),
+        (Live(WANTED, [3]), None, 0, Reentry(Way.APPEND, 6, 0)),
+        (Live(WANTED, [3, 6]), None, 1, Reentry(Way.ROLLBACK, 3, 3)),
+        (Live([*WANTED, 7, 8], [5, 6, 8]), None, 1, Reentry(Way.ROLLBACK, 5, 1)),
+    ],
+)
+def test_the_way_with_the_least_replay(live, stored, reserve, expected):
+    assert choose(WANTED, live, stored, reserve) == expected
+
+
+def test_reentry_takes_the_longest_usable_prefix_of_the_same_realm():
+    kept = registry()
+    for length in (2, 3, 5):
+        kept.put(capsule(WANTED[:length], mark=length), CHAT)
+    kept.put(capsule(WANTED[:4], mark=40), OTHER)
+    kept.put(capsule(WANTED[:6], mark=60, fingerprint=ELSEWHERE), CHAT)
+    plan, found = kept.reenter(CHAT, WANTED, fingerprint=HERE)
+    assert plan == Reentry(Way.RESTORE, 5, 1, plan.key) and found.host == {"mark": 5}
+    assert kept.reenter(CHAT, [1, 2, 3, 4, 9])[0].position == 3
+    assert kept.reenter(OTHER, WANTED)[0].position == 4
+    assert kept.reenter(CHAT, WANTED[:5], reserve=1)[0].position == 3
+    assert kept.reenter(CHAT, WANTED, Live(WANTED))[0].way is Way.APPEND
+    assert kept.counters.total("reentries") == 5 and kept.counters.total("reentries", way="restore") == 4
+    assert kept.counters.total("replayed_tokens") == 1 + 2 + 2 + 2 + 0
+
+
+# --- what can go wrong ----------------------------------------------------------------------------------------------
+
+
+def test_another_deployment_is_refused_by_name_and_stays():
+    kept = registry()
+    kept.put(capsule([1], fingerprint=ELSEWHERE), CHAT, name="ada")
+    with pytest.raises(CapsuleMismatch, match="another deployment"):
+        kept.get("ada", HERE)
+    assert kept.get("ada", ELSEWHERE) is not None
+    assert kept.counters.total("misses", cause="mismatch") == 1
+
+
+def damage(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("harm", [damage, lambda file: os.truncate(file, 20), Path.unlink], ids=["bit", "cut", "gone"])
+def test_damaged_files_fall_back_to_the_next_best_way(quick, tmp_path, harm):
+    kept = registry(tmp_path, gpu=0, host=0)
+    keys = [kept.put(capsule(WANTED[:n], mark=n), CHAT) for n in (2, 4)]
+    harm(tmp_path / f"{keys[1]}.safetensors")
+    plan, found = kept.reenter(CHAT, WANTED)
+    assert plan.position == 2 and found.host == {"mark": 2}
+    assert keys[1] not in kept.ladder and len(list(tmp_path.iterdir())) == 1
+    harm(tmp_path / f"{keys[0]}.safetensors")
+    with pytest.raises(CapsuleDamaged):
+        kept.get(keys[0])
+    assert kept.reenter(CHAT, WANTED) == (Reentry(Way.REBUILD, 0, 6), None)
+    assert kept.counters.total("misses", cause="damaged") == 2
+    assert kept.put(capsule(WANTED, mark=9), CHAT) and kept.reenter(CHAT, WANTED)[1].host == {"mark": 9}
+
+
+def test_a_full_disk_loses_only_what_had_to_leave_memory(quick, tmp_path, monkeypatch):
+    kept = registry(tmp_path, gpu=0, host=200)
+    first, second = (kept.put(capsule([n], 100, n), CHAT, save=n == 0) for n in (0, 1))
+
+    def write(file: int, chunk: memoryview) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        assert not kept.save(second)
+        third = kept.put(capsule([3], 200, 3), CHAT)
+        assert kept.put(capsule([4], 300), CHAT) is None
+    assert places(kept, [first, second, third]) == ["disk", "", "host"]
+    assert kept.counters.total("evictions", cause="disk error") == 0
+    assert kept.counters.total("evictions", cause="capacity") == 1
+    assert kept.counters.total("refused", cause="disk error") == 1
+    assert kept.counters.total("copies", outcome="disk error") == 2
+    assert kept.get(first).host == {"mark": 0}
+
+
+def test_a_new_start_finds_what_was_saved_and_forgets_the_rest(quick, tmp_path):
+    clock = Clock()
+    kept = registry(tmp_path, clock=clock)
+    kept.put(capsule([1, 2], mark=1), CHAT, name="ada", save=True, ttl_s=100)
+    kept.put(capsule([1, 2, 3], mark=2), CHAT, save=True)
+    kept.put(capsule([5], mark=3), CHAT, name="bea")
+    clock.now += 5
+    assert kept.get("ada") is not None
+    (tmp_path / "x.safetensors").write_bytes(b"something else")
+    clock.now += 50
+    again = registry(tmp_path, clock=clock)
+    assert [(entry.name, entry.position, entry.idle_s) for entry in again.listing()] == [
+        ("", 3, 55.0),
+        ("ada", 2, 50.0),
+    ]
+    assert again.get("bea") is None and again.get("ada").host == {"mark": 1}
+    assert again.reenter(CHAT, [1, 2, 3, 4])[1].host == {"mark": 2}
+    assert dict(again.ladder.homes(named_key("ada"))).keys() == {"gpu", "disk"}
+    assert again.counters.total("unreadable") == 1 and (tmp_path / "x.safetensors").exists()
+    clock.now += 101
+    assert registry(tmp_path, clock=clock).get("ada") is None
+    assert len(list(registry(tmp_path, disk=100, clock=clock).ladder)) == 0
+
+
+# --- background writes ----------------------------------------------------------------------------------------------
+
+
+class Later(Executor):
+    """Runs nothing until told."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Future, object, tuple]] = []
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.jobs.append((Future(), fn, args))
+        return self.jobs[-1][0]
+
+    def run(self) -> None:
+        while self.jobs:
+            future, fn, args = self.jobs.pop(0)
+            try:
+                future.set_result(fn(*args))
+            except CapsuleError as error:
+                future.set_exception(error)
+
+
+def test_background_writes_are_readable_before_they_are_written(quick, tmp_path):
+    later = Later()
+    kept = registry(tmp_path, gpu=0, host=100, writer=later)
+    first = kept.put(capsule([1], 100, 1), CHAT)
+    second = kept.put(capsule([2], 100, 2), CHAT)
+    assert places(kept, [first, second]) == ["disk", "host"] and not list(tmp_path.iterdir())
+    held = kept.ladder.tiers[-1].take(first)
+    assert held.capsule.host == {"mark": 1}
+    later.run()
+    assert [file.name for file in tmp_path.iterdir()] == [f"{first}.safetensors"]
+    kept.close()
+    assert kept.ladder.tiers[-1].take(first).capsule is not held.capsule
+    assert kept.get(first).host == {"mark": 1}
+    later.run()
+
+
+def test_a_background_write_that_fails_is_accounted_for_later(quick, tmp_path, monkeypatch):
+    later = Later()
+    kept = registry(tmp_path, gpu=0, host=100, writer=later)
+    first = kept.put(capsule([1], 100, 1), CHAT)
+    second = kept.put(capsule([2], 100, 2), CHAT, save=True)
+    monkeypatch.setattr(os, "write", lambda file, chunk: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    later.run()
+    assert kept.get(first) is None
+    assert dict(kept.ladder.homes(second)) == {"host": 100}
+    assert kept.ladder.used_bytes("disk") == 0
+    assert kept.counters.total("evictions", cause="disk error") == 1
+    assert kept.counters.total("copies", outcome="disk error") == 2
+
+
+def test_waiting_writes_are_bounded(quick, tmp_path):
+    class Now(Later):
+        """A future whose result is asked for runs everything before it."""
+
+        def submit(self, fn, /, *args, **kwargs):
+            future = super().submit(fn, *args, **kwargs)
+            future.exception = lambda timeout=None: (self.run(), Future.exception(future))[1]
+            return future
+
+    later = Now()
+    tier = DiskTier(tmp_path, 10_000, later, max_pending_bytes=250)
+    mover = Mover(ExecContext("cpu"))
+    for n in range(3):
+        tier.put(f"k{n}", mover.fresh(capsule([n], 100, n)), {})
+        assert len(later.jobs) <= 2
+    tier.flush()
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_other_errors_of_a_writer_are_not_swallowed(quick, tmp_path):
+    later = Later()
+    tier = DiskTier(tmp_path, 10_000, later)
+    tier.put("k", Mover(ExecContext("cpu")).fresh(capsule([1])), {})
+    later.jobs[0][0].set_exception(RuntimeError("broken"))
+    with pytest.raises(RuntimeError, match="broken"):
+        tier.failed()
+
+
+# --- small parts ----------------------------------------------------------------------------------------------------
+
+
+def test_the_usual_tiers(tmp_path):
+    ctx = ExecContext("cpu")
+    kept = Registry.standard(ctx, Budgets(10, 20, 3000), Clock(), tmp_path)
+    assert [(tier.name, tier.budget_bytes) for tier in kept.ladder.tiers] == [("host", 20), ("disk", 3000)]
+    assert Registry.standard(ctx, Budgets(), Clock()).put(capsule([1]), CHAT) is None
+    with pytest.raises(ValueError, match="needs a folder"):
+        Registry.standard(ctx, Budgets(disk_bytes=1), Clock())
+
+
+def test_flat_copies_equal_their_source():
+    flat = torch.arange(64, dtype=torch.uint8)
+    views = {"a": flat[:16].view(torch.float32).view(2, 2), "b": flat[32:40].view(torch.int64)[0], "c": flat[64:]}
+    apart = {"a": torch.arange(3), "b": torch.ones(2, 2, dtype=torch.bfloat16)}
+    for tensors in (views, apart):
+        copies = copy_flat(tensors, CPU)
+        for name, tensor in tensors.items():
+            assert copies[name].dtype == tensor.dtype and copies[name].shape == tensor.shape
+            assert torch.equal(copies[name].reshape(-1).view(torch.uint8), tensor.reshape(-1).view(torch.uint8))
+            assert copies[name].numel() == 0 or copies[name].data_ptr() != tensor.data_ptr()
+
+
+def test_counters():
+    counters = Counters()
+    counters.add("hits", way="name", tier="gpu")
+    counters.add("hits", 2, way="prefix", tier="gpu")
+    counters.set("bytes", 7, tier="gpu")
+    counters.set("bytes", 5, tier="gpu")
+    assert counters.total("hits") == 3 and counters.total("hits", way="name") == 1 and counters.total("bytes") == 5
+    assert [str(sample) for sample in counters.samples()] == [
+        'hits{tier="gpu",way="name"} 1', 'hits{tier="gpu",way="prefix"} 2', 'bytes{tier="gpu"} 5',
+    ]  # fmt: skip
+    with pytest.raises(KeyError):
+        counters.add("hit")
+
+
+@pytest.mark.gpu
+def test_down_to_the_host_and_the_disk_and_up_again_on_a_device(quick, tmp_path):
+    ctx = ExecContext("cuda")
+    kept = Registry.standard(ctx, Budgets(1 << 20, 1 << 20, 1 << 24), Clock(), tmp_path)
+    made = {}
+    for n in range(6):
+        flat = torch.full((1 << 19,), n, dtype=torch.uint8, device="cuda")
+        tensors = {"toy.kv": flat[: 1 << 18].view(torch.bfloat16), "toy.s": flat[1 << 18 :]}
+        made[kept.put(Capsule("", "toy", 1, HERE, (n,), {}, tensors), CHAT)] = n
+    assert places(kept, made) == ["disk", "disk", "host", "host", "gpu", "gpu"]
+    for key, n in made.items():
+        found = kept.get(key)
+        assert found.device.type == "cuda"
+        assert all((t.view(torch.uint8) == n).all() for t in found.tensors.values())
