@@ -18,7 +18,7 @@ from assistant.errors import AssistantError
 from capsules import Capsule, ExecContext, Fingerprint, Role, Whole, snapshot
 from capsules.disk import CapsuleFolder
 
-HEAVY = {"torch", "aiohttp", "numpy", "transformers", "huggingface_hub", "rich"}
+HEAVY = {"torch", "aiohttp", "scipy", "transformers", "huggingface_hub", "rich"}
 
 
 def test_bare_command_explains_itself_and_starts_nothing(capsys):
