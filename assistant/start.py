@@ -147,7 +147,6 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         report(f"loading the voice from {path}")
         tts = await asyncio.to_thread(HiggsTTS.load, path, ctx, dtype)
         voices = await asyncio.to_thread(load_voices, tts, path, registry)
-        await asyncio.to_thread(tts.measure)
         speaker = LocalSpeaker(
             cohost, tts, voices, path.name if config.tts else f"{profile.name}-tts",
             first_chunk=config.first_chunk, spoken=lambda text: text,
@@ -192,9 +191,10 @@ def _model_path(config: Config, asked: str, repository: str, package: str) -> Pa
 def _present(config: Config) -> list[str]:
     """Profiles whose models are on this machine."""
     from assistant.config import PROFILES
+    from assistant.hub import is_present, model_folder
 
     def here(repository: str) -> bool:
-        return (config.models / repository.replace("/", "--") / "config.json").is_file()
+        return is_present(model_folder(config.models, repository))
 
     return [name for name, profile in PROFILES.items() if profile.llm and here(profile.llm) and here(profile.tts)]
 
