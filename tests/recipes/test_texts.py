@@ -1,0 +1,173 @@
+"""The generated talks keep to the product: its tools, its personas, its words; and nothing held out is trained on."""
+
+import datetime as dt
+import inspect
+import itertools
+import random
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from assistant.hearing.written import as_written
+from assistant.recipes.texts import reply_sentences, talks, user_utterances
+from assistant.recipes.texts.phrases import PHRASES
+from assistant.recipes.texts.scene import Scene, Talk, Unusable, phrasings
+from assistant.recipes.texts.scenes import SCENES
+from assistant.recipes.texts.tools import PARAMETERS, PERSONAS, TOOL_NAMES, specs
+from assistant.recipes.texts.words import CLOSED, WORDS, allowed, dictionary, spoken_ordinal
+from assistant.thinking import answers, builtins
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def some() -> list[Talk]:
+    return [*itertools.islice(talks(11), 250), *itertools.islice(talks(12, "test"), 250)]
+
+
+def test_the_same_seed_makes_the_same_talks() -> None:
+    assert list(itertools.islice(talks(4), 20)) == list(itertools.islice(talks(4), 20))
+    assert list(itertools.islice(talks(4), 20)) != list(itertools.islice(talks(5), 20))
+
+
+def test_tools_are_those_of_the_product() -> None:
+    assert tuple(PARAMETERS) == TOOL_NAMES == builtins.ORDER
+    for name, keys in PARAMETERS.items():
+        signature = inspect.signature(getattr(builtins.Household, name))
+        theirs = {
+            p.name + ("" if p.default is p.empty else "?") for p in signature.parameters.values() if p.name != "self"
+        }
+        assert theirs == set(keys), name
+    assert [spec["function"]["name"] for spec in specs()] == list(TOOL_NAMES)
+
+
+def test_personas_are_those_of_the_product() -> None:
+    shipped = {}
+    for path in (ROOT / "assistant" / "personas").glob("*.toml"):
+        persona = tomllib.loads(path.read_text("utf-8"))
+        shipped[persona["title"]] = persona["instructions"]
+    assert {name: shipped.get(name) for name in PERSONAS} == PERSONAS
+
+
+def test_calls_are_well_formed_and_arguments_were_said(some: list[Talk]) -> None:
+    copied = {
+        "set_timer", "change_timer", "set_alarm", "set_reminder", "convert", "spell", "note_add", "days_until",
+        "roll_die",
+    }  # fmt: skip
+    seen = set()
+    for talk in some:
+        said = ""
+        for turn in talk.turns:
+            said += f" {turn.text.lower()}" if turn.role == "user" else ""
+            if turn.call is None:
+                continue
+            name, arguments = turn.call
+            seen.add(name)
+            keys = PARAMETERS[name]
+            assert set(arguments) <= {key.rstrip("?") for key in keys}
+            assert {key for key in keys if not key.endswith("?")} <= set(arguments)
+            if name in copied:
+                assert all(value.lower() in said for value in arguments.values()), (turn.call, said)
+    assert seen == set(TOOL_NAMES)
+
+
+def test_results_are_what_the_products_tools_say(some: list[Talk]) -> None:
+    checked = 0
+    for talk in some:
+        for turn, after in itertools.pairwise(talk.turns):
+            if not turn.call or turn.call[0] not in ("calculate", "convert", "spell", "set_timer"):
+                continue
+            name, given = turn.call
+            try:
+                if name == "set_timer":
+                    length = answers.duration(answers.seconds_of(given["duration"]))
+                    expected = answers.timer(length, given.get("label", ""))
+                else:
+                    expected = getattr(answers, name)(**given)
+            except answers.AnswerError as error:
+                expected = str(error)
+            assert after.text == expected
+            checked += 1
+    assert checked > 200
+
+
+def test_turns_alternate_and_nothing_is_empty(some: list[Talk]) -> None:
+    for talk in some:
+        assert talk.turns[0].role == "user"
+        for turn, after in itertools.pairwise(talk.turns):
+            assert turn.text or turn.call
+            assert (after.role == "tool") == bool(turn.call)
+            assert after.role != "assistant" or turn.role in ("user", "tool")
+            if turn.role == "assistant" and not turn.call:
+                assert after.role == "user"
+        if not talk.tools:
+            assert not any(turn.call for turn in talk.turns)
+
+
+def test_a_broken_count_is_answered_from_what_was_heard(some: list[Talk]) -> None:
+    asked = 0
+    for talk in some:
+        for i, turn in enumerate(talk.turns):
+            if turn.kind != "last number":
+                continue
+            number = re.search(r"was (-?\d+)", turn.text)
+            before = next((t for t in reversed(talk.turns[:i]) if t.role == "assistant" and t.kind == "count"), None)
+            if number and before and talk.turns[i - 2] is before:
+                assert before.text.rstrip(".,").split(", ")[-1] == number[1]
+                asked += 1
+    assert asked > 10
+
+
+def test_nothing_held_out_is_trained_on() -> None:
+    for lines in PHRASES.values():
+        train, test = set(phrasings(lines, "train")), set(phrasings(lines, "test"))
+        assert train and test
+        assert len(lines) == 1 or not train & test
+    for kind in WORDS:
+        if kind not in CLOSED and len(WORDS[kind]) > 8:
+            assert not set(allowed(kind, "train")) & set(allowed(kind, "test")), kind
+    assert not set(dictionary("train")) & set(dictionary("test"))
+    held = {
+        line for lines in PHRASES.values() for line in phrasings(lines, "test") if "{" not in line and len(line) > 14
+    }
+    held -= {line for lines in PHRASES.values() for line in phrasings(lines, "train")}
+    assert len(held) > 20
+    said = set(user_utterances(3, 4000))
+    assert not {line.lstrip("~") for line in held} & said
+
+
+def test_user_utterances_are_spoken_words() -> None:
+    said = user_utterances(1, 1000)
+    assert len(said) == 1000
+    assert all(re.fullmatch(r"[a-z' ]+", text) and text == " ".join(text.split()) for text in said)
+
+
+def test_replies_are_speakable() -> None:
+    said = reply_sentences(1, 1000)
+    assert len(said) == 1000
+    assert not any(re.search(r"[<>{}*#|_]", text) for text in said if not text.startswith("You said"))
+    assert len(set(said)) > 600
+
+
+@pytest.mark.parametrize("scene", [scene for scene, _ in SCENES], ids=lambda f: f.__name__)
+def test_every_scene_plays_in_both_splits(scene: Callable[[Scene], None]) -> None:
+    for split in ("train", "test"):
+        played = 0
+        for seed in range(30):
+            talk = Scene(random.Random(seed), split)
+            try:
+                SCENES[0][0](talk)
+                scene(talk)
+            except Unusable:
+                continue
+            played += 1
+        assert played > 5
+
+
+def test_dates_are_read_back() -> None:
+    for n in range(1, 32):
+        assert as_written(f"july {spoken_ordinal(n)}") == f"July {n}"
+        assert answers.find_day(f"July {n}", dt.date(2026, 1, 1)) == dt.date(2026, 7, n)
