@@ -1,6 +1,7 @@
 """The capsule laws on a small hybrid checkpoint, bit for bit, in both precisions, greedy and sampled."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 from capsules import Role
+from capsules.disk import CapsuleFolder
 from capsules.errors import CapsuleMismatch
 from llm_engine import Cancelled, HybridLLM, Sampling, StateError
 
@@ -263,3 +265,22 @@ def test_bad_requests_change_nothing(engine: Callable[..., Any]) -> None:
     with pytest.raises(StateError, match="holds 0 to 150"):
         llm.rollback(151)
     assert_same(state_of(llm), before)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rolled_back_saved_and_loaded_is_still_the_state_that_was(
+    engine: Callable[..., Any], tmp_path: Path, dtype: str
+) -> None:
+    llm = engine(dtype=dtype)
+    llm.append(PROMPT)
+    reply = llm.decode(30, WARM)
+    llm.rollback(171)
+    expected = state_of(llm)
+    folder = CapsuleFolder(tmp_path)
+    folder.save("talk", llm.snapshot("talk"))
+    llm.reset()
+    llm.append(OTHER)
+    scramble(llm)
+    llm.restore(folder.load("talk", llm.fingerprint))
+    assert_same(state_of(llm), expected)
+    assert llm.decode(9) == reply[21:]
