@@ -99,11 +99,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_and_exit() -> NoReturn:
-    """Entry point of the process."""
+    """Entry point of the process. After a stop everything is put away by then, so libraries are not unloaded."""
     status = main()
-    if status == INTERRUPTED:
-        end_process_soon()
     sys.stdout.flush()
+    sys.stderr.flush()
+    if status == INTERRUPTED:
+        os._exit(status)
     sys.exit(status)
 
 
