@@ -139,6 +139,7 @@ class Ladder:
                     tier.put(key, held, slot.notes)
             except CapsuleNotSaved:
                 self._counters.add("copies", outcome="disk error")
+                self._report()
                 return False
             self._enter(slot, t, cost)
             self._counters.add("copies", outcome="written")
