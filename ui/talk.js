@@ -212,6 +212,7 @@ export class Talk {
     if (!Playback.possible) return;
     this._opening ??= Playback.open((report) => this._report(report));
     this._playback = await this._opening;
+    this._playback.context.onstatechange = () => this._dispatch({ type: "page.speaker", on: this._playback?.running ?? false });
     this._dispatch({ type: "page.speaker", on: await this._playback.wake() });
   }
 
@@ -372,6 +373,6 @@ export class Talk {
     if (this._cut.has(event.item_id)) return;
     const samples = decodeBase64(event.delta);
     this._dispatch({ type: "page.audio", itemId: event.item_id, responseId: event.response_id, ms: (samples.length / WIRE_RATE) * 1000, at: event.at });
-    this._playback?.enqueue(event.item_id, samples);
+    if (this._playback?.running) this._playback.enqueue(event.item_id, samples); // never later than it was meant
   }
 }

@@ -24,7 +24,7 @@ def script() -> Script:
     return Script(
         heard=["what time is it", "count to twelve", "what was the last number"],
         replies={"what time is it": "It is ten past nine.", "count to twelve": COUNT,
-                 "what was the last number": ANSWER, "set a timer": "Done.", "and now": "Still here.", "Who are you?": "Somebody else now."},
+                 "what was the last number": ANSWER, "set a timer": "Done.", "and now": "Still here."},
         tools={"set a timer": ("set_timer", '{"minutes": 5}', '{"ends": "21:15"}')},
     )  # fmt: skip
 

@@ -3,6 +3,9 @@
 /** @typedef {{pcm: Int16Array, frame: number, power: number}} Piece */
 /** @typedef {"insecure"|"refused"|"missing"|"busy"|"failed"} Trouble */
 
+/** Longest wait for the browser's sound system; without any sound device some browsers never start it. */
+const WAKING_MS = 3000;
+
 export class MicrophoneTrouble extends Error {
   /** @param {Trouble} kind @param {string} detail */
   constructor(kind, detail) {
@@ -43,7 +46,8 @@ export class Microphone {
       const node = new AudioWorkletNode(context, "capture", { numberOfOutputs: 0 });
       node.port.onmessage = (message) => onPiece(message.data);
       source.connect(node);
-      await context.resume();
+      await Promise.race([context.resume(), new Promise((resolve) => setTimeout(resolve, WAKING_MS))]);
+      if (context.state !== "running") throw new Error("The browser's sound system did not start.");
       const microphone = new Microphone(context, stream, source);
       microphone.track.addEventListener("ended", onEnded);
       return microphone;

@@ -6,6 +6,7 @@ import { IDLE, PLAYING } from "./player.js";
 
 /** Samples kept on their way to the worklet; the rest waits here, so a long reply needs no long ring. */
 const AHEAD = WIRE_RATE * 8;
+const WAKING_MS = 600;
 
 /**
  * @typedef {{rendered: number, frame: number, startFrame: number, queued: number, state: number,
@@ -46,9 +47,20 @@ export class Playback {
     return new Playback(context, node, onReport);
   }
 
-  /** Browsers keep a context silent until a gesture. @returns {Promise<boolean>} whether sound comes out now */
+  /**
+   * Browsers keep a context silent until a gesture, and without any sound device some never start it: so the wait
+   * is short, and nobody's turn hangs on it.
+   * @returns {Promise<boolean>} whether sound comes out now
+   */
   async wake() {
-    if (this.context.state !== "running") await this.context.resume();
+    if (!this.running) {
+      const patience = new Promise((resolve) => setTimeout(resolve, WAKING_MS));
+      await Promise.race([this.context.resume(), patience]);
+    }
+    return this.running;
+  }
+
+  get running() {
     return this.context.state === "running";
   }
 

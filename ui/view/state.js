@@ -58,11 +58,11 @@ function capsuleTable({ capsules, session }) {
     make("td", { text: showBytes(one.bytes) }),
     make("td", {}, one.tier, one.pinned ? make("span.pin", { text: " pinned" }) : null),
     make("td", { text: showAge(one.age_s) })));
-  const tiers = Object.entries(capsules.tiers).map(([tier, { used_bytes: used, budget_bytes: budget }]) =>
+  const tiers = Object.entries(capsules.tiers).filter(([, { used_bytes: used }]) => used > 0).map(([tier, { used_bytes: used, budget_bytes: budget }]) =>
     make("span", { text: `${tier} ${showBytes(used)}${budget ? ` of ${showBytes(budget)}` : ""}` }));
   const head = ["Size", "Where", "Age"].map((text) => make("th", { scope: "col", text }));
   return [title,
-    make("table.capsules", {}, make("caption.hidden", { text: "Capsules" }), make("thead", {}, make("tr", {}, make("th", { scope: "col", text: "Name" }), ...head)), make("tbody", {}, ...rows)),
+    make("table.capsules", { "aria-label": "Capsules" }, make("thead", {}, make("tr", {}, make("th", { scope: "col", text: "Name" }), ...head)), make("tbody", {}, ...rows)),
     make("p.tiers", {}, ...tiers)];
 }
 
@@ -76,11 +76,14 @@ function aboutMachine(session, facts) {
     ["Hearing", facts?.models?.hearing], ["Device", facts?.device],
   ].filter(([, value]) => typeof value === "string" && value !== "");
   const list = make("dl", {}, ...rows.flatMap(([term, value]) => [make("dt", { text: term }), make("dd", { text: value })]));
-  const advice = typeof facts?.advice === "string" ? facts.advice
+  const offered = facts?.larger;
+  const advice = offered
+    ? `This machine has room for ${offered.models.join(" and ")}. Fetch them once, then start with them:`
     : "With an NVIDIA GPU this machine can run larger models. See what it can do, fetch them once, then start with them:";
-  const larger = make("details", {},
+  const commands = offered ? [offered.command, `assistant serve --profile ${offered.profile}`] : COMMANDS;
+  const larger = make("details", { open: Boolean(offered) },
     make("summary", { text: "Larger models" }),
     make("p", { text: advice }),
-    make("pre", { tabindex: "0", "aria-label": "Commands" }, make("code", { text: COMMANDS.join("\n") })));
+    make("pre", { tabindex: "0", "aria-label": "Commands" }, make("code", { text: commands.join("\n") })));
   return [make("h3", { text: "This machine" }), list, make("p.local", { text: "Nothing you say leaves it." }), larger];
 }

@@ -64,7 +64,7 @@ function waterfallRows(turns, chosen, onStep) {
     return make("tr", {}, make("th", { scope: "row", text: partLabel(part.name) }), make("td.bar", {}, bar), make("td", { text: showMs(part.ms) }));
   });
   const total = make("tr.total", {}, make("th", { scope: "row", text: "Sum" }), make("td"), make("td", { text: showMs(fall.totalMs) }));
-  const table = make("table.fall", {}, make("caption.hidden", { text: "Where the time of this turn went" }), make("tbody", {}, ...rows), make("tfoot", {}, total));
+  const table = make("table.fall", { "aria-label": "Where the time of this turn went" }, make("tbody", {}, ...rows), make("tfoot", {}, total));
   const memory = chosen.memory.map((one) => `${one.what} of the ${one.engine === "llm" ? "mind" : "voice"} in ${showMs(one.ms)}`);
   return [stepper, table, memory.length > 0 ? make("p.memory", { text: `${memory.join(", ")}.` }) : make("p.memory")];
 }
