@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assistant.commands._front import add_model_arguments, model_flags
 from assistant.errors import AssistantError, ConfigError
 
 if TYPE_CHECKING:
@@ -29,24 +30,14 @@ if TYPE_CHECKING:
 
 NAME = "serve"
 HELP = "the page and the APIs, in a browser or for any OpenAI client"
-SETTINGS = ("host", "port", "profile", "llm", "tts", "device", "dtype", "persona", "voice", "sessions", "token",
-            "max_positions", "threads")  # fmt: skip
+NETWORK_FLAGS = ("host", "port", "sessions", "token")
 TIERS = ("gpu", "host", "disk")
 STOP_SECONDS = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    models = parser.add_argument_group("models")
-    models.add_argument("--profile", metavar="NAME", help="auto, tiny, desk, desk-9b, … (auto: what fits this machine)")
-    models.add_argument("--llm", metavar="PATH|URL", help="another language model: a folder, or a server's address")
-    models.add_argument("--tts", metavar="PATH|URL", help="another voice: a folder, or a server's address")
-    models.add_argument("--device", choices=("auto", "cpu", "cuda"))
-    models.add_argument("--dtype", choices=("float32", "bfloat16"))
-    models.add_argument("--max-positions", type=int, metavar="N", help="tokens of context (4096)")
-    models.add_argument("--threads", type=int, metavar="N", help="processor threads for the models")
+    add_model_arguments(parser)
     talk = parser.add_argument_group("talk")
-    talk.add_argument("--persona", metavar="NAME", help="who answers (ada)")
-    talk.add_argument("--voice", metavar="NAME")
     talk.add_argument("--sessions", type=int, metavar="N", help="talks at once; the next caller is refused (4)")
     net = parser.add_argument_group("network")
     net.add_argument("--host", metavar="ADDRESS", help="127.0.0.1; any other needs --token")
@@ -64,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     from assistant.config import load_config
     from assistant.server.security import TLS_HINT, is_loopback, make_gate
 
-    config = load_config({name: getattr(args, name) for name in SETTINGS})
+    config = load_config(model_flags(args) | {name: getattr(args, name) for name in NETWORK_FLAGS})
     origins = (*config.origins_allowed, *args.allow_origin)
     gate = make_gate(config.host, config.token or None, args.allow_host, origins)
     tls = tls_context(args.tls_cert, args.tls_key)
