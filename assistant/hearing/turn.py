@@ -57,7 +57,7 @@ def end_silence_ms(detection: ServerVad | SemanticVad, words: Words, speech_ms: 
     else:
         open_end = OPEN_END_MS[detection.eagerness]
         wait = SHORTEST_END_MS + (open_end - SHORTEST_END_MS) * (1.0 - words.complete)
-    if words.count >= 3 and speech_ms > 0:
+    if words.count >= 3 and speech_ms >= 100:
         pace = words.count / (speech_ms / 1000)
         wait *= min(1.3, max(0.85, USUAL_WORDS_PER_S / pace))
     return min(LONGEST_END_MS, max(SHORTEST_END_MS, wait))

@@ -70,17 +70,18 @@ class Segmenter:
         """Where the first piece of the waiting text ends, behind its white space; None while that is open."""
         for gap in re.finditer(r"\s+(?=\S)", self._waiting):
             head = self._waiting[: gap.start()]
-            if head.strip() and self._ends_here(head, gap.group()):
+            if head.strip() and self._ends_here(head, gap.group(), self._waiting[gap.end()]):
                 return gap.end()
         return None
 
-    def _ends_here(self, head: str, gap: str) -> bool:
+    def _ends_here(self, head: str, gap: str, following: str) -> bool:
         if _OPEN_TAG.search(head):
             return False
         length = len(head.strip())
         if "\n" in gap and not _ENUMERATOR.search(head):
             return True
-        if _SENTENCE_END.search(head) and not _ABBREVIATION.search(head) and not _ENUMERATOR.search(head):
+        abbreviated = _ABBREVIATION.search(head) or (head.endswith(".") and following.islower())
+        if _SENTENCE_END.search(head) and not abbreviated and not _ENUMERATOR.search(head):
             return True
         if _CLAUSE_END.search(head) and length >= (FIRST_CLAUSE_CHARS if self._first else CLAUSE_CHARS):
             return True

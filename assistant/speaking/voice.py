@@ -30,6 +30,8 @@ from tts_engine.sampling import Sampling
 from tts_engine.voices import Voice, checked_codes
 
 FRAME_SAMPLES = 960
+PLAYING_S = 0.4
+"""With less sound than this still to be played somebody waits for the next: the first chunk is short again."""
 
 
 def load_voices(tts: HiggsTTS, path: Path, registry: Registry) -> dict[str, Voice]:
@@ -79,6 +81,8 @@ class _Talk:
     said: list[_Said] = field(default_factory=list)
     capsule: Capsule | None = None
     """Its session, while another talk has the engine."""
+    plays_until: float = 0.0
+    """When all that was made will have been played at the earliest."""
 
 
 class LocalSpeaker:
@@ -152,14 +156,15 @@ class LocalSpeaker:
         state = self._own(talk, voice)
         costs = [Cost("tts_restore", _ms(begin, self._now()))]
         first = self._tts.frames
+        waited_for = state.plays_until < begin + PLAYING_S
         try:
-            self._tts.begin(words.text, "steady" if state.said else self._first_chunk)
+            self._tts.begin(words.text, self._first_chunk if waited_for else "steady")
         except TextRefused:
             return
         said = _Said(piece_id, first, 0)
         state.said.append(said)
         try:
-            yield from self._rows(said, words, costs)
+            yield from self._rows(state, said, words, costs)
         finally:
             if self._tts.busy:
                 self._tts.cancel()
@@ -168,7 +173,7 @@ class LocalSpeaker:
             if not said.frames:
                 state.said.remove(said)
 
-    def _rows(self, said: _Said, words: Aloud, costs: list[Cost]) -> Work[Sound]:
+    def _rows(self, state: _Talk, said: _Said, words: Aloud, costs: list[Cost]) -> Work[Sound]:
         rows = 0
         told = 0
         rows_ms = 0.0
@@ -193,6 +198,7 @@ class LocalSpeaker:
                 marks = tuple(Mark(frame * FRAME_SAMPLES, words.raw(char)) for char, _, frame in known[told:])
                 told = len(known)
                 said.frames += chunk.frames
+                state.plays_until = max(state.plays_until, self._now()) + chunk.frames * FRAME_SAMPLES / 24_000
                 pcm = np.ascontiguousarray(chunk.pcm.numpy(), np.float32)
                 yield Sound(pcm, marks, rows, tuple(costs))
                 costs, rows, rows_ms = [], 0, 0.0
