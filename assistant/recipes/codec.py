@@ -1,6 +1,9 @@
 """Train the small codec on teacher speech: spectral losses, quantiser off at first, then k-means and moving averages.
 
 Run:  python -m assistant.recipes.codec --work .training/speech --steps 2400 --seconds 540     (again, until done)
+      python -m assistant.recipes.codec --decoder --steps 1500 …       the decoder alone, on the codes as they are
+
+The second run leaves the codes alone, so the voice can be trained at the same time.
 """
 
 import argparse
@@ -171,6 +174,7 @@ class CodecRun:
         return float(loss.detach())
 
     def save(self, path: Path) -> None:
+        """Everything that going on needs; written aside, then renamed."""
         state = {
             "plan": asdict(self.plan),
             "shape": self.codec.shape.to_json(),
@@ -193,6 +197,35 @@ class CodecRun:
         self.step_index, self.recent = state["step"], state["recent"]
 
 
+class DecoderRun(CodecRun):
+    """Train the decoder on codes that stay as they are."""
+
+    def __init__(self, plan: Plan, start: IstftCodec, clips: list[np.ndarray]) -> None:
+        super().__init__(plan, start.shape, clips)
+        self.codec.load_state_dict(start.state_dict())
+        self.codec.encoder.requires_grad_(False)
+        learnt = [*self.codec.decoder.parameters(), *self.codec.quantiser.project_out.parameters()]
+        self.optimiser = torch.optim.AdamW(learnt, plan.rate, betas=(0.8, 0.99), weight_decay=1e-3)
+
+    def step(self) -> float:
+        """One step; returns the spectral loss."""
+        plan, done = self.plan, self.step_index / self.plan.steps
+        for group in self.optimiser.param_groups:
+            group["lr"] = plan.rate * min(1, (self.step_index + 1) / 50) * (0.5 * (1 + math.cos(math.pi * done)) + 0.02)
+        real = self.batch()
+        with torch.no_grad():
+            codes = self.codec.encode(real)
+        made = self.codec.decode(codes)
+        hop = self.codec.shape.hop
+        loss = self.loss(made[:, hop:], real[:, hop:])
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.codec.decoder.parameters(), 1.0)
+        self.optimiser.step()
+        self.step_index += 1
+        return float(loss.detach())
+
+
 def load_codec(path: Path) -> IstftCodec:
     """The codec of a checkpoint written by `CodecRun.save`, ready to encode and decode."""
     state = torch.load(path, weights_only=True)
@@ -208,12 +241,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--shards", type=int, default=24, help="how many teacher shards to train on")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--decoder", action="store_true", help="train the decoder alone; writes decoder.pt")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     paths = sorted(args.work.glob("shard[0-9]*[0-9].npz"))[: args.shards]
     clips = [clip for path in paths for clip in load_shard(path)[0]]
-    run = CodecRun(Plan(steps=args.steps), CodecShape(), clips)
-    path = args.work / "codec.pt"
+    if args.decoder:
+        start = load_codec(args.work / "codec.pt")
+        run: CodecRun = DecoderRun(Plan(steps=args.steps, rate=6e-4, seed=1), start, clips)
+        path = args.work / "decoder.pt"
+    else:
+        run, path = CodecRun(Plan(steps=args.steps), CodecShape(), clips), args.work / "codec.pt"
     if path.exists():
         run.load(path)
     began, average, saved = time.monotonic(), 0.0, time.monotonic()

@@ -11,11 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from pocketsphinx import get_model_path
+
 from assistant.recipes.teacher import ranked_words
 from tts_engine.phones import PHONES, VOWELS, PhoneEncoder, parse_tree
 
 RULES = Path("/usr/share/festival/dicts/cmu/cmu_lts_rules.scm")
-DICTIONARY = Path("/usr/share/festival/dicts/cmu/cmudict-0.4.out")
 _SCHEME = """
 (voice_cmu_us_slt_arctic_hts)
 (define (say word)
@@ -72,7 +73,8 @@ def main() -> None:
     args = parser.parse_args()
     trees = read_rules(RULES.read_text())
     bare = PhoneEncoder({}, dict(parse_tree(line) for line in trees.splitlines()))
-    contractions = sorted(set(re.findall(r'^\("([a-z]+\'[a-z]+)"', DICTIONARY.read_text(), re.M)))
+    listed = Path(get_model_path("en-us/cmudict-en-us.dict")).read_text()
+    contractions = sorted(set(re.findall(r"^([a-z]+'[a-z]+) ", listed, re.M)))
     words = ranked_words(args.words) + contractions
     said = teacher_says(words)
     kept = {w: p for w, p in said.items() if tuple(bare.pronounce(w)) != p or len(w) == 1}

@@ -1,0 +1,54 @@
+"""Write the trained voice as a checkpoint directory in the published layout, with its codec, voices and card."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from assistant.recipes.codec import load_codec
+from assistant.recipes.speech import (
+    DEFAULT_VOICE,
+    REFERENCE_FRAMES,
+    Plan,
+    Utterance,
+    VoiceRun,
+    load_utterances,
+    published_config,
+)
+from tts_engine.config import parse_config
+from tts_engine.weights import to_checkpoint
+
+
+def export(work: Path, out: Path) -> None:
+    """config.json, codec_config.json, model.safetensors, voices.json. The lexicon comes from recipes.lexicon."""
+    config = parse_config(published_config())
+    utterances = load_utterances(work)
+    run = VoiceRun(Plan(), config, utterances)
+    run.load(work / "voice.pt")
+    run.use(run.averaged)
+    codec_path = work / "decoder.pt"
+    codec = load_codec(codec_path if codec_path.exists() else work / "codec.pt")
+    out.mkdir(parents=True, exist_ok=True)
+    tensors = {
+        name: tensor.to(torch.bfloat16)
+        for name, tensor in to_checkpoint(run.weights, config, codec.state_dict()).items()
+    }
+    save_file(tensors, out / "model.safetensors", metadata={"format": "pt"})
+    (out / "config.json").write_text(json.dumps(published_config(), indent=1) + "\n")
+    (out / "codec_config.json").write_text(json.dumps(codec.shape.to_json(), indent=1) + "\n")
+    voices = {DEFAULT_VOICE: None} | {
+        voice: reference(utterances, voice) for voice in sorted({u.voice for u in utterances}) if voice != DEFAULT_VOICE
+    }
+    (out / "voices.json").write_text(json.dumps(voices) + "\n")
+    digest = hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest()
+    size = (out / "model.safetensors").stat().st_size
+    print(f"step {run.step_index}, {size / 1e6:.2f} MB, sha256 {digest}")
+
+
+def reference(utterances: list[Utterance], voice: str) -> list[list[int]]:
+    """A second of the voice, [Q][T]: from the middle of one of its longer training sentences."""
+    candidates = [u for u in utterances if u.voice == voice and u.codes.shape[1] > 3 * REFERENCE_FRAMES]
+    chosen = candidates[1]
+    return [[int(c) for c in row] for row in chosen.codes[:, REFERENCE_FRAMES : 2 * REFERENCE_FRAMES]]

@@ -1,0 +1,153 @@
+"""The speech recipes in small: recorded losses of the first steps, resuming without a seam, what a sequence holds."""
+
+import numpy as np
+import pytest
+import torch
+
+from assistant.recipes.codec import CodecRun, DecoderRun, load_codec
+from assistant.recipes.codec import Plan as CodecPlan
+from assistant.recipes.speech import Builder, Plan, Utterance, VoiceRun, align, published_config, split_at_pause
+from assistant.recipes.teacher import tokens
+from tts_engine.config import parse_config
+from tts_engine.istft_codec import CodecShape
+from tts_engine.phones import PHONES, SPECIAL_TOKENS
+
+IDS = {phone: len(SPECIAL_TOKENS) + i for i, phone in enumerate(PHONES)}
+SHAPE = CodecShape(codebooks=2, codebook_size=8, code_dim=4, latent=8, width=8, encoder_blocks=1, decoder_blocks=1)
+CODEC_PLAN = CodecPlan(steps=8, batch=2, samples=9_600, warm=0.5)
+
+
+CODEC_LOSSES = [2.25788, 2.35374, 2.32405, 2.32863, 2.30313, 2.26964]
+VOICE_LOSSES = [4.88806, 4.90122, 4.9128, 4.89369]
+
+
+def clips():
+    rng = np.random.default_rng(5)
+    t = np.arange(24_000) / 24_000
+    waves = [np.sin(2 * np.pi * f * t) * rng.uniform(0.1, 0.4) + rng.normal(0, 0.01, len(t)) for f in (150, 220, 440)]
+    return [(w * 32767).astype(np.int16) for w in waves]
+
+
+def config():
+    raw = published_config()
+    raw["audio_encoder_config"] |= {"num_codebooks": 2, "vocab_size": 18, "out_dim": 32}
+    raw["text_config"] |= {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 16,
+        "intermediate_size": 48,
+    }
+    return parse_config(raw)
+
+
+def utterances(count=30):
+    rng = np.random.default_rng(7)
+    made = []
+    for i in range(count):
+        names = ["sil", "s", "eh1", "v", ",", "ax", "n", "#", "t", "uw1", "."]
+        lengths = rng.integers(2, 5, len(names))
+        cursor = np.repeat(np.arange(len(names)), lengths)
+        codes = rng.integers(0, 16, (2, len(cursor)))
+        codes[0] = np.array([IDS[n] for n in names])[cursor] % 16
+        made.append(Utterance(["ada", "ben"][i % 2], np.array([IDS[n] for n in names]), codes, cursor))
+    return made
+
+
+def voice_run():
+    return VoiceRun(Plan(steps=8, batch=4, held_out=4), config(), utterances())
+
+
+def test_first_losses_of_the_codec_are_the_recorded_ones():
+    run = CodecRun(CODEC_PLAN, SHAPE, clips())
+    losses = [run.step() for _ in range(6)]
+    assert run.trainer.on
+    assert losses == pytest.approx(CODEC_LOSSES, rel=2e-3)
+
+
+def test_first_losses_of_the_voice_are_the_recorded_ones():
+    run = voice_run()
+    losses = [float(codes.mean()) + advance for codes, advance in (run.step() for _ in range(4))]
+    assert losses == pytest.approx(VOICE_LOSSES, rel=2e-3)
+
+
+def test_the_codec_run_resumes_without_a_seam(tmp_path):
+    whole = CodecRun(CODEC_PLAN, SHAPE, clips())
+    expected = [whole.step() for _ in range(6)]
+    first = CodecRun(CODEC_PLAN, SHAPE, clips())
+    got = [first.step() for _ in range(3)]
+    first.save(tmp_path / "codec.pt")
+    second = CodecRun(CODEC_PLAN, SHAPE, clips())
+    second.load(tmp_path / "codec.pt")
+    assert got + [second.step() for _ in range(3)] == expected
+
+
+def test_the_voice_run_resumes_without_a_seam(tmp_path):
+    whole = voice_run()
+    expected = [whole.step()[1] for _ in range(4)]
+    first = voice_run()
+    got = [first.step()[1] for _ in range(2)]
+    first.save(tmp_path / "voice.pt")
+    second = voice_run()
+    second.load(tmp_path / "voice.pt")
+    assert got + [second.step()[1] for _ in range(2)] == expected
+
+
+def test_the_decoder_run_leaves_the_codes_alone(tmp_path):
+    run = CodecRun(CODEC_PLAN, SHAPE, clips())
+    for _ in range(6):
+        run.step()
+    run.save(tmp_path / "codec.pt")
+    start = load_codec(tmp_path / "codec.pt")
+    again = DecoderRun(CODEC_PLAN, start, clips())
+    wave = torch.from_numpy(clips()[0][:9_600].astype(np.float32) / 32767)[None]
+    codes, before = start.encode(wave), start.decode(start.encode(wave))
+    for _ in range(2):
+        again.step()
+    assert torch.equal(again.codec.encode(wave), codes)
+    assert not torch.equal(again.codec.decode(codes), before)
+
+
+def test_a_sequence_teaches_each_row_at_the_position_before_it():
+    builder = Builder(config())
+    u = utterances(1)[0]
+    made = builder.sequence([u], None)
+    count, frames = len(u.ids), u.codes.shape[1]
+    begin = 2 + count  # <|tts|> <|text|> phones, then <|audio|>
+    assert made["tokens"].tolist() == [0, 1, *u.ids.tolist(), 2] + [-1] * (frames + 1)
+    assert made["active"].tolist() == [False] * begin + [True] * (frames + 1) + [False]
+    assert made["targets"][begin : begin + frames, 0].tolist() == u.codes[0].tolist()
+    assert made["targets"][begin + 1 : begin + 1 + frames, 1].tolist() == u.codes[1].tolist()
+    assert made["targets"][begin, 1] == -1 and made["targets"][begin + frames, 0] == -1
+    assert made["index"][begin : begin + frames].tolist() == u.cursor.tolist()
+    moves = made["advance"][begin : begin + frames]
+    assert np.cumsum(moves)[-1] == count and (np.cumsum(moves)[:-1] == u.cursor[1:]).all()
+    for at in range(begin + 1, begin + frames):
+        held = made["spent"][at - 1] + 1 if made["index"][at] == made["index"][at - 1] else 0
+        assert made["spent"][at] == held
+
+
+def test_a_cut_at_a_pause_loses_no_frame():
+    u = utterances(1)[0]
+    first, second = split_at_pause(u, IDS[","], IDS["sil"])
+    assert np.array_equal(np.concatenate([first.codes, second.codes], axis=1), u.codes)
+    assert first.ids[-1] == IDS[","] and second.ids[0] == IDS["sil"]
+    assert second.cursor[0] == 0 and second.cursor[1] == 1 and second.cursor[-1] == len(second.ids) - 1
+
+
+def test_segments_become_phones_with_stress_words_and_pauses():
+    rows = [
+        ("pau", 0.1, "0", "0", "0", "0", "0"),
+        ("s", 0.2, "1", "0", "0", ",", "so"),
+        ("ow", 0.3, "1", "1", "0", ",", "so"),
+        ("pau", 0.5, "0", "0", "0", "0", "0"),
+        ("ax", 0.6, "0", "0", "0", "0", "a"),
+        ("b", 0.7, "1", "0", "0", "?", "bee"),
+        ("iy", 0.8, "1", "1", "0", "?", "bee"),
+        ("pau", 0.9, "0", "0", "0", "0", "0"),
+    ]
+    names, ends = tokens(rows)
+    assert names == ["sil", "s", "ow1", ",", "ax", "#", "b", "iy1", "?"]
+    assert ends == [0.1, 0.2, 0.3, 0.5, 0.6, 0.6, 0.7, 0.8, 0.9]
+    assert align(names, ends, 4).tolist() == [0, 0, 1, 1]
