@@ -66,6 +66,8 @@ class Generator:
         s.top_k.fill_(sampling.top_k)
         s.top_p.fill_(sampling.top_p)
         s.seed.fill_(sampling.seed)
+        s.min_p.zero_()
+        s.advance_top_k.zero_()
         s.advance_temperature.fill_(cursor.temperature if cursor and sampling.temperature > 0 else 0.0)
 
     def begin(self, text: str, policy: str, max_rows: int | None = None) -> None:
@@ -236,6 +238,7 @@ class Generator:
         del session.pieces[at + (1 if frames else 0) :]
         if not frames:
             session.pending = piece.lead_in
+            self._set_text(())
             self._settle(piece.start, [0] * audio.codebooks, 0, ENDLESS, [0, 0])
             return
         piece.rows = delay(piece.codes(audio, 0, frames), audio).tolist()
@@ -248,6 +251,7 @@ class Generator:
         assert piece.total is not None
         fed = len(piece.rows) - 1 if piece.ended == "end" else piece.total
         self.session.pending = piece.rows[fed:]
+        self._set_text(piece.ids)
         self._settle(piece.audio + 1 + fed, piece.rows[-1], len(piece.rows), piece.total, piece.track[-1])
 
     # -------------------------------------------------------------------------------- moving state

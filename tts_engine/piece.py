@@ -5,6 +5,7 @@ the codes of frames that have only begun.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -120,4 +121,6 @@ class Session:
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> "Session":
+        """A session of its own: a capsule's facts are never written again."""
+        raw = deepcopy(raw)
         return cls(**{**raw, "pieces": [Piece(**piece) for piece in raw["pieces"]]})

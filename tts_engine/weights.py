@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from capsules.errors import WeightsError
+from capsules.errors import CapsuleError
 from capsules.weights import DTYPES, Progress, Target, catalogue, digest, load
 from tts_engine.backbone import BackboneWeights, CursorWeights, LayerWeights
 from tts_engine.config import TTSConfig
@@ -61,7 +61,7 @@ def load_checkpoint(
         plan |= {name: Target(tensor) for name, tensor in codec.items()}
         load(folder, plan, skip=_SKIPPED, progress=progress)
         return Checkpoint(backbone, {n.removeprefix(CODEC_PREFIX): t for n, t in codec.items()}, digest(folder))
-    except WeightsError as error:
+    except CapsuleError as error:
         raise CheckpointRefused(f"{folder}: {error}") from error
 
 

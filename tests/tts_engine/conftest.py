@@ -10,6 +10,7 @@ from tests.tts_engine.miniature import Size, write_miniature
 from tts_engine.engine import HiggsTTS
 
 POSITIONS = 512
+torch.set_num_threads(1)  # miniatures are too small to share out
 
 
 @pytest.fixture(scope="session")

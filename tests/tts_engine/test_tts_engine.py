@@ -1,0 +1,321 @@
+"""The engine as a whole: streaming exactness, refusals, guards, long talks, and what hostile input does to it."""
+
+import json
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from capsules import ExecContext
+from tests.tts_engine.sessions import rows, run
+from tts_engine.config import load_config
+from tts_engine.engine import HiggsTTS, Sampling
+from tts_engine.errors import CheckpointRefused, ConfigRefused, ContextFull, EngineMisuse, ReferenceRefused, TextRefused
+from tts_engine.streaming import Window
+from tts_engine.text import speech_text
+from tts_engine.weights import load_checkpoint
+
+TEXT = "Hello there, this is a test."
+GREEDY = Sampling.greedy()
+NOISE = 2e-6  # float32 rounding of convolutions over windows of different lengths; a 16-bit step is 3e-5
+
+
+@contextmanager
+def plain_convolutions() -> Iterator[None]:
+    """Without oneDNN, whose choice of algorithm by length changes the last bits."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield
+
+
+# ----------------------------------------------------------------------------------- streaming
+
+
+def decode_windowed(tts: HiggsTTS, codes: Tensor, left: int, right: int, step: int = 8) -> Tensor:
+    """By windows of the plain decoder, with so much context."""
+    parts, frames = [], codes.shape[1]
+    for start in range(0, frames, step):
+        end = min(start + step, frames)
+        first, last = max(0, start - left), min(frames, end + right)
+        parts.append(tts.decode(codes[:, first:last])[960 * (start - first) : 960 * (end - first)])
+    return torch.cat(parts)
+
+
+def test_l6_windows_with_ten_frames_either_side_are_one_shot_and_nine_are_not(engine: HiggsTTS) -> None:
+    codes = torch.randint(0, 1024, (8, 43), generator=torch.Generator().manual_seed(1))
+    whole = engine.decode(codes)
+    assert (decode_windowed(engine, codes, 10, 10) - whole).abs().max() < NOISE
+    assert (decode_windowed(engine, codes, 9, 10) - whole).abs().max() > 50 * NOISE
+    assert (decode_windowed(engine, codes, 10, 9) - whole).abs().max() > 50 * NOISE
+    with plain_convolutions():
+        assert torch.equal(decode_windowed(engine, codes, 10, 10), engine.decode(codes)), "bit for bit"
+
+
+@pytest.mark.parametrize("start", [0, 1, 5, 10, 17, 22])
+def test_masked_windows_are_one_shot_at_both_true_ends(engine: HiggsTTS, start: int) -> None:
+    """The codec's window over junk outside the valid columns."""
+    frames, size = 23, 24
+    codes = torch.randint(0, 1024, (8, frames), generator=torch.Generator().manual_seed(2))
+    end = min(start + 4, frames)
+    window = Window(start, end, start - 10, size, min(frames, end + 10))
+    low, high = window.valid
+    seen = torch.randint(0, 1025, (8, size), generator=torch.Generator().manual_seed(3))
+    seen[:, low:high] = codes[:, window.origin + low : window.origin + high]
+    pcm = engine.codec.decode_window(seen, torch.tensor([low, high]))[9600 : 9600 + 960 * (end - start)]
+    assert (pcm - engine.decode(codes)[960 * start : 960 * end]).abs().max() < NOISE
+
+
+def test_speech_streams_exactly_what_one_shot_gives(tts: HiggsTTS) -> None:
+    codes = tts.codes(TEXT, sampling=GREEDY)
+    exact = torch.cat(list(tts.speak(TEXT, sampling=GREEDY, first_chunk="exact")))
+    assert (exact - tts.decode(codes)).abs().max() < NOISE
+    fast = torch.cat(list(tts.speak(TEXT, sampling=GREEDY, first_chunk="fast")))
+    assert fast.shape == exact.shape
+    head, tail = 960 * 14, 960 * 15
+    assert (fast[tail:] - exact[tail:]).abs().max() < NOISE < (fast[:head] - exact[:head]).abs().max()
+    first = {}
+    for policy in ("exact", "fast"):
+        tts.open()
+        tts.begin(TEXT, policy)
+        while tts.take_audio() is None:
+            tts.step()
+        first[policy] = len(rows(tts))
+    assert first == {"exact": 19, "fast": 9}
+
+
+def test_pieces_of_text_stream_one_after_the_other(tts: HiggsTTS) -> None:
+    tts.set_sampling(GREEDY)
+    parts = list(tts.speak(iter([TEXT, "And more."]), sampling=GREEDY))
+    assert [p.text for p in tts.pieces] == [TEXT, "And more."]
+    assert sum(p.numel() for p in parts) == 960 * tts.frames
+    assert tts.pieces[1].first_frame == tts.pieces[0].frames
+    words = tts.pieces[0].words
+    assert words[0] == (0, 5, 0) and [w[2] for w in words] == sorted(w[2] for w in words)
+
+
+def test_measuring_leaves_the_state_and_fits_the_chunks(tts: HiggsTTS) -> None:
+    tts.set_sampling(GREEDY)
+    tts.begin(TEXT, max_rows=20)
+    run(tts)
+    before, sizes = tts.snapshot(), tts._sizes
+    try:
+        costs = tts.measure(rows=2)
+        assert costs.row_ms > 0 and costs.frame_ms > 0
+        after = tts.snapshot()
+        assert all(torch.equal(before.tensors[name], after.tensors[name]) for name in before.tensors)
+        assert before.host == after.host
+        tts.begin(TEXT, max_rows=20)
+        with pytest.raises(EngineMisuse):
+            tts.measure()
+    finally:
+        tts._sizes = sizes
+
+
+# ----------------------------------------------------------------------------------- the row machine
+
+
+def test_rows_follow_the_machine(tts: HiggsTTS) -> None:
+    codes = tts.codes(TEXT, sampling=GREEDY)
+    made = rows(tts)
+    end = next(r for r, row in enumerate(made) if row[0] == 1025)
+    assert end >= 8 and len(made) == end + 7 and codes.shape == (8, end)
+    for r, row in enumerate(made):
+        assert [v == 1024 for v in row] == [c > r for c in range(8)]
+        assert [v == 1025 for v in row] == [r - c >= end for c in range(8)]
+
+
+def test_shortest_utterance_is_eight_frames_and_a_cap_of_m_rows_gives_m_less_seven(tts: HiggsTTS) -> None:
+    tts.open()
+    tts.begin(TEXT)
+    tts.step()
+    weight = tts._ctx["tts.w.tied.embedding.modality_embeddings.0.embedding.weight"].tensor
+    kept = weight[1025].clone()
+    try:
+        hidden_like = weight[:1024].mean(0) * 0
+        weight[1025] = hidden_like  # logit 0 everywhere: never the most likely
+        assert tts.codes(TEXT, sampling=GREEDY, max_rows=30).shape == (8, 23)
+        assert tts.pieces[-1].ended == "budget"
+        for few in (1, 7):
+            assert tts.codes(TEXT, sampling=GREEDY, max_rows=few).shape == (8, 0)
+            assert tts.pieces == ()
+        assert tts.codes(TEXT, sampling=GREEDY, max_rows=8).shape == (8, 1)
+    finally:
+        weight[1025] = kept
+    low = tts._ctx["tts.table.allowed"].tensor
+    late = low.clone()
+    try:
+        low[0, :1024] = -torch.inf  # nothing but the end is allowed in codebook 0, once it is honoured
+        assert tts.codes(TEXT, sampling=Sampling(seed=2)).shape == (8, 8)
+        assert tts.pieces[-1].ended == "end"
+    finally:
+        low.copy_(late)
+
+
+def test_a_loop_ends_and_is_named(tts: HiggsTTS) -> None:
+    table = tts._ctx["tts.table.allowed"].tensor
+    kept = table.clone()
+    try:
+        table[:, 1:] = -torch.inf
+        tts.codes(TEXT, sampling=GREEDY)
+        assert tts.pieces[-1].ended == "repeat" and len(rows(tts)) < 60
+        tts.begin("And then it speaks again.", max_rows=12)
+        run(tts)
+        assert tts.pieces[-1].ended == "budget"
+    finally:
+        table.copy_(kept)
+
+
+def test_silence_ends_and_is_named(tts: HiggsTTS) -> None:
+    gain, bias = (tts._ctx[f"tts.codec.conv2.{n}"].tensor for n in ("weight", "bias"))
+    kept = gain.clone(), bias.clone()
+    try:
+        gain.zero_()
+        bias.zero_()
+        list(tts.speak("A long text " * 6, sampling=Sampling(seed=3)))
+        assert tts.pieces[-1].ended == "silence" and 75 <= tts.pieces[-1].frames <= 110
+    finally:
+        gain.copy_(kept[0])
+        bias.copy_(kept[1])
+
+
+def test_numbers_that_overflow_end_the_piece(tts: HiggsTTS) -> None:
+    norm = tts._ctx["tts.w.body.norm.weight"].tensor
+    kept = norm.clone()
+    tts.begin(TEXT)
+    run(tts, 15)
+    try:
+        norm.fill_(torch.nan)
+        run(tts, 1)
+    finally:
+        norm.copy_(kept)
+    assert tts.pieces[-1].ended == "numbers" and not tts.busy
+    tts.open()
+    assert tts.codes(TEXT, sampling=GREEDY).shape[1] > 8
+
+
+# ----------------------------------------------------------------------------------- texts and references
+
+
+@pytest.mark.parametrize("text", ["", "   ", "<|audio|>", "<|te<|x|>xt|>", "😀<|bogus:tag|>"])
+def test_nothing_to_say_is_refused_or_said(tts: HiggsTTS, text: str) -> None:
+    with pytest.raises(TextRefused):
+        tts.codes(speech_text(text))
+    assert not tts.busy
+
+
+@pytest.mark.parametrize(
+    "text", ["?!", "...", "<|sfx:cough|>", "a<|emotion:rage|>b", "日本語です", "\u0000\ufffe", "x" * 200]
+)
+def test_odd_texts_are_spoken(tts: HiggsTTS, text: str) -> None:
+    codes = tts.codes(text, sampling=Sampling(seed=1), max_rows=12)
+    assert codes.shape[0] == 8 and int(codes.max()) < 1024
+
+
+def test_ten_thousand_characters_are_refused_with_advice(tts: HiggsTTS) -> None:
+    with pytest.raises(TextRefused, match=r"[Ss]plit"):
+        tts.begin("word " * 2000)
+    assert not tts.busy
+
+
+def test_a_talk_longer_than_the_context_goes_on(tts: HiggsTTS) -> None:
+    """512 positions hold about six such pieces; older ones leave, frame numbers go on."""
+    tts.set_sampling(Sampling(seed=3))
+    frames = []
+    for turn in range(10):
+        tts.begin(f"Turn {turn}.", max_rows=60)
+        run(tts)
+        frames.append(tts.frames)
+        assert tts.position <= 512
+    assert frames == sorted(set(frames)) and tts.pieces[-1].text == "Turn 9."
+    assert tts.pieces[0].first_frame > 0
+    with pytest.raises(EngineMisuse, match="not held"):
+        tts.cut(1)
+    tts.cut(tts.pieces[0].first_frame + 5, "Turn")
+    tts.begin("And so on.", max_rows=12)
+    run(tts)
+    assert [p.text for p in tts.pieces] == ["Turn", "And so on."]
+
+
+@pytest.mark.parametrize("seconds", [0.1, 1.2])
+def test_voices_from_recordings(tts: HiggsTTS, seconds: float) -> None:
+    noise = np.random.default_rng(3).normal(0, 0.1, (int(44_100 * seconds), 2)).astype(np.float32)
+    voice = tts.voice(noise, "Noise.", rate=44_100, name="noise")
+    assert voice.codes is not None and voice.codes.shape == (8, round(max(1.0, seconds) * 25))
+    assert tts.codes(TEXT, voice, GREEDY, max_rows=10).shape[0] == 8
+    assert voice.capsule is not None and voice.capsule.position == tts._generator.session.prefix
+
+
+def test_a_reference_that_fills_the_context_is_refused(tts: HiggsTTS) -> None:
+    with pytest.raises(ContextFull, match="shorter reference"):
+        tts.voice_from_codes(torch.zeros(8, 500, dtype=torch.int64))
+    for bad in (torch.full((8, 3), 1024), torch.zeros(7, 3), torch.full((8, 3), -1), torch.zeros(8, 0)):
+        with pytest.raises(ReferenceRefused):
+            tts.voice_from_codes(bad)
+        with pytest.raises(ReferenceRefused):
+            tts.decode(bad)
+
+
+# ----------------------------------------------------------------------------------- checkpoints
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "why"),
+    [
+        ("missing", CheckpointRefused, "q_norm"),
+        ("unknown", CheckpointRefused, "adapter"),
+        ("shape", CheckpointRefused, "shape"),
+        ("codec", CheckpointRefused, "fc2.weight"),
+        ("truncated", CheckpointRefused, "model.safetensors"),
+        ("config", ConfigRefused, "config.json"),
+        ("codec_type", ConfigRefused, "mimi"),
+    ],
+)
+def test_checkpoints_that_do_not_fit_are_refused(
+    miniature: Path, tmp_path: Path, change: str, error: type[Exception], why: str
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(miniature, folder)
+    (folder / "model.safetensors.index.json").unlink()
+    file = folder / "model.safetensors"
+    tensors = load_file(file)
+    codec = "tied.embedding.modality_embeddings.0.model."
+    if change == "missing":
+        del tensors["body.layers.1.self_attn.q_norm.weight"]
+    elif change == "unknown":
+        tensors["adapter.weight"] = torch.zeros(2)
+    elif change == "shape":
+        tensors["body.norm.weight"] = torch.ones(65)
+    elif change == "codec":
+        del tensors[f"{codec}fc2.weight"]
+    elif change == "config":
+        (folder / "config.json").write_text("{]")
+    elif change == "codec_type":
+        (folder / "codec_config.json").write_text(json.dumps({"codec_type": "mimi"}))
+    save_file(tensors, file)
+    if change == "truncated":
+        file.write_bytes(file.read_bytes()[:-1000])
+    with pytest.raises(error, match=why):
+        HiggsTTS.load(folder, ExecContext("cpu"))
+
+
+def test_codec_tensors_of_any_float_type_load(miniature: Path, tmp_path: Path) -> None:
+    tensors = load_file(miniature / "model.safetensors")
+    save_file(
+        {n: t.float() if "modality_embeddings.0.model" in n else t for n, t in tensors.items()},
+        tmp_path / "m.safetensors",
+    )
+    config = load_config(miniature)
+    a, b = (
+        load_checkpoint(path, config, torch.device("cpu"), torch.float32)
+        for path in (tmp_path / "m.safetensors", miniature)
+    )
+    assert a.codec["fc2.weight"].dtype == torch.float32 and b.codec["fc2.weight"].dtype == torch.bfloat16
+    assert torch.equal(a.codec["fc2.weight"], b.codec["fc2.weight"].float()) and a.digest != b.digest

@@ -1,0 +1,340 @@
+"""Written text to speech text: numbers, dates, times, money, units, addresses and markup as people say them.
+
+    speech_text("On 3 May 2024 at 9:05, it cost $3.50.")
+    -> "On the third of May twenty twenty-four at nine oh five, it cost three dollars and fifty cents."
+
+What cannot be said is left out: code blocks, emoji, table rules, link targets. Pure. Control tags (`<|sfx:cough|>`)
+pass through. English. Rules run in order, each over text that the earlier ones have already made sayable, so a rule
+never sees a number inside an address.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+import inflect
+
+_ENGINE = inflect.engine()
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+_SHORT_MONTHS = {name[:3].lower(): name for name in _MONTHS} | {"sept": "September"}
+_MONTH = r"(?P<month>" + "|".join((*_MONTHS, *(f"{k.capitalize()}\\.?" for k in _SHORT_MONTHS))) + r")"
+_CURRENCY = {
+    "$": ("dollar", "cent"), "€": ("euro", "cent"), "£": ("pound", "penny"), "¥": ("yen", ""), "₹": ("rupee", "paisa"),
+}  # fmt: skip
+_UNITS = {
+    "km/h": "kilometre per hour", "km": "kilometre", "m": "metre", "cm": "centimetre", "mm": "millimetre",
+    "kg": "kilogram", "g": "gram", "mg": "milligram", "l": "litre", "L": "litre", "ml": "millilitre",
+    "mL": "millilitre", "ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "Hz": "hertz",
+    "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz", "B": "byte", "kB": "kilobyte", "KB": "kilobyte",
+    "MB": "megabyte", "GB": "gigabyte", "TB": "terabyte", "W": "watt", "kW": "kilowatt", "kWh": "kilowatt hour",
+    "V": "volt", "mph": "mile per hour", "mi": "mile", "ft": "foot", "in": "inch", "lb": "pound", "lbs": "pound",
+    "oz": "ounce", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree", "%": "percent",
+    "m/s": "metre per second", "m²": "square metre", "km²": "square kilometre", "m³": "cubic metre",
+}  # fmt: skip
+_UNCOUNTED = frozenset({"hertz", "kilohertz", "megahertz", "gigahertz", "percent", "yen"})
+_ABBREVIATIONS = {
+    "e.g.": "for example", "i.e.": "that is", "etc.": "et cetera", "vs.": "versus", "vs": "versus", "approx.":
+    "approximately", "Dr.": "Doctor", "Mr.": "Mister", "Mrs.": "Missus", "Ms.": "Miz", "Prof.": "Professor",
+    "St.": "Saint", "No.": "number", "w/": "with", "w/o": "without", "a.m.": "a m", "p.m.": "p m", "AM": "a m",
+    "PM": "p m", "ca.": "about", "incl.": "including", "Jr.": "Junior", "Sr.": "Senior", "Mt.": "Mount",
+}  # fmt: skip
+_SYMBOLS = {
+    "&": "and", "+": "plus", "=": "equals", "×": "times", "÷": "divided by", "±": "plus or minus", "≈": "about",
+    "≤": "at most", "≥": "at least", "<": "less than", ">": "greater than", "→": "to", "←": "from", "@": "at",
+    "½": "a half", "¼": "a quarter", "¾": "three quarters", "²": " squared", "³": " cubed", "#": "number",
+    "√": "the square root of", "∞": "infinity", "π": "pi", "µ": "micro", "~": "about", "^": "to the power of",
+    "|": ",", "_": " ", "\\": " ", "*": " ", "{": " ", "}": " ", "[": " ", "]": " ", "%": "percent", "°": "degrees",
+    "$": "dollars", "€": "euros", "£": "pounds", "©": " ", "®": " ", "™": " ", "•": " ", "`": " ",
+}  # fmt: skip
+_TAG = re.compile(r"(<\|\w+:\w+\|>)")
+_STRUCTURE = re.compile(r"<\|(?!\w+:\w+\|>)[^<>|]*\|>")
+_NUMBER = r"(?<![\w.])(?P<sign>[-−])?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<part>\d+))?"
+_LETTERS_AS_WORDS = frozenset({"OK", "NASA", "NATO", "UNESCO", "LASER", "RADAR", "JPEG", "GIF", "PIN", "SIM", "RAM"})
+
+
+def speech_text(text: str) -> str:
+    """What a person would say, reading `text` aloud. Empty if nothing in it can be said."""
+    text = unicodedata.normalize("NFC", text)
+    while (kept := _STRUCTURE.sub("", text)) != text:  # again: what is left may have closed around a gap
+        text = kept
+    parts = _TAG.split(_no_markup(text))
+    said = "".join(part if i % 2 else _say(part) for i, part in enumerate(parts))
+    return _tidy(said)
+
+
+def cardinal(value: int) -> str:
+    """12345 -> "twelve thousand three hundred and forty-five". Numbers beyond words are said digit by digit."""
+    if abs(value) >= 10**15:
+        return ("minus " if value < 0 else "") + digits(str(abs(value)))
+    words = str(_ENGINE.number_to_words(str(abs(value)), andword="and")).replace(",", "")
+    return ("minus " if value < 0 else "") + words
+
+
+def ordinal(value: int) -> str:
+    """21 -> "twenty-first"."""
+    return str(_ENGINE.ordinal(cardinal(value)))
+
+
+def digits(figures: str) -> str:
+    """ "407" -> "four zero seven"."""
+    return " ".join(cardinal(int(figure)) for figure in figures)
+
+
+def year(value: int) -> str:
+    """1984 -> "nineteen eighty-four", 2005 -> "two thousand and five", 1900 -> "nineteen hundred"."""
+    century, rest = divmod(value, 100)
+    if not 1100 <= value <= 2099 or 2000 <= value <= 2009:
+        return cardinal(value)
+    if rest == 0:
+        return f"{cardinal(century)} hundred"
+    return f"{cardinal(century)} {'oh ' if rest < 10 else ''}{cardinal(rest)}"
+
+
+def decimal(whole: str, part: str | None, sign: str | None = None) -> str:
+    """("3", "14", "-") -> "minus three point one four". A long or zero-led figure is said digit by digit."""
+    plain = whole.replace(",", "")
+    spelled = len(plain) > 15 or (len(plain) > 1 and plain.startswith("0"))
+    said = digits(plain) if spelled else cardinal(int(plain))
+    return ("minus " if sign else "") + said + (f" point {digits(part)}" if part else "")
+
+
+def _no_markup(text: str) -> str:
+    """Markdown and HTML go, their text stays; code blocks and images go with their text."""
+    text = re.sub(r"```.*?(```|\Z)|~~~.*?(~~~|\Z)", " ", text, flags=re.S)
+    text = re.sub(r"<!--.*?-->", " ", text, flags=re.S)
+    text = re.sub(r"</?[A-Za-z][^<>|]*>", " ", text)
+    text = re.sub(r"!\[[^\]]*\]\([^)]*\)", " ", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"\[\^?\d+\]", "", text)  # footnote marks
+    text = re.sub(r"^[ \t]*(?:[-*_][ \t]*){3,}$", " ", text, flags=re.M)  # rules
+    text = re.sub(r"^[ \t]*\|?[ \t]*:?-{2,}[-| :\t]*$", " ", text, flags=re.M)  # table heads
+    text = re.sub(r"^[ \t]{0,3}#{1,6}[ \t]+(.*?)[ \t#]*$", r"\1.", text, flags=re.M)
+    text = re.sub(r"^[ \t]*>[ \t]?", "", text, flags=re.M)
+    text = re.sub(r"^[ \t]*[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?(.*?)[ \t]*$", _item, text, flags=re.M)
+    text = re.sub(r"^[ \t]*(\d{1,3})[.)][ \t]+(.*?)[ \t]*$", _item, text, flags=re.M)
+    text = re.sub(r"(\*\*\*|\*\*|\*|___|__|~~)(?=\S)(.+?)(?<=\S)\1", r"\2", text)
+    text = re.sub(r"(?<!\w)_(?=\S)(.+?)(?<=\S)_(?!\w)", r"\1", text)
+    return re.sub(r"`([^`\n]*)`", r"\1", text)
+
+
+def _item(match: re.Match[str]) -> str:
+    """A list item is a sentence; a number before it is said."""
+    body = match.group(match.lastindex or 1)
+    said = body if not body or body[-1] in ".,;:!?" else f"{body}."
+    return f"{match.group(1)}: {said}" if match.lastindex == 2 else said
+
+
+def _say(text: str) -> str:
+    for pattern, said in _RULES:
+        text = pattern.sub(said, text)
+    return "".join(_symbol(c) for c in text)
+
+
+def _symbol(char: str) -> str:
+    if char in _SYMBOLS:
+        return f" {_SYMBOLS[char]} "
+    kind = unicodedata.category(char)
+    if kind in ("So", "Sk", "Cs", "Co", "Cn", "Cf", "Mn", "Me") or "\ufe00" <= char <= "\ufe0f":
+        return " " if kind != "Mn" else char if char != "\u20e3" else " "
+    return {"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "…": "..."}.get(char, char)
+
+
+def _address(match: re.Match[str]) -> str:
+    """https://www.example.com/a/b?c -> "example dot com": the host is worth saying, the rest is not."""
+    host = re.sub(r"^(?:[a-z]+://)?(?:www\.)?", "", match.group(), flags=re.I)
+    host = re.split(r"[/?#:]", host, maxsplit=1)[0].rstrip(".")
+    end = "." if match.group().endswith(".") else ""
+    return host.replace("-", " dash ").replace(".", " dot ") + end
+
+
+def _mail(match: re.Match[str]) -> str:
+    return match.group().replace("@", " at ").replace(".", " dot ").replace("_", " underscore ").replace("-", " dash ")
+
+
+def _month(name: str) -> str:
+    return _SHORT_MONTHS[name[:3].lower()]
+
+
+def _date(match: re.Match[str]) -> str:
+    """Day and month in either order, with or without a year."""
+    found = match.groupdict()
+    day = f"the {ordinal(int(found['day']))} of " if match.start("day") < match.start("month") else ""
+    said = f"{day}{_month(found['month'])}"
+    if not day:
+        said += f" {ordinal(int(found['day']))}"
+    return said + (f" {year(int(found['year']))}" if found.get("year") else "")
+
+
+def _iso_date(match: re.Match[str]) -> str:
+    month, day = int(match["month"]), int(match["day"])
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return " ".join(digits(part) for part in re.split(r"\D", match.group()))
+    return f"{_MONTHS[month - 1]} {ordinal(day)} {year(int(match['year']))}"
+
+
+def _time(match: re.Match[str]) -> str:
+    hour, minute, half = int(match["hour"]), int(match["minute"]), match["half"]
+    if hour > 24 or minute > 59:
+        return match.group()
+    if minute:
+        said = f"{cardinal(hour)} {'oh ' if minute < 10 else ''}{cardinal(minute)}"
+    else:
+        said = cardinal(hour) if half else f"{cardinal(hour)} o'clock" if hour <= 12 else f"{cardinal(hour)} hundred"
+    if match["second"]:
+        said += f" and {_counted(str(int(match['second'])), None, 'second')}"
+    return said + (f" {half[0].lower()} m" if half else "")
+
+
+def _hour(match: re.Match[str]) -> str:
+    return f"{cardinal(int(match['hour']))} {match['half'][0].lower()} m"
+
+
+def _money(match: re.Match[str]) -> str:
+    unit, small = _CURRENCY[match["unit"]]
+    whole, part, scale = match["whole"], match["part"], match["scale"]
+    sign = match["sign"]
+    if scale:
+        word = {"k": "thousand", "m": "million", "bn": "billion", "b": "billion"}.get(scale.lower(), scale.lower())
+        return f"{decimal(whole, part, sign)} {word} {_plural(unit, 2)}"
+    amount = int(whole.replace(",", "")[:16])
+    said = f"{decimal(whole, None, sign)} {_plural(unit, amount)}"
+    if part and small and len(part) == 2:
+        cents = int(part)
+        if not cents:
+            return said
+        tail = f"{cardinal(cents)} {'pence' if small == 'penny' and cents > 1 else _plural(small, cents)}"
+        return tail if not amount else f"{said} and {tail}"
+    return said if not part else f"{decimal(whole, part, sign)} {_plural(unit, 2)}"
+
+
+def _plural(noun: str, count: float) -> str:
+    if count == 1 or noun in _UNCOUNTED:
+        return noun
+    head, *rest = noun.split(" ")
+    if head in ("square", "cubic", "kilowatt"):
+        return f"{head} {_plural(' '.join(rest), count)}"
+    return " ".join([str(_ENGINE.plural_noun(head)), *rest])
+
+
+def _counted(whole: str, part: str | None, noun: str, sign: str | None = None) -> str:
+    return f"{decimal(whole, part, sign)} {_plural(noun, 1 if whole == '1' and not part else 2)}"
+
+
+def _unit(match: re.Match[str]) -> str:
+    return _counted(match["whole"], match["part"], _UNITS[match["unit"]], match["sign"])
+
+
+def _range(match: re.Match[str]) -> str:
+    return f"{match.group(1)} to {match.group(2)}"
+
+
+def _year_alone(match: re.Match[str]) -> str:
+    return f"{match['lead']} {year(int(match['year']))}"
+
+
+def _decade(match: re.Match[str]) -> str:
+    tens = int(match["tens"])
+    word = {0: "hundreds", 10: "tens"}.get(tens) or cardinal(tens)[:-1] + "ies"
+    return f"{cardinal(int(match['century'])) + ' ' if match['century'] else ''}{word}"
+
+
+def _ordinal(match: re.Match[str]) -> str:
+    return ordinal(int(match.group(1).replace(",", "")))
+
+
+def _fraction(match: re.Match[str]) -> str:
+    over, under = int(match["over"]), int(match["under"])
+    if not over < under <= 100:
+        return f"{cardinal(over)} divided by {cardinal(under)}"
+    name = {2: "half", 4: "quarter"}.get(under) or ordinal(under)
+    return f"{cardinal(over)} {name if over == 1 else 'halves' if under == 2 else name + 's'}"
+
+
+def _phone(match: re.Match[str]) -> str:
+    groups = re.findall(r"\d+", match.group())
+    return ("plus " if match.group().startswith("+") else "") + ", ".join(digits(group) for group in groups)
+
+
+def _version(match: re.Match[str]) -> str:
+    return " " + " point ".join(decimal(part, None) for part in match.group().split("."))
+
+
+def _spell(match: re.Match[str]) -> str:
+    """HTTP -> "H T T P", URLs -> "U R L s". Words in capitals that are said as words stay."""
+    word, tail = match.group(1), match.group(2)
+    if word in _LETTERS_AS_WORDS or (len(word) > 4 and set(word) & set("AEIOUY")):
+        return match.group()
+    return " ".join(word) + ("'s" if tail else "")
+
+
+def _plain_number(match: re.Match[str]) -> str:
+    return decimal(match["whole"], match["part"], match["sign"])
+
+
+def _alternatives(words: Any) -> str:
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+
+
+_DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>1\d{3}|20\d{2})"
+_BEFORE_YEARS = "[Ii]n|[Ss]ince|[Uu]ntil|[Bb]efore|[Aa]fter|[Yy]ear|[Ff]rom|[Bb]y"
+_HALF = r"(?P<half>[AaPp]\.?[Mm]\b\.?)"
+_RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"), _mail),
+    (re.compile(r"\b(?:https?://|ftp://|www\.)[^\s<>()\[\]\"]+", re.I), _address),
+    (re.compile(r"\b(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|ai|edu|gov|uk|de|fr)(?:/[^\s<>()\"]*)?\b", re.I), _address),
+    (re.compile(rf"(?<!\w)(?:{_alternatives(_ABBREVIATIONS)})(?!\w)"), lambda m: _ABBREVIATIONS[m.group()]),
+    (re.compile(r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b"), _iso_date),
+    (re.compile(rf"\b(?:[Tt]he )?{_DAY}(?: of)? {_MONTH},?(?: {_YEAR})?\b"), _date),
+    (re.compile(rf"\b{_MONTH} {_DAY}(?:,? {_YEAR})?\b"), _date),
+    (re.compile(rf"\b{_MONTH},? {_YEAR}\b"), lambda m: f"{_month(m['month'])} {year(int(m['year']))}"),
+    (re.compile(rf"\b(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?::(?P<second>\d{{2}}))?(?!\d)(?: ?{_HALF})?"), _time),
+    (re.compile(rf"\b(?P<hour>1[0-2]|[1-9]) ?{_HALF}"), _hour),
+    (re.compile(r"(?<!\w)\+\d{1,3}(?:[ -]\d{2,4}){2,5}\b|\b\d{3}-\d{3,4}(?:-\d{4})?\b"), _phone),
+    (
+        re.compile(
+            r"(?P<sign>[-−])?(?P<unit>[$€£¥₹]) ?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<part>\d+))?"
+            r"(?: ?(?P<scale>thousand|million|billion|trillion|bn|[kKmMbB]))?(?!\w)"
+        ),
+        _money,
+    ),
+    (
+        re.compile(
+            r"(?<![\w.])(?P<sign>[-−])?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<part>\d+))? ?(?P<unit>[€£¥₹])"
+            r"(?P<scale>)(?!\w)"
+        ),
+        _money,
+    ),
+    (re.compile(r"\b(\d+(?:\.\d+)?)(?:-| ?– ?)(\d+(?:\.\d+)?)(?=\b(?!-))"), _range),
+    (re.compile(r"\b(?P<century>\d\d)?(?P<tens>\d0)['’]?s\b"), _decade),
+    (re.compile(r"\b(\d)['′](\d{1,2})(?:[\"″]|(?!\w))"), lambda m: f"{cardinal(int(m[1]))} foot {cardinal(int(m[2]))}"),
+    (re.compile(rf"{_NUMBER} ?(?P<unit>{_alternatives(_UNITS)})(?![\w²³/])"), _unit),
+    (re.compile(rf"\b(?P<lead>{_BEFORE_YEARS}) {_YEAR}\b(?![.,]\d)"), _year_alone),
+    (re.compile(r"\b(\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:st|nd|rd|th)\b"), _ordinal),
+    (re.compile(r"(?<![\w/.])(?P<over>\d{1,3})/(?P<under>\d{1,3})(?![\w/])"), _fraction),
+    (re.compile(r"(?<![\d.])\d+(?:\.\d+){2,}\b"), _version),
+    (re.compile(r"(?<=\d)(?: [×x] |[×x])(?=\d)"), " times "),
+    (re.compile(r"(?<=\d) [-−] (?=\d)"), " minus "),
+    (re.compile(r"(?<=\d) ?/ ?(?=\d)"), " divided by "),
+    (re.compile(r"\b([A-Z]{2,})(s)?\b"), _spell),
+    (re.compile(r"(?<=[A-Za-z])-(?=\d)"), " "),
+    (re.compile(_NUMBER), _plain_number),
+    (re.compile(r"\d+"), lambda m: f" {digits(m.group())} "),
+    (re.compile(r"(?<=\w)/(?=\w)"), " or "),
+    (re.compile(r"(?<=\s)[-–—]+(?=\s)"), ","),
+    (re.compile(r"[—–]"), ", "),
+)  # fmt: skip
+
+
+def _tidy(text: str) -> str:
+    text = re.sub(r"\s+", " ", text)
+    text = re.sub(r" +([.,;:!?])", r"\1", text)
+    text = re.sub(r"([.,;:!?])(?:[,;:](?=\s|$))+", r"\1", text)
+    text = re.sub(r"\(\s*\)|\"\s*\"", "", text)
+    text = re.sub(r"([!?])\1{2,}", r"\1", text)
+    text = re.sub(r"^[\s,;:.!?]+|[\s,;:]+$", "", text)
+    return text.strip() if re.search(r"\w", text) else ""
