@@ -56,6 +56,9 @@ export const EMPTY = Object.freeze({
   noticeCount: 0,
 });
 
+/** Tools that the server ran by itself are no items of the conversation; the page keeps them under names of its own. */
+const OWN_TOOL = "tool:";
+
 /** @param {string} id @param {Partial<Item>} fields @returns {Item} */
 function blank(id, fields) {
   return {
@@ -163,7 +166,8 @@ const ON = {
   "conversation.item.deleted": (state, { item_id }) => {
     const gone = state.items.find((item) => item.id === item_id);
     if (!gone) return state;
-    const items = state.items.filter((item) => item.id !== item_id);
+    const ownTools = (/** @type {Item} */ item) => item.id.startsWith(OWN_TOOL) && item.responseId === gone.responseId;
+    const items = state.items.filter((item) => item.id !== item_id && !ownTools(item));
     const turns = state.turns.map((turn) => (turn.id === gone.responseId ? { ...turn, undone: true } : turn));
     return { ...state, items, turns };
   },
@@ -236,6 +240,11 @@ const ON = {
   "assistant.state": (state, event) => ({ ...state, serverState: event.state }),
   "assistant.transcript": (state, event) =>
     editItem(state, event.item_id, (item) => (item.status === "completed" ? item : { ...item, text: event.text, partial: true })),
+  "assistant.tool": (state, event) => {
+    const tool = { name: event.name, callId: "", args: event.arguments ?? "", output: event.output ?? "" };
+    const id = `${OWN_TOOL}${event.response_id}-${state.items.length}`;
+    return insert(state, blank(id, { kind: "call", status: "completed", tool, responseId: event.response_id, at: event.at ?? 0 }), null);
+  },
   "assistant.resume": (state) => ({ ...dropUncommitted(state), hearing: false }),
   "assistant.timeline": (state, event) => editTurn(state, event.response_id, { timeline: event }),
   "assistant.memory": (state, event) => {

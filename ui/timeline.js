@@ -8,20 +8,28 @@
 
 const LABELS = {
   hearing: "Hearing",
-  endpoint: "Turn wait",
   turn_wait: "Turn wait",
+  transcribe: "Last words heard",
   restore: "Restore",
+  plan: "Plan",
   prefill: "Read the words",
-  llm_prefill: "Read the words",
+  think_wait: "Wait for the mind",
+  tool: "Tool",
   llm: "First words",
   llm_tokens: "First words",
+  tts_restore: "Restore the voice",
   tts_prefill: "Voice reads",
+  tts_wait: "Wait for the voice",
   rows: "Voice speaks",
   tts_rows: "Voice speaks",
   codec: "Sound",
   transport: "Link",
   player: "Player",
+  small: "Smaller steps",
 };
+
+/** What the server can only guess of the road to the speaker; the page was there. */
+const ROAD = new Set(["transport", "player"]);
 
 /** @param {string} name as the server says it @returns {string} as the page says it */
 export function partLabel(name) {
@@ -48,13 +56,14 @@ export function waterfall(timeline, clock, receivedAt, renderedAt) {
   const parts = [];
   let at = 0;
   for (const part of timeline.parts) {
+    if (ROAD.has(part.name)) continue;
     parts.push({ name: part.name, startMs: at, ms: part.ms, where: "server" });
     at += part.ms;
   }
   let startedAt = clock.toPage(timeline.started_ms);
   if (receivedAt !== null) {
     if (startedAt === null || startedAt + at > receivedAt) startedAt = receivedAt - at;
-    parts.push({ name: "transport", startMs: at, ms: receivedAt - startedAt - at, where: "link" });
+    parts.push({ name: "transport", startMs: at, ms: Math.max(0, receivedAt - startedAt - at), where: "link" });
     at = receivedAt - startedAt;
     if (renderedAt !== null) {
       const ms = Math.max(0, renderedAt - receivedAt);
@@ -63,6 +72,24 @@ export function waterfall(timeline, clock, receivedAt, renderedAt) {
     }
   }
   return { parts, totalMs: at, uncertaintyMs: clock.uncertainty, startedAt: startedAt ?? 0 };
+}
+
+/**
+ * Rows for the eye: neighbours of one name become one, and what is too short to see becomes a last row, so that
+ * they still sum to the total.
+ * @param {Part[]} parts @param {number} totalMs @returns {Part[]}
+ */
+export function rowsOf(parts, totalMs) {
+  const least = Math.max(1, totalMs / 200);
+  /** @type {Part[]} */
+  const rows = [];
+  let small = 0;
+  for (const part of parts) {
+    if (part.where === "server" && part.ms < least) small += part.ms;
+    else if (rows.at(-1)?.name === part.name) rows[rows.length - 1] = { ...rows[rows.length - 1], ms: rows[rows.length - 1].ms + part.ms };
+    else rows.push(part);
+  }
+  return small > 0 ? [...rows, { name: "small", startMs: totalMs, ms: small, where: "server" }] : rows;
 }
 
 /**
@@ -89,5 +116,6 @@ export function showMs(ms) {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return "–";
   if (Math.abs(ms) >= 9999.5) return `${(ms / 1000).toFixed(1)} s`;
   if (Math.abs(ms) >= 99.5) return `${Math.round(ms)} ms`;
+  if (ms > 0 && ms < 0.05) return "< 0.1 ms";
   return `${ms.toFixed(Math.abs(ms) < 9.95 ? 1 : 0)} ms`;
 }

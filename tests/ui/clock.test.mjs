@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HeardLog } from "../../ui/audio/heard.js";
 import { InputClock, ServerClock } from "../../ui/clock.js";
-import { partLabel, quantile, showMs, summary, waterfall } from "../../ui/timeline.js";
+import { partLabel, quantile, rowsOf, showMs, summary, waterfall } from "../../ui/timeline.js";
 import { random } from "./random.mjs";
 
 test("the shortest round trip sets the server's clock, and the truth lies within its uncertainty", () => {
@@ -61,6 +61,18 @@ test("server, link and player parts follow without a gap and sum to the total", 
   }
 });
 
+test("rows fold what is too small to see and what follows itself, and still sum to the total", () => {
+  const dice = random(8);
+  for (let round = 0; round < 300; round++) {
+    const parts = Array.from({ length: dice.below(12) }, () => ({ name: dice.pick(["a", "b", "player", "transport"]), ms: dice.unit() ** 4 * 300 }));
+    const fall = waterfall({ started_ms: 6000, parts }, CLOCK, 2500, 2540);
+    assert.ok(fall.parts.filter((part) => part.name === "player").length === 1, "the server's guess at the player gives way");
+    const rows = rowsOf(fall.parts, fall.totalMs);
+    assert.ok(Math.abs(rows.reduce((sum, row) => sum + row.ms, 0) - fall.totalMs) < 1e-9);
+    assert.ok(rows.every((row, i) => i === 0 || row.name !== rows[i - 1].name));
+  }
+});
+
 test("sound cannot arrive before it was sent: the clocks give way, not the sum", () => {
   const fall = waterfall(TIMELINE, CLOCK, 1310.2, 1350);
   assert.equal(fall.parts.find((part) => part.name === "transport").ms, 0);
@@ -76,7 +88,7 @@ test("quantiles interpolate; nothing has no median", () => {
 });
 
 test("milliseconds are written with as many figures as mean something", () => {
-  assert.deepEqual([null, 0.04, 9.94, 9.96, 99.4, 99.6, 1234.4, 12345].map(showMs), ["–", "0.0 ms", "9.9 ms", "10 ms", "99 ms", "100 ms", "1234 ms", "12.3 s"]);
+  assert.deepEqual([null, 0, 0.04, 9.94, 9.96, 99.4, 99.6, 1234.4, 12345].map(showMs), ["–", "0.0 ms", "< 0.1 ms", "9.9 ms", "10 ms", "99 ms", "100 ms", "1234 ms", "12.3 s"]);
   assert.equal(partLabel("tts_prefill"), "Voice reads");
   assert.equal(partLabel("some_new_part"), "Some new part");
   assert.equal(partLabel("constructor"), "Constructor");

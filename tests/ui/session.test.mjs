@@ -125,6 +125,13 @@ test("a tool call shows its arguments as they come, then its answer", () => {
   assert.deepEqual(state.items.map((item) => item.tool), [{ name: "set_timer", callId: "k1", args: '{"minutes":5}', output: "set" }]);
 });
 
+test("a tool that the server ran shows before its reply and goes with it", () => {
+  const tool = { type: "assistant.tool", response_id: "r1", name: "get_time", arguments: "{}", output: "nine", ms: 0.3 };
+  const state = run([...OPEN, ...SPOKEN, REPLY[0], tool, ...REPLY.slice(1), ...DONE]);
+  assert.deepEqual(state.items.map((item) => item.tool?.name ?? item.id), ["u1", "get_time", "a1"]);
+  assert.deepEqual(run([{ type: "conversation.item.deleted", item_id: "a1" }], state).items.map((item) => item.id), ["u1"]);
+});
+
 test("a needless cancel is no news, other errors are", () => {
   const state = run([{ type: "error", error: { code: "response_cancel_not_active", message: "x" } },
     { type: "error", error: { code: "session_limit_reached", message: "All places are taken." } }]);

@@ -1,6 +1,6 @@
 /** Draws one turn's waterfall and the session's usual times as a picture to keep. */
 
-import { partLabel, showMs, summary } from "../timeline.js";
+import { partLabel, rowsOf, showMs, summary } from "../timeline.js";
 import { MEASURES } from "./time.js";
 
 const WIDTH = 960;
@@ -12,7 +12,7 @@ export async function picture(turn, turns, title) {
   await document.fonts.ready;
   const style = getComputedStyle(document.body);
   const css = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
-  const parts = turn.fall?.parts ?? [];
+  const parts = turn.fall ? rowsOf(turn.fall.parts, turn.fall.totalMs) : [];
   const usual = MEASURES.map(({ name, of }) => ({ name, ...summary(turns.filter((one) => !one.undone).map(of)) })).filter((row) => row.n > 0);
   const height = PAD * 2 + 132 + (parts.length + 1) * ROW + 40 + (usual.length + 1) * ROW;
   const canvas = document.createElement("canvas");
@@ -46,7 +46,7 @@ export async function picture(turn, turns, title) {
     text(partLabel(part.name), PAD, y, sans, "--ink");
     paint.fillStyle = css(part.ms === longest ? "--accent" : "--bar");
     const from = left + (part.startMs / (turn.fall?.totalMs || 1)) * span;
-    paint.fillRect(from, y - 11, Math.max(1.5, (part.ms / (turn.fall?.totalMs || 1)) * span), 12);
+    if (part.name !== "small") paint.fillRect(from, y - 11, Math.max(1.5, (part.ms / (turn.fall?.totalMs || 1)) * span), 12);
     text(showMs(part.ms), WIDTH - PAD, y, sans, "--ink", "right");
     y += ROW;
   }

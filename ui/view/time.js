@@ -1,6 +1,6 @@
 /** Draws time: the two large figures, the waterfall of one turn, the strip of all turns, and what is usual. */
 
-import { partLabel, showMs, summary } from "../timeline.js";
+import { partLabel, rowsOf, showMs, summary } from "../timeline.js";
 import { byId, draw, make } from "./dom.js";
 
 /** The measures of the table, with how to read them from a turn. */
@@ -56,9 +56,10 @@ function waterfallRows(turns, chosen, onStep) {
     make("button", { type: "button", "aria-label": "Later turn", text: "›", disabled: index >= turns.length - 1, onclick: () => onStep(1) }));
   const fall = chosen.fall;
   if (!fall) return [stepper, make("p.empty", { text: "No timeline for this turn." })];
-  const longest = fall.parts.reduce((most, part) => Math.max(most, part.ms), 0);
-  const rows = fall.parts.map((part) => {
-    const bar = make(`i.${part.where}${part.ms === longest ? ".longest" : ""}`);
+  const parts = rowsOf(fall.parts, fall.totalMs);
+  const longest = parts.reduce((most, part) => Math.max(most, part.ms), 0);
+  const rows = parts.map((part) => {
+    const bar = part.name === "small" ? make("span") : make(`i.${part.where}${part.ms === longest ? ".longest" : ""}`);
     bar.style.setProperty("--from", String(part.startMs / (fall.totalMs || 1)));
     bar.style.setProperty("--share", String(part.ms / (fall.totalMs || 1)));
     return make("tr", {}, make("th", { scope: "row", text: partLabel(part.name) }), make("td.bar", {}, bar), make("td", { text: showMs(part.ms) }));
