@@ -7,7 +7,7 @@ live as a whole (recurrent state, counters) and is good while the prefix rows be
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -125,7 +125,7 @@ def snapshot(
 ) -> Capsule:
     """Freeze a boundary: one copy of the live bytes, in one allocation on the device."""
     live = {buffer.name: buffer.live_view(position) for buffer in closure(ctx, scope)}
-    return Capsule(label, scope, position, fingerprint, tuple(tokens), dict(host or {}), copy_out(live))
+    return Capsule(label, scope, position, fingerprint, tuple(tokens), dict(host or {}), copy_out(live, ctx.bytes))
 
 
 def restore(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint) -> None:
@@ -145,7 +145,7 @@ def restore(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint) -> Non
 def checkpoint(ctx: ExecContext, scope: str, position: int) -> Checkpoint:
     """Freeze only what a rollback cannot find in place."""
     live = {b.name: b.tensor for b in closure(ctx, scope) if isinstance(b.live, Whole)}
-    return Checkpoint(scope, position, copy_out(live))
+    return Checkpoint(scope, position, copy_out(live, ctx.bytes))
 
 
 def rollback(ctx: ExecContext, point: Checkpoint) -> None:
@@ -160,14 +160,13 @@ def fork(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint, branches:
         yield branch
 
 
-def copy_out(live: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies of all tensors in one allocation, under the same names."""
+def copy_out(live: Mapping[str, Tensor], allocate: Callable[[int], Tensor]) -> dict[str, Tensor]:
+    """Copies of all tensors in one allocation, under the same names. `allocate` gives uninitialised bytes."""
     sizes = [t.numel() * t.element_size() for t in live.values()]
     starts = [0]
     for size in sizes:
         starts.append(starts[-1] + -(-size // _ALIGN) * _ALIGN)
-    device = next(iter(live.values())).device
-    flat = torch.empty(starts[-1], dtype=torch.uint8, device=device)
+    flat = allocate(starts[-1])
     copies = {}
     for (name, tensor), start, size in zip(live.items(), starts, sizes, strict=False):
         copies[name] = flat[start : start + size].view(tensor.dtype).view(tensor.shape).copy_(tensor)

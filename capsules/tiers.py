@@ -207,7 +207,8 @@ def copy_flat(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, 
     first = next(iter(tensors.values()))
     storage = first.untyped_storage()
     if any(t.untyped_storage().data_ptr() != storage.data_ptr() for t in tensors.values()):
-        return {name: t.to(device, non_blocking=True) for name, t in copy_out(tensors).items()}
+        gathered = copy_out(tensors, lambda count: torch.empty(count, dtype=torch.uint8, device=first.device))
+        return copy_flat(gathered, device)
     flat = torch.empty(0, dtype=torch.uint8, device=first.device).set_(storage)
     pinned = device.type == "cpu" and first.device.type == "cuda"
     there = torch.empty(flat.shape, dtype=torch.uint8, device=device, pin_memory=pinned)

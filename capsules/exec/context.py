@@ -12,6 +12,7 @@ from capsules.exec.buffer import Buffer, Prefix, Role, Whole, contains, storage_
 from capsules.exec.graph import Graph
 from capsules.exec.plan import Plan, Step
 from capsules.exec.recorder import OwnerOf, Recording
+from capsules.exec.recycle import Recycler
 from capsules.exec.sync import Stream
 
 
@@ -29,6 +30,7 @@ class ExecContext:
         self._graphs: dict[str, Graph] = {}
         self._pools: dict[str, object] = {}
         self._streams: dict[str, Stream] = {}
+        self._recycler = Recycler()
         self.home = self.stream("home")
 
     @property
@@ -76,6 +78,12 @@ class ExecContext:
             if contains(buffer, tensor):
                 return buffer
         return None
+
+    def bytes(self, count: int) -> Tensor:
+        """[count] uint8, uninitialised, for a copy of state that outlives the step; recycled when it is gone."""
+        if self.device.type == "cpu":
+            return self._recycler.take(count)
+        return torch.empty(count, dtype=torch.uint8, device=self.device)
 
     def pool(self, name: str) -> object:
         """Graphs that may replay at the same time must not share a pool."""

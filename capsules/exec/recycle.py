@@ -1,0 +1,57 @@
+"""Host memory that is used again: the first touch of fresh pages costs more than the copy that fills them.
+
+A device's own allocator recycles; the host's gives large blocks back to the system at once, so that every snapshot
+would pay for its pages anew (measured: 2.2 times the copy).
+"""
+
+import weakref
+from collections import OrderedDict, deque
+
+import torch
+from torch import Tensor
+
+SMALLEST = 64 << 10  # bytes; below it the host's allocator recycles by itself
+
+
+class Recycler:
+    """Lends blocks of bytes and takes each back when the last tensor over it is gone.
+
+    keep_bytes  of returned blocks that are kept for later; the rest goes back to the system, the longest unused first
+    """
+
+    def __init__(self, keep_bytes: int = 512 << 20) -> None:
+        self._keep_bytes = keep_bytes
+        self._returned: deque[Tensor] = deque()  # filled from wherever the last reference dies, so without a lock
+        self._free: OrderedDict[int, Tensor] = OrderedDict()  # by address, longest unused first
+
+    def take(self, nbytes: int) -> Tensor:
+        """[nbytes] uint8, uninitialised."""
+        if nbytes < SMALLEST:
+            return torch.empty(nbytes, dtype=torch.uint8)
+        self._collect()
+        size = _rounded(nbytes)
+        fitting = [address for address, block in self._free.items() if block.numel() == size]
+        block = self._free.pop(fitting[-1]) if fitting else torch.empty(size, dtype=torch.uint8)
+        lent = memoryview(block.numpy().data)
+        weakref.finalize(lent, self._returned.append, block).atexit = False
+        return torch.frombuffer(lent, dtype=torch.uint8)[:nbytes]
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of blocks that wait to be lent."""
+        self._collect()
+        return sum(block.numel() for block in self._free.values())
+
+    def _collect(self) -> None:
+        while self._returned:
+            block = self._returned.popleft()
+            self._free[block.data_ptr()] = block
+        kept = sum(block.numel() for block in self._free.values())
+        while kept > self._keep_bytes:
+            kept -= self._free.popitem(last=False)[1].numel()
+
+
+def _rounded(nbytes: int) -> int:
+    """Up to one of eight sizes per power of two, so that states that grow a little find the same blocks."""
+    step = 1 << (nbytes.bit_length() - 4)
+    return -(-nbytes // step) * step

@@ -1,0 +1,69 @@
+"""Recycled host memory: used again as soon as nothing looks at it, and never before."""
+
+import torch
+
+from capsules import ExecContext, Prefix, Role
+from capsules.capsule import Fingerprint, snapshot
+from capsules.exec.recycle import SMALLEST, Recycler
+
+SIZE = 1 << 20
+
+
+def test_a_block_comes_back_when_its_last_view_is_gone():
+    recycler = Recycler()
+    first = recycler.take(SIZE - 5)
+    assert first.shape == (SIZE - 5,) and first.dtype == torch.uint8
+    address, view = first.data_ptr(), first[64:128].view(torch.float32)
+    del first
+    assert recycler.kept_bytes == 0 and recycler.take(SIZE).data_ptr() != address
+    view.fill_(1.5)
+    del view
+    assert recycler.kept_bytes == 2 * SIZE
+    held = [recycler.take(SIZE - 100), recycler.take(SIZE)]
+    assert address in {block.data_ptr() for block in held} and recycler.kept_bytes == 0
+
+
+def test_another_size_does_not_fit_and_small_ones_are_not_kept():
+    recycler = Recycler()
+    recycler.take(SIZE)
+    assert recycler.kept_bytes == SIZE
+    block = recycler.take(SIZE + SIZE // 4)
+    assert recycler.kept_bytes == SIZE
+    del block
+    assert recycler.take(SMALLEST - 1).shape == (SMALLEST - 1,) and recycler.take(0).shape == (0,)
+    assert recycler.kept_bytes == 2 * SIZE + SIZE // 4
+
+
+def test_no_more_is_kept_than_allowed():
+    recycler = Recycler(keep_bytes=2 * SIZE)
+    blocks = [recycler.take(SIZE) for _ in range(5)]
+    addresses = [block.data_ptr() for block in blocks]
+    while blocks:
+        blocks.pop(0)
+    assert recycler.kept_bytes == 2 * SIZE
+    assert recycler.take(SIZE).data_ptr() == addresses[-1]
+
+
+def test_waste_is_at_most_an_eighth():
+    recycler = Recycler()
+    for nbytes in range(SMALLEST, 40 * SMALLEST, 12345):
+        recycler.take(nbytes)
+        assert nbytes <= recycler.kept_bytes <= nbytes * 1.125
+        recycler = Recycler()
+
+
+def test_snapshots_use_memory_again_without_touching_those_that_live():
+    ctx = ExecContext("cpu")
+    kv = ctx.buffer("toy.kv", [2, 1000, 300], torch.float32, role=Role.STATE, live=Prefix(1)).tensor
+    fingerprint = Fingerprint.of(ctx, "toy", weights="w", code="1")
+    seen = set()
+    kept = None
+    for step in range(6):
+        kv.fill_(step)
+        capsule = snapshot(ctx, "toy", 990 + step, fingerprint)
+        seen.add(capsule.tensors["toy.kv"].data_ptr())
+        if step == 0:
+            kept = capsule
+        del capsule
+    assert kept is not None and (kept.tensors["toy.kv"] == 0).all()
+    assert len(seen) == 2
