@@ -93,9 +93,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 1
-    except AssistantError as error:
+    except Exception as error:
+        if not is_told(error):
+            raise
         print(f"assistant: {error}", file=sys.stderr)
         return 1
+
+
+def is_told(error: Exception) -> bool:
+    """Whether the error was raised on purpose, by us or by an engine, and its text is meant for a person."""
+    bases = (("capsules.errors", "CapsuleError"), ("llm_engine.errors", "LLMError"), ("tts_engine.errors", "TTSError"))
+    loaded = [getattr(sys.modules[module], name) for module, name in bases if module in sys.modules]
+    return isinstance(error, (AssistantError, *loaded))
 
 
 def run_and_exit() -> NoReturn:

@@ -1,0 +1,114 @@
+"""`assistant serve` as a process with the shipped models: a stock client talks with it aloud, then Ctrl-C ends it."""
+
+import asyncio
+import base64
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pytest
+
+PATIENCE = 300.0
+"""Seconds for anything at all: the machine may be busy with other work."""
+STEP = 4800
+"""Bytes of 100 ms of 24 kHz sound."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A running server; at the end it is interrupted and has to leave cleanly."""
+    log: Path = tmp_path_factory.mktemp("home") / "log"
+    environment = os.environ | {"ASSISTANT_HOME": str(log.parent), "OMP_NUM_THREADS": "2", "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "assistant", "serve", "--port", "0", "--no-browser", "--profile", "tiny"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith("Ctrl-C"):
+            break
+    told = "".join(lines)
+    found = re.search(r"^OpenAI +(\S+)$", told, re.MULTILINE)
+    assert found, f"the server did not start:\n{told}"
+    yield found[1]
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 130 and rest.strip().splitlines()[-1].startswith("stopped"), rest
+
+
+async def pcm_of(client: openai.AsyncOpenAI, text: str) -> bytes:
+    answer = await client.audio.speech.create(model="tts", voice="ben", input=text, response_format="pcm")
+    return answer.read()
+
+
+async def say(connection, pcm: bytes, quiet_s: float) -> None:
+    """In real time, as a microphone would."""
+    data = bytes(STEP * 3) + pcm[: len(pcm) // 2 * 2] + bytes(int(quiet_s * 10) * STEP)
+    for start in range(0, len(data), STEP):
+        audio = base64.b64encode(data[start : start + STEP]).decode()
+        await connection.input_audio_buffer.append(audio=audio)
+        await asyncio.sleep(0.1)
+
+
+async def events_until(connection, last: str) -> list:
+    events = []
+    async with asyncio.timeout(PATIENCE):
+        async for event in connection:
+            events.append(event)
+            if event.type == last:
+                return events
+    raise AssertionError(f"the connection ended before {last}")
+
+
+def test_a_stock_client_asks_aloud_interrupts_and_types(address):
+    async def story() -> None:
+        async with openai.AsyncOpenAI(base_url=address, api_key="any", timeout=PATIENCE, max_retries=0) as client:
+            question = await pcm_of(client, "what time is it")
+            heard = await client.audio.transcriptions.create(model="stt", file=("q.wav", wav(question)))
+            assert "time" in heard.text
+            async with client.realtime.connect(model="gpt-realtime") as connection:
+                transcription = {"model": "whisper-1"}
+                session = {"type": "realtime", "audio": {"input": {"transcription": transcription}}}
+                await connection.session.update(session=session)
+                speaking = asyncio.create_task(say(connection, question, 2.0))
+                events = await events_until(connection, "response.output_audio.delta")
+                await speaking
+                understood = next(e for e in events if e.type.endswith("input_audio_transcription.completed"))
+                assert "time" in understood.transcript and understood.usage.seconds > 0.5
+                events += await events_until(connection, "response.done")
+                done = events[-1].response
+                assert done.status in {"completed", "cancelled"} and done.output
+                item = done.output[-1]
+                assert item.content[0].transcript.strip()
+
+                await connection.conversation.item.truncate(item_id=item.id, content_index=0, audio_end_ms=400)
+                await connection.conversation.item.retrieve(item_id=item.id)
+                cut = (await events_until(connection, "conversation.item.retrieved"))[-1].item.content[0].transcript
+                assert item.content[0].transcript.startswith(cut) and len(cut) < len(item.content[0].transcript)
+
+                typed = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+                await connection.conversation.item.create(item=typed)
+                await connection.response.create(response={"output_modalities": ["text"]})
+                done = (await events_until(connection, "response.done"))[-1].response
+                assert done.status == "completed" and done.output[0].content[0].text.strip()
+                assert done.usage.input_token_details.cached_tokens > 0
+
+    asyncio.run(story())
+
+
+def wav(pcm: bytes) -> bytes:
+    import io
+    import wave
+
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(24_000)
+        out.writeframes(pcm[: len(pcm) // 2 * 2])
+    return file.getvalue()
