@@ -52,6 +52,11 @@ def record(fn: Callable[[], object], owner_of: OwnerOf, preserve: bool) -> Recor
 
 
 class _Recorder(TorchDispatchMode):
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keeps torch from importing its compiler, which costs seconds at start and is not used here."""
+        return False
+
     def __init__(self, owner_of: OwnerOf, preserve: bool) -> None:
         super().__init__()
         self.tape = Tape()
