@@ -1,0 +1,215 @@
+"""The language engine on a CPU beside transformers and llama.cpp: same random weights, one interleaved run.
+
+    python -m benchmarks.llm [--rounds 7] [--threads 2] [--peers SITE_PACKAGES] [--out benchmarks/results/llm-cpu.json]
+
+Weights are random, about 120 million (hidden 768, 12 layers), in bfloat16: bytes, latency and exactness are those of a
+trained model of this shape, quality and stop lengths are not. Every round measures every implementation once, in
+turn, so that a disturbance meets all alike; medians and the spread (p10 to p90) are printed. `floor` is the time to
+read the weights once at the bandwidth that a plain sum over as many bytes reaches in the same round.
+"""
+
+import argparse
+import json
+import platform
+import random
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+
+import torch
+
+from benchmarks.peers.gguf_file import write_gguf
+from benchmarks.peers.llama_cpp_peer import LlamaCppPeer
+from benchmarks.peers.peer import Peer
+from benchmarks.peers.transformers_peer import TransformersPeer
+from capsules import Capsule, ExecContext, Role
+from llm_engine import HybridLLM, LLMConfig, Sampling
+from llm_engine.config import FULL, LINEAR
+from llm_engine.model import init_params
+from llm_engine.weights import save_checkpoint
+
+SHAPE = LLMConfig(
+    vocab_size=32000,
+    hidden_size=768,
+    intermediate_size=2560,
+    layer_types=([LINEAR] * 3 + [FULL]) * 3,  # type: ignore[arg-type]
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=256,
+    linear_num_key_heads=4,
+    linear_num_value_heads=8,
+    linear_key_head_dim=128,
+    linear_value_head_dim=128,
+)
+PREFIX, APPEND, REPLY, LONG = 256, 24, 16, 1000
+TARGETS = {
+    # case: (peer, at most this share of the peer's time)
+    ("decode", "llama.cpp"): 1.15,
+    ("decode", "transformers"): 1 / 3,
+    ("append 24", "llama.cpp"): 0.5,
+    ("ttft 256", "llama.cpp"): 0.7,
+    ("ttft 256", "transformers"): 0.7,
+    ("warm turn 1000", "transformers"): 1 / 15,
+}
+
+
+class Ours:
+    """This project's engine behind the same face. `step` folds at once, as the peers do."""
+
+    name = "ours"
+
+    def __init__(self, path: Path, positions: int) -> None:
+        self._ctx = ExecContext("cpu")
+        self.llm = HybridLLM.load(path, self._ctx, "bfloat16", positions)
+        self.llm.set_sampling(Sampling.greedy())
+
+    def reset(self) -> None:
+        self.llm.reset()
+
+    def append(self, ids: Sequence[int]) -> int:
+        self.llm.append(ids)
+        return self.llm.step()
+
+    def step(self, token: int) -> int:
+        self.llm.settle()  # folds `token`, which the step before has returned
+        return self.llm.step()
+
+    def weight_bytes(self) -> int:
+        """Of the matrices that a decode step reads; a tied head reads the embedding once."""
+        matrices = (b for b in self._ctx.buffers("llm", Role.WEIGHT) if b.tensor.dim() == 2 and "conv" not in b.name)
+        return sum(b.nbytes for b in matrices)
+
+
+def timed(work: Callable[[], object]) -> float:
+    began = perf_counter()
+    work()
+    return (perf_counter() - began) * 1e3
+
+
+def measure(peer: Peer, ids: Sequence[int]) -> dict[str, float]:
+    """Milliseconds of each case, once."""
+    peer.reset()
+    found = {"ttft 256": timed(lambda: peer.append(ids[:PREFIX]))}
+    found["append 24"] = timed(lambda: peer.append(ids[PREFIX : PREFIX + APPEND]))
+    token = peer.append([ids[-1]])
+    began = perf_counter()
+    for _ in range(REPLY):
+        token = peer.step(token)
+    found["decode"] = (perf_counter() - began) * 1e3 / REPLY
+    return found
+
+
+def warm_turn(ours: Ours, capsule: Capsule, ids: Sequence[int]) -> float:
+    """A restored talk of 1,000 tokens answers 24 new ones: to its first token."""
+
+    def turn() -> None:
+        ours.llm.restore(capsule)
+        ours.append(ids[LONG : LONG + APPEND])
+
+    return timed(turn)
+
+
+def cold_turn(peer: Peer, ids: Sequence[int]) -> float:
+    """The same answer from nothing."""
+    peer.reset()
+    return timed(lambda: peer.append(ids[: LONG + APPEND]))
+
+
+def read_ms(memory: torch.Tensor) -> float:
+    return timed(memory.sum)
+
+
+def checkpoint(folder: Path) -> Path:
+    path = folder / "checkpoint"
+    if not (path / "config.json").exists():
+        save_checkpoint(path, SHAPE, init_params(SHAPE, torch.Generator().manual_seed(0)))
+    return path
+
+
+def check_gguf(path: Path, gguf: Path) -> None:
+    """The GGUF file read back by transformers must be the same network."""
+    from transformers import Qwen3_5ForCausalLM
+
+    ids = torch.randint(0, SHAPE.vocab_size, (1, 40), generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        plain = Qwen3_5ForCausalLM.from_pretrained(path, dtype=torch.float32)(ids).logits
+        again = Qwen3_5ForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)(ids).logits
+    print(f"GGUF through transformers: largest difference of logits {float((plain - again).abs().max()):.2e}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--peers", type=Path, help="site-packages with gguf and llama_cpp")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "llm-bench")
+    parser.add_argument("--check-gguf", action="store_true")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    if args.peers:
+        sys.path.append(str(args.peers))
+    torch.set_num_threads(args.threads)
+    path, gguf = checkpoint(args.folder), args.folder / "model.gguf"
+    if args.peers and not gguf.exists():
+        write_gguf(path, gguf)
+    if args.check_gguf:
+        check_gguf(path, gguf)
+        return
+    ours = Ours(path, 2048)
+    peers: list[Peer] = [ours, TransformersPeer(path, torch.bfloat16)]
+    try:
+        peers.append(LlamaCppPeer(gguf, args.threads, 2048, SHAPE.vocab_size))
+    except ImportError:
+        print("llama.cpp is not there (see benchmarks/peers/README.md); the run goes on without it")
+    report(run(ours, peers, args.rounds), args)
+
+
+def run(ours: Ours, peers: Sequence[Peer], rounds: int) -> dict[tuple[str, str], list[float]]:
+    """Times by (case, implementation); the first round only warms up."""
+    ids = random.Random(7).choices(range(SHAPE.vocab_size), k=LONG + APPEND + 1)
+    ours.reset()
+    ours.llm.append(ids[:LONG])
+    capsule = ours.llm.snapshot("warm")
+    memory = torch.zeros(ours.weight_bytes() // 4)
+    times: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for turn in range(rounds + 1):
+        if turn == 1:
+            times.clear()
+        times["floor", "read"].append(read_ms(memory))
+        for peer in peers:
+            for case, ms in measure(peer, ids).items():
+                times[case, peer.name].append(ms)
+        times["warm turn 1000", "ours"].append(warm_turn(ours, capsule, ids))
+        for peer in peers[1:]:
+            times["warm turn 1000", peer.name].append(cold_turn(peer, ids))
+        print(f"round {turn} of {rounds}", file=sys.stderr)
+    return times
+
+
+def report(times: dict[tuple[str, str], list[float]], args: argparse.Namespace) -> None:
+    floor = median(times["floor", "read"])
+    machine = platform.processor() or platform.machine()
+    print(f"{machine}, {args.threads} threads, n = {args.rounds}, torch {torch.__version__}")
+    print(f"reading the weights once: {floor:.2f} ms. The peers' 'warm turn' is a cold one: they keep no state.")
+    print(f"{'case':16} {'who':13} {'ms':>9} {'p10':>9} {'p90':>9} {'x floor':>8} {'ours/it':>8} {'target':>7}")
+    for (case, who), values in sorted(times.items()):
+        if case == "floor":
+            continue
+        low, *_, high = quantiles(values, n=10) if len(values) > 1 else values * 2
+        share = median(times[case, "ours"]) / median(values)
+        target = TARGETS.get((case, who))
+        verdict = "" if target is None else f"{target:.2f} {'ok' if share <= target else 'missed'}"
+        ms = median(values)
+        print(f"{case:16} {who:13} {ms:9.2f} {low:9.2f} {high:9.2f} {ms / floor:8.2f} {share:8.2f} {verdict}")
+    if args.out:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        rows = {f"{case} | {who}": values for (case, who), values in times.items()}
+        args.out.write_text(json.dumps({"threads": args.threads, "ms": rows}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

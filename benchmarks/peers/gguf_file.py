@@ -1,0 +1,124 @@
+"""A published-layout checkpoint as an unquantised GGUF file of architecture `qwen35`.
+
+Differences that are undone here (known from transformers' reader): other names; zero-centred norms as 1 + w, the gated
+norm as it is; -exp(A_log); a two-dimensional convolution; value heads tiled instead of grouped, in every tensor that
+is indexed by value head.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from llm_engine.config import LLMConfig
+
+_NAMES = {
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
+    "input_layernorm": "attn_norm", "post_attention_layernorm": "post_attention_norm",
+    "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+    "linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate",
+    "linear_attn.in_proj_a": "ssm_alpha", "linear_attn.in_proj_b": "ssm_beta", "linear_attn.conv1d": "ssm_conv1d",
+    "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out",
+}  # fmt: skip
+_CENTRED = ("input_layernorm", "post_attention_layernorm", "q_norm", "k_norm", "model.norm")
+
+
+def write_gguf(checkpoint: Path, target: Path) -> None:
+    """checkpoint: a directory with config.json and one model.safetensors, names as in a text-only save."""
+    import gguf
+
+    config = LLMConfig.read(checkpoint)
+    writer = gguf.GGUFWriter(str(target), "qwen35")
+    _metadata(writer, config)
+    for name, tensor in load_file(checkpoint / "model.safetensors").items():
+        new, value = _convert(name, tensor, config)
+        if value.dim() > 1 and value.dtype == torch.bfloat16 and "conv1d" not in new:
+            raw = value.contiguous().view(torch.uint8).numpy()
+            writer.add_tensor(new, raw, raw_dtype=gguf.GGMLQuantizationType.BF16)
+        else:
+            writer.add_tensor(new, value.float().contiguous().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _metadata(writer: Any, config: LLMConfig) -> None:
+    interval = config.full_layers[0] + 1
+    if config.full_layers != tuple(range(interval - 1, len(config.layer_types), interval)):
+        raise ValueError("GGUF knows evenly spaced full-attention layers only")
+    third = config.rotary_dim // 6
+    values: dict[str, int | float | list[int]] = {
+        "block_count": len(config.layer_types),
+        "context_length": 32768,
+        "embedding_length": config.hidden_size,
+        "feed_forward_length": config.intermediate_size,
+        "vocab_size": config.vocab_size,
+        "attention.head_count": config.num_attention_heads,
+        "attention.head_count_kv": config.num_key_value_heads,
+        "attention.key_length": config.head_dim,
+        "attention.value_length": config.head_dim,
+        "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
+        "rope.freq_base": config.rope_theta,
+        "rope.dimension_count": config.rotary_dim,
+        "rope.dimension_sections": [config.rotary_dim // 2 - 2 * third, third, third, 0],
+        "ssm.conv_kernel": config.linear_conv_kernel_dim,
+        "ssm.state_size": config.linear_key_head_dim,
+        "ssm.group_count": config.linear_num_key_heads,
+        "ssm.time_step_rank": config.linear_num_value_heads,
+        "ssm.inner_size": config.value_dim,
+        "full_attention_interval": interval,
+    }
+    for key, value in values.items():
+        if isinstance(value, list):
+            writer.add_array(f"qwen35.{key}", value)
+        elif isinstance(value, float):
+            writer.add_float32(f"qwen35.{key}", value)
+        else:
+            writer.add_uint32(f"qwen35.{key}", value)
+    writer.add_tokenizer_model("no_vocab")
+    writer.add_token_list([f"t{i}" for i in range(config.vocab_size)])
+
+
+def _convert(name: str, tensor: Tensor, config: LLMConfig) -> tuple[str, Tensor]:
+    top = {"model.embed_tokens.weight": "token_embd.weight", "lm_head.weight": "output.weight"}
+    if name in top:
+        return top[name], tensor
+    if name == "model.norm.weight":
+        return "output_norm.weight", 1 + tensor.float()
+    _, _, layer, rest = name.split(".", 3)
+    block = f"blk.{layer}."
+    tile = _tiled(config)
+    if rest == "linear_attn.A_log":
+        return block + "ssm_a", tile(-tensor.float().exp(), 1)
+    if rest == "linear_attn.dt_bias":
+        return block + "ssm_dt.bias", tile(tensor, 1)
+    stem = rest.removesuffix(".weight")
+    new = f"{block}{_NAMES[stem]}.weight"
+    size, keys = config.linear_value_head_dim, 2 * config.key_dim
+    if any(name.endswith(f"{centred}.weight") for centred in _CENTRED):
+        return new, 1 + tensor.float()
+    if stem in ("linear_attn.in_proj_qkv", "linear_attn.conv1d"):
+        tensor = tensor.squeeze(1) if tensor.dim() == 3 else tensor
+        return new, torch.cat((tensor[:keys], tile(tensor[keys:], size)))
+    if stem == "linear_attn.in_proj_z":
+        return new, tile(tensor, size)
+    if stem in ("linear_attn.in_proj_a", "linear_attn.in_proj_b"):
+        return new, tile(tensor, 1)
+    if stem == "linear_attn.out_proj":
+        return new, tile(tensor.t(), size).t()
+    return new, tensor
+
+
+def _tiled(config: LLMConfig) -> Callable[[Tensor, int], Tensor]:
+    """Rows by value head, grouped by key head, to: the first value head of every key head, then the second, …"""
+    keys, share = config.linear_num_key_heads, config.linear_num_value_heads // config.linear_num_key_heads
+
+    def tile(rows: Tensor, size: int) -> Tensor:
+        return rows.unflatten(0, (keys, share, size)).transpose(0, 1).flatten(0, 2)
+
+    return tile
