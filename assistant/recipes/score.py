@@ -1,6 +1,6 @@
 """Scores the shipped language model through the engine, on phrasings and values that its training never saw.
 
-    python -m assistant.recipes.score --talks 200        prints a table and writes llm_engine/tiny/scores.json
+    python -m assistant.recipes.score --talks 200        prints a table; writes scores.json and card.md beside the model
 
 Every reply is made from the true history and compared with the replies that count as right. A request is right in
 *intent and format* if the right tool is called in a well-formed call, or if words are spoken where words are wanted;
@@ -20,21 +20,23 @@ from pathlib import Path
 from typing import Final
 
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
-from assistant.recipes.chatml import Encoder, parse_call
+from assistant.recipes.chatml import Encoder, parse_call, turn_text
+from assistant.recipes.llm_card import TARGETS, write_card
 from assistant.recipes.texts.scene import Talk, Turn
 from assistant.recipes.texts.talks import make_talk
 from assistant.recipes.texts.words import WORDS, Split
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
+from llm_engine.model import forward_train
 
 TINY: Final = Path(__file__).parents[2] / "llm_engine" / "tiny"
 FOLLOW_UPS: Final = (
     "follow-up call", "last number", "go on counting", "fact asked", "repeat", "what you said", "story 2", "story 3",
     "story taken up", "story about",
 )  # fmt: skip
-TARGETS: Final = {"intent and format": 98, "arguments": 95, "follow-ups": 90, "refusals": 95}
 
 
 @dataclass(slots=True)
@@ -55,25 +57,47 @@ class Tally:
         }
 
 
-def replies(
-    llm: HybridLLM, encoder: Encoder, tokenizer: Tokenizer, talk: Talk
-) -> Iterator[tuple[Turn, str, int, float]]:
-    """For every reply of a talk: the turn, what the model says in its place, its tokens and the seconds they took."""
-    llm.reset()
-    folded = encoder.system(talk)
-    llm.append(folded)
-    for index, turn in enumerate(talk.turns):
-        if turn.role == "assistant" and not turn.cut:
-            before = llm.snapshot()
-            llm.append(encoder.prompt(talk, index)[before.position :])
-            started = time.perf_counter()
-            ids = llm.decode(160, Sampling.greedy(), stop=(encoder.end,))
-            seconds = time.perf_counter() - started
-            ended = bool(ids) and ids[-1] == encoder.end
-            text = tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False)
-            yield turn, text if ended else text + " …", len(ids), seconds
-            llm.restore(before)
-        llm.append(encoder.turn(turn)[0])
+class Judge:
+    """Asks the model for every reply of a talk, each from the true history.
+
+    One pass over the whole talk tells where the model's most likely tokens are those of the right reply: there it would
+    have said just that. Only where they differ is the reply made, by the engine.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+        self.encoder = Encoder(self.tokenizer)
+        self.llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=2048)
+        self._params = {name: p.float() for name, p in load_file(path / "model.safetensors").items()}
+        self.tokens, self.seconds = 0, 0.0
+
+    def replies(self, talk: Talk) -> Iterator[tuple[Turn, str]]:
+        """Every reply's turn, and what the model says in its place; `…` at its end if it finds none."""
+        ids, _ = self.encoder.talk(talk)
+        if len(ids) > 1900:
+            return
+        with torch.inference_mode():
+            likely = forward_train(self.llm.config, self._params, torch.tensor([ids]))[0].argmax(-1).tolist()
+        for index, turn in enumerate(talk.turns):
+            if turn.role != "assistant" or turn.cut:
+                continue
+            prompt = self.encoder.prompt(talk, index)
+            wanted = [*self.encoder.ids(turn_text(turn)), self.encoder.end]
+            start = len(prompt) - 1
+            if likely[start : start + len(wanted)] == wanted:
+                yield turn, turn_text(turn)
+            else:
+                yield turn, self._reply(prompt)
+
+    def _reply(self, prompt: list[int]) -> str:
+        self.llm.reset()
+        self.llm.append(prompt)
+        started = time.perf_counter()
+        ids = self.llm.decode(160, Sampling.greedy(), stop=(self.encoder.end,))
+        self.seconds += time.perf_counter() - started
+        self.tokens += len(ids)
+        ended = bool(ids) and ids[-1] == self.encoder.end
+        return self.tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False) + ("" if ended else " …")
 
 
 def is_right(turn: Turn, said: str) -> bool:
@@ -90,15 +114,12 @@ def is_right(turn: Turn, said: str) -> bool:
 
 def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tuple[Tally, float]:
     """Tally over generated talks, and the decoding speed in tokens per second."""
-    tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
-    encoder = Encoder(tokenizer)
-    llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=2048)
-    tally, tokens, seconds = Tally(), 0, 0.0
+    judge = Judge(path)
+    tally = Tally()
     rng = random.Random(f"score {seed}")
     for _ in range(talks):
         talk = make_talk(rng, split, noise=0.1)
-        for turn, said, count, took in replies(llm, encoder, tokenizer, talk):
-            tokens, seconds = tokens + count, seconds + took
+        for turn, said in judge.replies(talk):
             right = is_right(turn, said)
             tally.add(turn.kind, right)
             if turn.call:
@@ -115,7 +136,7 @@ def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tupl
                 tally.add("= refusals", right)
             if not right:
                 tally.misses.append((turn.kind, str(turn.call or turn.text), said))
-    return tally, tokens / seconds
+    return tally, judge.tokens / max(judge.seconds, 1e-9)
 
 
 def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
@@ -175,8 +196,15 @@ def main() -> None:
     for kind, wanted, said in random.Random(1).sample(tally.misses, min(arguments.misses, len(tally.misses))):
         print(f"MISS {kind}\n  wanted {wanted!r}\n  said   {said!r}")
     if not arguments.dry:
-        result = {"scores": rows, "turn end": ends, "tokens per second": round(speed), "threads": arguments.threads}
+        result = {
+            "talks": arguments.talks,
+            "scores": rows,
+            "turn end": ends,
+            "tokens per second": round(speed),
+            "threads": arguments.threads,
+        }
         (arguments.model / "scores.json").write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        write_card(arguments.model)
 
 
 if __name__ == "__main__":
