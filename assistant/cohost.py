@@ -69,13 +69,17 @@ class Job(Generic[T]):
         return True
 
     def _end(self, failure: BaseException | None) -> bool:
+        self._failure = failure
+        return False
+
+    def tell_over(self) -> None:
+        """The work has let go of everything: tell whoever waits."""
+
         def over() -> None:
-            self._failure = failure
             self._results.put_nowait(_END)
             self._over.set()
 
         self._post(over)
-        return False
 
     def _post(self, call: Callable[..., object], *args: object) -> None:
         """To the loop; a loop that is gone wants nothing."""
@@ -184,6 +188,7 @@ class Cohost:
             if not job.step():
                 with self._changed:
                     self._lanes[job.lane].remove(job)
+                job.tell_over()
 
     def _next(self) -> Job[Any] | None:
         with self._changed:

@@ -106,6 +106,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     from capsules.registry import Budgets, Registry
     from llm_engine import HybridLLM, Sampling
     from tts_engine.engine import HiggsTTS
+    from tts_engine.text import speech_text
 
     profile = choose_profile(config.profile, gpu_free_bytes(), _present(config))
     device = "cpu" if profile.name == "tiny" and config.device == "auto" else config.device
@@ -149,7 +150,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         voices = await asyncio.to_thread(load_voices, tts, path, registry)
         speaker = LocalSpeaker(
             cohost, tts, voices, path.name if config.tts else f"{profile.name}-tts",
-            first_chunk=config.first_chunk, spoken=lambda text: text,
+            first_chunk=config.first_chunk, spoken=speech_text,
         )  # fmt: skip
     else:
         remote_voice = RemoteSpeaker(read_address(config.tts))

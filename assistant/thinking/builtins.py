@@ -116,8 +116,10 @@ class Household:
 
     async def cancel_alarm(self, time: str = "") -> str:
         "Take an alarm back."
-        wanted = answers.clock(answers.find_time(time, self._now().time())) if time else ""
-        found = [due for due in self._alarms if not wanted or answers.clock(due.at) == wanted]
+        found = list(self._alarms)
+        if time:
+            either = {answers.clock(answers.find_time(time, now)) for now in (None, self._now().time())}
+            found = [due for due in found if answers.clock(due.at) in either]
         if not found:
             return "no alarm is set"
         found[-1].handle.cancel()

@@ -1,0 +1,123 @@
+"""Talk with this machine's own microphone and loudspeaker, no browser. Ctrl-C ends it.
+
+  assistant talk
+  assistant talk --devices                       list microphones and loudspeakers
+  assistant talk --microphone 3 --loudspeaker 5
+
+Wear headphones: nothing here removes the loudspeaker's sound from the microphone, so without them the assistant hears
+itself and yields to itself. In the page (`assistant serve`) the browser's echo canceller does that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import Any
+
+from assistant.commands._front import Follow, add_model_arguments, model_flags, timeline_lines
+
+NAME = "talk"
+HELP = "talk with this machine's microphone and loudspeaker"
+REPORT_S = 0.1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--devices", action="store_true", help="list microphones and loudspeakers, then stop")
+    parser.add_argument("--microphone", metavar="DEVICE", help="number or part of a name")
+    parser.add_argument("--loudspeaker", metavar="DEVICE", help="number or part of a name")
+    parser.add_argument("--times", action="store_true", help="print where the time of each turn went")
+    add_model_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from assistant.cli import run_async
+    from assistant.local.devices import list_devices
+
+    listed = list_devices()
+    if args.devices:
+        print(listed)
+        return 0
+    return run_async(_talk(args))
+
+
+async def _talk(args: argparse.Namespace) -> int:
+    from assistant.channel import Channel
+    from assistant.config import load_config
+    from assistant.events import Pcm, SemanticVad, Settings
+    from assistant.local.devices import loudspeaker, microphone
+    from assistant.local.player import Player
+    from assistant.start import open_talks
+
+    config = load_config(model_flags(args))
+    async with open_talks(config, lambda line: print(f"· {line}", file=sys.stderr, flush=True)) as house:
+        settings = Settings(
+            persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True
+        )
+        session = house.talks.open(settings)
+        player = Player()
+        sound: Channel[Pcm] = Channel(100)
+        follow = Follow(lambda line: print(line, flush=True), house.personas[config.persona].title.lower())
+        with microphone(sound, args.microphone), loudspeaker(player, args.loudspeaker):
+            print("· listening; wear headphones, Ctrl-C ends", file=sys.stderr, flush=True)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(session.run())
+                group.create_task(_listen(session, sound))
+                reporting = group.create_task(_report(session, player))
+                try:
+                    await follow_talk(session, player, follow, args.times)
+                finally:
+                    session.close()
+                    sound.close()
+                    reporting.cancel()
+    return 0
+
+
+async def follow_talk(session: Any, player: Any, follow: Follow, times: bool) -> None:
+    """Play what comes, yield when told to, and say exactly what was heard."""
+    from assistant.events import AudioDelta, Duck, ReportHeard, Resume, SpeechStarted, StopPlayback, TruncateItem
+
+    async for event in session.events:
+        match event:
+            case AudioDelta():
+                player.put(event.item_id, event.pcm)
+            case Duck():
+                player.duck()
+            case Resume():
+                player.unduck()
+            case StopPlayback() | SpeechStarted():
+                item_id = player.stop()
+                player.unduck()
+                if item_id:
+                    heard_ms = player.heard_samples(item_id) / 24
+                    await session.send(ReportHeard(item_id, heard_ms))
+                    await session.send(TruncateItem(item_id, 0, int(heard_ms)))
+        turn = follow.take(event)
+        if turn is not None and times and turn.timeline is not None:
+            print("\n".join(timeline_lines(turn.timeline)), flush=True)
+
+
+async def _listen(session: Any, sound: Any) -> None:
+    from assistant.errors import ChannelClosed
+    from assistant.events import REPLY_RATE, AppendAudio
+
+    async for block in sound:
+        try:
+            await session.send(AppendAudio(block, REPLY_RATE))
+        except ChannelClosed:
+            return
+
+
+async def _report(session: Any, player: Any) -> None:
+    """Tell the session what was heard while it plays: the timeline's last part comes from this."""
+    from assistant.errors import ChannelClosed
+    from assistant.events import ReportHeard
+
+    while True:
+        await asyncio.sleep(REPORT_S)
+        item_id = player.current
+        if item_id:
+            try:
+                await session.send(ReportHeard(item_id, player.heard_samples(item_id) / 24))
+            except ChannelClosed:
+                return

@@ -1,0 +1,5 @@
+"""This machine's own microphone and speaker, without a browser.
+
+player    sound to be played, and how much of which item was heard
+devices   the two streams
+"""
