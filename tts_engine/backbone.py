@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsules.nn import gated_mlp, linear, rms_norm, rope_table, rotate
+from capsules.nn import gated_mlp, linear, norm_rotate, rms_norm, rope_table
 from tts_engine.config import BackboneConfig, CursorConfig, TTSConfig
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q [...,T,H,D], k [...,T,G,D], v) -> [...,T,H,D]
@@ -84,13 +84,13 @@ def embed_cursor(w: CursorWeights, config: CursorConfig, text_vocab: int, track:
 
 
 def trunk(w: BackboneWeights, config: BackboneConfig, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
-    """All layers and the final norm. x [..., T, h]; cos, sin [T, D] float32, of these positions; returns [..., T, h]."""
+    """All layers and the final norm. x [..., T, h]; cos, sin [T, D] of these positions; returns [..., T, h]."""
     heads, groups, eps = config.heads, config.kv_heads, config.rms_eps
     for i, layer in enumerate(w.layers):
         y = linear(rms_norm(x, layer.input_norm, eps), layer.qkv).unflatten(-1, (heads + 2 * groups, config.head_dim))
         q, k, v = y.split([heads, groups, groups], dim=-2)
-        q = rotate(rms_norm(q, layer.q_norm, eps), cos, sin)
-        k = rotate(rms_norm(k, layer.k_norm, eps), cos, sin)
+        q = norm_rotate(q, layer.q_norm, eps, cos, sin)
+        k = norm_rotate(k, layer.k_norm, eps, cos, sin)
         x = x + linear(attend(i, q, k, v).flatten(-2), layer.o)
         x = x + gated_mlp(rms_norm(x, layer.post_norm, eps), layer.gate_up, layer.down)
     return rms_norm(x, w.norm, eps)
