@@ -6,7 +6,8 @@ phrases     how people put a request, by intent
 smalltalk   fixed questions and answers, and what is out of reach
 stories     stories in parts
 scene       a talk while it is being made up
-scenes      what happens in it
+slots       values as people say them
+scenes*     what happens in a talk, by subject; `scenes` gives each its share
 talks       whole talks; user_utterances and reply_sentences for the speech recipes
 """
 

@@ -1,0 +1,183 @@
+"""Scenes about the people and the talk itself: memory, repetition, session verbs, small talk, what is out of reach."""
+
+# ruff: noqa: E501  (sentences and word lists read better unbroken)
+from __future__ import annotations
+
+from assistant.recipes.texts import smalltalk
+from assistant.recipes.texts.scene import NOT_UNDERSTOOD, Scene, Turn, phrasings
+from assistant.recipes.texts.tools import PERSONAS
+
+
+def memory(s: Scene) -> None:
+    """The user tells something about themselves; later they may ask for it."""
+    what = s.rng.choice(["name", "name", "name", "favorite", "home", "pet", "age"])
+    if s.known.get(what) and s.chance(0.7):
+        recall(s, what)
+        return
+    if s.chance(0.12) and what not in s.known:
+        if what == "favorite":
+            thing = s.value("favorite")
+            s.ask("favorite_ask", thing=thing)
+        elif what == "pet":
+            s.ask("pet_ask", pet=s.value("pet"))
+        else:
+            s.ask(f"{what}_ask")
+        s.say("You have not told me yet.", kind="unknown fact")
+        return
+    if what == "name":
+        name = s.value("name") if s.chance(0.8) else s.word().capitalize()
+        name = s.ask("name_tell", name=name)["name"]
+        name = s.turns[-1].text[s.turns[-1].text.lower().find(name.lower()) :][: len(name)]
+        s.known["name"] = f"Your name is {name}."
+        s.say(f"Nice to meet you, {name}.", kind="name told")
+    elif what == "favorite":
+        thing = s.value("favorite")
+        value = {
+            "color": s.rng.choice(["red", "blue", "green", "yellow", "purple", "orange", "pink", "black", "white", "brown", "silver"]),
+            "season": s.rng.choice(["spring", "summer", "autumn", "winter"]),
+            "animal": s.value("pet"), "city": s.value("city"), "food": s.value("item"),
+        }.get(thing) or s.word()  # fmt: skip
+        slots = s.ask("favorite_tell", thing=thing, value=value)
+        s.known["favorite"] = f"Your favorite {slots['thing']} is {slots['value']}."
+        s.known["thing"] = slots["thing"]
+        s.say("I will remember that.", kind="fact told")
+    elif what == "home":
+        city = s.ask("home_tell", city=s.value("city"))["city"]
+        s.known["home"] = f"You live in {city}."
+        s.say("I will remember that.", kind="fact told")
+    elif what == "pet":
+        slots = s.ask("pet_tell", pet=s.value("pet"), name=s.value("name"))
+        s.known["pet"] = f"Your {slots['pet']} is called {slots['name']}."
+        s.known["kind"] = slots["pet"]
+        s.say("I will remember that.", kind="fact told")
+    else:
+        age = s.ask("age_tell", age=s.number(s.whole(5, 99)))["age"]
+        s.known["age"] = f"You are {age} years old."
+        s.say("I will remember that.", kind="fact told")
+    if s.chance(0.35):
+        recall(s, what)
+
+
+def recall(s: Scene, what: str) -> None:
+    if what == "favorite":
+        s.ask("favorite_ask", thing=s.known["thing"])
+    elif what == "pet":
+        s.ask("pet_ask", pet=s.known["kind"])
+    else:
+        s.ask(f"{what}_ask")
+    s.say(s.known[what], kind="fact asked")
+
+
+def again(s: Scene) -> None:
+    """`Say that again`, `what did I say?`."""
+    if not s.turns or s.turns[-1].role != "assistant" or s.turns[-1].call or len(s.turns[-1].text) > 160:
+        return
+    last = s.turns[-1].text
+    asked = next((turn.text for turn in reversed(s.turns) if turn.role == "user"), "")
+    if s.chance(0.55) and not s.turns[-1].cut:
+        s.ask("repeat")
+        s.say(last, kind="repeat")
+    elif asked and asked != NOT_UNDERSTOOD:
+        s.ask("what_said")
+        s.say(f"You said: {asked.rstrip('.?!')}.", kind="what you said")
+
+
+def session(s: Scene) -> None:
+    """Undo, start over, be someone else."""
+    shape = s.rng.random()
+    if shape < 0.4:
+        s.ask("undo")
+        s.call("undo", "ok")
+        s.say("Okay, I took that back.", kind="reply undo")
+    elif shape < 0.65:
+        s.ask("start_over")
+        s.call("start_over", "ok")
+        s.say("All right, we start over.", kind="reply start_over")
+    elif shape < 0.85:
+        who = s.rng.choice([*PERSONAS, s.value("name")])
+        who = s.ask("persona", who=who)["who"]
+        who = who.capitalize()
+        if s.chance(0.85):
+            s.call("switch_persona", who, name=who)
+            s.say(f"You are now talking to {who}.", kind="reply switch_persona")
+        else:
+            s.call("switch_persona", f"nobody here is called {who}", name=who)
+            s.say(f"Nobody here is called {who}.", kind="reply switch_persona")
+    else:
+        s.ask("persona_any")
+        who = s.rng.choice([*PERSONAS, s.value("name")])
+        s.call("switch_persona", who)
+        s.say(f"You are now talking to {who}.", kind="reply switch_persona")
+
+
+def fixed(s: Scene, pairs: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...], kind: str) -> None:
+    asked, said = s.rng.choice(pairs)
+    line = s.rng.choice(phrasings(asked, s.split))
+    slots = {key: s.value(key) for key in ("city", "name", "topic", "item") if f"{{{key}}}" in line}
+    if "{rel}" in line:
+        slots["rel"] = s.rng.choice(["today", "tomorrow", "tonight", f"on {s.value('day')}", "this weekend"])
+    s.user(line, **slots)
+    s.say(*(text.replace("{me}", s.me) for text in said), kind=kind)
+
+
+def small_talk(s: Scene) -> None:
+    fixed(s, smalltalk.SMALL_TALK, "small talk")
+
+
+def itself(s: Scene) -> None:
+    fixed(s, smalltalk.ABOUT, "about itself")
+
+
+def out_of_reach(s: Scene) -> None:
+    fixed(s, smalltalk.OUT_OF_REACH, "refusal")
+
+
+def knowledge(s: Scene) -> None:
+    """What only a larger model could answer; the refusal names it."""
+    shape = s.rng.choice(["explain {topic}", "tell you about {topic}", "tell you about {topic}", *smalltalk.KNOWLEDGE])
+    line = s.rng.choice(phrasings(smalltalk.KNOWLEDGE[shape], s.split))
+    inventor = s.value("inventor")
+    topic = s.value("topic") if s.chance(0.75) else " ".join(s.word() for _ in range(s.rng.choice([1, 1, 2])))
+    country = s.value("city")
+    slots = {
+        "topic": topic, "object": s.value("object"), "quality": s.value("quality"), "country": country, "city": s.value("city"),
+        "far": s.value("far"), "inventor": inventor, "word": s.word(), "language": s.value("language"),
+        "inventor_bare": inventor.removeprefix("the "),
+    }  # fmt: skip
+    used = {key: value for key, value in slots.items() if f"{{{key}}}" in line}
+    written = s.user(line, **used)
+    if "inventor_bare" in written:
+        written["inventor"] = inventor
+    would = shape.format(**written)
+    s.say(f"I am too small to {would}. A larger model could.", kind="refusal")
+
+
+def unclear(s: Scene) -> None:
+    """Noise instead of words; then the user may say it again."""
+    if s.chance(0.4):
+        s.turns.append(Turn("user", NOT_UNDERSTOOD))
+    else:
+        s.user(" ".join(s.word() for _ in range(s.rng.randint(1, 4))))
+    s.say("I did not catch that. Could you say it again?", kind="not understood")
+
+
+def stopping(s: Scene) -> None:
+    """The user cuts the last reply short."""
+    if s.turns and s.turns[-1].role == "assistant" and not s.turns[-1].call and not s.turns[-1].cut:
+        words = len(s.turns[-1].text.split(" "))
+        if words > 3:
+            s.cut(s.rng.randint(1, words - 1))
+    s.ask("stop")
+    s.say("Okay.", kind="stop")
+
+
+def failed(s: Scene) -> None:
+    """A tool that fails."""
+    s.ask("time")
+    s.call(
+        "get_time",
+        '{"error": "'
+        + s.rng.choice(["get_time did not answer within 8 s", "the clock is not available", "get_time failed"])
+        + '"}',
+    )
+    s.say("Sorry, that did not work.", kind="reply error")
