@@ -22,11 +22,12 @@ from hypothesis.stateful import (
 
 from capsules import Capsule, CapsuleError, ExecContext, Fingerprint
 from capsules.errors import CapsuleDamaged, CapsuleMismatch
+from capsules.exec.sync import Event, HostEvent, HostStream
 from capsules.metrics import Counters
 from capsules.prefix import Realm, prefix_digests
 from capsules.reentry import Live, Reentry, Way, choose
 from capsules.registry import Budgets, Registry, named_key
-from capsules.tiers import DiskTier, MemoryTier, Mover, copy_flat
+from capsules.tiers import DiskTier, Held, MemoryTier, Mover, copy_flat
 
 HERE = Fingerprint((("weights", "one"),))
 ELSEWHERE = Fingerprint((("weights", "two"),))
@@ -592,6 +593,51 @@ def test_flat_copies_equal_their_source():
             assert copies[name].dtype == tensor.dtype and copies[name].shape == tensor.shape
             assert torch.equal(copies[name].reshape(-1).view(torch.uint8), tensor.reshape(-1).view(torch.uint8))
             assert copies[name].numel() == 0 or copies[name].data_ptr() != tensor.data_ptr()
+
+
+class DeviceEvent:
+    def synchronize(self) -> None:
+        pass
+
+
+class DeviceStream(HostStream):
+    """Refuses, as a real one does, to wait for anything but an event of a device."""
+
+    def __init__(self) -> None:
+        super().__init__("side")
+        self.waited: list[Event] = []
+
+    def wait(self, event: Event) -> None:
+        assert isinstance(event, DeviceEvent)
+        self.waited.append(event)
+
+    def record(self) -> Event:
+        return DeviceEvent()
+
+
+class DeviceContext:
+    """As much of a context as a mover needs; the far device is one that holds shapes only."""
+
+    device = torch.device("meta")
+
+    def __init__(self) -> None:
+        self.side = DeviceStream()
+
+    def stream(self, name: str) -> DeviceStream:
+        return self.side
+
+
+def test_moves_wait_for_what_a_device_writes_and_for_nothing_else():
+    ctx = DeviceContext()
+    mover = Mover(ctx)  # type: ignore[arg-type]
+    here = Held(capsule([1], 100), HostEvent())
+    assert mover.move(here, CPU) is here
+    there = mover.move(here, ctx.device)
+    assert there.capsule.device.type == "meta" and there.capsule.tokens == (1,) and there.capsule.nbytes == 100
+    assert ctx.side.waited == [] and isinstance(there.ready, DeviceEvent)
+    on_its_way = Held(here.capsule, there.ready)
+    assert mover.move(on_its_way, ctx.device).capsule.tensors.keys() == {"toy.s"}
+    assert ctx.side.waited == [there.ready]
 
 
 def test_counters():
