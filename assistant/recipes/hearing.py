@@ -2,8 +2,9 @@
 
 Run:  python -m assistant.recipes.hearing            (about a minute; writes assistant/hearing/tiny/)
 
-The language model is an interpolated Witten-Bell trigram over `requests.request` and, where given, further files
-with one utterance per line. Pronunciations come from the dictionary inside the pocketsphinx package (CMUdict, BSD).
+The language model is an interpolated Witten-Bell trigram over `requests.request`, the user's side of the talks the
+language model learns from and, where given, further files with one utterance per line. Pronunciations come from the
+dictionary inside the pocketsphinx package (CMUdict, BSD).
 """
 
 import argparse
@@ -20,8 +21,10 @@ from pathlib import Path
 from pocketsphinx import NGramModel, get_model_path
 
 from assistant.recipes.requests import request
+from assistant.recipes.texts import user_utterances
 
 TINY = Path(__file__).parents[1] / "hearing" / "tiny"
+COMMON = 15  # utterances of the talks a word must be in
 Gram = tuple[str, ...]
 
 
@@ -83,8 +86,11 @@ def build(out: Path, utterances: int, seed: int, extra: list[str]) -> dict[str, 
     """Write words.lm, words.dict and facts.json into `out`; returns the facts."""
     rng = random.Random(seed)
     texts = [request(rng) for _ in range(utterances)] + extra
+    certain = {w for t in texts for w in t.split()}
+    talks = user_utterances(seed, utterances, "train")  # they hold made-up names, which are no words to listen for
+    often = {w for w, n in Counter(w for t in talks for w in set(t.split())).items() if n >= COMMON}
     known = pronunciations()
-    texts = [t for t in texts if all(w in known for w in t.split())]
+    texts = [t for t in texts + talks if all(w in known and (w in certain or w in often) for w in t.split())]
     words = {w for t in texts for w in t.split()}
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +114,7 @@ def build(out: Path, utterances: int, seed: int, extra: list[str]) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=TINY)
-    parser.add_argument("--utterances", type=int, default=60_000)
+    parser.add_argument("--utterances", type=int, default=40_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--extra", type=Path, nargs="*", default=[], help="files with one utterance per line")
     args = parser.parse_args()
