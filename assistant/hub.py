@@ -184,14 +184,12 @@ def _fetch_one(
     """Into `NAME.part`, which a later run continues, then renamed. What is in it is checked with all the others."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers
-    from tqdm import tqdm
+    from huggingface_hub.utils import build_hf_headers, tqdm
 
     class Told(tqdm):
         """Reports to us and draws nothing."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            kwargs.pop("name", None)
             super().__init__(*args, **{**kwargs, "disable": True})
 
         def update(self, n: float | None = 1) -> None:

@@ -13,9 +13,8 @@ import platform
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 NAME = "doctor"
 HELP = "what works on this machine, and what to do about the rest"
@@ -69,11 +68,9 @@ def examine(home: Path, models: Path) -> Iterator[Finding]:
     """All findings, the ones that everything rests on first."""
     yield python()
     yield libraries()
-    torch_finding, gpu_bytes = torch_and_gpu()
-    yield torch_finding
-    yield gpu(gpu_bytes)
+    yield from torch_and_gpu()
     yield shipped_models()
-    yield fetched_models(models, gpu_bytes)
+    yield fetched_models(models, free_gpu_bytes())
     yield sound_devices()
     yield storage(home)
     yield page()
@@ -96,26 +93,32 @@ def libraries(load: Callable[[str], object] = importlib.import_module) -> Findin
     return Finding("libraries", "ok", f"all {len(LIBRARIES)} load")
 
 
-def torch_and_gpu() -> tuple[Finding, int]:
-    """The finding about torch, and the free bytes of the GPU (0 without one)."""
+def torch_and_gpu() -> Iterator[Finding]:
+    """What the models run on. torch is loaded by name: that it may be missing is what is asked here."""
     try:
-        import torch
+        torch: Any = importlib.import_module("torch")
     except (ImportError, OSError) as error:
-        return Finding("torch", "broken", str(error), "run `make run` again; it installs torch"), 0
-    free = torch.cuda.mem_get_info()[0] if torch.cuda.is_available() else 0
-    return Finding("torch", "ok", f"{metadata.version('torch')}, {torch.get_num_threads()} threads"), free
+        yield Finding("torch", "broken", str(error), "run `make run` again; it installs torch")
+        return
+    yield Finding("torch", "ok", f"{torch.__version__}, {torch.get_num_threads()} threads")
+    if torch.cuda.is_available():
+        free = torch.cuda.mem_get_info()[0]
+        yield Finding("GPU", "ok", f"{torch.cuda.get_device_name()}, {free / 2**30:.1f} GiB free")
+        return
+    todo = "nothing is needed for the tiny models; the larger ones want an NVIDIA GPU with 20 GiB free"
+    if shutil.which("nvidia-smi"):
+        todo = "a driver is here, but this torch cannot use it: reinstall torch with CUDA, see pytorch.org"
+    yield Finding("GPU", "limited", "none that torch can use", todo)
 
 
-def gpu(free_bytes: int) -> Finding:
-    if not free_bytes:
-        todo = "nothing is needed for the tiny models; the larger ones want an NVIDIA GPU with 20 GiB free"
-        if shutil.which("nvidia-smi"):
-            todo = "a driver is here, but this torch cannot use it: reinstall torch with CUDA, see pytorch.org"
-        return Finding("GPU", "limited", "none that torch can use", todo)
-    import torch
+def free_gpu_bytes() -> int:
+    """0 without a GPU, or without a torch that could say."""
+    try:
+        from assistant.cohost import gpu_free_bytes
 
-    name = torch.cuda.get_device_name()
-    return Finding("GPU", "ok", f"{name}, {free_bytes / 2**30:.1f} GiB free")
+        return gpu_free_bytes()
+    except (ImportError, OSError):
+        return 0
 
 
 def shipped_models() -> Finding:

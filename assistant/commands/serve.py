@@ -85,10 +85,14 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, kind)
+    except OSError as error:
+        raise AssistantError(f"{host} is no address of this machine ({error.strerror})") from error
+    try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)
         sock.listen(64)
     except OSError as error:
+        sock.close()
         raise AssistantError(f"cannot listen on {host}:{port} ({error.strerror}); choose another --port") from error
     return sock
 
