@@ -384,7 +384,10 @@ def test_client_items_keep_their_ids_and_history_by_other_names():
     assert "previous_item_id" not in frame
 
 
-@pytest.mark.parametrize(("sent", "taken"), [(1840, 1840), (1840.6, 1840), (-5, 0), (1e300, 1_000_000_000), (10**400, 1_000_000_000)])
+@pytest.mark.parametrize(
+    ("sent", "taken"),
+    [(1840, 1840), (1840.6, 1840), (-5, 0), (1e300, 1_000_000_000), (10**400, 1_000_000_000)],
+)
 def test_truncate_positions_are_never_refused(sent, taken):
     step = send(connection(), type="conversation.item.truncate", item_id="a", content_index=0, audio_end_ms=sent)
     assert step.commands[0].audio_end_ms == taken
