@@ -25,3 +25,35 @@ def test_pure_modules(file: str) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     passed = re.search(r"pass (\d+)", run.stdout)
     assert passed and int(passed[1]) > 0, run.stdout
+
+
+UI = HERE.parents[1] / "ui"
+PURE = [
+    "session",
+    "spoken",
+    "clock",
+    "timeline",
+    "figures",
+    *(f"audio/{name}" for name in ("ring", "player", "pcm", "heard")),
+]
+WORLDLY = re.compile(
+    r"\b(document|window|navigator|location|performance|WebSocket|AudioContext|setTimeout|Date|fetch)\b[.(]"
+)
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_pure_modules_know_no_page_no_clock_and_only_each_other(name: str) -> None:
+    text = (UI / f"{name}.js").read_text(encoding="utf-8")
+    code = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+    assert WORLDLY.findall(code) == []
+    folder = (UI / f"{name}.js").parent
+    for target in re.findall(r'from "([^"]+)"', code):
+        assert str((folder / target).resolve().relative_to(UI).with_suffix("")) in PURE, target
+
+
+def test_the_page_loads_nothing_from_elsewhere() -> None:
+    for path in [UI / "index.html", UI / "style.css", *UI.rglob("*.js")]:
+        addresses = re.findall(r"https?://[^\s\"'`)]+", path.read_text(encoding="utf-8"))
+        assert [
+            one for one in addresses if not one.startswith(("http://127.0.0.1", "http://www.w3.org/"))
+        ] == [], path

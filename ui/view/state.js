@@ -85,5 +85,7 @@ function aboutMachine(session, facts) {
     make("summary", { text: "Larger models" }),
     make("p", { text: advice }),
     make("pre", { tabindex: "0", "aria-label": "Commands" }, make("code", { text: commands.join("\n") })));
-  return [make("h3", { text: "This machine" }), list, make("p.local", { text: "Nothing you say leaves it." }), larger];
+  return [make("h3", { text: "This machine" }), list, make("p.local", { text: session?.assistant?.capsules === false
+    ? "An engine runs on another server: words go there and come back. Your voice is heard here."
+    : "Nothing you say leaves it." }), larger];
 }
