@@ -13,7 +13,7 @@ import datetime as dt
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
@@ -170,7 +170,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         Engines(thinker, speaker, ears),
         profile,
         facts,
-        lambda: [_listed(one) for one in registry.listing()],
+        partial(_listing, registry),
         lambda: _metrics_text(registry.counters.samples()),
     )
 
@@ -238,6 +238,14 @@ async def _in_pool(pool: ThreadPoolExecutor, function: Callable[[], Any]) -> Any
 
 async def _settled(task: asyncio.Future[Any]) -> None:
     await asyncio.wait([task])
+
+
+def _listing(registry: Any) -> list[dict[str, Any]]:
+    """What is kept. The engines' thread may change it while the loop asks; then it is asked again."""
+    for _ in range(5):
+        with suppress(KeyError, RuntimeError):
+            return [_listed(one) for one in registry.listing()]
+    return []
 
 
 def _listed(one: Any) -> dict[str, Any]:
