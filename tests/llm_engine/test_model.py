@@ -1,6 +1,7 @@
 """The network against transformers, and as something that can be trained, saved and loaded elsewhere."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from llm_engine.config import LLMConfig
+from capsules import ExecContext
+from llm_engine import HybridLLM, Sampling
+from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import forward_train, init_params
 from llm_engine.weights import save_checkpoint
@@ -77,3 +80,21 @@ def test_parameters_that_do_not_fit_are_named(tmp_path: Path) -> None:
     params["model.layers.0.extra.weight"] = params.pop("model.norm.weight")
     with pytest.raises(CheckpointError, match=r"model\.layers\.0\.extra\.weight"):
         save_checkpoint(tmp_path, SMALL, params)
+
+
+@pytest.mark.parametrize("kinds", [(LINEAR, LINEAR), (FULL, FULL)], ids=["only linear", "only full"])
+def test_networks_of_one_kind_of_layer_run_and_restore(tmp_path: Path, kinds: tuple[str, ...]) -> None:
+    config = replace(SMALL, layer_types=kinds)
+    params = init_params(config, torch.Generator().manual_seed(3))
+    save_checkpoint(tmp_path, config, params, dtype=torch.float32)
+    llm = HybridLLM.load(tmp_path, ExecContext("cpu"), max_positions=150)
+    ids = torch.randint(0, 64, (70,), generator=torch.Generator().manual_seed(1)).tolist()
+    logits = llm.append(ids)
+    with torch.no_grad():
+        assert torch.allclose(logits, forward_train(config, params, torch.tensor([ids]))[0, -1], atol=1e-4)
+    capsule = llm.snapshot()
+    reply = llm.decode(20, Sampling(seed=4))
+    llm.rollback(80)
+    assert llm.decode(10) == reply[10:]
+    llm.restore(capsule)
+    assert llm.decode(20, Sampling(seed=4)) == reply
