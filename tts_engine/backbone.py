@@ -75,11 +75,11 @@ def embed_rows(audio: Tensor, rows: Tensor, vocab: int) -> Tensor:
 
 def embed_cursor(w: CursorWeights, config: CursorConfig, text_vocab: int, track: CursorTrack) -> Tensor:
     """[B, T, h], zero where the track is not active. Offsets beyond the piece see its first and last marker."""
-    last = track.text.shape[1] - 1
-    total = F.embedding(track.spent.clamp(max=config.max_rows - 1), w.rows)
-    for j, offset in enumerate(config.offsets):
-        phone = track.text.gather(1, (track.index + (1 + offset)).clamp(0, last))
-        total = total + F.embedding(phone + j * text_vocab, w.phones)
+    count, text = len(config.offsets), track.text
+    offsets = torch.arange(count, device=text.device)
+    seen = (track.index[..., None] + (offsets + (1 + config.offsets[0]))).clamp(0, text.shape[1] - 1)  # [B, T, offsets]
+    phones = text.gather(1, seen.flatten(1)).view(seen.shape) + offsets * text_vocab
+    total = F.embedding(phones, w.phones).sum(dim=-2) + F.embedding(track.spent.clamp(max=config.max_rows - 1), w.rows)
     return torch.where(track.active[..., None], total, torch.zeros((), dtype=total.dtype, device=total.device))
 
 

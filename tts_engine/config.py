@@ -72,7 +72,7 @@ class AudioConfig:
 class CursorConfig:
     """A cursor over the phones of a piece: an input of every row, moved by a head that predicts the advance.
 
-    offsets      phones seen, relative to the cursor
+    offsets      phones seen, relative to the cursor; consecutive
     max_rows     rows spent on one phone are embedded up to max_rows - 1
     max_advance  the largest step of one row
     max_hold     after this many rows on one phone the cursor moves on, whatever the head says
@@ -181,8 +181,8 @@ def _cursor(raw: Mapping[str, Any]) -> CursorConfig:
     where = "cursor_config"
     _only(raw, _CURSOR, where)
     offsets = tuple(int(o) for o in raw.get("offsets", ()))
-    if not offsets:
-        raise ConfigRefused(f"{where}.offsets is empty; the cursor must see at least one phone")
+    if not offsets or offsets != tuple(range(offsets[0], offsets[0] + len(offsets))):
+        raise ConfigRefused(f"{where}.offsets is {list(offsets)}; consecutive integers are needed, at least one")
     defaults = CursorConfig(offsets, 1, 1)
     return CursorConfig(
         offsets,

@@ -61,14 +61,14 @@ class Generator:
     def set_sampling(self, sampling: SamplingLike) -> None:
         """Of all rows from now on. Raises EngineMisuse."""
         check_sampling(sampling)
-        s, cursor = self._state, self._config.cursor
-        s.temperature.fill_(sampling.temperature)
-        s.top_k.fill_(sampling.top_k)
+        s, cursor, q = self._state, self._config.cursor, self._audio.codebooks
+        s.temperature[:q].fill_(sampling.temperature)
+        s.top_k[:q].fill_(sampling.top_k)
+        s.temperature[q:].fill_(cursor.temperature if cursor and sampling.temperature > 0 else 0.0)
+        s.top_k[q:].zero_()
         s.top_p.fill_(sampling.top_p)
-        s.seed.fill_(sampling.seed)
         s.min_p.zero_()
-        s.advance_top_k.zero_()
-        s.advance_temperature.fill_(cursor.temperature if cursor and sampling.temperature > 0 else 0.0)
+        s.seed.fill_(sampling.seed)
 
     def begin(self, text: str, policy: str, max_rows: int | None = None) -> None:
         """Say this after all that is under way. Raises TextRefused if there is nothing to say or far too much."""

@@ -34,12 +34,10 @@ class State:
     cursor: Tensor  # [2]: index and rows spent, for the row that comes next
     text: Tensor  # [1, MAX_PIECE + 2]: `<|text|>`, the ids of the piece, `<|audio|>` to the end
     length: Tensor  # [1]: ids of the piece
-    temperature: Tensor  # [1]
-    top_k: Tensor  # [1]
+    temperature: Tensor  # [Q, 1], and a last row for the cursor's advance where there is one
+    top_k: Tensor  # as temperature
     top_p: Tensor  # [1]
     min_p: Tensor  # [1]: always 0
-    advance_temperature: Tensor  # [1]
-    advance_top_k: Tensor  # [1]: always 0
     seed: Tensor  # [1]
     # io
     ids: Tensor  # [C]: text ids of a prefill chunk, ROW where a row stands
@@ -55,6 +53,7 @@ class State:
 def declare(ctx: ExecContext, config: TTSConfig, positions: int, dtype: torch.dtype, chunk: int, window: int) -> State:
     """positions: capacity S; chunk: the longest prefill; window: the longest codec window."""
     b, q = config.backbone, config.audio.codebooks
+    draws = q + (config.cursor is not None)
 
     def state(name: str, *shape: int, dtype: torch.dtype = torch.int64, live: Prefix | None = None) -> Tensor:
         return ctx.buffer(f"{SCOPE}.{name}", shape, dtype, role=Role.STATE, live=live).tensor
@@ -73,12 +72,10 @@ def declare(ctx: ExecContext, config: TTSConfig, positions: int, dtype: torch.dt
         cursor=state("cursor", 2),
         text=state("text", 1, MAX_PIECE + 2),
         length=state("length", 1),
-        temperature=state("temperature", 1, dtype=torch.float32),
-        top_k=state("top_k", 1),
+        temperature=state("temperature", draws, 1, dtype=torch.float32),
+        top_k=state("top_k", draws, 1),
         top_p=state("top_p", 1, dtype=torch.float32),
         min_p=state("min_p", 1, dtype=torch.float32),
-        advance_temperature=state("advance_temperature", 1, dtype=torch.float32),
-        advance_top_k=state("advance_top_k", 1),
         seed=state("seed", 1),
         ids=io("ids", chunk),
         feed=io("feed", chunk, q),

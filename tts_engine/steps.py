@@ -26,8 +26,6 @@ from tts_engine.config import FRAME_SAMPLES, CursorConfig, TTSConfig
 from tts_engine.sampling import CANDIDATES
 from tts_engine.state import ENDLESS, State
 
-_ADVANCE_DRAWS = 1 << 40  # the advance draws at these positions, so that it is independent of the codes
-
 
 @dataclass(frozen=True, eq=False)
 class Tables:
@@ -95,9 +93,11 @@ class Steps:
         hidden = self._trunk(x, s.position, bucket)  # [1, h]
         logits = audio_logits(w, config, hidden[0])  # [Q, V]
         allowed = torch.where(s.count < audio.codebooks, self.tables.allowed_early, self.tables.allowed)
+        logits = self._with_advance(logits + allowed, hidden[0])
         params = SamplerBuffers(s.temperature, s.top_k, s.top_p, s.min_p)
-        drawn = sample(logits + allowed, params, s.seed, s.position, candidates=CANDIDATES)
-        total = self._end(drawn, hidden[0])
+        drawn = sample(logits, params, s.seed, s.position, candidates=CANDIDATES)
+        drawn, step = drawn[: audio.codebooks], drawn[audio.codebooks :]
+        total = self._end(drawn, step)
         q = torch.arange(audio.codebooks, device=drawn.device)
         row = torch.where(s.count - q >= total, audio.eoc, drawn)
         row = torch.where(q > s.count, audio.boc, row)
@@ -119,18 +119,23 @@ class Steps:
         codes = s.codes[: self.config.audio.codebooks * frames].view(-1, frames)
         s.pcm[: FRAME_SAMPLES * frames].copy_(self.codec.decode_window(codes, s.valid))
 
-    def _end(self, drawn: Tensor, hidden: Tensor) -> Tensor:
-        """Frames of the piece, ENDLESS while it goes on; moves the cursor on its way. [1]"""
+    def _with_advance(self, logits: Tensor, hidden: Tensor) -> Tensor:
+        """[Q, V] -> [Q + 1, V] where there is a cursor: its advance is drawn with the codes, as one more row."""
         s, cursor, w = self.state, self.config.cursor, self.weights.cursor
         if cursor is None or w is None:
+            return logits
+        advance = advance_logits(w, hidden)  # [A + 1]
+        stay = advance[:1].masked_fill(s.cursor[1:] + 1 >= cursor.max_hold, -torch.inf)
+        fill = advance.new_full((logits.shape[1] - advance.shape[0],), -torch.inf)
+        return torch.cat([logits, torch.cat([stay, advance[1:], fill])[None]])
+
+    def _end(self, drawn: Tensor, step: Tensor) -> Tensor:
+        """Frames of the piece, ENDLESS while it goes on; moves the cursor by `step` on its way. [1]"""
+        s = self.state
+        if self.config.cursor is None:
             ended = (drawn[:1] == self.config.audio.eoc) & (s.total == ENDLESS)
             return torch.where(ended, s.count, s.total)
         index, spent = s.cursor[:1], s.cursor[1:]
-        logits = advance_logits(w, hidden)  # [A + 1]
-        stay = torch.where(spent + 1 >= cursor.max_hold, -torch.inf, 0.0).to(logits.dtype)
-        logits = torch.cat([logits[:1] + stay, logits[1:]])
-        params = SamplerBuffers(s.advance_temperature, s.advance_top_k, s.top_p, s.min_p)
-        step = sample(logits[None], params, s.seed, s.position + _ADVANCE_DRAWS, nucleus=False)
         moved = torch.minimum(index + step, s.length)
         total = torch.where((moved >= s.length) & (s.total == ENDLESS), s.count + 1, s.total)
         spent = torch.where(moved == index, spent + 1, 0)
