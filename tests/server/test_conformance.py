@@ -3,6 +3,7 @@ table in assistant/realtime/README.md."""
 
 import asyncio
 import json
+from dataclasses import replace
 
 import aiohttp
 import numpy as np
@@ -11,6 +12,7 @@ from openai.types.realtime import RealtimeServerEvent
 from pydantic import TypeAdapter
 
 from assistant.engines import Prompt
+from assistant.ids import random_ids
 from tests.fakes.talk import World
 from tests.server.web import LISTEN_16K, RATE, Site, Wire, run
 
@@ -648,6 +650,32 @@ def test_resume_after_a_drop():
             await again.until("conversation.item.retrieved")
 
     run(story)
+
+
+def test_resume_after_a_restart(tmp_path):
+    """Another process, as far as anything in memory is concerned; the talk's words are on disk."""
+    known: list[str] = []
+
+    async def before(site: Site) -> None:
+        async with site.wire() as wire:
+            known.append(wire.conversation)
+            await wire.say("my name is Ada", "item_own")
+            await wire.send("response.create", response={"output_modalities": ["text"]})
+            await wire.until("response.done")
+
+    async def after(site: Site) -> None:
+        async with site.wire(f"?conversation_id={known[0]}") as wire:
+            assert wire.conversation == known[0]
+            frames = [await wire.next() for _ in range(4)]
+            assert [f["item"]["role"] for f in frames] == ["user", "user", "assistant", "assistant"]
+            await wire.say("what did you say")
+            await wire.send("response.create", response={"output_modalities": ["text"]})
+            assert (await wire.until("response.output_text.done"))["text"] == "You said my name is Ada."
+
+    run(before, world=World(folder=tmp_path))
+    world = World(counting, folder=tmp_path)
+    world.talks._around = replace(world.talks._around, ids=random_ids)
+    run(after, world=world)
 
 
 def test_resume_of_an_unknown_talk_says_so_and_begins_anew():
