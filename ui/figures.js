@@ -28,7 +28,6 @@ export function measure(turn, clock) {
     ttfaMs: turn.receivedAt === null || turn.askedAt === null ? null : Math.max(0, turn.receivedAt - turn.askedAt),
     serverTtfaMs: server.ttfa_ms ?? null,
     voiceMs: turn.typed || fall === null || turn.renderedAt === null ? null : fall.totalMs,
-    yieldMs: turn.yieldMs ?? server.yield_ms ?? null,
     restoreMs: server.restore_ms ?? memoryMs(turn, "restore"),
     rollbackMs: server.rollback_ms ?? memoryMs(turn, "rollback"),
     fall,

@@ -12,6 +12,8 @@ import { Wire } from "./socket.js";
 
 const HEARD_EVERY_MS = 150;
 const DUCKED = 0.22;
+/** A fade and a few blocks; who has not answered by then is taken at the last word. */
+const STOPPING_MS = 200;
 /** A shorter press of push to talk says nothing. */
 const SHORTEST_PUSH = WIRE_RATE / 5;
 /** Turn detection while the microphone is open; push to talk has none. */
@@ -265,7 +267,8 @@ export class Talk {
     const waiting = [...new Set(playback.log.spans.map((span) => span.id))]
       .filter((id) => !this._cut.has(id) && playback.log.length(id) > playback.log.handed(id));
     for (const id of waiting) this._cut.add(id);
-    const silentAt = await playback.stop();
+    // A starved sound thread answers late; by then the next reply would be made from words that nobody heard.
+    const silentAt = await Promise.race([playback.stop(), new Promise((resolve) => setTimeout(() => resolve(performance.now()), STOPPING_MS))]);
     this._onMark("cut", silentAt);
     this._dispatch({ type: "page.playing", itemId: null });
     const yieldMs = this._speechAt !== null && silentAt - this._speechAt < 5000 ? Math.max(0, silentAt - this._speechAt) : null;

@@ -15,7 +15,7 @@ from fake_server import WORD_MS, FakeServer, Script
 from playwright.sync_api import Browser, Page, Playwright, expect
 
 pytestmark = pytest.mark.browser
-SLOW = 20_000
+SLOW = 30_000
 COUNT = "One, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve."
 ANSWER = "The last number was three."
 
@@ -54,6 +54,11 @@ def server() -> Iterator[FakeServer]:
     server.stop()
 
 
+def visit(page: Page, url: str) -> None:
+    page.goto(url)
+    page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+
+
 def reply(page: Page, text: str, **options: float) -> None:
     expect(page.locator(".reply .text").last).to_have_text(text, timeout=options.get("timeout", SLOW))
 
@@ -83,8 +88,7 @@ def test_a_whole_talk(
     listen(context)
     page = context.new_page()
     said = complaints(page)
-    page.goto(server.url)
-    page.wait_for_selector("body[data-phase='idle']")
+    visit(page, server.url)
     page.click("#mic")
 
     expect(page.locator(".you .text").first).to_contain_text("what", timeout=SLOW)
@@ -173,7 +177,7 @@ def check_cut(shown: str, server: FakeServer, sound: Rendered) -> None:
 def test_the_server_learns_what_was_heard(speaking_browser: Browser, server: FakeServer) -> None:
     context = speaking_browser.new_context(permissions=["microphone"])
     page = context.new_page()
-    page.goto(server.url)
+    visit(page, server.url)
     page.fill("#text", "count to twelve")
     page.press("#text", "Enter")
     page.wait_for_selector("body[data-phase='speaking']", timeout=SLOW)
@@ -191,8 +195,7 @@ def test_push_to_talk_by_keyboard_alone(speaking_browser: Browser, server: FakeS
     context = speaking_browser.new_context(permissions=["microphone"])
     page = context.new_page()
     said = complaints(page)
-    page.goto(server.url)
-    page.wait_for_selector("body[data-phase='idle']")
+    visit(page, server.url)
     order = []
     for _ in range(14):
         page.keyboard.press("Tab")
@@ -215,8 +218,7 @@ def test_push_to_talk_by_keyboard_alone(speaking_browser: Browser, server: FakeS
 
 def test_a_refused_microphone_leaves_writing(browser: Browser, server: FakeServer) -> None:
     page = browser.new_page()
-    page.goto(server.url)
-    page.wait_for_selector("body[data-phase='idle']")
+    visit(page, server.url)
     page.click("#mic")
     expect(page.get_by_text("The microphone was refused.")).to_be_visible()
     page.fill("#text", "and now")
@@ -228,8 +230,7 @@ def test_a_refused_microphone_leaves_writing(browser: Browser, server: FakeServe
 def test_an_insecure_page_explains_itself_and_answers_in_text(browser: Browser, server: FakeServer) -> None:
     page = browser.new_page()
     said = complaints(page)
-    page.goto(server.url.replace("127.0.0.1", "assistant.test"))
-    page.wait_for_selector("body[data-phase='idle']")
+    visit(page, server.url.replace("127.0.0.1", "assistant.test"))
     page.click("#mic")
     expect(page.get_by_text("The browser keeps the microphone from this address.")).to_be_visible()
     page.fill("#text", "and now")
@@ -241,7 +242,7 @@ def test_an_insecure_page_explains_itself_and_answers_in_text(browser: Browser, 
 
 def test_retry_and_start_over(browser: Browser, server: FakeServer) -> None:
     page = browser.new_page()
-    page.goto(server.url)
+    visit(page, server.url)
     page.fill("#text", "and now")
     page.press("#text", "Enter")
     reply(page, "Still here.")
@@ -270,8 +271,7 @@ def test_no_serious_findings_of_axe(
         bypass_csp=True,
     )
     page = context.new_page()
-    page.goto(server.url)
-    page.wait_for_selector("body[data-phase='idle']")
+    visit(page, server.url)
     empty = Axe().run(page)
     page.fill("#text", "set a timer")
     page.press("#text", "Enter")
@@ -291,8 +291,7 @@ def test_weight_and_time_to_interactive(
     browser: Browser, server: FakeServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = browser.new_page()
-    page.goto(server.url)
-    page.wait_for_selector("body[data-phase='idle']")
+    visit(page, server.url)
     weight = page.evaluate(
         """[...performance.getEntriesByType('resource'), ...performance.getEntriesByType('navigation')]
             .reduce((sum, one) => sum + one.transferSize, 0)"""
@@ -308,7 +307,7 @@ def test_weight_and_time_to_interactive(
 
 def test_hidden_words_are_told_to_a_screen_reader_once(browser: Browser, server: FakeServer) -> None:
     page = browser.new_page()
-    page.goto(server.url)
+    visit(page, server.url)
     page.fill("#text", "and now")
     page.press("#text", "Enter")
     reply(page, "Still here.")
