@@ -1,0 +1,246 @@
+"""The shipped models in a whole talk: spoken questions answered, and interruptions exact to the token and the frame."""
+
+import asyncio
+import random
+import re
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import llm_engine
+import tts_engine
+from assistant.clock import LoopClock
+from assistant.cohost import Cohost
+from assistant.conversation import item_text
+from assistant.engines import Prompt, ThinkOptions
+from assistant.events import (
+    AppendAudio,
+    AudioDelta,
+    CommitAudio,
+    CreateItem,
+    CreateResponse,
+    ItemRetrieved,
+    ItemTruncated,
+    Message,
+    ResponseDone,
+    ResponseParams,
+    RetrieveItem,
+    Settings,
+    TextPart,
+    ToolUsed,
+    TranscriptCompleted,
+    TruncateItem,
+    Undo,
+)
+from assistant.hearing.ears import LocalEars
+from assistant.personas import load_personas
+from assistant.speaking.voice import FRAME_SAMPLES, LocalSpeaker, load_voices
+from assistant.start import _own_tools
+from assistant.talks import Engines, Talks
+from assistant.thinking.mind import LocalThinker, load_language
+from capsules import ExecContext
+from capsules.registry import Budgets, Registry
+from llm_engine import HybridLLM, Sampling
+from tts_engine.engine import HiggsTTS
+from tts_engine.text import speech_text
+
+LLM, TTS = Path(llm_engine.__file__).parent / "tiny", Path(tts_engine.__file__).parent / "tiny"
+
+
+@pytest.fixture(scope="module")
+def engines():
+    torch.set_num_threads(1)
+    ctx = ExecContext("cpu")
+    return ctx, HybridLLM.load(LLM, ctx, max_positions=1024), HiggsTTS.load(TTS, ctx, max_positions=1024)
+
+
+class House:
+    """The shipped models behind talks, as `assistant ask` has them."""
+
+    def __init__(self, engines):
+        ctx, self.llm, self.tts = engines
+        self.llm.reset()
+        self.cohost = Cohost()
+        registry = Registry.standard(ctx, Budgets(host_bytes=1 << 28), lambda: 0.0)
+        self.voices = load_voices(self.tts, TTS, registry)
+        self.thinker = LocalThinker(
+            self.cohost, self.llm, load_language(LLM), registry, "tiny", sampling=Sampling.greedy()
+        )
+        self.speaker = LocalSpeaker(self.cohost, self.tts, self.voices, "tiny", spoken=speech_text)
+        personas = load_personas()
+        self.talks = Talks(
+            Engines(self.thinker, self.speaker, LocalEars()), LoopClock(), personas, offload=asyncio.to_thread,
+            tools=lambda session: _own_tools(personas, session),
+            settings=Settings(persona="ada", turn_detection=None, paced=False),
+        )  # fmt: skip
+
+    def run(self, play):
+        async def inside():
+            self.cohost.start()
+            session = self.talks.open()
+            try:
+                async with asyncio.timeout(900), asyncio.TaskGroup() as group:
+                    group.create_task(session.run())
+                    result = await play(self, session)
+                    session.close()
+                return result
+            finally:
+                session.close()
+                self.cohost.stop()
+                await asyncio.to_thread(self.cohost.join)
+
+        return asyncio.run(inside())
+
+
+async def until(session, kind):
+    """Events up to and with the first of this kind."""
+    events = []
+    while True:
+        event = await session.events.receive()
+        events.append(event)
+        if isinstance(event, kind):
+            return events
+
+
+async def typed(session, text, modality="text"):
+    """A typed turn; returns its events."""
+    await session.send(CreateItem(Message(f"typed {random.random()}", "user", (TextPart(text),))))
+    await session.send(CreateResponse(ResponseParams(modality=modality)))
+    return await until(session, ResponseDone)
+
+
+async def at_rest(session, item_id):
+    """All that was asked before is done, and the engines have followed."""
+    await session.send(RetrieveItem(item_id))
+    await until(session, ItemRetrieved)
+    await session._settled()
+
+
+def words_of(events):
+    return " ".join(item_text(item) for item in events[-1].response.output)
+
+
+def test_a_spoken_question_is_heard_answered_by_a_tool_and_spoken(engines):
+    async def play(house, session):
+        parts = []
+        async with aclosing(house.speaker.speak("asker", "ben", "q", "what is seven plus five")) as sounds:
+            async for sound in sounds:
+                parts.append(sound.pcm)
+        await house.speaker.forget("asker")
+        await session.send(AppendAudio(np.concatenate(parts), 24_000))
+        await session.send(CommitAudio())
+        await session.send(CreateResponse())
+        return await until(session, ResponseDone)
+
+    events = House(engines).run(play)
+    done = events[-1]
+    [heard] = [event.transcript for event in events if isinstance(event, TranscriptCompleted)]
+    seconds = sum(event.pcm.size for event in events if isinstance(event, AudioDelta)) / 24_000
+    assert heard == "what is 7 + 5"
+    assert [event.output for event in events if isinstance(event, ToolUsed)] == ["12"]
+    assert "12" in words_of(events) and done.response.status == "completed" and seconds > 0.5
+    assert done.timeline.total_ms == pytest.approx(sum(part.ms for part in done.timeline.parts))
+    assert {"prefill", "llm", "tts_prefill", "tts_rows", "codec"} <= {part.name for part in done.timeline.parts}
+
+
+def tensors(engine):
+    capsule = engine.snapshot()
+    return {name: tensor.clone() for name, tensor in capsule.tensors.items()}
+
+
+def same(one, two):
+    return one.keys() == two.keys() and all(
+        torch.equal(tensor.view(torch.uint8), two[name].view(torch.uint8)) for name, tensor in one.items()
+    )
+
+
+async def never_said_more(house, prompt, tokens):
+    """The language model's state in a talk whose reply ended by itself after so many tokens."""
+    if tokens:
+        async with aclosing(house.thinker.reply("other", prompt, ThinkOptions("other.0", tokens))) as pieces:
+            async for _ in pieces:
+                pass
+    state = await house.cohost_call(lambda: tensors(house.llm))
+    await house.thinker.forget("other")
+    return state
+
+
+def spoken_only(house, text, frames):
+    """The voice's state after so many frames of the first piece, straight on the engine."""
+    house.tts.open(house.voices["ada"])
+    house.tts.begin(speech_text(text).strip(), "exact")
+    while house.tts.frames < frames:
+        house.tts.step()
+    house.tts.cut(frames)
+    return tensors(house.tts)
+
+
+def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
+    """Thirty cuts of one count, each shorter than the one before: state, words, and what the model says of them."""
+    rng = random.Random(30)
+
+    async def play(house, session):
+        asked = await typed(session, "count to 20", "audio")
+        item = asked[-1].response.output[-1]
+        samples = sum(event.pcm.size for event in asked if isinstance(event, AudioDelta))
+        told = prompt_of(session, item.id)
+        cuts = sorted((rng.randrange(300, samples * 1000 // 24_000 - 100) for _ in range(30)), reverse=True)
+        equal_llm = equal_tts = right = expressible = checked_tts = 0
+        for index, cut_ms in enumerate(cuts):
+            await session.send(TruncateItem(item.id, 0, cut_ms))
+            await until(session, ItemTruncated)
+            await at_rest(session, item.id)
+            heard = item_text(session.conversation.entry(item.id).item)
+            pieces = session.conversation.entry(item.id).pieces
+            state = await house.cohost_call(lambda: tensors(house.llm))
+            tokens = house.thinker._talks[session.talk].tape.steps[-1]
+            voice = await house.cohost_call(lambda: tensors(house.tts))
+            if index % 10 == 9 and len(pieces) == 1:
+                checked_tts += 1
+                frames = pieces[0].samples // FRAME_SAMPLES
+                reference = await house.cohost_call(
+                    partial(reference_voice, house, session.talk, pieces[0].text, frames)
+                )
+                equal_tts += same(voice, reference)
+            count = len(tokens.ids) if tokens.written else 0
+            equal_llm += same(state, await never_said_more(house, told, count))
+            numbers = re.findall(r"\d+", heard)
+            if numbers:
+                expressible += 1
+                answer = await typed(session, "what was the last number you said")
+                right += numbers[-1] in re.findall(r"\d+", words_of(answer))
+                await session.send(Undo(1))
+                await at_rest(session, item.id)
+        return equal_llm, equal_tts, checked_tts, right, expressible
+
+    equal_llm, equal_tts, checked_tts, right, expressible = House(engines).run(play)
+    assert equal_llm == 30 and equal_tts == checked_tts
+    assert expressible >= 20 and right >= 0.8 * expressible, (right, expressible)
+
+
+def prompt_of(session, item_id) -> Prompt:
+    """The prompt that the reply of this item was made from."""
+    whole = session._prompt(session.settings, None)
+    place = next(i for i, line in enumerate(whole.lines) if line.role == "assistant")
+    return Prompt(whole.system, whole.tools, whole.lines[:place])
+
+
+def reference_voice(house, talk, text, frames):
+    """Take the engine from the talk, make the reference, give the engine back."""
+    house.speaker._release()
+    state = spoken_only(house, text, frames)
+    house.speaker._own(talk, "ada")
+    return state
+
+
+async def cohost_call(self, work):
+    from assistant.schedule import Lane
+
+    return await self.cohost.call(Lane.THINK, work)
+
+
+House.cohost_call = cohost_call
