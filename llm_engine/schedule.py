@@ -53,7 +53,7 @@ def chunk_buckets(rows: int) -> tuple[int, ...]:
 
 def _growing(size: int, factor: int, rows: int) -> tuple[int, ...]:
     found = []
-    while size < rows:
+    while size * factor <= rows:  # the last but one is no near copy of the last
         found.append(size)
         size *= factor
     return (*found, rows)
