@@ -104,6 +104,19 @@ test("an underrun widens the cushion, clean replies narrow it again", () => {
   assert.equal(player.cushion.ms, 40);
 });
 
+test("an end that comes after the last sample was played ends the reply", () => {
+  const player = new Player(24000);
+  player.enqueue(new Float32Array(2400).fill(0.1));
+  listen(player, 40);
+  assert.equal(player.state, STARVED);
+  player.end();
+  assert.equal(player.state, IDLE);
+  player.enqueue(new Float32Array(100).fill(0.1));
+  player.end();
+  listen(player, 2);
+  assert.deepEqual([player.state, player.rendered], [IDLE, 2500]);
+});
+
 test("stop fades to silence, counts what was rendered and drops the rest", () => {
   const player = new Player(24000, { fallMs: 12 });
   player.enqueue(new Float32Array(24000).fill(0.8));

@@ -90,6 +90,9 @@ export class Player {
   /** Nothing more of this reply will come: play what is there, and running dry is no underrun. */
   end() {
     this._ended = true;
+    if (this.ring.available > 0 || (this.state !== STARVED && this.state !== FILLING)) return;
+    this.state = IDLE; // the end came after the last sample had been played
+    this.cushion.finished();
   }
 
   /** Lower the level while somebody may be interrupting; 1 restores it. @param {number} level 0..1 */
