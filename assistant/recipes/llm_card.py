@@ -41,7 +41,7 @@ model knows them by heart (`assistant/recipes/texts/tools.py`). Numbers must com
 
 Turn end: a whole request has a higher probability of being over than one cut at a word before its end in {area} of pairs
 (n = {n_end} each; means {whole} and {cut}; at level {level} {right} of the decisions are right).
-{speed} tokens per second on {threads} thread(s), measured while other work ran on the same two cores.
+{speed} tokens per second of processor time on {threads} thread, decoding through `llm_engine`.
 
 By kind:
 

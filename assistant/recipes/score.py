@@ -92,9 +92,9 @@ class Judge:
     def _reply(self, prompt: list[int]) -> str:
         self.llm.reset()
         self.llm.append(prompt)
-        started = time.perf_counter()
+        started = time.process_time()
         ids = self.llm.decode(160, Sampling.greedy(), stop=(self.encoder.end,))
-        self.seconds += time.perf_counter() - started
+        self.seconds += time.process_time() - started
         self.tokens += len(ids)
         ended = bool(ids) and ids[-1] == self.encoder.end
         return self.tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False) + ("" if ended else " …")
@@ -113,7 +113,7 @@ def is_right(turn: Turn, said: str) -> bool:
 
 
 def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tuple[Tally, float]:
-    """Tally over generated talks, and the decoding speed in tokens per second."""
+    """Tally over generated talks, and the decoding speed in tokens per second of processor time."""
     judge = Judge(path)
     tally = Tally()
     rng = random.Random(f"score {seed}")
@@ -192,7 +192,7 @@ def main() -> None:
         target = TARGETS.get(name.removeprefix("= "))
         print(f"{name:24s} {row['percent']:6.1f} %  n {row['n']:<5.0f}" + (f" target {target} %" if target else ""))
     print(f"turn end: {ends}")
-    print(f"{speed:.0f} tokens per second, float32, {arguments.threads} thread(s)")
+    print(f"{speed:.0f} tokens per processor second, float32, {arguments.threads} thread(s)")
     for kind, wanted, said in random.Random(1).sample(tally.misses, min(arguments.misses, len(tally.misses))):
         print(f"MISS {kind}\n  wanted {wanted!r}\n  said   {said!r}")
     if not arguments.dry:

@@ -1,0 +1,210 @@
+"""The recipe of the small model: format, optimiser, first steps; and the shipped directory loads and answers."""
+
+import itertools
+import json
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from assistant.recipes.chatml import TEMPLATE, Encoder, call_text, messages, parse_call
+from assistant.recipes.llm import TINY, Recipe, Training, orthogonal, probe, rate_factor
+from assistant.recipes.score import is_right
+from assistant.recipes.texts import talks
+from assistant.recipes.texts.scene import Role, Talk, Turn
+from assistant.recipes.texts.tools import PARAMETERS, PERSONAS, TOOL_NAMES, specs
+from capsules import ExecContext
+from llm_engine import HybridLLM, Sampling
+from llm_engine.chat import ChatTemplate
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(TINY / "tokenizer.json"))
+
+
+@pytest.fixture(scope="module")
+def encoder(tokenizer: Tokenizer) -> Encoder:
+    return Encoder(tokenizer)
+
+
+@pytest.fixture(scope="module")
+def llm() -> HybridLLM:
+    return HybridLLM.load(TINY, ExecContext("cpu"), dtype="float32", max_positions=1024)
+
+
+# -------------------------------------------------------------------------------------------------- format
+
+
+def test_training_ids_are_those_of_the_rendered_template(encoder: Encoder) -> None:
+    template = ChatTemplate(TEMPLATE)
+    for talk in itertools.islice(talks(21), 60):
+        tools = specs() if talk.tools else []
+        rendered = template.render(messages(talk), tools, add_generation_prompt=False)
+        assert encoder.ids(rendered) == encoder.talk(talk)[0]
+
+
+def test_a_talk_only_grows_at_its_end(encoder: Encoder) -> None:
+    for talk in itertools.islice(talks(22), 40):
+        whole = encoder.talk(talk)[0]
+        for i, turn in enumerate(talk.turns):
+            if turn.role == "assistant":
+                prompt = encoder.prompt(talk, i)
+                assert whole[: len(prompt)] == prompt
+
+
+def test_the_reply_that_the_user_broke_off_does_not_teach_stopping(encoder: Encoder) -> None:
+    talk = Talk("You are Ada.", (), [Turn("user", "count to 3"), Turn("assistant", "1, 2", cut=True)])
+    ids, weights = encoder.talk(talk)
+    ends = [weight for token, weight in zip(ids, weights, strict=True) if token == encoder.end]
+    assert ends == [0.0, Encoder.USER_END, 0.0]
+    talk.turns[1].cut = False
+    assert [w for t, w in zip(*encoder.talk(talk), strict=True) if t == encoder.end] == [0.0, Encoder.USER_END, 1.0]
+
+
+def test_results_of_tools_are_not_learnt(encoder: Encoder) -> None:
+    talk = Talk(
+        "", TOOL_NAMES, [Turn("user", "flip a coin"), Turn("assistant", "", ("flip_coin", {})), Turn("tool", "heads")]
+    )
+    ids, weights = encoder.talk(talk)
+    after = len(encoder.prompt(talk, 2)) - len(encoder.ids("<|im_start|>assistant\n"))
+    assert sum(weights[:after]) > 0 == sum(weights[after:])
+    assert len(ids) == len(weights)
+
+
+@pytest.mark.parametrize("name", TOOL_NAMES)
+def test_calls_read_back_and_cost_few_tokens(name: str, encoder: Encoder) -> None:
+    arguments = {key.rstrip("?"): "12 minutes" for key in PARAMETERS[name]}
+    text = call_text(name, arguments)
+    assert parse_call(text) == (name, arguments)
+    assert len(encoder.ids(text)) <= 4 + 8 * len(arguments)
+    for wrong in (text[:-1], text + "x", text.replace("<function", "<fun"), text[12:]):
+        assert parse_call(wrong) is None
+
+
+def test_every_number_is_the_same_digits_everywhere(tokenizer: Tokenizer, encoder: Encoder) -> None:
+    for before in ("", "for ", "\n", "(", ", "):
+        for number in ("7", "42", "1905"):
+            assert encoder.ids(before + number)[-len(number) :] == encoder.ids(number)
+            assert len(encoder.ids(number)) == len(number)
+    rng = random.Random(3)
+    for _ in range(200):
+        text = "".join(rng.choice("abcXYZ 019.,'<>\n_äé漢🙂") for _ in range(30))
+        assert tokenizer.decode(encoder.ids(text), skip_special_tokens=False) == text
+
+
+# ------------------------------------------------------------------------------------------------ training
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (192, 32), (32, 192)])
+def test_the_update_is_nearly_orthogonal(shape: tuple[int, int]) -> None:
+    gradient = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    values = torch.linalg.svdvals(orthogonal(gradient))
+    assert values.min() > 0.3
+    assert values.max() < 1.4
+
+
+def test_the_rate_rises_stays_and_falls_to_zero() -> None:
+    recipe = Recipe(steps=100, decay=40, warm_up=10)
+    factors = [rate_factor(step, recipe) for step in range(101)]
+    assert factors[:11] == pytest.approx([*(i / 10 for i in range(1, 11)), 1.0])
+    assert factors[10:61] == [1.0] * 51
+    assert factors[100] == 0.0
+    assert factors[60:] == sorted(factors[60:], reverse=True)
+
+
+def test_the_first_steps_are_those_on_record(tokenizer: Tokenizer) -> None:
+    recorded = json.loads((TINY / "training.json").read_text("utf-8"))["first losses"]
+    assert probe(tokenizer) == pytest.approx(recorded, abs=2e-4)
+
+
+def test_a_resumed_run_is_the_same_run(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    recipe = Recipe(tokens=64, lengths=((0, 64),))
+    straight = Training(recipe, tokenizer)
+    losses = [straight.step()[0] for _ in range(3)]
+    first = Training(recipe, tokenizer)
+    assert [first.step()[0] for _ in range(2)] == losses[:2]
+    first.save(tmp_path / "checkpoint.pt")
+    second = Training(recipe, tokenizer)
+    second.load(tmp_path / "checkpoint.pt")
+    assert second.step()[0] == losses[2]
+    assert all(torch.equal(second.params[name], straight.params[name]) for name in straight.params)
+    assert all(torch.equal(second.average[name], straight.average[name]) for name in straight.params)
+
+
+# ------------------------------------------------------------------------------------------- what is shipped
+
+
+def test_transformers_loads_the_directory_and_agrees(llm: HybridLLM, encoder: Encoder) -> None:
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32).eval()
+    assert type(theirs).__name__ == "Qwen3_5ForCausalLM"
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(TINY)
+    talk = next(t for t in talks(31) if len(t.turns) > 6)
+    ids = their_tokenizer.apply_chat_template(messages(talk), tools=specs() if talk.tools else None)["input_ids"]
+    assert ids == encoder.talk(talk)[0]
+    ids = ids[:200]
+    with torch.inference_mode():
+        expected = theirs(torch.tensor([ids])).logits[0, -1]
+    llm.reset()
+    ours = llm.append(ids)
+    assert (ours - expected).abs().max() < 2e-3
+    assert int(ours.argmax()) == int(expected.argmax())
+
+
+def test_files_are_small_and_described() -> None:
+    size = sum(path.stat().st_size for path in TINY.iterdir())
+    assert size < 9e6
+    card = (TINY / "card.md").read_text("utf-8")
+    for words in ("Licence", "python -m assistant.recipes.llm", "sha256", "held-out"):
+        assert words in card
+
+
+def answer(llm: HybridLLM, encoder: Encoder, tokenizer: Tokenizer, talk: Talk) -> str:
+    llm.reset()
+    llm.append(encoder.prompt(talk, len(talk.turns)))
+    ids = llm.decode(120, Sampling.greedy(), stop=(encoder.end,))
+    assert ids[-1] == encoder.end
+    return tokenizer.decode(ids[:-1], skip_special_tokens=False)
+
+
+U, A, T = "user", "assistant", "tool"
+TALKS = [
+    ([(U, "what time is it")], call_text("get_time", {})),
+    ([(U, "what time is it"), (A, ("get_time", {})), (T, "3:45 pm")], "It is 3:45 pm."),
+    ([(U, "set a timer for 5 minutes")], call_text("set_timer", {"duration": "5 minutes"})),
+    ([(U, "what is 12 * 8")], call_text("calculate", {"expression": "12 * 8"})),
+    ([(U, "undo that")], call_text("undo", {})),
+    ([(U, "start over")], call_text("start_over", {})),
+    ([(U, "hello")], "Hello! How can I help you?"),
+    ([(U, "count to 20")], ", ".join(map(str, range(1, 21))) + "."),
+    (
+        [(U, "count to 20"), (A, "1, 2, 3, 4, 5, 6, 7"), (U, "what was the last number you said")],
+        "The last number I said was 7.",
+    ),
+    ([(U, "[inaudible]")], "I did not catch that. Could you say it again?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("turns", "expected"), TALKS, ids=lambda value: str(value)[:60])
+def test_fixed_talks(
+    turns: list[tuple[Role, str | tuple[str, dict[str, str]]]],
+    expected: str,
+    llm: HybridLLM,
+    encoder: Encoder,
+    tokenizer: Tokenizer,
+) -> None:
+    made = [Turn(role, "", text) if isinstance(text, tuple) else Turn(role, text) for role, text in turns]
+    said = answer(llm, encoder, tokenizer, Talk(PERSONAS["Ada"], TOOL_NAMES, made))
+    assert said == expected or (expected.startswith("Hello") and said.startswith("H"))
+
+
+def test_scoring_is_strict() -> None:
+    call = Turn("assistant", "", ("spell", {"word": "cat"}))
+    assert is_right(call, call_text("spell", {"word": "cat"}))
+    assert not is_right(call, call_text("spell", {"word": "cats"}))
+    said = Turn("assistant", "It is 9.", kind="reply", accept=("It is 9.",))
+    assert is_right(said, "It is 9.")
+    assert not is_right(said, "It is 9. …")
