@@ -153,10 +153,10 @@ def report(tts: HiggsTTS, ctx: ExecContext, options: argparse.Namespace) -> None
     )
     figures: dict[str, object] = {"parameters": parameters, "row_bytes": nbytes, "bandwidth": bandwidth}
 
-    costs = tts.measure(rows=24)
-    print(
-        f"first chunks on this machine: {tts._sizes} (row {costs.row_ms:.2f} ms, codec {costs.frame_ms:.2f} ms/frame)"
-    )
+    costs = tts.measure(rows=24, clock=clock)
+    print(f"row {costs.row_ms:.2f} ms, codec {costs.frame_ms:.2f} ms/frame; first chunks (frames, look-ahead):")
+    for policy in ("exact", "fast"):
+        print(f"  {policy} {[(c.frames, c.ahead) for c in tts.schedule(policy).first[:10]]}")
 
     tts.open()
     tts.begin(TEXT, max_rows=ROWS)

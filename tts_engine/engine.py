@@ -33,7 +33,7 @@ from tts_engine.prompt import Frontend, load_frontend
 from tts_engine.sampling import Sampling, SamplingLike
 from tts_engine.state import SCOPE, declare
 from tts_engine.steps import Steps, make_tables
-from tts_engine.streaming import SIZES, Costs, Schedule, Window, growth, next_window, schedule_for
+from tts_engine.streaming import Costs, Schedule, Window, next_window, schedule_for
 from tts_engine.voices import Voice, checked_codes, prepare_reference
 from tts_engine.weights import load_checkpoint, named
 
@@ -88,7 +88,8 @@ class HiggsTTS:
         self._ctx, self._frontend, self._graphs = ctx, frontend, graphs
         self._state = steps.state
         self._generator = Generator(config, frontend, steps.state, graphs, max_positions)
-        self._sizes: tuple[int, ...] = SIZES[1:]
+        self._costs: Costs | None = None
+        self._schedules: dict[str, Schedule] = {}
         self.set_sampling(Sampling())
         self.open()
 
@@ -318,27 +319,33 @@ class HiggsTTS:
 
     # ------------------------------------------------------------------------- pace
 
-    def measure(self, rows: int = 8) -> Costs:
+    def measure(self, rows: int = 8, clock: Callable[[], float] = time.perf_counter) -> Costs:
         """Time rows and windows on this machine and fit the first chunks to it. Only while idle; the state stays."""
         if self.busy:
             raise EngineMisuse("measure while speaking; do it once after loading")
         before = self.snapshot()
         self._generator.open(None, None)
-        began = time.perf_counter()
+        self._ctx.synchronize()
+        began = clock()
         for _ in range(rows):
             self._graphs.decode(self.position)
         self._ctx.synchronize()
-        row_ms = (time.perf_counter() - began) * 1e3 / rows
+        row_ms = (clock() - began) * 1e3 / rows
         size = max(self._graphs.shapes.windows)
         self._graphs.window(size)
         self._ctx.synchronize()
-        began = time.perf_counter()
+        began = clock()
         self._graphs.window(size)
         self._ctx.synchronize()
-        costs = Costs(row_ms, (time.perf_counter() - began) * 1e3 / size)
+        costs = Costs(row_ms, (clock() - began) * 1e3 / size)
         self.restore(before)
-        self._sizes = growth(costs, self.codec.left_frames, self.codec.right_frames)
+        self.fit(costs)
         return costs
+
+    def fit(self, costs: Costs | None) -> None:
+        """Choose the first chunks for a machine of this pace, such that playback never waits. None: as at first."""
+        self._costs = costs
+        self._schedules.clear()
 
     def schedule(self, policy: str) -> Schedule:
         """The chunks of a first-chunk policy on this machine."""
@@ -347,7 +354,9 @@ class HiggsTTS:
     # ------------------------------------------------------------------------- parts
 
     def _schedule(self, policy: str) -> Schedule:
-        return schedule_for(policy, self.codec.right_frames, self._sizes)
+        if policy not in self._schedules:
+            self._schedules[policy] = schedule_for(policy, self.codec.left_frames, self.codec.right_frames, self._costs)
+        return self._schedules[policy]
 
     def _next_window(self) -> tuple[int, Piece, Window] | None:
         audio, codec = self.config.audio, self.codec

@@ -7,14 +7,15 @@ rows, so Q - 1 such frames exist for nothing). Chunks grow, each lasting longer 
 Pure: frame counts in, frame counts out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from tts_engine.errors import EngineMisuse
 
 POLICIES = ("exact", "fast", "steady")
 SIZES = (1, 2, 4, 8, 16, 25)  # frames in a chunk; each is one captured window shape
 FRAME_MS = 40.0
+LONGEST_RISE = 48  # chunks; a start that climbs more slowly is given up for a larger one
 
 
 @dataclass(frozen=True)
@@ -75,42 +76,65 @@ class Window:
         return max(0, -self.origin), min(self.size, self.known - self.origin)
 
 
-def growth(costs: Costs, left: int, right: int, margin: float = 1.5) -> tuple[int, ...]:
-    """The shortest first chunk, and its successors up to the largest, such that playback never waits for a chunk.
+def growth(costs: Costs, left: int, right: int, ramp: tuple[int, ...], margin: float = 1.5) -> tuple[Chunk, ...]:
+    """The shortest first chunk and its successors, such that playback never waits for a chunk.
 
-    A chunk of n frames plays for 40·n ms; meanwhile the next one, of m frames, costs m rows and a window of
-    left + m + right frames, and the machine may be `margin` times slower than measured. Where no start is safe
-    (slower than real time) the largest chunk is the best there is.
+    A chunk of n frames plays for 40·n ms. Making the next, of m frames, costs m rows, the rows by which its look-ahead
+    is longer, and a window of left + m + right frames; the machine may be `margin` times slower than measured. Of what
+    the lead allows, the longer look-ahead is taken first, then the larger chunk. ramp: look-aheads in rising order.
+    Where nothing is safe (slower than real time) the largest chunk is the best there is.
     """
 
-    def lasts(playing: int, coming: int) -> bool:
-        cost = coming * costs.row_ms + (left + coming + right) * costs.frame_ms
-        return cost * margin <= playing * FRAME_MS
+    def cost(frames: int, rows: int) -> float:
+        return (rows * costs.row_ms + (left + frames + right) * costs.frame_ms) * margin
 
-    for first in range(len(SIZES)):
-        sizes = SIZES[first:]
-        if all(lasts(a, b) for a, b in pairwise(sizes)) and lasts(sizes[-1], sizes[-1]):
-            return sizes
-    return SIZES[-1:]
+    if cost(SIZES[-1], SIZES[-1]) <= SIZES[-1] * FRAME_MS:
+        for first in SIZES:
+            chunks = _grow(first, ramp, cost)
+            if chunks is not None:
+                return chunks
+    return (Chunk(SIZES[-1], right),)
 
 
-def schedule_for(policy: str, right: int, sizes: tuple[int, ...] = SIZES[1:]) -> Schedule:
+def _grow(first: int, ramp: tuple[int, ...], cost: Callable[[int, int], float]) -> tuple[Chunk, ...] | None:
+    """The chunks from `first` to the largest, or None if playback would wait on the way or never get there."""
+    chunks, lead, level = [Chunk(first, ramp[0])], first * FRAME_MS, 0
+    while chunks[-1] != Chunk(SIZES[-1], ramp[-1]):
+        choices = (
+            (at, frames)
+            for at in range(len(ramp) - 1, level - 1, -1)
+            for frames in reversed(SIZES)
+            if chunks[-1].frames <= frames and cost(frames, frames + ramp[at] - ramp[level]) <= lead
+        )
+        found = next(choices, None)
+        if found is None or len(chunks) == LONGEST_RISE:
+            return None
+        lead += found[1] * FRAME_MS - cost(found[1], found[1] + ramp[found[0]] - ramp[level])
+        level = found[0]
+        chunks.append(Chunk(found[1], ramp[level]))
+    return tuple(chunks)
+
+
+def schedule_for(policy: str, left: int, right: int, costs: Costs | None = None) -> Schedule:
     """The chunks of a policy for a codec that looks `right` frames ahead.
 
     exact   first sound as early as equality with one-shot decoding allows
     fast    first sound earlier still; the first chunks differ from one-shot audio
-    steady  for pieces that follow another one: the largest chunks after one step
+    steady  for pieces that follow another one: the largest chunks after two steps
+    costs   of this machine; None: doubling from 2 frames
     Raises EngineMisuse for another name.
     """
-    last = Chunk(sizes[-1], right)
-    if policy == "exact":
-        return Schedule(tuple(Chunk(n, right) for n in sizes[:-1]), last)
-    if policy == "fast":
-        waits = (0, right // 5, right // 2)
-        return Schedule(tuple(Chunk(n, waits[i] if i < 3 else right) for i, n in enumerate(sizes[:-1])), last)
+    if policy not in POLICIES:
+        raise EngineMisuse(f"first_chunk is {policy!r}; {', '.join(POLICIES)} are known")
     if policy == "steady":
-        return Schedule(tuple(Chunk(n, right) for n in sizes[-3:-1]), last)
-    raise EngineMisuse(f"first_chunk is {policy!r}; {', '.join(POLICIES)} are known")
+        chunks: tuple[Chunk, ...] = tuple(Chunk(n, right) for n in SIZES[-3:])
+    else:
+        ramp = tuple(sorted({0, right // 5, right // 2, right})) if policy == "fast" else (right,)
+        if costs is not None:
+            chunks = growth(costs, left, right, ramp)
+        else:
+            chunks = tuple(Chunk(n, ramp[min(i, len(ramp) - 1)]) for i, n in enumerate(SIZES[1:]))
+    return Schedule(chunks[:-1], chunks[-1])
 
 
 def next_window(

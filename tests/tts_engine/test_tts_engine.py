@@ -105,7 +105,7 @@ def test_measuring_leaves_the_state_and_fits_the_chunks(tts: HiggsTTS) -> None:
     tts.set_sampling(GREEDY)
     tts.begin(TEXT, max_rows=20)
     run(tts)
-    before, sizes = tts.snapshot(), tts._sizes
+    before = tts.snapshot()
     try:
         costs = tts.measure(rows=2)
         assert costs.row_ms > 0 and costs.frame_ms > 0
@@ -116,7 +116,7 @@ def test_measuring_leaves_the_state_and_fits_the_chunks(tts: HiggsTTS) -> None:
         with pytest.raises(EngineMisuse):
             tts.measure()
     finally:
-        tts._sizes = sizes
+        tts.fit(None)
 
 
 # ----------------------------------------------------------------------------------- the row machine

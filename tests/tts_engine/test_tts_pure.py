@@ -2,7 +2,6 @@
 
 import copy
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
 from tts_engine.piece import Piece, Session
 from tts_engine.prompt import CONTROL_TAGS, ROW, BpeFrontend, strip_structure, voice_prompt
 from tts_engine.sampling import Sampling, check_sampling
-from tts_engine.streaming import SIZES, Costs, growth, next_window, schedule_for
+from tts_engine.streaming import SIZES, Chunk, Costs, growth, next_window, schedule_for
 from tts_engine.voices import prepare_reference
 
 FOUR = AudioConfig(4, 20)
@@ -71,7 +70,7 @@ def test_codes_that_are_none() -> None:
 @pytest.mark.parametrize("right", [0, 10])
 @pytest.mark.parametrize("frames", [1, 2, 7, 26, 61, 200])
 def test_every_frame_goes_out_once_and_in_order(policy: str, right: int, frames: int) -> None:
-    schedule, left, lag = schedule_for(policy, right), 10, 7
+    schedule, left, lag = schedule_for(policy, 10, right), 10, 7
     emitted, first_row = 0, None
     for row in range(1, frames + lag + 1):
         total = frames if row > frames else None
@@ -96,27 +95,32 @@ def test_every_frame_goes_out_once_and_in_order(policy: str, right: int, frames:
 
 
 def test_policies_start_in_the_promised_order() -> None:
-    rows = {policy: schedule_for(policy, 10).rows_to_first_audio(7) for policy in ("fast", "exact", "steady")}
+    rows = {policy: schedule_for(policy, 10, 10).rows_to_first_audio(7) for policy in ("fast", "exact", "steady")}
     assert rows == {"fast": 9, "exact": 19, "steady": 25}
     with pytest.raises(EngineMisuse, match="exact"):
-        schedule_for("slow", 10)
+        schedule_for("slow", 10, 10)
 
 
-@given(st.floats(0.1, 60), st.floats(0.01, 10))
-@settings(max_examples=80, deadline=None)
-def test_growth_never_starves(row_ms: float, frame_ms: float) -> None:
-    sizes = growth(Costs(row_ms, frame_ms), 10, 10)
-    assert sizes == SIZES[-len(sizes) :]
-    if len(sizes) > 1:
-        lead = 0.0
-        for playing, coming in [*pairwise(sizes), (25, 25)]:
-            lead += playing * 40 - (coming * row_ms + (20 + coming) * frame_ms)
-            assert lead >= 0
+@given(st.floats(0.1, 60), st.floats(0.01, 10), st.sampled_from([(10,), (0, 2, 5, 10)]))
+@settings(max_examples=150, deadline=None)
+def test_growth_never_starves(row_ms: float, frame_ms: float, ramp: tuple[int, ...]) -> None:
+    chunks = growth(Costs(row_ms, frame_ms), 10, 10, ramp)
+    assert chunks[-1] == Chunk(25, 10)
+    if len(chunks) == 1:
+        return
+    lead, chunk = 40.0 * chunks[0].frames, chunks[0]
+    for coming in [*chunks[1:], chunks[-1], chunks[-1]]:
+        lead -= (coming.frames + coming.ahead - chunk.ahead) * row_ms + (20 + coming.frames) * frame_ms
+        assert lead >= 0
+        assert coming.frames >= chunk.frames and coming.ahead >= chunk.ahead
+        lead, chunk = lead + 40 * coming.frames, coming
 
 
-def test_growth_of_a_fast_machine_starts_with_one_frame() -> None:
-    assert growth(Costs(2.0, 0.2), 10, 10)[0] == 1
-    assert growth(Costs(100.0, 1.0), 10, 10) == (25,)
+def test_growth_starts_as_small_as_the_machine_allows() -> None:
+    assert growth(Costs(2.0, 0.2), 10, 10, (10,))[0] == Chunk(1, 10)
+    assert growth(Costs(2.0, 0.2), 10, 10, (0, 2, 5, 10))[0] == Chunk(1, 0)
+    assert growth(Costs(17.0, 0.7), 10, 10, (10,))[0].frames <= 4
+    assert growth(Costs(100.0, 1.0), 10, 10, (10,)) == (Chunk(25, 10),)
 
 
 # ----------------------------------------------------------------------------------- guards
