@@ -169,12 +169,16 @@ async def never_said_more(house, prompt, tokens):
     return state
 
 
-def spoken_only(house, text, frames):
-    """The voice's state after so many frames of the first piece, straight on the engine."""
+def spoken_only(house, pieces):
+    """The voice's state after these pieces, the last of them only so far, straight on the engine."""
     house.tts.open(house.voices["ada"])
-    house.tts.begin(speech_text(text).strip(), "exact")
-    while house.tts.frames < frames:
-        house.tts.step()
+    frames = 0
+    for place, piece in enumerate(pieces):
+        house.tts.begin(speech_text(piece.text).strip(), "exact")
+        frames += piece.samples // FRAME_SAMPLES
+        last = place == len(pieces) - 1
+        while house.tts.frames < frames if last else house.tts.busy:
+            house.tts.step()
     house.tts.cut(frames)
     return tensors(house.tts)
 
@@ -199,11 +203,10 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
             state = await house.cohost_call(lambda: tensors(house.llm))
             tokens = house.thinker._talks[session.talk].tape.steps[-1]
             voice = await house.cohost_call(lambda: tensors(house.tts))
-            if index % 10 == 9 and len(pieces) == 1:
+            if index % 10 == 9 and pieces:
                 checked_tts += 1
-                frames = pieces[0].samples // FRAME_SAMPLES
                 reference = await house.cohost_call(
-                    partial(reference_voice, house, session.talk, pieces[0].text, frames)
+                    partial(reference_voice, house, session.talk, pieces)
                 )
                 equal_tts += same(voice, reference)
             count = len(tokens.ids) if tokens.written else 0
@@ -218,8 +221,8 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
         return equal_llm, equal_tts, checked_tts, right, expressible
 
     equal_llm, equal_tts, checked_tts, right, expressible = House(engines).run(play)
-    assert equal_llm == 30 and equal_tts == checked_tts
-    assert expressible >= 20 and right >= 0.8 * expressible, (right, expressible)
+    assert equal_llm == 30 and equal_tts == checked_tts >= 2
+    assert expressible >= 20 and right >= 0.9 * expressible, (right, expressible)
 
 
 def prompt_of(session, item_id) -> Prompt:
@@ -229,10 +232,10 @@ def prompt_of(session, item_id) -> Prompt:
     return Prompt(whole.system, whole.tools, whole.lines[:place])
 
 
-def reference_voice(house, talk, text, frames):
+def reference_voice(house, talk, pieces):
     """Take the engine from the talk, make the reference, give the engine back."""
     house.speaker._release()
-    state = spoken_only(house, text, frames)
+    state = spoken_only(house, pieces)
     house.speaker._own(talk, "ada")
     return state
 
