@@ -94,7 +94,7 @@ def test_branches_do_not_see_each_other(engine: Callable[..., Any]) -> None:
     assert len(set(map(tuple, alone))) > 1
 
 
-@pytest.mark.parametrize(("dtype", "stride"), [("float32", 1), ("bfloat16", 9)])
+@pytest.mark.parametrize(("dtype", "stride"), [("float32", 1), ("bfloat16", 25)])
 def test_rollback_is_the_state_that_was_at_every_depth(
     engine: Callable[..., Any], dtype: str, stride: int
 ) -> None:

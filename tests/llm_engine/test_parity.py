@@ -14,12 +14,14 @@ def prompt(rows: int, vocabulary: int) -> list[int]:
     return torch.randint(0, vocabulary, (rows,), generator=torch.Generator().manual_seed(rows)).tolist()
 
 
-@pytest.mark.parametrize("shape", ["one", "two", "three"])
-@pytest.mark.parametrize("rows", [1, 3, 63, 64, 65, 127, 193, 1000])
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [(shape, rows) for shape in ("one", "two", "three") for rows in (1, 3, 63, 64, 65, 127, 193)] + [("two", 1000)],
+)
 def test_prefill_and_32_greedy_tokens(
     oracle: Callable[[str], Any], engine: Callable[..., Any], shape: str, rows: int
 ) -> None:
-    reference, llm = oracle(shape).model, engine(shape, max_positions=1100)
+    reference, llm = oracle(shape).model, engine(shape, max_positions=1100 if rows == 1000 else 500)
     ids = prompt(rows, llm.config.vocab_size)
     logits = llm.append(ids)
     reply = llm.decode(32, Sampling.greedy())
