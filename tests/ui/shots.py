@@ -28,7 +28,7 @@ def script() -> Script:
         replies={
             "what time is it": "It is twenty past nine in the evening.",
             "count to twenty please": count,
-            "stop, what was the last number": "The last number I said was six. Shall I go on?",
+            "stop, what was the last number": "The last number I said was {last}. Shall I go on?",
             TIMER: "Done. Five minutes from now.",
             "Who are you?": "I am a small assistant on this machine. I can tell the time, set timers and tell stories.",
         },
