@@ -1,11 +1,11 @@
-"""Shared set-up: uninitialised memory is NaN, threads are few, and a missing device skips with its reason."""
+"""Shared set-up: uninitialised memory is NaN, there is one thread, and a missing device skips with its reason."""
 
 import pytest
 import torch
 
 torch.utils.deterministic.fill_uninitialized_memory = True
 torch.use_deterministic_algorithms(True)
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -121,7 +121,7 @@ def test_the_first_steps_are_those_on_record(tokenizer: Tokenizer) -> None:
 
 
 def test_a_resumed_run_is_the_same_run(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    recipe = Recipe(tokens=64, lengths=((0, 64),))
+    recipe = Recipe(tokens=192, lengths=((0, 96),))
     straight = Training(recipe, tokenizer)
     losses = [straight.step()[0] for _ in range(3)]
     first = Training(recipe, tokenizer)
