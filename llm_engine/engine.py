@@ -299,12 +299,12 @@ class HybridLLM:
             raise StateError(f"rollback to {position}; the sequence holds 0 to {self.position}")
         if position == self.position:
             return
-        self._placer.observe(self.position - position)
         if self._pending:  # the state never saw it
             self._tokens.pop()
             self._pending = False
             if position == self.position:
                 return
+        self._placer.observe(self.position - position)
         tokens, log, points = self._tokens[:position], self._log, self._points
         base = max((at for at in points if at <= position), default=0)
         log.truncate(position)
