@@ -25,7 +25,6 @@ PURE = [
     "capsules/metrics.py",
     "llm_engine/toolcalls.py",
     "tts_engine/text.py",
-    "assistant/events.py",
     "assistant/conversation.py",
     "assistant/schedule.py",
     "assistant/interrupt.py",
@@ -36,6 +35,7 @@ PURE = [
     "assistant/realtime/events.py",
     "assistant/realtime/protocol.py",
 ]
+PURE += [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "assistant/events").glob("*.py"))]
 IMPURE = {"torch", "asyncio", "socket", "aiohttp", "websockets", "time", "threading", "sounddevice"}
 TORCH_IN_ASSISTANT = ("assistant/cohost.py", "assistant/recipes/", "assistant/hearing/")
 

@@ -1,0 +1,129 @@
+"""What travels between a talk and its front: commands go in, events come out, both are frozen.
+
+A *front* is whoever stands between a talk and a person: the realtime protocol, the microphone and
+speaker of this machine, or a pair of sound files. It sends commands to a `Session` and reads the
+session's events. Nothing here knows JSON, sockets or clocks.
+
+items        what a conversation consists of
+settings     what a front may set
+commands     what a front asks of a talk
+talk         what a talk tells of itself
+reply        what a talk tells of a reply
+extensions   what it tells only to a front that asked for it
+
+Units: `*_ms` are milliseconds, `*_samples` are samples at the rate stated beside them, input times
+count from the first sample that was ever appended to this session. Sound is float32 mono in [-1, 1].
+"""
+
+from typing import TypeAlias
+
+from assistant.events.commands import (
+    AppendAudio,
+    CancelResponse,
+    ClearAudio,
+    Command,
+    CommitAudio,
+    CreateItem,
+    CreateResponse,
+    DeleteItem,
+    ReportHeard,
+    ResponseParams,
+    RetrieveItem,
+    Rewind,
+    SwitchPersona,
+    TruncateItem,
+    Undo,
+    UpdateSettings,
+)
+from assistant.events.extensions import (
+    EXTENSIONS,
+    Duck,
+    PersonaSwitched,
+    Resume,
+    StateChanged,
+    StopPlayback,
+    TimelineReady,
+    ToolUsed,
+    TranscriptPartial,
+)
+from assistant.events.items import (
+    REPLY_RATE,
+    AudioPart,
+    FunctionCall,
+    FunctionOutput,
+    Item,
+    ItemStatus,
+    Message,
+    Part,
+    Pcm,
+    TextPart,
+)
+from assistant.events.reply import (
+    AudioDelta,
+    AudioDone,
+    CallDelta,
+    CallDone,
+    OutputItemAdded,
+    OutputItemDone,
+    PartAdded,
+    PartDone,
+    Response,
+    ResponseCreated,
+    ResponseDone,
+    ResponseStatus,
+    SpokenText,
+    SpokenTextDone,
+    TextDelta,
+    TextDone,
+    Timeline,
+    TimelinePart,
+    Usage,
+)
+from assistant.events.settings import (
+    Modality,
+    SemanticVad,
+    ServerVad,
+    Settings,
+    ToolSpec,
+    TurnDetection,
+)
+from assistant.events.talk import (
+    AudioCleared,
+    AudioCommitted,
+    Error,
+    IdleTimeout,
+    ItemAdded,
+    ItemDeleted,
+    ItemDone,
+    ItemRetrieved,
+    ItemTruncated,
+    SettingsUpdated,
+    SpeechStarted,
+    SpeechStopped,
+    TranscriptCompleted,
+    TranscriptDelta,
+    TranscriptFailed,
+)
+
+Event: TypeAlias = (
+    SettingsUpdated | Error | SpeechStarted | SpeechStopped | IdleTimeout | AudioCommitted | AudioCleared
+    | ItemAdded | ItemDone | ItemRetrieved | ItemDeleted | ItemTruncated
+    | TranscriptPartial | TranscriptDelta | TranscriptCompleted | TranscriptFailed
+    | ResponseCreated | ResponseDone | OutputItemAdded | OutputItemDone | PartAdded | PartDone
+    | TextDelta | TextDone | SpokenText | SpokenTextDone | AudioDelta | AudioDone | CallDelta | CallDone
+    | Duck | Resume | StopPlayback | PersonaSwitched | StateChanged | ToolUsed | TimelineReady
+)  # fmt: skip
+
+__all__ = [
+    "EXTENSIONS", "REPLY_RATE", "AppendAudio", "AudioCleared", "AudioCommitted", "AudioDelta", "AudioDone",
+    "AudioPart", "CallDelta", "CallDone", "CancelResponse", "ClearAudio", "Command", "CommitAudio", "CreateItem",
+    "CreateResponse", "DeleteItem", "Duck", "Error", "Event", "FunctionCall", "FunctionOutput", "IdleTimeout", "Item",
+    "ItemAdded", "ItemDeleted", "ItemDone", "ItemRetrieved", "ItemStatus", "ItemTruncated", "Message", "Modality",
+    "OutputItemAdded", "OutputItemDone", "Part", "PartAdded", "PartDone", "Pcm", "PersonaSwitched", "ReportHeard",
+    "Response", "ResponseCreated", "ResponseDone", "ResponseParams", "ResponseStatus", "Resume", "RetrieveItem",
+    "Rewind", "SemanticVad", "ServerVad", "Settings", "SettingsUpdated", "SpeechStarted", "SpeechStopped",
+    "SpokenText", "SpokenTextDone", "StateChanged", "StopPlayback", "SwitchPersona", "TextDelta", "TextDone",
+    "TextPart", "Timeline", "TimelinePart", "TimelineReady", "ToolSpec", "ToolUsed", "TranscriptCompleted",
+    "TranscriptDelta", "TranscriptFailed", "TranscriptPartial", "TruncateItem", "TurnDetection", "Undo",
+    "UpdateSettings", "Usage",
+]  # fmt: skip

@@ -1,0 +1,69 @@
+"""Items of a conversation: messages, calls of tools, their results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pcm: TypeAlias = NDArray[np.float32]
+
+REPLY_RATE = 24_000
+"""Sample rate of all sound that leaves a session; a front that needs another resamples."""
+
+ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Written words, of either side."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AudioPart:
+    """Spoken words. `transcript` is None until it is known; after a cut it holds what was heard."""
+
+    transcript: str | None = None
+    pcm: Pcm | None = field(default=None, compare=False, repr=False)
+    rate: int = REPLY_RATE
+
+
+Part: TypeAlias = TextPart | AudioPart
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One utterance: of the user, of the assistant, or an instruction (`system`)."""
+
+    id: str
+    role: Literal["user", "assistant", "system"]
+    content: tuple[Part, ...] = ()
+    status: ItemStatus = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """The model asks for a tool. `arguments` is JSON text exactly as the model wrote it."""
+
+    id: str
+    call_id: str
+    name: str
+    arguments: str
+    status: ItemStatus = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionOutput:
+    """What a tool answered."""
+
+    id: str
+    call_id: str
+    output: str
+    status: ItemStatus = "completed"
+
+
+Item: TypeAlias = Message | FunctionCall | FunctionOutput

@@ -1,0 +1,66 @@
+"""What a front may set: how turns end, which tools there are, how replies are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Modality: TypeAlias = Literal["audio", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVad:
+    """The turn ends after a fixed silence."""
+
+    threshold: float = 0.5
+    prefix_padding_ms: int = 300
+    silence_duration_ms: int = 500
+    idle_timeout_ms: int | None = None
+    create_response: bool = True
+    interrupt_response: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticVad:
+    """The turn ends when it sounds finished: silence, completeness of the words, pace of the speaker."""
+
+    eagerness: Literal["low", "medium", "high", "auto"] = "auto"
+    create_response: bool = True
+    interrupt_response: bool = True
+
+
+TurnDetection: TypeAlias = ServerVad | SemanticVad | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A function that the model may call; `parameters` is a JSON schema. The client runs it, unless the
+    name is one of the session's own tools and the client did not redefine it."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The complete effective configuration of a session; an update replaces the whole."""
+
+    instructions: str | None = None
+    """None: the persona's own."""
+    persona: str = "ada"
+    voice: str | None = None
+    """None: the persona's own."""
+    modality: Modality = "audio"
+    turn_detection: TurnDetection = ServerVad()
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str = "auto"
+    """`auto`, `none`, `required`, or the name of one tool."""
+    built_in_tools: bool = True
+    max_output_tokens: int | None = None
+    speed: float = 1.0
+    duck: bool = False
+    """The front can lower and resume the reply's sound: overlap ducks first, and stops after the verdict."""
+    paced: bool = True
+    """The front plays in real time, so the reply's lead is bounded. False for files: as fast as it can."""
