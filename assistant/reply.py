@@ -1,8 +1,9 @@
 """One reply from prompt to last sample: runs thinking into speaking, tells the front, keeps the talk's items true.
 
-Thinking runs ahead of speaking by a bounded number of pieces; speaking runs ahead of the player by a bounded lead.
-Between the two stands a queue of things to put out, in the order in which the model made them. The session cancels
-`run` to interrupt; `finish` then closes what was open, so nothing of a reply ever follows its `ResponseDone`.
+Thinking (`Rounds`) runs ahead of speaking by a bounded number of pieces; speaking runs ahead of the player by a
+bounded lead. Between the two stands a queue of things to put out, in the order in which the model made them. The
+session cancels `run` to interrupt; `finish` then closes what was open, so nothing of a reply ever follows its
+`ResponseDone`.
 """
 
 from __future__ import annotations
@@ -17,20 +18,7 @@ from typing import TypeAlias
 from assistant.channel import Channel
 from assistant.clock import Clock
 from assistant.conversation import Conversation, Entry
-from assistant.engines import (
-    BadCall,
-    CallPiece,
-    Cost,
-    Mark,
-    Prompt,
-    PromptReady,
-    ReplyEnd,
-    Sound,
-    Speaker,
-    TextPiece,
-    Thinker,
-    ThinkOptions,
-)
+from assistant.engines import Cost, Mark, Prompt, Sound, Speaker, Thinker, ThinkOptions
 from assistant.events import (
     REPLY_RATE,
     AudioDelta,
@@ -40,7 +28,6 @@ from assistant.events import (
     CallDone,
     Event,
     FunctionCall,
-    FunctionOutput,
     Item,
     ItemAdded,
     ItemDone,
@@ -59,23 +46,18 @@ from assistant.events import (
     TextDone,
     TextPart,
     TimelineReady,
-    ToolUsed,
-    Usage,
 )
 from assistant.ids import Ids
 from assistant.speaking.heard import SpokenPiece, sample_of_char
 from assistant.speaking.segment import Segmenter, TextSpan
 from assistant.telemetry.trace import TurnTrace
+from assistant.thinking.rounds import Call, EndOfMessage, Out, Rounds, Words
 from assistant.thinking.tools import ToolRegistry, ToolResult
 
 PIECES_AHEAD = 8
 MAX_LEAD_S = 6.0
 """Sound made beyond this would mostly be thrown away by an interruption."""
 DELTA_SAMPLES = REPLY_RATE // 10
-MAX_ROUNDS = 4
-"""Tool rounds within one reply; a model that asks for more is going in circles."""
-FILLER_AFTER_S = 0.8
-FILLER = "One moment."
 _WORD = re.compile(r"\S+\s*")
 
 Emit: TypeAlias = Callable[[Event], Awaitable[None]]
@@ -97,28 +79,6 @@ class ReplyOrder:
     own_tools: ToolRegistry
     say: str | None = None
     """Words that are spoken as they are, without asking the model."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    text: str
-    reply_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _EndOfMessage:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    call_id: str
-    name: str
-    arguments: str
-    reply_id: str
-
-
-_Out: TypeAlias = _Words | _EndOfMessage | _Call
 
 
 @dataclass(slots=True)
@@ -150,7 +110,6 @@ class Reply:
         words_ready: Callable[[], Awaitable[None]],
     ) -> None:
         self.order = order
-        self.effects: list[ToolResult] = []
         self.play_end = 0.0
         """When a front that plays in real time will have played all that was sent, clock seconds."""
         self.first_sent: float | None = None
@@ -158,14 +117,13 @@ class Reply:
         self.item_ids: list[str] = []
         self.trace = trace
         self._talk = conversation
-        self._thinker, self._speaker, self._clock = thinker, speaker, clock
+        self._speaker, self._clock = speaker, clock
         self._ids, self._emit, self._words_ready = ids, emit, words_ready
-        self._out: Channel[_Out] = Channel(PIECES_AHEAD)
+        self._out: Channel[Out] = Channel(PIECES_AHEAD)
+        self._rounds = Rounds(order, self._out, conversation, thinker, clock, ids, emit, trace)
         self._open: _Open | None = None
         self._items: list[Item] = []
-        self._usage = Usage()
-        self._status: ResponseStatus = "completed"
-        self._reason: str | None = None
+        self._rows = 0
         self._first_text = False
         self._underruns = 0
 
@@ -177,11 +135,16 @@ class Reply:
     def in_conversation(self) -> bool:
         return self.order.response.in_conversation
 
+    @property
+    def effects(self) -> list[ToolResult]:
+        """What tools of our own want done to the talk when the reply is out."""
+        return self._rounds.effects
+
     async def run(self) -> None:
         """Make and put out the whole reply. Raises EngineFailed (in a group) if a model breaks."""
         await self._words_ready()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._think())
+            group.create_task(self._rounds.run())
             group.create_task(self._put_out())
 
     async def finish(
@@ -194,13 +157,13 @@ class Reply:
         if self._open is not None:
             await self._close_message("incomplete")
         if status is None:
-            status, reason = self._status, self._reason
+            status, reason = self._rounds.status, self._rounds.reason
         response = replace(
             self.order.response,
             status=status,
             reason=reason,
             output=tuple(self._items),
-            usage=self._usage,
+            usage=replace(self._rounds.usage, output_audio_tokens=self._rows),
             error_code=error[0] if error else None,
             error_message=error[1] if error else None,
         )
@@ -210,114 +173,24 @@ class Reply:
         await self._emit(ResponseDone(response, timeline))
         return response
 
-    # ------------------------------------------------------------------------------------- thinking
-
-    async def _think(self) -> None:
-        async with self._out:
-            if self.order.say is not None:
-                await self._out.send(_Words(self.order.say, None))
-                await self._out.send(_EndOfMessage())
-                return
-            for round_ in range(MAX_ROUNDS):
-                if not await self._think_once(f"{self.order.options.reply_id}.{round_}"):
-                    return
-            self._status, self._reason = "incomplete", "tool_rounds"
-
-    async def _think_once(self, reply_id: str) -> bool:
-        """One pass of the model. True if a tool of our own ran, so that the model must see its result."""
-        own: list[CallPiece] = []
-        said = False
-        options = replace(self.order.options, reply_id=reply_id)
-        async with aclosing(self._thinker.reply(self.order.talk, self.order.prompt(), options)) as pieces:
-            async for piece in pieces:
-                match piece:
-                    case PromptReady():
-                        self._count_input(piece)
-                        self.trace.mark("think_wait", self._clock.now(), piece.costs)
-                    case TextPiece():
-                        said = said or bool(piece.text.strip())
-                        if said:
-                            await self._out.send(_Words(piece.text, reply_id))
-                    case CallPiece(done=True) if piece.name in self.order.own_tools:
-                        own.append(piece)
-                    case CallPiece(done=True):
-                        if said:
-                            await self._out.send(_EndOfMessage())
-                            said = False
-                        await self._out.send(_Call(piece.call_id, piece.name, piece.arguments, reply_id))
-                    case BadCall():
-                        self.trace.figure("bad_calls", 1)
-                    case ReplyEnd():
-                        self._count_output(piece)
-        if said:
-            await self._out.send(_EndOfMessage())
-        for call in own:
-            await self._run_tool(call, reply_id)
-        return bool(own)
-
-    async def _run_tool(self, call: CallPiece, reply_id: str) -> None:
-        begin = self._clock.now()
-        running = asyncio.ensure_future(self.order.own_tools.call(call.name, call.arguments))
-        try:
-            done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)
-            if not done:
-                await self._out.send(_Words(FILLER, None))
-                await self._out.send(_EndOfMessage())
-            result = await running
-        finally:
-            running.cancel()
-        now = self._clock.now()
-        self.trace.mark("tool", now)
-        if result.effect is not None:
-            self.effects.append(result)
-        if self.in_conversation:
-            asked = FunctionCall(self._ids("item"), call.call_id, call.name, call.arguments)
-            answer = FunctionOutput(self._ids("item"), call.call_id, result.text)
-            self._talk.add(Entry(asked, reply_id, hidden=True))
-            self._talk.add(Entry(answer, reply_id, hidden=True))
-        ms = (now - begin) * 1000
-        await self._emit(ToolUsed(self.id, call.name, call.arguments, result.text, ms))
-
-    def _count_input(self, ready: PromptReady) -> None:
-        first = self._usage.input_text_tokens == 0
-        fresh = ready.input_tokens if first else max(0, ready.input_tokens - ready.cached_tokens)
-        self._usage = replace(
-            self._usage,
-            input_text_tokens=self._usage.input_text_tokens + fresh,
-            cached_tokens=self._usage.cached_tokens + (ready.cached_tokens if first else 0),
-        )
-        for cost in ready.costs:
-            if cost.name in ("restore", "rollback"):
-                self.trace.figure(f"{cost.name}_ms", cost.ms)
-
-    def _count_rows(self, sound: Sound) -> None:
-        if sound.rows:
-            rows = self._usage.output_audio_tokens + sound.rows
-            self._usage = replace(self._usage, output_audio_tokens=rows)
-
-    def _count_output(self, end: ReplyEnd) -> None:
-        self._usage = replace(self._usage, output_text_tokens=self._usage.output_text_tokens + end.output_tokens)
-        if end.reason == "length":
-            self._status, self._reason = "incomplete", "max_output_tokens"
-
     # ----------------------------------------------------------------------------------- putting out
 
     async def _put_out(self) -> None:
         async for out in self._out:
             match out:
-                case _Words():
+                case Words():
                     message = self._open or await self._open_message(out.reply_id)
                     if self.order.response.modality == "text":
                         await self._write(message, out.text)
                     else:
                         for span in message.segmenter.feed(out.text):
                             await self._speak(message, span)
-                case _EndOfMessage():
+                case EndOfMessage():
                     if self._open is not None:
                         for span in self._open.segmenter.finish():
                             await self._speak(self._open, span)
                         await self._close_message("completed")
-                case _Call():
+                case Call():
                     await self._put_call(out)
 
     async def _open_message(self, reply_id: str | None) -> _Open:
@@ -359,10 +232,8 @@ class Reply:
         async with aclosing(sounds) as chunks:
             async for sound in chunks:
                 costs += sound.costs
-                piece = replace(
-                    piece, samples=piece.samples + sound.pcm.size, marks=_merged(piece.marks, sound.marks)
-                )
-                self._count_rows(sound)
+                piece = replace(piece, samples=piece.samples + sound.pcm.size, marks=_merged(piece.marks, sound.marks))
+                self._rows += sound.rows
                 if not sound.pcm.size:
                     continue
                 if self.first_sent is None:
@@ -446,7 +317,7 @@ class Reply:
         await self._emit(PartDone(*where, item.content[0]))
         await self._item_done(item, message.index)
 
-    async def _put_call(self, call: _Call) -> None:
+    async def _put_call(self, call: Call) -> None:
         index = len(self._items)
         item_id = self._ids("item")
         open_item = FunctionCall(item_id, call.call_id, call.name, "", "in_progress")
