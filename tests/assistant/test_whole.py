@@ -41,7 +41,8 @@ from assistant.personas import load_personas
 from assistant.speaking.voice import FRAME_SAMPLES, LocalSpeaker, load_voices
 from assistant.start import _own_tools
 from assistant.talks import Engines, Talks
-from assistant.thinking.mind import LocalThinker, load_language
+from assistant.thinking.language import load_language
+from assistant.thinking.mind import LocalThinker
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
@@ -117,7 +118,7 @@ async def at_rest(session, item_id):
     """All that was asked before is done, and the engines have followed."""
     await session.send(RetrieveItem(item_id))
     await until(session, ItemRetrieved)
-    await session._settled()
+    await session._settling.wait()
 
 
 def words_of(events):
@@ -227,7 +228,7 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
 
 def prompt_of(session, item_id) -> Prompt:
     """The prompt that the reply of this item was made from."""
-    whole = session._prompt(session.settings, None)
+    whole = session._view.prompt(session.settings)
     place = next(i for i, line in enumerate(whole.lines) if line.role == "assistant")
     return Prompt(whole.system, whole.tools, whole.lines[:place])
 
