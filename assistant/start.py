@@ -102,7 +102,8 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     from assistant.hearing.ears import LocalEars
     from assistant.remote import RemoteSpeaker, RemoteThinker, is_address, read_address
     from assistant.speaking.voice import LocalSpeaker, load_voices
-    from assistant.thinking.mind import LocalThinker, load_language
+    from assistant.thinking.language import load_language
+    from assistant.thinking.mind import LocalThinker
     from capsules.registry import Budgets, Registry
     from llm_engine import HybridLLM, Sampling
     from tts_engine.engine import HiggsTTS

@@ -1,4 +1,4 @@
-"""The local language model behind the Thinker contract: prompts to steps, steps to state, tokens to words and calls.
+"""The local language model behind the Thinker contract: prompts to steps, and steps to state.
 
 The engine holds one sequence; a talk that is not the present owner has its state in a capsule, or none any more: then
 it is rebuilt from its tokens. All engine calls run on the cohost's thread, one replay per step. What a talk wants is
@@ -8,98 +8,41 @@ code path.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from assistant.cohost import Cohost, Work
 from assistant.engines import (
-    BadCall,
-    CallPiece,
     Cost,
     Line,
     Prompt,
     PromptReady,
     ReplyEnd,
     Settled,
-    TextPiece,
     ThinkOptions,
     ThinkPiece,
 )
 from assistant.errors import EngineFailed
 from assistant.schedule import Lane
-from assistant.thinking.layout import Layout, find_layout
-from assistant.thinking.tape import Step, Tape, Written, wanted_steps
+from assistant.thinking.language import Language
+from assistant.thinking.state import TalkState
+from assistant.thinking.tape import Step, Tape, wanted_steps
+from assistant.thinking.writing import Writing
 from capsules.errors import CapsuleError
 from capsules.prefix import Realm
 from capsules.registry import Registry
 from llm_engine import HybridLLM, Sampling
-from llm_engine.chat import Chat
 from llm_engine.schedule import chunks
-from llm_engine.textcut import StopStrings
-from llm_engine.toolcalls import BadCall as MalformedCall
-from llm_engine.toolcalls import Piece, ToolCallParser
 
 REPLY_ROOM = 256
 """Positions that a prompt leaves free for the reply."""
-MOST_TOKENS = 1024
 RESTING = 64
 """Talks without a front whose tokens stay in memory."""
 KEPT_SHARE = 0.6
 """Of the context, after the oldest turns had to go: far below full, so that it happens seldom."""
-
-
-class TextStream(Protocol):
-    """Tokens to text, piece by piece, never half a character."""
-
-    def push(self, token: int) -> str: ...
-
-    def finish(self) -> str: ...
-
-
-class CallStream(Protocol):
-    """Text to visible text and calls."""
-
-    def push(self, text: str) -> list[Piece]: ...
-
-    def finish(self) -> list[Piece]: ...
-
-
-@dataclass(frozen=True)
-class Language:
-    """A model's text side: layout, tokens, streams, and the ids that end a reply."""
-
-    layout: Layout
-    encode: Callable[[str], list[int]]
-    text_stream: Callable[[], TextStream]
-    call_stream: Callable[[Prompt], CallStream]
-    stops: frozenset[int]
-
-
-def load_language(path: Path) -> Language:
-    """Of a checkpoint directory. Raises TextError, AssistantError."""
-    chat = Chat.load(path)
-
-    def calls(prompt: Prompt) -> CallStream:
-        return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools})
-
-    return Language(
-        find_layout(chat.template.render), chat.tokenizer.encode, chat.tokenizer.stream, calls, chat.tokenizer.stops()
-    )
-
-
-@dataclass(slots=True)
-class _Talk:
-    tape: Tape = field(default_factory=Tape)
-    written: dict[str, Written] = field(default_factory=dict)
-    dropped: int = 0
-    """Lines at the start of the talk that no longer fit into the context."""
-    key: str | None = None
-    """Its capsule in the registry, while another talk has the engine."""
 
 
 class LocalThinker:
@@ -123,7 +66,7 @@ class LocalThinker:
         self._cohost, self._llm, self._language, self._registry = cohost, llm, language, registry
         self._sampling, self._folder, self._now = sampling, folder, now
         self._realm = Realm(name, precision=llm.fingerprint.digest)
-        self._talks: dict[str, _Talk] = {}
+        self._talks: dict[str, TalkState] = {}
         self._owner: str | None = None
         self._resting: dict[str, None] = {}
 
@@ -182,53 +125,12 @@ class LocalThinker:
             Cost("prefill", (self._now() - rolled) * 1000),
         )
         yield PromptReady(total, kept, costs)
-        yield from self._write(state, prompt, options)
-
-    def _write(self, state: _Talk, prompt: Prompt, options: ThinkOptions) -> Work[ThinkPiece]:
-        """Decode until the model ends its turn; the ending token is not folded, the next append begins with it."""
-        language, llm = self._language, self._llm
-        llm.set_sampling(self._sampling_for(options))
-        written = state.written[options.reply_id] = Written()
-        text, calls, ends = language.text_stream(), language.call_stream(prompt), StopStrings(options.stop)
-        room = min(options.max_tokens or MOST_TOKENS, llm.max_positions - llm.position - 1)
-        reason = "length"
         begin = self._now()
-        for _ in range(max(0, room)):
-            token = llm.step()
-            if token in language.stops:
-                llm.rollback(llm.position - 1)
-                reason = "stop"
-                break
-            state.tape.wrote(token)
-            found = _upto_stop(calls.push(text.push(token)), ends)
-            written.add(token, "".join(part for part in found if isinstance(part, str)))
-            yield from self._pieces(found, written, options.reply_id)
-            if ends.stopped:
-                reason = "stop"
-                break
-            if not found:
-                yield None
-        llm.settle()
-        found = _upto_stop([*calls.push(text.finish()), *calls.finish()], ends)
-        found.append(ends.finish())
-        written.text += "".join(part for part in found if isinstance(part, str))
-        yield from self._pieces(found, written, options.reply_id)
-        if written.calls and reason == "stop":
-            reason = "tool_calls"
+        self._llm.set_sampling(self._sampling_for(options))
+        writing = Writing(self._llm, self._language, state, prompt, options)
+        yield from writing.steps()
         cost = Cost("decode", (self._now() - begin) * 1000)
-        yield ReplyEnd(reason, len(written.tokens), (cost,))  # type: ignore[arg-type]
-
-    def _pieces(self, found: Sequence[Piece], written: Written, reply_id: str) -> Work[ThinkPiece]:
-        for part in found:
-            if isinstance(part, str):
-                if part:
-                    yield TextPiece(part)
-            elif isinstance(part, MalformedCall):
-                yield BadCall(part.text, part.reason)
-            else:
-                written.calls += 1
-                call_id = f"call_{reply_id.removeprefix('resp_').replace('.', '_')}_{written.calls}"
-                yield CallPiece(call_id, part.name, part.arguments_json, True)
+        yield ReplyEnd(writing.reason, writing.tokens, (cost,))
 
     def _sampling_for(self, options: ThinkOptions) -> Sampling:
         asked = {
@@ -297,7 +199,7 @@ class LocalThinker:
 
     # ------------------------------------------------------------------------------- who has the engine
 
-    def _own(self, talk: str) -> _Talk:
+    def _own(self, talk: str) -> TalkState:
         """Make the engine's state this talk's, as its tape says."""
         state = self._talks.get(talk)
         if state is not None and self._owner == talk:
@@ -305,7 +207,7 @@ class LocalThinker:
         self._release()
         self._resting.pop(talk, None)
         if state is None:
-            state = self._talks[talk] = self._unpark(talk) or _Talk()
+            state = self._talks[talk] = self._unparked(talk) or TalkState()
         self._owner = talk
         if state.key is not None and state.tape.position:
             try:
@@ -349,40 +251,20 @@ class LocalThinker:
             self._forget(next(iter(self._resting)))
         if self._folder is None or state.key is None or not self._registry.save(state.key):
             return
-        facts = {
-            "tape": state.tape.to_json(),
-            "written": {reply: written.to_json() for reply, written in state.written.items()},
-            "dropped": state.dropped,
-            "key": state.key,
-        }
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            aside = self._folder / f"{talk}.part"
-            aside.write_text(json.dumps(facts), "utf-8")
-            aside.replace(self._folder / f"{talk}.tape")
-        except OSError:
-            return
-        del self._talks[talk], self._resting[talk]
+        if state.write(self._folder, talk):
+            del self._talks[talk], self._resting[talk]
 
-    def _unpark(self, talk: str) -> _Talk | None:
-        if self._folder is None or not (path := self._folder / f"{talk}.tape").is_file():
-            return None
-        try:
-            facts = json.loads(path.read_text("utf-8"))
-            path.unlink()
-            written = {str(reply): Written.from_json(row) for reply, row in facts["written"].items()}
-            return _Talk(Tape.from_json(facts["tape"]), written, int(facts["dropped"]), str(facts["key"]))
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
-            return None
+    def _unparked(self, talk: str) -> TalkState | None:
+        return None if self._folder is None else TalkState.take(self._folder, talk)
 
     # ------------------------------------------------------------------------------ from tape to state
 
-    def _wanted(self, state: _Talk, prompt: Prompt, open_reply: bool) -> list[Step]:
+    def _wanted(self, state: TalkState, prompt: Prompt, open_reply: bool) -> list[Step]:
         shown = replace(prompt, lines=prompt.lines[state.dropped :])
         language = self._language
         return wanted_steps(shown, language.layout, language.encode, state.written.get, open_reply=open_reply)
 
-    def _fitting(self, state: _Talk, prompt: Prompt) -> list[Step]:
+    def _fitting(self, state: TalkState, prompt: Prompt) -> list[Step]:
         """The steps of as much of the prompt as the context holds, the oldest turns going first and many at once."""
         if state.dropped >= len(prompt.lines):
             state.dropped = 0
@@ -404,7 +286,7 @@ class LocalThinker:
             "say less at once or start with a larger --max-positions"
         )
 
-    def _back_to(self, state: _Talk, wanted: list[Step]) -> tuple[int, str | None]:
+    def _back_to(self, state: TalkState, wanted: list[Step]) -> tuple[int, str | None]:
         """Roll back to where the tape leaves what is wanted; a stored capsule may be nearer than nothing."""
         plan = state.tape.plan(wanted)
         if plan.keep == 0 and wanted and (base := self._restored(state, wanted)):
@@ -419,7 +301,7 @@ class LocalThinker:
         state.tape.keep(plan.keep)
         return plan.keep, "rollback"
 
-    def _restored(self, state: _Talk, wanted: list[Step]) -> int:
+    def _restored(self, state: TalkState, wanted: list[Step]) -> int:
         """Start from a persona's capsule. Returns its position, 0 if there is none."""
         system = wanted[0]
         plan, capsule = self._registry.reenter(self._realm, system.ids, fingerprint=self._llm.fingerprint)
@@ -429,12 +311,12 @@ class LocalThinker:
         state.tape = Tape([system])
         return plan.position
 
-    def _fold(self, state: _Talk, wanted: list[Step], kept: int) -> Work[ThinkPiece]:
+    def _fold(self, state: TalkState, wanted: list[Step], kept: int) -> Work[ThinkPiece]:
         """Append what is missing, one chunk of the prefill grid per step."""
         for step in state.tape.plan(wanted).steps:
             yield from self._append_by_chunk(state, step.ids)
 
-    def _append_by_chunk(self, state: _Talk, ids: Sequence[int]) -> Work[ThinkPiece]:
+    def _append_by_chunk(self, state: TalkState, ids: Sequence[int]) -> Work[ThinkPiece]:
         done = 0
         try:
             for chunk in chunks(self._llm.position, len(ids)):
@@ -445,15 +327,10 @@ class LocalThinker:
             if done:
                 state.tape.appended(ids[:done])
 
-    def _append(self, state: _Talk, ids: Sequence[int]) -> None:
+    def _append(self, state: TalkState, ids: Sequence[int]) -> None:
         for _ in self._append_by_chunk(state, ids):
             pass
 
 
 def _length(steps: Sequence[Step]) -> int:
     return sum(len(step.ids) for step in steps)
-
-
-def _upto_stop(found: Sequence[Piece], ends: StopStrings) -> list[Piece]:
-    """The pieces before a stop string."""
-    return [ends.push(part) if isinstance(part, str) else part for part in found if not ends.stopped]

@@ -1,0 +1,52 @@
+"""The text side of a language model: how a talk is laid out, turned into tokens, and read back as words and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from assistant.engines import Prompt
+from assistant.thinking.layout import Layout, find_layout
+from llm_engine.chat import Chat
+from llm_engine.toolcalls import Piece, ToolCallParser
+
+
+class TextStream(Protocol):
+    """Tokens to text, piece by piece, never half a character."""
+
+    def push(self, token: int) -> str: ...
+
+    def finish(self) -> str: ...
+
+
+class CallStream(Protocol):
+    """Text to visible text and calls."""
+
+    def push(self, text: str) -> list[Piece]: ...
+
+    def finish(self) -> list[Piece]: ...
+
+
+@dataclass(frozen=True)
+class Language:
+    """A model's text side: layout, tokens, streams, and the ids that end a reply."""
+
+    layout: Layout
+    encode: Callable[[str], list[int]]
+    text_stream: Callable[[], TextStream]
+    call_stream: Callable[[Prompt], CallStream]
+    stops: frozenset[int]
+
+
+def load_language(path: Path) -> Language:
+    """Of a checkpoint directory. Raises TextError, AssistantError."""
+    chat = Chat.load(path)
+
+    def calls(prompt: Prompt) -> CallStream:
+        return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools})
+
+    return Language(
+        find_layout(chat.template.render), chat.tokenizer.encode, chat.tokenizer.stream, calls, chat.tokenizer.stops()
+    )
