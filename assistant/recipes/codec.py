@@ -1,9 +1,6 @@
 """Train the small codec on teacher speech: spectral losses, quantiser off at first, then k-means and moving averages.
 
 Run:  python -m assistant.recipes.codec --work .training/speech --steps 2400 --seconds 540     (again, until done)
-      python -m assistant.recipes.codec --decoder --steps 1500 …       the decoder alone, on the codes as they are
-
-The second run leaves the codes alone, so the voice can be trained at the same time.
 """
 
 import argparse
@@ -49,8 +46,10 @@ class SpectralLoss(nn.Module):
         for size, hop, _ in self.SIZES:
             window, mel = self.get_buffer(f"window{size}"), self.get_buffer(f"mel{size}")
             scale = 2 / math.sqrt(size)
-            both = torch.stft(torch.cat([made, real]), size, hop, window=window, return_complex=True)
-            a, b = (both.abs().clamp(min=1e-5) * scale).chunk(2)
+            a, b = (
+                torch.stft(x, size, hop, window=window, return_complex=True).abs().clamp(min=1e-5) * scale
+                for x in (made, real)
+            )
             loss = loss + F.l1_loss(torch.log(a + 1e-3), torch.log(b + 1e-3)) + 2 * F.l1_loss(a, b)
             loss = loss + F.l1_loss(torch.log(mel @ a + 1e-3), torch.log(mel @ b + 1e-3))
         return loss / len(self.SIZES)
@@ -197,33 +196,10 @@ class CodecRun:
         self.step_index, self.recent = state["step"], state["recent"]
 
 
-class DecoderRun(CodecRun):
-    """Train the decoder on codes that stay as they are."""
-
-    def __init__(self, plan: Plan, start: IstftCodec, clips: list[np.ndarray]) -> None:
-        super().__init__(plan, start.shape, clips)
-        self.codec.load_state_dict(start.state_dict())
-        self.codec.encoder.requires_grad_(False)
-        learnt = [*self.codec.decoder.parameters(), *self.codec.quantiser.project_out.parameters()]
-        self.optimiser = torch.optim.AdamW(learnt, plan.rate, betas=(0.8, 0.99), weight_decay=1e-3)
-
-    def step(self) -> float:
-        """One step; returns the spectral loss."""
-        plan, done = self.plan, self.step_index / self.plan.steps
-        for group in self.optimiser.param_groups:
-            group["lr"] = plan.rate * min(1, (self.step_index + 1) / 50) * (0.5 * (1 + math.cos(math.pi * done)) + 0.02)
-        real = self.batch()
-        with torch.no_grad():
-            codes = self.codec.encode(real)
-        made = self.codec.decode(codes)
-        hop = self.codec.shape.hop
-        loss = self.loss(made[:, hop:], real[:, hop:])
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.codec.decoder.parameters(), 1.0)
-        self.optimiser.step()
-        self.step_index += 1
-        return float(loss.detach())
+def load_clips(work: Path, shards: int) -> list[np.ndarray]:
+    """int16 audio of the first shards, sentence by sentence."""
+    paths = sorted(work.glob("shard[0-9]*[0-9].npz"))[:shards]
+    return [clip for path in paths for clip in load_shard(path)[0]]
 
 
 def load_codec(path: Path) -> IstftCodec:
@@ -241,17 +217,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--shards", type=int, default=24, help="how many teacher shards to train on")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--decoder", action="store_true", help="train the decoder alone; writes decoder.pt")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    paths = sorted(args.work.glob("shard[0-9]*[0-9].npz"))[: args.shards]
-    clips = [clip for path in paths for clip in load_shard(path)[0]]
-    if args.decoder:
-        start = load_codec(args.work / "codec.pt")
-        run: CodecRun = DecoderRun(Plan(steps=args.steps, rate=6e-4, seed=1), start, clips)
-        path = args.work / "decoder.pt"
-    else:
-        run, path = CodecRun(Plan(steps=args.steps), CodecShape(), clips), args.work / "codec.pt"
+    run = CodecRun(Plan(steps=args.steps), CodecShape(), load_clips(args.work, args.shards))
+    path = args.work / "codec.pt"
     if path.exists():
         run.load(path)
     began, average, saved = time.monotonic(), 0.0, time.monotonic()

@@ -3,6 +3,7 @@
 Run:  python -m assistant.recipes.speech encode --work .training/speech           (once the codec is trained)
       python -m assistant.recipes.speech voice --work .training/speech --steps 4000 --seconds 540   (again, until done)
       python -m assistant.recipes.speech export --work .training/speech --out tts_engine/tiny
+      python -m assistant.recipes.speech restore --work .training/speech --out tts_engine/tiny     (to go on from those)
 
 A sequence is what the engine feeds: `<|tts|>`, for most a second of reference rows, then one to three pieces of
 `<|text|>` phones `<|audio|>` rows. The cursor's track comes from the teacher's alignment. Input codes are corrupted,
@@ -447,7 +448,7 @@ def train_voice(work: Path, plan: Plan, seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["encode", "voice", "export"])
+    parser.add_argument("what", choices=["encode", "voice", "export", "restore"])
     parser.add_argument("--work", type=Path, default=Path(".training/speech"))
     parser.add_argument("--out", type=Path, default=Path("tts_engine/tiny"))
     parser.add_argument("--steps", type=int, default=Plan.steps)
@@ -460,9 +461,12 @@ def main() -> None:
     elif args.what == "voice":
         train_voice(args.work, Plan(steps=args.steps), args.seconds)
     else:
-        from assistant.recipes.speech_export import export
+        from assistant.recipes import speech_export
 
-        export(args.work, args.out)
+        if args.what == "export":
+            speech_export.export(args.work, args.out)
+        else:
+            speech_export.restore(args.out, args.work)
 
 
 if __name__ == "__main__":

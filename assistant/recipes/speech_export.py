@@ -15,10 +15,11 @@ from assistant.recipes.speech import (
     Utterance,
     VoiceRun,
     load_utterances,
+    parameters,
     published_config,
 )
 from tts_engine.config import parse_config
-from tts_engine.weights import to_checkpoint
+from tts_engine.weights import load_checkpoint, to_checkpoint
 
 SHARPNESS = 1.6
 """The codes' logits are scaled by this, so that the engine's usual temperature 0.8 draws as 0.5 did in training's
@@ -53,6 +54,25 @@ def export(work: Path, out: Path) -> None:
     digest = hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest()
     size = (out / "model.safetensors").stat().st_size
     print(f"step {run.step_index}, {size / 1e6:.2f} MB, sha256 {digest}")
+
+
+def restore(folder: Path, work: Path) -> None:
+    """The inverse of `export`: codec.pt and voice.pt (at step 0, fresh optimiser) from shipped weights."""
+    config = parse_config(published_config())
+    checkpoint = load_checkpoint(folder, config, torch.device("cpu"), torch.float32)
+    run = VoiceRun(Plan(), config, [])
+    run.averaged = parameters(checkpoint.backbone)
+    run.use(run.averaged)
+    assert run.weights.cursor is not None
+    with torch.no_grad():
+        run.weights.norm.div_(SHARPNESS)
+        run.weights.cursor.advance.mul_(SHARPNESS)
+    run.averaged = [t.detach().clone() for t in run.tensors]
+    work.mkdir(parents=True, exist_ok=True)
+    run.save(work / "voice.pt")
+    shape = json.loads((folder / "codec_config.json").read_text())
+    codec = {name: tensor.float() for name, tensor in checkpoint.codec.items()}
+    torch.save({"shape": shape, "codec": codec}, work / "codec.pt")
 
 
 def reference(utterances: list[Utterance], voice: str) -> list[list[int]]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pocketsphinx import Config, Decoder, get_model_path
 
 from assistant.recipes import sentences
+from assistant.recipes.hearing import count_grams, pronunciations, write_arpa
 from assistant.recipes.hearing_score import plain, word_errors
 from assistant.recipes.teacher import VOICES, speak
 from capsules import ExecContext
@@ -70,14 +71,29 @@ The price of bread has doubled since last winter.""".split("\n")  # noqa: SIM905
 
 
 class Judge:
-    """pocketsphinx with its general model; dither and silence around the sound."""
+    """pocketsphinx with its general language model, or with one of the assistant's own sentences."""
 
-    def __init__(self) -> None:
-        self._decoder = Decoder(Config(lm=get_model_path("en-us/en-us.lm.bin"), loglevel="FATAL"))
+    def __init__(self, domain: bool = False) -> None:
+        self._domain = domain
+        with tempfile.TemporaryDirectory() as folder:
+            files = write_domain(Path(folder)) if domain else {"lm": get_model_path("en-us/en-us.lm.bin")}
+            self._decoder = Decoder(Config(**files, loglevel="FATAL"))
+        self._state = self._decoder.get_cmn(False)
+
+    def rate(self, name: str, spoken: Sequence[NDArray[np.float32]], texts: Sequence[str], show: int = 0) -> None:
+        """Print the word error rate of what was spoken."""
+        self._decoder.set_cmn(self._state)
         self._rng = np.random.default_rng(0)
+        heard = [self(pcm) for pcm in spoken]
+        wrong = [word_errors(plain(t), h) for t, h in zip(texts, heard, strict=True)]
+        words = sum(len(plain(t)) for t in texts)
+        name += ", domain judge" if self._domain else ""
+        print(f"{name}: WER {100 * sum(wrong) / words:.1f} % (n = {words} words, {len(texts)} sentences)", flush=True)
+        for text, words_heard, mistakes in list(zip(texts, heard, wrong, strict=True))[:show]:
+            print(f"   {mistakes}  {text} | {' '.join(words_heard)}")
 
     def __call__(self, pcm: NDArray[np.float32]) -> list[str]:
-        """float32 at 24 kHz -> the words heard."""
+        """float32 at 24 kHz, heard with dither and silence around it -> the words."""
         wave = samplerate.resample(pcm, 16_000 / 24_000, "sinc_medium") * 20_000
         wave = np.concatenate([np.zeros(3_000), wave, np.zeros(5_000)])
         noisy = wave + self._rng.standard_normal(len(wave)) * 50
@@ -88,15 +104,25 @@ class Judge:
         return plain(hypothesis.hypstr) if hypothesis else []
 
 
-def rate(name: str, spoken: Sequence[NDArray[np.float32]], texts: Sequence[str], show: int = 0) -> None:
-    """Print the word error rate of what was spoken."""
-    judge = Judge()
-    heard = [judge(pcm) for pcm in spoken]
-    wrong = [word_errors(plain(t), h) for t, h in zip(texts, heard, strict=True)]
-    words = sum(len(plain(t)) for t in texts)
-    print(f"{name}: WER {100 * sum(wrong) / words:.1f} % (n = {words} words, {len(texts)} sentences)", flush=True)
-    for text, words_heard, mistakes in list(zip(texts, heard, wrong, strict=True))[:show]:
-        print(f"   {mistakes}  {text} | {' '.join(words_heard)}")
+def write_domain(folder: Path) -> dict[str, str]:
+    """A trigram in ARPA text and a dictionary of 20,000 sentences as the assistant says them, without those scored."""
+    rng, known = random.Random(5), pronunciations()
+    scored = set(own_sentences(1_000))
+    texts = [" ".join(plain(t)) for t in (sentences.reply(rng) for _ in range(20_000)) if t not in scored]
+    texts = [t for t in texts if all(word in known for word in t.split())]
+    lm, words = folder / "own.arpa", folder / "own.dict"
+    write_arpa(count_grams(texts), lm)
+    listed = sorted({word for t in texts for word in t.split()})
+    words.write_text("".join(f"{line}\n" for word in listed for line in known[word]))
+    return {"lm": str(lm), "dict": str(words)}
+
+
+def own_sentences(count: int) -> list[str]:
+    """Sentences of the assistant's own kind, each once, from a seed that no training uses."""
+    rng, found = random.Random(987_654_321), dict[str, None]()
+    while len(found) < count:
+        found[sentences.reply(rng)] = None
+    return list(found)
 
 
 def stored_voices(folder: Path, tts: HiggsTTS) -> dict[str, Voice]:
@@ -117,24 +143,25 @@ def main() -> None:
     parser.add_argument("--voices", nargs="*", default=[v.name for v in VOICES])
     parser.add_argument("--kinds", nargs="*", default=["open", "own"])
     parser.add_argument("--skip-teacher", action="store_true")
+    parser.add_argument("--domain", action="store_true", help="judge own sentences by a model of the domain as well")
     parser.add_argument("--show", type=int, default=0)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    rng = random.Random(987_654_321)
-    own = [sentences.reply(rng) for _ in range(args.sentences)]
-    kinds = {"open": OPEN[: args.sentences], "own": own}
+    kinds = {"open": OPEN[: args.sentences], "own": own_sentences(args.sentences)}
     tts = HiggsTTS.load(args.model, ExecContext("cpu"))
     voices = stored_voices(args.model, tts)
     for kind in args.kinds:
         texts = kinds[kind]
+        judges = [Judge(), Judge(domain=True)] if args.domain and kind == "own" else [Judge()]
         for voice in (v for v in VOICES if v.name in args.voices):
             if not args.skip_teacher:
                 with tempfile.TemporaryDirectory() as folder:
                     clips, _ = speak(list(texts), voice, Path(folder) / "made")
                 waves = [np.divide(c, 32767, dtype=np.float32) for c in clips]
-                rate(f"{kind}, {voice.name}, teacher", waves, texts)
                 coded = [tts.decode(tts.codec.encode(torch.from_numpy(w))).numpy() for w in waves]
-                rate(f"{kind}, {voice.name}, codec", coded, texts)
+                for judge in judges:
+                    judge.rate(f"{kind}, {voice.name}, teacher", waves, texts)
+                    judge.rate(f"{kind}, {voice.name}, codec", coded, texts)
             for temperature in args.temperature:
                 sampling = Sampling(temperature=temperature, top_k=args.top_k) if temperature else Sampling.greedy()
                 began, spoken, ended = time.process_time(), [], 0
@@ -143,8 +170,8 @@ def main() -> None:
                     spoken.append(torch.cat(parts).numpy() if parts else np.zeros(2_400, np.float32))
                     ended += tts.pieces[-1].ended == "end"
                 cpu, seconds = time.process_time() - began, sum(map(len, spoken)) / 24_000
-                name = f"{kind}, {voice.name}, voice {sampling}"
-                rate(name, spoken, texts, args.show)
+                for judge in judges:
+                    judge.rate(f"{kind}, {voice.name}, voice {sampling}", spoken, texts, args.show)
                 print(
                     f"   ended by itself {ended} of {len(texts)}, {seconds:.0f} s, real-time factor {cpu / seconds:.2f}"
                 )

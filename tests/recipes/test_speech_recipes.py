@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from assistant.recipes.codec import CodecRun, DecoderRun, load_codec
+from assistant.recipes.codec import CodecRun, load_codec
 from assistant.recipes.codec import Plan as CodecPlan
+from assistant.recipes.codec_decoder import DecoderRun, PhaseAdvance
 from assistant.recipes.speech import Builder, Plan, Utterance, VoiceRun, align, published_config, split_at_pause
 from assistant.recipes.teacher import tokens
 from tts_engine.config import parse_config
@@ -107,6 +108,14 @@ def test_the_decoder_run_leaves_the_codes_alone(tmp_path):
         again.step()
     assert torch.equal(again.codec.encode(wave), codes)
     assert not torch.equal(again.codec.decode(codes), before)
+
+
+def test_the_phase_may_start_anywhere_but_must_turn_as_fast():
+    t = torch.arange(24_000) / 24_000
+    tone = 0.3 * torch.sin(2 * torch.pi * 440 * t)[None]
+    late, sharp = 0.3 * torch.cos(2 * torch.pi * 440 * t)[None], 0.3 * torch.sin(2 * torch.pi * 480 * t)[None]
+    loss = PhaseAdvance()
+    assert max(loss(tone, tone), loss(late, tone)) < loss(sharp, tone) / 4
 
 
 def test_a_sequence_teaches_each_row_at_the_position_before_it():
