@@ -52,9 +52,16 @@ class House:
     capsule_metrics: Callable[[], bytes] = field(default=bytes)
 
 
+def _wall_clock() -> dt.datetime:
+    return dt.datetime.now().astimezone()
+
+
 @asynccontextmanager
-async def open_talks(config: Config, report: Report = lambda line: None) -> AsyncIterator[House]:
-    """Load everything that the settings name. `report` is told each step as a line for a person.
+async def open_talks(
+    config: Config, report: Report = lambda line: None, now: Callable[[], dt.datetime] = _wall_clock
+) -> AsyncIterator[House]:
+    """Load everything that the settings name. `report` is told each step as a line for a person; `now` is the time
+    that the tools tell.
 
     Raises ConfigError, AssistantError and the engines' own errors for models that cannot be used.
     """
@@ -73,7 +80,7 @@ async def open_talks(config: Config, report: Report = lambda line: None) -> Asyn
             LoopClock(),
             personas,
             offload=offload,
-            tools=partial(_own_tools, personas),
+            tools=partial(_own_tools, personas, now=now),
             limit=config.sessions,
             settings=Settings(persona=config.persona, voice=config.voice or None, turn_detection=ServerVad()),
             folder=config.talks,
@@ -201,10 +208,12 @@ def _present(config: Config) -> list[str]:
     return [name for name, profile in PROFILES.items() if profile.llm and here(profile.llm) and here(profile.tts)]
 
 
-def _own_tools(personas: dict[str, Persona], session: Session) -> ToolRegistry:
+def _own_tools(
+    personas: dict[str, Persona], session: Session, now: Callable[[], dt.datetime] = _wall_clock
+) -> ToolRegistry:
     household = Household(
         session.say,
-        lambda: dt.datetime.now().astimezone(),
+        now,
         {name: persona.title for name, persona in personas.items()},
         lambda: session.settings.persona,
     )
