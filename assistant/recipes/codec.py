@@ -8,51 +8,29 @@ import math
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from assistant.recipes.spectral import PhaseAdvance, SpectralLoss
 from assistant.recipes.teacher import load_shard
-from tts_engine.istft_codec import CodecShape, IstftCodec, mel_filters
+from tts_engine.istft_codec import CodecShape, IstftCodec
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One training run; `warm` is the share of the steps without quantiser."""
+    """One run; `warm`: the share of steps without quantiser, `phase`: the weight of the loss on the phase's advance."""
 
     steps: int = 2400
     batch: int = 10
     samples: int = 19_200
     rate: float = 8e-4
+    phase: float = 0.5
     warm: float = 0.2
     seed: int = 0
-
-
-class SpectralLoss(nn.Module):
-    """Log-magnitude, magnitude and log-mel L1 at four resolutions."""
-
-    SIZES = ((2048, 480, 100), (1024, 240, 80), (512, 120, 60), (256, 60, 30))
-
-    def __init__(self) -> None:
-        super().__init__()
-        for size, _, mels in self.SIZES:
-            self.register_buffer(f"window{size}", torch.hann_window(size))
-            self.register_buffer(f"mel{size}", mel_filters(size, mels, 24_000))
-
-    def forward(self, made: Tensor, real: Tensor) -> Tensor:
-        loss = made.new_zeros(())
-        for size, hop, _ in self.SIZES:
-            window, mel = self.get_buffer(f"window{size}"), self.get_buffer(f"mel{size}")
-            scale = 2 / math.sqrt(size)
-            a, b = (
-                torch.stft(x, size, hop, window=window, return_complex=True).abs().clamp(min=1e-5) * scale
-                for x in (made, real)
-            )
-            loss = loss + F.l1_loss(torch.log(a + 1e-3), torch.log(b + 1e-3)) + 2 * F.l1_loss(a, b)
-            loss = loss + F.l1_loss(torch.log(mel @ a + 1e-3), torch.log(mel @ b + 1e-3))
-        return loss / len(self.SIZES)
 
 
 class QuantiserTrainer:
@@ -133,7 +111,7 @@ class CodecRun:
         self.clips = [c for c in clips if len(c) > plan.samples]
         self.codec = IstftCodec(shape)
         self.trainer = QuantiserTrainer(self.codec)
-        self.loss = SpectralLoss()
+        self.loss, self.turn = SpectralLoss(), PhaseAdvance()
         self.optimiser = torch.optim.AdamW(self.codec.parameters(), plan.rate, betas=(0.8, 0.99), weight_decay=1e-3)
         self.rng = torch.Generator().manual_seed(plan.seed)
         self.step_index = 0
@@ -164,17 +142,18 @@ class CodecRun:
         quantised, commitment = self.trainer(reduced, self.rng)
         made = self.codec.decoder(self.codec.quantiser.project_out(quantised))
         hop = self.codec.shape.hop
-        loss = self.loss(made[:, hop:], real[:, hop:])
+        made, real = made[:, hop:], real[:, hop:]
+        loss = self.loss(made, real)
         self.optimiser.zero_grad(set_to_none=True)
-        (loss + 0.25 * commitment).backward()
+        (loss + plan.phase * self.turn(made, real) + 0.25 * commitment).backward()
         nn.utils.clip_grad_norm_(self.codec.parameters(), 1.0)
         self.optimiser.step()
         self.step_index += 1
         return float(loss.detach())
 
-    def save(self, path: Path) -> None:
-        """Everything that going on needs; written aside, then renamed."""
-        state = {
+    def state(self) -> dict[str, Any]:
+        """Everything that going on needs."""
+        return {
             "plan": asdict(self.plan),
             "shape": self.codec.shape.to_json(),
             "codec": self.codec.state_dict(),
@@ -184,16 +163,21 @@ class CodecRun:
             "step": self.step_index,
             "recent": self.recent,
         }
-        torch.save(state, path.with_suffix(".tmp"))
+
+    def save(self, path: Path) -> None:
+        """The state, written aside, then renamed."""
+        torch.save(self.state(), path.with_suffix(".tmp"))
         path.with_suffix(".tmp").rename(path)
 
-    def load(self, path: Path) -> None:
-        state = torch.load(path, weights_only=True)
+    def load(self, path: Path) -> dict[str, Any]:
+        """Go on from a saved state; returns it."""
+        state: dict[str, Any] = torch.load(path, weights_only=True)
         self.codec.load_state_dict(state["codec"])
         self.trainer.load(state["trainer"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.rng.set_state(state["rng"])
         self.step_index, self.recent = state["step"], state["recent"]
+        return state
 
 
 def load_clips(work: Path, shards: int) -> list[np.ndarray]:
@@ -210,27 +194,18 @@ def load_codec(path: Path) -> IstftCodec:
     return codec.requires_grad_(False).eval()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, default=Path(".training/speech"))
-    parser.add_argument("--steps", type=int, default=Plan.steps)
-    parser.add_argument("--seconds", type=float, default=540.0)
-    parser.add_argument("--shards", type=int, default=24, help="how many teacher shards to train on")
-    parser.add_argument("--threads", type=int, default=1)
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    run = CodecRun(Plan(steps=args.steps), CodecShape(), load_clips(args.work, args.shards))
-    path = args.work / "codec.pt"
+def train(run: CodecRun, path: Path, seconds: float) -> None:
+    """Go on from `path` where it exists, until the plan's steps are done or the time is up."""
     if path.exists():
         run.load(path)
     began, average, saved = time.monotonic(), 0.0, time.monotonic()
-    while run.step_index < args.steps and time.monotonic() - began < args.seconds:
+    while run.step_index < run.plan.steps and time.monotonic() - began < seconds:
         loss = run.step()
         average = loss if not average else 0.97 * average + 0.03 * loss
         if run.step_index % 50 == 0:
             used = [int((c > 0.02).sum()) for c in run.trainer.count]
             print(
-                f"step {run.step_index}/{args.steps} loss {average:.4f} codes {used} "
+                f"step {run.step_index}/{run.plan.steps} loss {average:.4f} codes {used} "
                 f"{time.monotonic() - began:.0f} s, cpu {time.process_time():.0f} s",
                 flush=True,
             )
@@ -238,7 +213,21 @@ def main() -> None:
             run.save(path)
             saved = time.monotonic()
     run.save(path)
-    print("done" if run.step_index >= args.steps else "paused; run again to go on")
+    print("done" if run.step_index >= run.plan.steps else "paused; run again to go on")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=Path(".training/speech"))
+    parser.add_argument("--steps", type=int, default=Plan.steps)
+    parser.add_argument("--rate", type=float, default=Plan.rate)
+    parser.add_argument("--seconds", type=float, default=540.0)
+    parser.add_argument("--shards", type=int, default=24, help="how many teacher shards to train on")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    plan = Plan(steps=args.steps, rate=args.rate)
+    train(CodecRun(plan, CodecShape(), load_clips(args.work, args.shards)), args.work / "codec.pt", args.seconds)
 
 
 if __name__ == "__main__":

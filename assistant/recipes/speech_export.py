@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from assistant.recipes.codec import load_codec
+from assistant.recipes.codec import CodecRun, load_codec
+from assistant.recipes.codec import Plan as CodecPlan
 from assistant.recipes.speech import (
     DEFAULT_VOICE,
     REFERENCE_FRAMES,
@@ -19,6 +20,7 @@ from assistant.recipes.speech import (
     published_config,
 )
 from tts_engine.config import parse_config
+from tts_engine.istft_codec import CodecShape
 from tts_engine.weights import load_checkpoint, to_checkpoint
 
 SHARPNESS = 1.6
@@ -57,7 +59,7 @@ def export(work: Path, out: Path) -> None:
 
 
 def restore(folder: Path, work: Path) -> None:
-    """The inverse of `export`: codec.pt and voice.pt (at step 0, fresh optimiser) from shipped weights."""
+    """The inverse of `export`: codec.pt and voice.pt, at step 0 with fresh optimisers, from shipped weights."""
     config = parse_config(published_config())
     checkpoint = load_checkpoint(folder, config, torch.device("cpu"), torch.float32)
     run = VoiceRun(Plan(), config, [])
@@ -70,9 +72,12 @@ def restore(folder: Path, work: Path) -> None:
     run.averaged = [t.detach().clone() for t in run.tensors]
     work.mkdir(parents=True, exist_ok=True)
     run.save(work / "voice.pt")
-    shape = json.loads((folder / "codec_config.json").read_text())
-    codec = {name: tensor.float() for name, tensor in checkpoint.codec.items()}
-    torch.save({"shape": shape, "codec": codec}, work / "codec.pt")
+    shape = CodecShape.parse(json.loads((folder / "codec_config.json").read_text()))
+    codec = CodecRun(CodecPlan(), shape, [])
+    codec.codec.load_state_dict({name: tensor.float() for name, tensor in checkpoint.codec.items()})
+    codec.trainer.total.copy_(codec.codec.quantiser.codebook)
+    codec.trainer.on = True
+    codec.save(work / "codec.pt")
 
 
 def reference(utterances: list[Utterance], voice: str) -> list[list[int]]:

@@ -1,8 +1,9 @@
 """Teacher speech: sentences spoken by Festival's HTS voice, with every phone's end time, as resumable shards.
 
 The voice is `cmu_us_slt_arctic_hts` (Debian `festival`, `festvox-us-slt-hts`; permissive, keep the CMU notice).
-The second voice is the same model with its pitch lowered and its frequency warping raised, both inside the
-voice file, so that the durations, phones and alignments stay exact while formants and pitch move to a male range.
+Both voices are that model with its pitch lowered and its frequency warping raised inside the voice file, so that the
+durations, phones and alignments stay exact while formants and pitch move: for `ada` a little, because a recogniser
+hears the published voice far worse (19.9 % word errors against 8.8 %), for `ben` to a male range.
 
 Run:  python -m assistant.recipes.teacher --work .training/speech --hours 8 --seconds 540   (again, until it says done)
 """
@@ -48,7 +49,7 @@ class Voice:
     pitch: float
 
 
-VOICES = (Voice("ada", "0.45", 1.0), Voice("ben", "0.50", 0.62))
+VOICES = (Voice("ada", "0.48", 0.9), Voice("ben", "0.50", 0.62))
 
 _SCHEME = """
 (voice_cmu_us_slt_arctic_hts)

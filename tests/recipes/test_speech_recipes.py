@@ -6,7 +6,8 @@ import torch
 
 from assistant.recipes.codec import CodecRun, load_codec
 from assistant.recipes.codec import Plan as CodecPlan
-from assistant.recipes.codec_decoder import DecoderRun, PhaseAdvance
+from assistant.recipes.codec_decoder import DecoderRun
+from assistant.recipes.spectral import PhaseAdvance
 from assistant.recipes.speech import Builder, Plan, Utterance, VoiceRun, align, published_config, split_at_pause
 from assistant.recipes.teacher import tokens
 from tts_engine.config import parse_config
@@ -101,7 +102,7 @@ def test_the_decoder_run_leaves_the_codes_alone(tmp_path):
         run.step()
     run.save(tmp_path / "codec.pt")
     start = load_codec(tmp_path / "codec.pt")
-    again = DecoderRun(CODEC_PLAN, start, clips())
+    again = DecoderRun(CODEC_PLAN, start, clips(), None)
     wave = torch.from_numpy(clips()[0][:9_600].astype(np.float32) / 32767)[None]
     codes, before = start.encode(wave), start.decode(start.encode(wave))
     for _ in range(2):
