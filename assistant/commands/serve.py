@@ -176,15 +176,10 @@ def house_of(process: start.House) -> House:
 def personas_json(process: start.House) -> Json:
     speaker = process.talks.engines.speaker
     personas = [
-        {"name": name, "title": p.title, "description": first_sentence(p.instructions), "voice": p.voice or ""}
+        {"name": name, "title": p.title, "description": p.description, "voice": p.voice or ""}
         for name, p in process.personas.items()
     ]
     return {"current": process.config.persona, "personas": personas, "voices": list(speaker.voices)}
-
-
-def first_sentence(text: str) -> str:
-    head, stop, _ = text.strip().partition(". ")
-    return head + stop.strip()
 
 
 def capsules_json(kept: list[dict[str, Any]], config: Config) -> Json:

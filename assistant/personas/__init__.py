@@ -26,7 +26,10 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """A name, how it behaves and how it sounds. `tools`: names of built-in tools, None for all of them."""
+    """A name, how it behaves and how it sounds. `tools`: names of built-in tools, None for all of them.
+
+    `description` is for the person who chooses; the model reads the instructions alone.
+    """
 
     name: str
     title: str
@@ -34,6 +37,7 @@ class Persona:
     voice: str | None = None
     tools: tuple[str, ...] | None = None
     sampling: Sampling = Sampling()
+    description: str = ""
 
 
 def load_personas(folder: Path | None = None) -> dict[str, Persona]:
@@ -55,7 +59,7 @@ def read_persona(name: str, text: str, origin: str) -> Persona:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{origin} is not TOML: {error}") from error
-    known = {"title", "instructions", "voice", "tools", "sampling"}
+    known = {"title", "description", "instructions", "voice", "tools", "sampling"}
     if unknown := sorted(set(data) - known):
         raise ConfigError(f"{origin} has {', '.join(unknown)}; a persona knows {', '.join(sorted(known))}")
     instructions = _text(data, "instructions", origin)
@@ -71,6 +75,7 @@ def read_persona(name: str, text: str, origin: str) -> Persona:
         _text(data, "voice", origin) or None,
         None if tools is None else tuple(tools),
         _sampling(data.get("sampling", {}), origin),
+        _text(data, "description", origin),
     )
 
 
