@@ -105,7 +105,7 @@ def open_sentences(rng: random.Random, words: list[str]) -> Iterator[str]:
     while True:
         chosen: list[str] = []
         for _ in range(rng.randint(3, 10)):
-            if len(pool) < 8:
+            if len(pool) < 12:
                 pool = rng.choices(words, weights, k=20_000)
             draw = [pool.pop() for _ in range(rng.choice([1, 1, 2, 4, 12]))]
             chosen.append(max(draw, key=lambda w: lm.prob([w, *reversed(chosen[-2:])])))
