@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assistant.clock import LoopClock
 from assistant.config import Config, Profile, choose_profile
@@ -32,6 +32,12 @@ from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
 from assistant.thinking.builtins import Household, household_tools
 from assistant.thinking.tools import ToolRegistry
+
+if TYPE_CHECKING:
+    from assistant.cohost import Cohost
+    from capsules import ExecContext
+    from llm_engine import HybridLLM
+    from tts_engine.engine import HiggsTTS
 
 Report = Callable[[str], None]
 MIB = 1 << 20
@@ -50,6 +56,18 @@ class House:
     capsules: Callable[[], list[dict[str, Any]]] = field(default=list)
     """What is kept now, for people."""
     capsule_metrics: Callable[[], bytes] = field(default=bytes)
+    engines: LocalEngines | None = None
+    """For a benchmark, while no talk is open. None if one of them is remote."""
+
+
+@dataclass(frozen=True)
+class LocalEngines:
+    """The engines themselves and the thread that may use them."""
+
+    ctx: ExecContext
+    cohost: Cohost
+    llm: HybridLLM
+    tts: HiggsTTS
 
 
 def _wall_clock() -> dt.datetime:
@@ -92,7 +110,9 @@ async def open_talks(
         ready_s = time.monotonic() - begin
         report(f"ready after {ready_s:.1f} s")
         facts = {**engines.facts, "profile": engines.profile.name, "ready_s": round(ready_s, 2)}
-        yield House(talks, config, engines.profile, personas, facts, engines.capsules, engines.capsule_metrics)
+        yield House(
+            talks, config, engines.profile, personas, facts, engines.capsules, engines.capsule_metrics, engines.local
+        )
 
 
 @dataclass(frozen=True)
@@ -102,6 +122,7 @@ class _Loaded:
     facts: dict[str, Any]
     capsules: Callable[[], list[dict[str, Any]]]
     capsule_metrics: Callable[[], bytes]
+    local: LocalEngines | None
 
 
 async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Loaded:
@@ -137,6 +158,8 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     )
     thinker: Thinker
     speaker: Speaker
+    llm: HybridLLM | None = None
+    tts: HiggsTTS | None = None
     if local_llm:
         path = _model_path(config, config.llm, profile.llm, "llm_engine")
         report(f"loading the language model from {path}")
@@ -180,6 +203,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         facts,
         partial(_listing, registry),
         lambda: _metrics_text(registry.counters.samples()),
+        LocalEngines(ctx, cohost, llm, tts) if llm is not None and tts is not None else None,
     )
 
 

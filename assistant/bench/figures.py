@@ -38,9 +38,27 @@ def figures_of(timelines: Iterable[Timeline]) -> dict[str, list[float]]:
         for name, value in timeline.figures.items():
             if name.endswith("_ms"):
                 found.setdefault(name, []).append(value)
-        for part in timeline.parts:
-            found.setdefault(f"part: {part.name}", []).append(part.ms)
+        for name, ms in parts_of(timeline).items():
+            found.setdefault(f"part: {name}", []).append(ms)
     return found
+
+
+def parts_of(timeline: Timeline) -> dict[str, float]:
+    """Milliseconds by part; a part that came twice (a prefill before and after a tool) counts with its sum."""
+    parts: dict[str, float] = {}
+    for part in timeline.parts:
+        parts[part.name] = parts.get(part.name, 0.0) + part.ms
+    return parts
+
+
+def shares_of(timelines: Sequence[Timeline]) -> dict[str, float]:
+    """What each part takes of all the time of all these turns; the shares sum to 1."""
+    whole = sum(timeline.total_ms for timeline in timelines)
+    shares: dict[str, float] = {}
+    for timeline in timelines:
+        for name, ms in parts_of(timeline).items():
+            shares[name] = shares.get(name, 0.0) + ms / whole
+    return shares
 
 
 def summary(values: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
@@ -52,10 +70,12 @@ def summary(values: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]
     return told
 
 
-def table(values: Mapping[str, Sequence[float]]) -> list[str]:
-    """Lines for a terminal."""
-    lines = [f"{'':<26}{'n':>5}{'median':>10}{'p90':>10}{'p99':>10}{'most':>10}"]
+def table(values: Mapping[str, Sequence[float]], shares: Mapping[str, float] | None = None) -> list[str]:
+    """Lines for a terminal; parts with their share of all waiting."""
+    lines = [f"{'':<26}{'n':>5}{'median':>10}{'p90':>10}{'p99':>10}{'most':>10}{'share':>8}"]
     for name, measured in values.items():
         d = distribution(measured)
-        lines.append(f"{name:<26}{d.n:>5}{d.median:>10.1f}{d.p90:>10.1f}{d.p99:>10.1f}{d.most:>10.1f}")
+        share = (shares or {}).get(name.removeprefix("part: "))
+        told = "" if share is None else f"{share:8.1%}"
+        lines.append(f"{name:<26}{d.n:>5}{d.median:>10.1f}{d.p90:>10.1f}{d.p99:>10.1f}{d.most:>10.1f}{told}")
     return lines

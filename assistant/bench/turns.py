@@ -1,13 +1,13 @@
-"""Talks in real time with the assistant's own voice as the user: every turn's timeline, some turns interrupted.
+"""Talks in real time with the assistant's own voice as the user: what each turn took, some turns interrupted.
 
-The front here is a player that plays at once what it gets: it reports what was heard while it plays, and when the user
-speaks into a reply it stops and truncates like a stock client.
+The front here is a player that plays at once what it gets; when the user speaks into a reply it stops and truncates
+like a stock client. It keeps its own times too, from the sound that it sends and gets, beside the session's timeline.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -19,10 +19,14 @@ from assistant.events import (
     AppendAudio,
     AudioDelta,
     Pcm,
+    ResponseCreated,
     ResponseDone,
     SpeechStarted,
+    SpokenText,
     Timeline,
     TimelineReady,
+    ToolUsed,
+    TranscriptCompleted,
     TruncateItem,
 )
 from assistant.session import Session
@@ -35,103 +39,141 @@ BARGE_AFTER_S = 1.0
 PAUSE_S = 0.3
 """Between the end of a reply and the next question."""
 PATIENCE_S = 60.0
-QUESTIONS = (
-    "what time is it",
-    "tell me a story",
-    "count to ten",
-    "what day is it",
-    "what is seven plus five",
-    "who are you",
-)
+AUDIBLE = 0.02
+"""Of full scale: a question's first and last sample above it are where it begins and ends."""
+SHORT = ("what time is it", "what day is it", "what is seven plus five", "who are you", "how are you")
+LONG = ("count to twenty", "tell me a story")
+"""What is asked when the reply will be interrupted."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """`begin` and `end`: its first and last audible sample."""
+
+    text: str
+    pcm: Pcm
+    begin: int
+    end: int
 
 
 @dataclass
-class Measured:
-    """What came of a run."""
+class Turn:
+    """One turn as the front saw it. `timeline` None: no reply came in time."""
 
-    timelines: list[Timeline] = field(default_factory=list)
-    unanswered: int = 0
+    question: str
+    interrupted: bool
+    heard: str = ""
+    said: str = ""
+    tools: list[str] = field(default_factory=list)
+    timeline: Timeline | None = None
+    figures: dict[str, float] = field(default_factory=dict)
+    """Milliseconds by the front's own clock. `voice_to_voice`: last audible sample sent to first sample got. `yield`:
+    first audible sample sent into a reply to the player's stop."""
 
 
 class Caller:
-    """One person at the microphone of one session. `run` it beside the session's own `run`."""
+    """One person at the microphone of one session. Run `read` beside the session's own `run`."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._now = asyncio.get_running_loop().time
         self._replied = asyncio.Event()
         self._done = asyncio.Event()
+        self._reply = ""
+        """The answer to the present turn; what an earlier one still sends is played and counts for nothing."""
         self._item: str | None = None
         self._item_began = 0.0
         self._play_end = 0.0
-        self._timeline: Timeline | None = None
+        self._began = self._ended = 0.0
+        self._turn = Turn("", False)
 
     async def read(self) -> None:
         """The session's events, to their end."""
-        clock = asyncio.get_running_loop().time
         async for event in self._session.events:
             match event:
                 case AudioDelta():
                     if event.item_id != self._item:
-                        self._item, self._item_began = event.item_id, clock()
-                    self._play_end = max(self._play_end, clock()) + event.pcm.size / REPLY_RATE
-                    self._replied.set()
-                case SpeechStarted() if self._item is not None:
-                    heard_ms = (clock() - self._item_began) * 1000
+                        self._item, self._item_began = event.item_id, self._now()
+                    self._play_end = max(self._play_end, self._now()) + event.pcm.size / REPLY_RATE
+                    if event.response_id == self._reply and not self._replied.is_set():
+                        self._turn.figures["voice_to_voice"] = (self._now() - self._ended) * 1000
+                        self._replied.set()
+                case SpeechStarted() if self._item is not None and self._play_end > self._now():
+                    self._turn.figures["yield"] = (self._now() - self._began) * 1000
+                    heard_ms = (self._now() - self._item_began) * 1000
                     item, self._item = self._item, None
-                    self._play_end = clock()
+                    self._play_end = self._now()
                     await self._session.send(TruncateItem(item, 0, int(heard_ms)))
-                case TimelineReady():
-                    self._timeline = event.timeline
-                case ResponseDone():
-                    self._timeline = event.timeline or self._timeline
+                case TranscriptCompleted():
+                    self._turn.heard = event.transcript
+                case ResponseCreated():
+                    self._reply = event.response.id
+                case SpokenText() if event.response_id == self._reply:
+                    self._turn.said += event.delta
+                case ToolUsed():
+                    self._turn.tools.append(event.name)
+                case TimelineReady() if event.timeline.response_id == self._reply:
+                    self._turn.timeline = event.timeline
+                case ResponseDone() if event.response.id == self._reply and event.response.status == "completed":
                     self._done.set()
 
-    async def turn(self, question: Pcm, *, interrupt: bool) -> Timeline | None:
-        """Ask and hear the reply out, or only `BARGE_AFTER_S` of it. None: no reply came."""
+    async def turn(self, question: Question, *, interrupt: bool) -> Turn:
+        """Ask and hear the reply out, or only `BARGE_AFTER_S` of it."""
+        turn = self._turn = Turn(question.text, interrupt)
+        self._reply = ""
         self._replied.clear()
         self._done.clear()
-        self._timeline = None
         speaking = asyncio.ensure_future(self._speak(question))
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self._replied.wait()
                 if interrupt:
                     await asyncio.sleep(BARGE_AFTER_S)
-                    return self._timeline
+                    return turn
                 await self._done.wait()
-            await asyncio.sleep(max(0.0, self._play_end - asyncio.get_running_loop().time()) + PAUSE_S)
+            await asyncio.sleep(max(0.0, self._play_end - self._now()) + PAUSE_S)
         except TimeoutError:
-            return None
+            turn.timeline = None
         finally:
             speaking.cancel()
-        return self._timeline
+        return turn
 
-    async def _speak(self, pcm: Pcm) -> None:
+    async def _speak(self, question: Question) -> None:
         """In real time, block by block, silence behind it until somebody cancels."""
-        loop = asyncio.get_running_loop()
         block = int(BLOCK_S * REPLY_RATE)
-        padded = np.concatenate((pcm, np.zeros(int(QUIET_S * REPLY_RATE), np.float32)))
-        begin = loop.time()
+        padded = np.concatenate((question.pcm, np.zeros(int(QUIET_S * REPLY_RATE), np.float32)))
+        begin = self._now()
+        self._began, self._ended = begin + question.begin / REPLY_RATE, begin + question.end / REPLY_RATE
         for start in range(0, len(padded), block):
-            await asyncio.sleep(max(0.0, begin + (start + block) / REPLY_RATE - loop.time()))
+            await asyncio.sleep(max(0.0, begin + (start + block) / REPLY_RATE - self._now()))
             await self._session.send(AppendAudio(padded[start : start + block], REPLY_RATE))
 
 
-async def questions(speaker: Speaker, texts: Sequence[str] = QUESTIONS) -> list[Pcm]:
+async def questions(speaker: Speaker, texts: Sequence[str]) -> list[Question]:
     """The questions as sound, in the last voice, which is not the one that answers where there are several."""
     voice = speaker.voices[-1] if speaker.voices else None
     spoken = []
     for index, text in enumerate(texts):
         talk = f"bench_{index}"
         async with aclosing(speaker.speak(talk, voice, f"{talk}.0", text)) as sounds:
-            spoken.append(np.concatenate([sound.pcm async for sound in sounds]))
+            pcm = np.concatenate([sound.pcm async for sound in sounds])
         await speaker.forget(talk)
+        audible = np.flatnonzero(np.abs(pcm) > AUDIBLE)
+        begin, end = (int(audible[0]), int(audible[-1])) if audible.size else (0, pcm.size)
+        spoken.append(Question(text, pcm, begin, end))
     return spoken
 
 
-async def hold(session: Session, asked: Sequence[Pcm], turns: int, every: int) -> Measured:
-    """`turns` turns, each `every`-th of them interrupted by the next (0: none). Closes the session."""
-    measured = Measured()
+async def hold(
+    session: Session,
+    short: Sequence[Question],
+    long: Sequence[Question],
+    turns: int,
+    every: int,
+    told: Callable[[Turn], None] = lambda turn: None,
+) -> None:
+    """`turns` turns, each `every`-th of them a long answer interrupted by the next question (0: none). `told` gets
+    each as it ends. Closes the session."""
     caller = Caller(session)
     async with asyncio.TaskGroup() as group:
         group.create_task(session.run())
@@ -139,11 +181,8 @@ async def hold(session: Session, asked: Sequence[Pcm], turns: int, every: int) -
         try:
             for index in range(turns):
                 interrupt = every > 0 and index % every == every - 1 and index + 1 < turns
-                timeline = await caller.turn(asked[index % len(asked)], interrupt=interrupt)
-                if timeline is None:
-                    measured.unanswered += 1
-                else:
-                    measured.timelines.append(timeline)
+                asked = long if interrupt else short
+                place = index // every if interrupt else index
+                told(await caller.turn(asked[place % len(asked)], interrupt=interrupt))
         finally:
             session.close()
-    return measured

@@ -1,22 +1,31 @@
 """Measure turns as a person has them: real time, spoken, some interrupted; median, p90 and p99 of every part.
 
-  assistant bench                       40 turns with the models of this machine
+  assistant bench                       40 turns with the models of this machine, about five seconds each
   assistant bench --turns 200 --json out.json
   assistant bench --interrupt-every 0   nobody interrupts
 
-The questions are spoken by the assistant's own voice. The first turn is told apart, and so is what the process's
-memory grew by. Times are wall-clock on this machine, with whatever else runs on it.
+The questions are spoken by the assistant's own voice. The first turn is told apart. `front` figures are taken outside
+the session, from the sound that goes in and comes out. Each part is also given as its share of all waiting, and a step
+of either model as a multiple of reading its weights once. Times are wall-clock on this machine, with whatever else runs
+on it. With --json every turn is written down as it ends, so a run that is stopped loses nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from assistant.commands._front import add_model_arguments, model_flags
+
+if TYPE_CHECKING:
+    from assistant.bench.turns import Turn
 
 NAME = "bench"
 HELP = "measure the time to first sound, turn by turn"
@@ -25,7 +34,7 @@ HELP = "measure the time to first sound, turn by turn"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--turns", type=int, default=40, metavar="N")
     parser.add_argument("--interrupt-every", type=int, default=4, metavar="K", help="interrupt each K-th reply (4)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="save all figures here")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save all figures here, and each turn in FILE.turns")
     add_model_arguments(parser)
 
 
@@ -36,42 +45,97 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def bench(args: argparse.Namespace) -> int:
-    from assistant.bench.figures import figures_of, summary, table
-    from assistant.bench.turns import hold, questions
+    from assistant.bench.floor import floors
+    from assistant.bench.turns import LONG, SHORT, hold, questions
     from assistant.config import load_config
     from assistant.start import open_talks
 
     def say(line: str) -> None:
         print(f"· {line}", file=sys.stderr, flush=True)
 
-    async with open_talks(load_config(model_flags(args)), say) as process:
-        asked = await questions(process.talks.engines.speaker)
-        before = resident_bytes()
-        measured = await hold(process.talks.open(), asked, args.turns, args.interrupt_every)
-        grown = resident_bytes() - before
-        facts = process.facts
-    if not measured.timelines:
+    begin, turns = time.monotonic(), list["Turn"]()
+    told = None if args.json is None else args.json.with_name(args.json.name + ".turns").open("w", encoding="utf-8")
+
+    def take(turn: Turn) -> None:
+        turns.append(turn)
+        if told is not None:
+            told.write(json.dumps(turn_json(turn)) + "\n")
+            told.flush()
+        pace = (time.monotonic() - begin) / len(turns)
+        left = (args.turns - len(turns)) * pace / 60
+        print(f"\r{len(turns)} of {args.turns} turns, {left:.1f} minutes left ", end="", file=sys.stderr, flush=True)
+
+    measured: dict[str, Any] = {}
+    try:
+        async with open_talks(load_config(model_flags(args)), say) as process:
+            short, long = [await questions(process.talks.engines.speaker, texts) for texts in (SHORT, LONG)]
+            begin, before = time.monotonic(), resident_bytes()
+            await hold(process.talks.open(), short, long, args.turns, args.interrupt_every, take)
+            measured["memory_grown_bytes"] = resident_bytes() - before
+            measured["facts"] = process.facts
+            measured["floors"] = {} if process.engines is None else await floors(process.engines)
+    finally:
+        print(file=sys.stderr)
+        if told is not None:
+            told.close()
+        report(args, turns, measured)
+    return 0 if any(turn.timeline is not None for turn in turns) else 1
+
+
+def report(args: argparse.Namespace, turns: Sequence[Turn], measured: dict[str, Any]) -> None:
+    """Print and save what there is."""
+    from assistant.bench.figures import figures_of, shares_of, summary, table
+
+    answered = [turn for turn in turns if turn.timeline is not None]
+    if not answered:
         print("no turn was answered; `assistant doctor` may say why", file=sys.stderr)
-        return 1
-    first, later = measured.timelines[0], figures_of(measured.timelines[1:] or measured.timelines)
-    print(f"{facts['llm']} and {facts['tts']} on {facts['device']}, {platform.processor() or platform.machine()}; ms")
-    print("\n".join(table(later)))
+        return
+    timelines = [turn.timeline for turn in answered if turn.timeline is not None]
+    first, later = timelines[0], timelines[1:] or timelines
+    values = figures_of(later)
+    for turn in answered[1:]:
+        for name, ms in turn.figures.items():
+            values.setdefault(f"front: {name}_ms", []).append(ms)
+    shares = shares_of(later)
+    machine = platform.processor() or platform.machine()
+    print(f"{machine}, {os.cpu_count()} processors; milliseconds, first turn left out")
+    print("\n".join(table(values, shares)))
     told = ", ".join(f"{name} {value:.0f}" for name, value in first.figures.items() if name.endswith("_ms"))
     print(f"first turn: {told}")
-    print(f"{measured.unanswered} of {args.turns} turns without an answer; memory grew by {grown / 1e6:.1f} MB")
+    for name, floor in measured.get("floors", {}).items():
+        told = f"{floor['ratio']:.1f} x reading its weights ({floor['read_ms']:.2f} ms)"
+        print(f"{name}: {floor['step_ms']:.2f} ms, {told}")
+    grown = measured.get("memory_grown_bytes")
+    grown_text = "" if grown is None else f"; memory grew by {grown / 1e6:.1f} MB"
+    print(f"{len(turns) - len(answered)} of {len(turns)} turns without an answer{grown_text}")
     if args.json is not None:
-        report = {
+        whole = {
             "command": " ".join(sys.argv),
             "machine": platform.platform(),
-            "facts": facts,
-            "turns": args.turns,
-            "unanswered": measured.unanswered,
+            "processors": os.cpu_count(),
+            "turns": len(turns),
+            "unanswered": len(turns) - len(answered),
             "first": dict(first.figures),
-            "later": summary(later),
-            "memory_grown_bytes": grown,
+            "later": summary(values),
+            "shares": {name: round(share, 4) for name, share in shares.items()},
+            **measured,
         }
-        args.json.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
-    return 0
+        args.json.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
+
+
+def turn_json(turn: Turn) -> dict[str, Any]:
+    """One turn as JSON values."""
+    from assistant.telemetry.trace import to_json
+
+    return {
+        "question": turn.question,
+        "interrupted": turn.interrupted,
+        "heard": turn.heard,
+        "said": turn.said.strip(),
+        "tools": turn.tools,
+        "front_ms": {name: round(ms, 3) for name, ms in turn.figures.items()},
+        "timeline": None if turn.timeline is None else to_json(turn.timeline),
+    }
 
 
 def resident_bytes() -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from assistant.bench import turns
-from assistant.bench.figures import Distribution, distribution, figures_of, summary, table
+from assistant.bench.figures import Distribution, distribution, figures_of, shares_of, summary, table
 from assistant.events import Settings, Timeline, TimelinePart
 from assistant.pcm import resample
 from tests.fakes.loop import run
@@ -32,21 +32,45 @@ def test_figures_and_parts_are_gathered_with_their_n():
     assert len(table(found)) == 4 and "ttfa_ms" in table(found)[1]
 
 
+def test_a_part_that_comes_twice_counts_once_a_turn_and_shares_sum_to_one():
+    twice = (TimelinePart("prefill", 0.0, 5.0), TimelinePart("tool", 5.0, 1.0), TimelinePart("prefill", 6.0, 3.0))
+    timelines = [Timeline(1, "r1", 0.0, twice, {}), Timeline(2, "r2", 9.0, (TimelinePart("tool", 0.0, 1.0),), {})]
+    assert figures_of(timelines) == {"part: prefill": [8.0], "part: tool": [1.0, 1.0]}
+    assert shares_of(timelines) == pytest.approx({"prefill": 0.8, "tool": 0.2})
+    assert "80.0%" in table(figures_of(timelines), shares_of(timelines))[1]
+
+
 def test_a_caller_talks_interrupts_and_is_measured():
     """In virtual time: six turns, every third interrupted; the item of an interrupted reply is cut."""
     world = World(lambda prompt: ["one two three four five six seven eight nine ten"], speed=10.0)
 
-    async def talk() -> turns.Measured:
-        session = world.talks.open(Settings(persona="ada"))
-        asked = [resample(world.ears.spoken(f"question {n}", 0.8), 16_000, 24_000) for n in range(2)]
-        asked = [np.where(np.abs(pcm) > 0.19, np.round(pcm, 3), 0.0).astype(np.float32) for pcm in asked]
-        measured = await turns.hold(session, asked, 6, 3)
-        world.cut = [item for item in session.items if getattr(item, "status", "") == "incomplete"]
-        return measured
+    def asked(text: str) -> turns.Question:
+        pcm = resample(world.ears.spoken(text, 0.8), 16_000, 24_000)
+        pcm = np.where(np.abs(pcm) > 0.19, np.round(pcm, 3), 0.0).astype(np.float32)
+        return turns.Question(text, pcm, 0, pcm.size)
 
-    measured = run(talk())
-    assert measured.unanswered == 0 and len(measured.timelines) == 6
-    found = figures_of(measured.timelines)
-    assert len(found["ttfa_ms"]) == 6 and len(found["reentry_ms"]) == 1
-    assert len(world.cut) == 1
-    assert asyncio.run(turns.questions(world.speaker, ("hello there",)))[0].size == 2 * 7200
+    async def talk() -> list[turns.Turn]:
+        session = world.talks.open(Settings(persona="ada"))
+        took: list[turns.Turn] = []
+        await turns.hold(session, [asked("first one"), asked("second one")], [asked("a long one")], 6, 3, took.append)
+        world.cut = [item for item in session.items if getattr(item, "status", "") == "incomplete"]
+        return took
+
+    took = run(talk())
+    timelines = [turn.timeline for turn in took]
+    assert None not in timelines and [turn.interrupted for turn in took] == [False, False, True, False, False, False]
+    assert [turn.question for turn in took[:4]] == ["first one", "second one", "a long one", "second one"]
+    assert len({timeline.response_id for timeline in timelines}) == 6
+    found = figures_of(timelines)
+    assert len(found["ttfa_ms"]) == 6 and len(found["reentry_ms"]) == 1 and len(world.cut) == 1
+    # The front knows the last loud sample, the session the last block that held speech.
+    for turn in took:
+        assert turn.figures["voice_to_voice"] == pytest.approx(turn.timeline.figures["voice_to_voice_ms"], abs=60)
+    assert [("yield" in turn.figures) for turn in took] == [False, False, False, True, False, False]
+    assert 0 < took[3].figures["yield"] < 200
+
+
+def test_questions_know_where_they_begin_and_end():
+    world = World(lambda prompt: [])
+    [asked] = asyncio.run(turns.questions(world.speaker, ("hello there",)))
+    assert asked.pcm.size == 2 * 7200 and 0 <= asked.begin < asked.end < asked.pcm.size
