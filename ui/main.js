@@ -53,7 +53,7 @@ const talk = new Talk({
   url,
   protocols: protocols(),
   onYou: (power) => score.you(power, performance.now()),
-  onReply: (power) => score.reply(power, performance.now()),
+  onReply: (power, at) => score.reply(power, at),
   onMark: (kind, at) => score.mark(kind, at),
   onDevices: fillDevices,
 });
@@ -63,6 +63,14 @@ const showTurn = (/** @type {string} */ id) => {
   chosen = id;
   document.body.dataset.panel = "time";
   render();
+};
+const showLarger = () => {
+  document.body.dataset.panel = "state";
+  render();
+  const summary = /** @type {HTMLElement} */ (byId("machine").querySelector("summary"));
+  /** @type {HTMLDetailsElement} */ (summary.parentElement).open = true;
+  summary.scrollIntoView({ block: "center" });
+  summary.focus();
 };
 const step = (/** @type {number} */ by) => {
   const { turns, shown } = shownTurn();
@@ -76,13 +84,12 @@ const drawConversation = conversation({ onTurn: showTurn });
 const drawTime = timeView({ onTurn: showTurn, onStep: step });
 const drawState = stateView({ onPersona: (name) => talk.persona(name), onVoice: (name) => talk.voice(name) });
 const drawControls = controls({ onDismiss: (id) => dispatch({ type: "page.dismiss", id }) });
-const drawWelcome = welcome({ onAsk: (text) => talk.write(text) });
+const drawWelcome = welcome({ onAsk: (text) => talk.write(text), onLarger: showLarger });
 
-/** Who answers. */
-function personaName() {
-  const current = state.session?.assistant?.persona;
-  const known = state.personas?.personas.find((one) => one.name === current);
-  return known?.title || (current && current !== "default" ? current : "Assistant");
+/** Who answers, or answered. @param {string|null} [persona] */
+function nameOf(persona = state.session?.assistant?.persona ?? null) {
+  const known = state.personas?.personas.find((one) => one.name === persona);
+  return known?.title || (persona && persona !== "default" ? persona : "Assistant");
 }
 
 let measured = /** @type {any[]} */ ([]);
@@ -100,11 +107,11 @@ function shownTurn() {
 
 function render() {
   due = false;
-  const name = personaName();
+  const name = nameOf();
   const { turns, shown } = shownTurn();
   drawControls(state, name);
   drawWelcome(state);
-  drawConversation(state, turns, name);
+  drawConversation(state, turns, nameOf);
   drawTime(turns, shown);
   drawState(state);
   setText(byId("name"), name);
@@ -173,7 +180,7 @@ byId("save-json").addEventListener("click", () => {
 });
 byId("save-picture").addEventListener("click", async () => {
   const { turns, shown } = shownTurn();
-  if (shown) save(await picture(shown, turns, personaName()), `turn-${shown.n}.png`);
+  if (shown) save(await picture(shown, turns, nameOf()), `turn-${shown.n}.png`);
 });
 
 navigator.mediaDevices?.addEventListener?.("devicechange", async () => fillDevices(await inputDevices(), state.microphone.deviceId));

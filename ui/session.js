@@ -12,12 +12,12 @@
  *   id: string, kind: "message"|"call", role: "user"|"assistant"|"system", status: string, text: string,
  *   partial: boolean, committed: boolean, spoken: boolean, marks: Mark[], audioMs: number, audioDone: boolean,
  *   heardMs: number|null, cut: {ms: number, transcript: string|null}|null, responseId: string|null,
- *   tool: {name: string, callId: string, args: string, output: string|null}|null, at: number,
+ *   tool: {name: string, callId: string, args: string, output: string|null}|null, persona: string|null, at: number,
  * }} Item
  * @typedef {{
  *   id: string, n: number, status: string, reason: string|null, userItemId: string|null, typed: boolean,
  *   askedAt: number|null, receivedAt: number|null, renderedAt: number|null, speechAt: number|null,
- *   timeline: any, yieldMs: number|null, memory: Memory[], persona: string|null, undone: boolean,
+ *   timeline: any, yieldMs: number|null, memory: Memory[], undone: boolean,
  * }} Turn
  * @typedef {{what: string, engine: string, position: number, ms: number}} Memory
  * @typedef {{id: number, text: string, code: string|null}} Notice
@@ -64,7 +64,7 @@ function blank(id, fields) {
   return {
     id, kind: "message", role: "assistant", status: "in_progress", text: "", partial: false, committed: true,
     spoken: false, marks: [], audioMs: 0, audioDone: false, heardMs: null, cut: null, responseId: null,
-    tool: null, at: 0, ...fields,
+    tool: null, persona: null, at: 0, ...fields,
   };
 }
 
@@ -120,6 +120,7 @@ function upsert(state, wire, after, done, at) {
     const item = blank(wire.id, {
       kind: call ? "call" : "message", role, status, text: text ?? "", spoken, tool, at,
       responseId: role === "assistant" && status === "in_progress" ? state.responseId : null,
+      persona: state.session?.assistant?.persona ?? null,
     });
     const next = insert(state, item, after);
     return role === "user" ? { ...next, lastUserId: wire.id } : next;
@@ -148,6 +149,12 @@ function notice(state, text, code = null) {
 function dropUncommitted(state) {
   const items = state.items.filter((item) => item.committed);
   return items.length === state.items.length ? state : { ...state, items };
+}
+
+/** @param {any} session @param {string|null|undefined} voice of the new persona; without one the voice stays */
+function withVoice(session, voice) {
+  if (!voice) return session;
+  return { ...session, audio: { ...session?.audio, output: { ...session?.audio?.output, voice } } };
 }
 
 /** @type {Record<string, (state: State, event: any) => State>} */
@@ -199,8 +206,7 @@ const ON = {
     const turn = {
       id: response.id, n: state.turns.length + 1, status: "in_progress", reason: null, userItemId: state.lastUserId,
       typed: state.typedAsk, askedAt: state.askedAt ?? at, receivedAt: null, renderedAt: null, speechAt: null,
-      timeline: null, yieldMs: null, memory: state.memory, persona: state.session?.assistant?.persona ?? null,
-      undone: false,
+      timeline: null, yieldMs: null, memory: state.memory, undone: false,
     };
     return { ...state, responseId: response.id, turns: [...state.turns, turn], memory: [], askedAt: null };
   },
@@ -256,7 +262,7 @@ const ON = {
   "assistant.persona": (state, event) => ({
     ...state,
     switchMs: { name: event.name, ms: event.ms },
-    session: { ...state.session, assistant: { ...state.session?.assistant, persona: event.name } },
+    session: { ...withVoice(state.session, event.voice), assistant: { ...state.session?.assistant, persona: event.name } },
     personas: state.personas && { ...state.personas, current: event.name },
   }),
   "assistant.personas": (state, event) => ({

@@ -24,7 +24,7 @@ export class Talk {
    * @param {{
    *   dispatch: (event: any) => void, state: () => import("./session.js").State,
    *   url: (conversationId: string|null) => string, protocols: string[],
-   *   onYou: (power: number) => void, onReply: (power: number) => void,
+   *   onYou: (power: number) => void, onReply: (power: number, at: number) => void,
    *   onMark: (kind: "asked"|"first"|"cut", at: number) => void,
    *   onDevices: (devices: {id: string, label: string}[], chosen: string) => void,
    * }} options
@@ -63,15 +63,13 @@ export class Talk {
   async toggleMicrophone() {
     await this.wakeSpeaker();
     if (this._microphone) await this._closeMicrophone();
-    else await this._openMicrophone(this._state().microphone.deviceId);
+    else if (this._state().microphone.status !== "asking") await this._openMicrophone(this._state().microphone.deviceId);
   }
 
-  /** @param {string} deviceId */
+  /** In mid-talk the old device listens until the new one does. @param {string} deviceId */
   async chooseDevice(deviceId) {
-    this._dispatch({ type: "page.microphone", deviceId });
-    if (!this._microphone) return;
-    await this._closeMicrophone();
-    await this._openMicrophone(deviceId);
+    if (this._microphone) await this._openMicrophone(deviceId);
+    else this._dispatch({ type: "page.microphone", deviceId });
   }
 
   /** @param {boolean} muted */
@@ -170,17 +168,24 @@ export class Talk {
 
   /** @param {string} deviceId */
   async _openMicrophone(deviceId) {
-    this._dispatch({ type: "page.microphone", status: "asking", help: null });
+    this._dispatch({ type: "page.microphone", status: this._microphone ? "on" : "asking", help: null });
     try {
-      const microphone = await Microphone.open({ deviceId, onPiece: (piece) => this._piece(piece), onEnded: () => this._microphoneGone() });
+      const microphone = await Microphone.open({
+        deviceId,
+        onPiece: (piece, track) => track === this._microphone?.track && this._piece(piece),
+        onEnded: () => this._microphoneGone(),
+      });
+      const before = this._microphone;
       microphone.muted = this._state().microphone.muted;
       this._microphone = microphone;
+      this._input.clear(); // another device, another line of time
       this._dispatch({ type: "page.microphone", status: "on", label: microphone.label, deviceId: microphone.deviceId });
-      this._onDevices(await inputDevices(), microphone.deviceId);
+      await before?.close();
     } catch (error) {
       if (!(error instanceof MicrophoneTrouble)) throw error;
-      this._dispatch({ type: "page.microphone", status: "off", help: error.kind });
+      this._dispatch({ type: "page.microphone", status: this._microphone ? "on" : "off", help: error.kind });
     }
+    this._onDevices(await inputDevices(), this._state().microphone.deviceId);
   }
 
   async _closeMicrophone() {
@@ -220,7 +225,7 @@ export class Talk {
 
   /** @param {import("./audio/playback.js").Report} report */
   _report(report) {
-    this._onReply(report.power);
+    if (this._playback) this._onReply(report.power, Math.min(performance.now(), this._playback.pageTime(report.frame)));
     const { player } = this._state();
     if (player.underruns !== report.underruns || player.cushionMs !== report.cushionMs) {
       this._dispatch({ type: "page.player", underruns: report.underruns, cushionMs: report.cushionMs });

@@ -188,10 +188,13 @@ class Connection:
     async def answer(self, words: str, started_ms: float | None = None, waited_ms: float = 0.0) -> None:
         script = self.server.script
         committed = self.server.now_ms()
+        answer = script.answer(words)
+        if "{last}" in answer:
+            answer = answer.replace("{last}", self.last_heard())
         reply = Reply(
             self.server.id("resp"),
             self.server.id("item"),
-            script.answer(words).replace("{last}", self.last_heard()).split(),
+            answer.split(),
         )
         self.reply = reply
         await self.send("assistant.state", state="thinking")
@@ -230,9 +233,8 @@ class Connection:
 
     def last_heard(self) -> str:
         """The last word of the reply that was cut last."""
-        cut = next((one for one in reversed(self.items) if one.get("status") == "incomplete"), None)
-        words = cut["content"][0]["transcript"].split() if cut and cut["content"] else ["none"]
-        return words[-1].strip(",.").lower() if words else "none"
+        cut = next(one for one in reversed(self.items) if one.get("status") == "incomplete")
+        return cut["content"][0]["transcript"].split()[-1].strip(",.").lower()
 
     async def call_tool(self, reply: Reply, name: str, arguments: str, output: str) -> None:
         call = {"id": self.server.id("item"), "type": "function_call", "call_id": self.server.id("call"), "name": name,
@@ -318,6 +320,7 @@ class Connection:
 
     async def on_input_audio_buffer_commit(self, event: dict[str, Any]) -> None:
         words = self.server.script.heard.pop(0) if self.server.script.heard else ""
+        self.server.held_ms.append(self.held * 1000 / RATE)
         await self.commit(self.server.id("item"), words, self.server.now_ms(), 0.0)
 
     async def on_conversation_item_create(self, event: dict[str, Any]) -> None:
@@ -338,7 +341,7 @@ class Connection:
         words = item["content"][0]["transcript"].split() if item and item["content"] else []
         heard = " ".join(words[: -(-int(event["audio_end_ms"]) // WORD_MS)])
         if item is not None:
-            item["content"] = [{"type": "output_audio", "transcript": heard}]
+            item |= {"status": "incomplete", "content": [{"type": "output_audio", "transcript": heard}]}
         await self.send("conversation.item.truncated", item_id=event["item_id"], content_index=0,
                         audio_end_ms=event["audio_end_ms"], transcript=heard)  # fmt: skip
 
@@ -393,6 +396,7 @@ class FakeServer:
         self.truncated: list[dict[str, Any]] = []
         self.heard: list[tuple[str, float]] = []
         self.ttfa_ms: list[float] = []
+        self.held_ms: list[float] = []
         self.unknown: list[str] = []
         self.port = 0
         self._ids = itertools.count(1)

@@ -21,16 +21,15 @@ const KINDS = {
 };
 
 export class Microphone {
-  /** @param {AudioContext} context @param {MediaStream} stream @param {AudioNode} source */
-  constructor(context, stream, source) {
+  /** @param {AudioContext} context @param {MediaStreamTrack} track @param {AudioNode} source */
+  constructor(context, track, source) {
     this._context = context;
-    this._stream = stream;
+    this.track = track;
     this._source = source;
-    this.track = stream.getAudioTracks()[0];
   }
 
   /**
-   * @param {{deviceId?: string, onPiece: (piece: Piece) => void, onEnded: () => void}} options
+   * @param {{deviceId?: string, onPiece: (piece: Piece, track: MediaStreamTrack) => void, onEnded: () => void}} options
    * @returns {Promise<Microphone>}
    * Raises MicrophoneTrouble.
    */
@@ -39,20 +38,20 @@ export class Microphone {
       throw new MicrophoneTrouble("insecure", "This page is not in a secure context.");
     }
     const stream = await ask(deviceId);
+    const [track] = stream.getAudioTracks();
     const context = new AudioContext({ latencyHint: "interactive" });
     try {
       await context.audioWorklet.addModule(new URL("./capture.worklet.js", import.meta.url));
       const source = context.createMediaStreamSource(stream);
       const node = new AudioWorkletNode(context, "capture", { numberOfOutputs: 0 });
-      node.port.onmessage = (message) => onPiece(message.data);
+      node.port.onmessage = (message) => onPiece(message.data, track);
       source.connect(node);
       await Promise.race([context.resume(), new Promise((resolve) => setTimeout(resolve, WAKING_MS))]);
       if (context.state !== "running") throw new Error("The browser's sound system did not start.");
-      const microphone = new Microphone(context, stream, source);
-      microphone.track.addEventListener("ended", onEnded);
-      return microphone;
+      track.addEventListener("ended", onEnded);
+      return new Microphone(context, track, source);
     } catch (error) {
-      for (const track of stream.getTracks()) track.stop();
+      track.stop();
       await context.close();
       throw new MicrophoneTrouble("failed", String(error));
     }

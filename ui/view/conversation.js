@@ -77,8 +77,8 @@ export function conversation({ onTurn }) {
     while (live.childElementCount > 6) live.firstElementChild.remove();
   }
 
-  /** @param {import("../session.js").State} state @param {any[]} turns with figures @param {string} name */
-  return function render(state, turns, name) {
+  /** @param {import("../session.js").State} state @param {any[]} turns with figures @param {(persona: string|null) => string} nameOf */
+  return function render(state, turns, nameOf) {
     const near = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
     const keep = new Set();
     let before = null;
@@ -94,6 +94,7 @@ export function conversation({ onTurn }) {
       const turn = item.role === "assistant" && item.kind === "message" && !firstOf.has(item.responseId)
         ? turns.find((one) => one.id === item.responseId) ?? null : null;
       if (turn) firstOf.add(item.responseId);
+      const name = nameOf(item.persona);
       if (known.item === item && known.speaker === state.speaker && known.turn === turn && known.name === name) continue;
       if (item.kind === "call") drawCall(row, item);
       else {

@@ -44,8 +44,14 @@ function personaList({ personas, switchMs, session }, onPersona, onVoice) {
   return [make("fieldset", {}, make("legend", { text: "Persona" }), ...choices), ...(voices ? [voices] : [])];
 }
 
+/** Talks bear identifiers; a person knows them as this one and others. @param {string} name @param {string|null} conversationId */
+function capsuleName(name, conversationId) {
+  if (name === conversationId) return "this talk";
+  return name.startsWith("conv_") ? "another talk" : name;
+}
+
 /** @param {import("../session.js").State} view */
-function capsuleTable({ capsules, session }) {
+function capsuleTable({ capsules, session, conversationId }) {
   const title = make("h3", { text: "Capsules" });
   if (session?.assistant?.capsules === false) {
     return [title, make("p.empty", { text: "Off: an engine runs on another server, whose state cannot be frozen here." })];
@@ -54,7 +60,7 @@ function capsuleTable({ capsules, session }) {
     return [title, make("p.empty", { text: "Frozen states of this talk, its personas and voices are listed here." })];
   }
   const rows = capsules.capsules.map((one) => make("tr", {},
-    make("th", { scope: "row" }, make("span.name", { text: one.name, title: one.name }), make("span.of", { text: `${one.engine === "llm" ? "mind" : "voice"}, position ${one.position}` })),
+    make("th", { scope: "row" }, make("span.name", { text: capsuleName(one.name, conversationId), title: one.name }), make("span.of", { text: `${one.engine === "llm" ? "mind" : "voice"}, position ${one.position}` })),
     make("td", { text: showBytes(one.bytes) }),
     make("td", {}, one.tier, one.pinned ? make("span.pin", { text: " pinned" }) : null),
     make("td", { text: showAge(one.age_s) })));

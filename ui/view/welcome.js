@@ -1,6 +1,6 @@
-/** Draws the first sight: what to do, and what can be asked. Goes away with the first words. */
+/** Draws the first sight: what to do, what can be asked, and what runs here. Goes away with the first words. */
 
-import { byId, make } from "./dom.js";
+import { byId, make, setText } from "./dom.js";
 
 const IDEAS = [
   "What time is it?",
@@ -11,17 +11,23 @@ const IDEAS = [
   "What can you do?",
 ];
 
-/** @param {{onAsk: (text: string) => void}} actions */
-export function welcome({ onAsk }) {
+/** @param {{onAsk: (text: string) => void, onLarger: () => void}} actions */
+export function welcome({ onAsk, onLarger }) {
   const root = byId("welcome");
+  const runs = make("span");
+  const about = make("p.runs", { hidden: true }, runs, make("button", { type: "button", text: "Larger models", onclick: onLarger }));
   root.replaceChildren(
     make("p.hello", { text: "Say something." }),
     make("p.how", { text: "Interrupt whenever you like: what you did not hear, it did not say." }),
     make("ul.ideas", { "aria-label": "Things to ask" }, ...IDEAS.map((text) =>
       make("li", {}, make("button", { type: "button", text, onclick: () => onAsk(text) })))),
+    about,
   );
   /** @param {import("../session.js").State} state */
   return function render(state) {
     root.hidden = state.items.length > 0;
+    const models = state.machine?.models;
+    about.hidden = !models;
+    if (models) setText(runs, `${models.llm} thinks, ${models.tts} speaks and ${models.hearing} listens. `);
   };
 }
