@@ -1,7 +1,8 @@
 """Both engines on one device: one thread issues all replays, stages await them from the event loop.
 
-Work is a generator that makes one replay per step, so between any two steps it can be cancelled or give way. Each lane
-does its work in order, because an engine has one state; which lane steps next is `schedule.next_lane`'s decision.
+Work is a generator that makes one replay per step, so between any two steps it can be cancelled or give way. Work of
+one talk on one lane is done in order. Work that names its talk may find, at its next step, that another talk had the
+engine in between; work that names none holds up its lane until it is over. Whose step is next is decided by `schedule`.
 What a step yields travels to the loop; a job's consumer may be slow without holding the thread up.
 """
 
@@ -18,7 +19,7 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from assistant.errors import AssistantError, EngineFailed
-from assistant.schedule import Lane, Speaking, Thinking, next_lane
+from assistant.schedule import Lane, Speaking, Thinking, next_lane, next_voice
 from capsules import ExecContext
 
 T = TypeVar("T")
@@ -30,8 +31,9 @@ _END: Any = object()
 class Job(Generic[T]):
     """Work handed to the thread, and its results on the loop's side."""
 
-    def __init__(self, lane: Lane, begin: Callable[[], Work[T]], idle_work: bool) -> None:
+    def __init__(self, lane: Lane, begin: Callable[[], Work[T]], talk: str | None, idle_work: bool) -> None:
         self.lane = lane
+        self.talk = talk
         self.idle_work = idle_work
         self.cancelled = False
         self.played_from: float | None = None
@@ -107,6 +109,7 @@ class Cohost:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._lanes: dict[Lane, deque[Job[Any]]] = {lane: deque() for lane in Lane}
+        self._speaker: Job[Any] | None = None
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._serve, name="replays", daemon=True)
@@ -134,13 +137,13 @@ class Cohost:
 
     @asynccontextmanager
     async def job(
-        self, lane: Lane, begin: Callable[[], Work[T]], *, idle_work: bool = False
+        self, lane: Lane, begin: Callable[[], Work[T]], *, talk: str | None = None, idle_work: bool = False
     ) -> AsyncGenerator[Job[T], None]:
         """Hand work over; leaving the block cancels it before its next step and waits until it has let go.
 
         Waiting cannot be interrupted: whoever leaves may rely on the engine's state being at rest.
         """
-        job: Job[T] = Job(lane, begin, idle_work)
+        job: Job[T] = Job(lane, begin, talk, idle_work)
         with self._changed:
             if self._stopping:
                 raise EngineFailed("the engines are being shut down")
@@ -157,13 +160,13 @@ class Cohost:
             job.cancelled = True
             self._changed.notify()
 
-    async def call(self, lane: Lane, work: Callable[[], T], *, idle_work: bool = False) -> T:
+    async def call(self, lane: Lane, work: Callable[[], T], *, talk: str | None = None, idle_work: bool = False) -> T:
         """One step that gives one result."""
 
         def begin() -> Work[tuple[T]]:
             yield (work(),)
 
-        async with self.job(lane, begin, idle_work=idle_work) as job:
+        async with self.job(lane, begin, talk=talk, idle_work=idle_work) as job:
             async for (result,) in job.results():
                 return result
         raise EngineFailed("the engines were shut down before this was done")
@@ -196,7 +199,11 @@ class Cohost:
                 cancelled = next((job for lane in self._lanes.values() for job in lane if job.cancelled), None)
                 if cancelled is not None:
                     return cancelled
-                lane = next_lane(self._thinking(), self._speaking())
+                speaker = self._next_speaker()
+                lane = next_lane(self._thinking(), None if speaker is None else self._lead(speaker))
+                if lane is Lane.SPEAK:
+                    self._speaker = speaker
+                    return speaker
                 if lane is not None:
                     return self._lanes[lane][0]
                 if self._stopping:
@@ -207,11 +214,20 @@ class Cohost:
         lane = self._lanes[Lane.THINK]
         return Thinking(lane[0].idle_work) if lane else None
 
-    def _speaking(self) -> Speaking | None:
-        lane = self._lanes[Lane.SPEAK]
-        if not lane:
+    def _next_speaker(self) -> Job[Any] | None:
+        """The first job of each talk may go next; behind one that names no talk everybody waits."""
+        first: dict[str | None, Job[Any]] = {}
+        for job in self._lanes[Lane.SPEAK]:
+            first.setdefault(job.talk, job)
+            if job.talk is None:
+                break
+        jobs = list(first.values())
+        if not jobs:
             return None
-        job = lane[0]
+        current = jobs.index(self._speaker) if self._speaker in jobs else None
+        return jobs[next_voice([self._lead(job) for job in jobs], current)]
+
+    def _lead(self, job: Job[Any]) -> Speaking:
         played = 0.0 if job.played_from is None else self._now() - job.played_from
         return Speaking(max(0.0, job.made_s - played) * 1000)
 

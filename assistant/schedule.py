@@ -1,11 +1,14 @@
-"""Who replays next on the one thread that talks to the device: thinking or speaking.
+"""Who replays next on the one thread that talks to the device: thinking or speaking, and for which talk.
 
 The rule: sound that somebody waits for comes first, then a voice whose lead is short, then thinking, then everything
-else. So the voice never starves while it has less than TARGET_LEAD_MS, and beyond that thinking has the bus.
+else. So the voice never starves while it has less than TARGET_LEAD_MS, and beyond that thinking has the bus. Of several
+talks that speak, one keeps the voice until its lead is long enough and another's is not: a change costs a swap of
+state, and so it is made at most once in TARGET_LEAD_MS of sound.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -14,7 +17,7 @@ TARGET_LEAD_MS = 800.0
 
 
 class Lane(Enum):
-    """Which engine a piece of work needs. Work on one lane is done in order: an engine has one state."""
+    """Which engine a piece of work needs."""
 
     THINK = "think"
     SPEAK = "speak"
@@ -22,7 +25,7 @@ class Lane(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Speaking:
-    """The voice's work at the head of its lane. `lead_ms`: sound made and not yet played, by the clock."""
+    """A talk's next work for the voice. `lead_ms`: sound made and not yet played, by the clock."""
 
     lead_ms: float
 
@@ -43,3 +46,11 @@ def next_lane(thinking: Thinking | None, speaking: Speaking | None) -> Lane | No
     if speaking.lead_ms < TARGET_LEAD_MS or thinking.idle_work:
         return Lane.SPEAK
     return Lane.THINK
+
+
+def next_voice(talks: Sequence[Speaking], current: int | None) -> int:
+    """Which of these talks, in the order in which they asked, has the voice next; `current` has it now."""
+    if current is not None and talks[current].lead_ms < TARGET_LEAD_MS:
+        return current
+    short = (index for index, talk in enumerate(talks) if talk.lead_ms < TARGET_LEAD_MS)
+    return next(short, current or 0)

@@ -13,7 +13,7 @@ import datetime as dt
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
@@ -180,7 +180,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         tts = await asyncio.to_thread(HiggsTTS.load, path, ctx, dtype)
         voices = await asyncio.to_thread(load_voices, tts, path, registry)
         speaker = LocalSpeaker(
-            cohost, tts, voices, path.name if config.tts else f"{profile.name}-tts",
+            cohost, tts, voices, registry, path.name if config.tts else f"{profile.name}-tts",
             first_chunk=config.first_chunk, spoken=speech_text,
         )  # fmt: skip
     else:
@@ -188,11 +188,14 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         stack.push_async_callback(remote_voice.close)
         speaker = remote_voice
         report(f"the voice runs at {config.tts}; no state is kept for it here (capsules are off)")
+    await warming
+    if tts is not None:
+        pace = await asyncio.to_thread(tts.measure)
+        report(f"40 ms of sound take {pace.row_ms + pace.frame_ms:.1f} ms here; the first chunks are cut to that")
     cohost.start()
     stack.callback(registry.close)
     stack.callback(cohost.join, 5.0)
     stack.callback(cohost.stop)
-    await warming
     facts |= {
         "llm": thinker.name, "tts": speaker.name, "capsules": thinker.capsules and speaker.capsules,
         "voices": list(speaker.voices),
@@ -201,7 +204,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         Engines(thinker, speaker, ears),
         profile,
         facts,
-        partial(_listing, registry),
+        lambda: [_listed(one) for one in registry.listing()],
         lambda: _metrics_text(registry.counters.samples()),
         LocalEngines(ctx, cohost, llm, tts) if llm is not None and tts is not None else None,
     )
@@ -272,14 +275,6 @@ async def _in_pool(pool: ThreadPoolExecutor, function: Callable[[], Any]) -> Any
 
 async def _settled(task: asyncio.Future[Any]) -> None:
     await asyncio.wait([task])
-
-
-def _listing(registry: Any) -> list[dict[str, Any]]:
-    """What is kept. The engines' thread may change it while the loop asks; then it is asked again."""
-    for _ in range(5):
-        with suppress(KeyError, RuntimeError):
-            return [_listed(one) for one in registry.listing()]
-    return []
 
 
 def _listed(one: Any) -> dict[str, Any]:

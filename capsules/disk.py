@@ -8,6 +8,7 @@ safetensors reader can open the file; only this one checks it.
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -103,8 +104,8 @@ class CapsuleFolder:
         return Capsule(about.label, about.scope, about.position, about.fingerprint, about.tokens, about.host, tensors)
 
     def touch(self, key: str, at: float) -> None:
-        """Record a use, so that the order of use survives a restart."""
-        if key in self:
+        """Record a use, so that the order of use survives a restart; a disk that takes nothing costs that order."""
+        with suppress(OSError):
             os.utime(self._file(key), (at, at))
 
     def remove(self, key: str) -> None:

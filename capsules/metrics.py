@@ -54,7 +54,7 @@ class Counters:
         return sum(value for key, value in self._values[name].items() if wanted <= set(key))
 
     def samples(self) -> Iterator[Sample]:
-        """Everything, in a fixed order."""
+        """Everything, in a fixed order; another thread may be counting."""
         for name, table in self._values.items():
-            for key, value in sorted(table.items()):
+            for key, value in sorted(table.copy().items()):
                 yield Sample(name, key, value)

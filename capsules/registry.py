@@ -1,13 +1,13 @@
 """Which capsules are kept and how they are found again: by name, by the longest prefix of tokens; pins, time limits.
 
 Policy only. Where bytes lie is the ladder's business, how they are copied the tiers'. One thread uses a registry;
-its counters may be read from any.
+its counters and its listing may be read from any.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -150,6 +150,11 @@ class Registry:
         self._use(key)
         return key
 
+    def __contains__(self, key: str) -> bool:
+        """Whether a capsule of this key or name is here; asking counts as no hit and no miss."""
+        self._settle()
+        return self._find(key) is not None
+
     def get(self, key: str, fingerprint: Fingerprint | None = None) -> Capsule | None:
         """A capsule by key or name, ready to be restored; None if it is not there.
 
@@ -235,22 +240,18 @@ class Registry:
             self.ladder.unpin(found)
 
     def listing(self) -> list[Listing]:
-        """Everything, least recently used first."""
+        """Everything, least recently used first. From any thread: what comes or goes meanwhile may be left out."""
         now = self._clock()
-        return [
-            Listing(
-                key,
-                entry.name,
-                entry.label,
-                entry.scope,
-                entry.position,
-                self.ladder.homes(key),
-                self.ladder.pins(key) > 0,
-                now - entry.used_at,
-            )
-            for key in self.ladder
-            for entry in [self._entries[key]]
-        ]
+        found = []
+        for key in self.ladder:
+            with suppress(KeyError):
+                entry, homes, pinned = self._entries[key], self.ladder.homes(key), self.ladder.pins(key) > 0
+                found.append(
+                    Listing(
+                        key, entry.name, entry.label, entry.scope, entry.position, homes, pinned, now - entry.used_at
+                    )
+                )
+        return found
 
     def close(self) -> None:
         """Wait for background writes."""

@@ -132,6 +132,15 @@ class HybridLLM:
         """Where a rollback finds a checkpoint, rising."""
         return tuple(sorted(self._points))
 
+    def checkpoint_before(self, position: int) -> Checkpoint | None:
+        """The last checkpoint at or before a position: what a rollback to there would start from."""
+        return self._points.get(max((at for at in self._points if at <= position), default=0))
+
+    def hold(self, point: Checkpoint | None) -> None:
+        """Let rollbacks start from a checkpoint of this very sequence, taken before another one had the engine."""
+        if point is not None and point.position <= self.position:
+            self._points[point.position] = point
+
     def warm(self) -> None:
         """Capture every variant, so that nothing is captured later. Only at position 0."""
         if self._tokens:

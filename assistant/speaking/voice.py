@@ -1,7 +1,8 @@
 """The local voice engine behind the Speaker contract: pieces of text to sound, and its memory cut to what was heard.
 
-The engine holds one session; a talk that is not the present owner has its session in a capsule and gets it back when
-it speaks next. All engine calls run on the cohost's thread, one row per step.
+The engine holds one session; a talk that is not the present owner has its session in a capsule and gets it back at its
+next row. All engine calls run on the cohost's thread, one row per step; between two rows another talk may speak. A talk
+whose front has left keeps its session in the registry, on disk too, and goes on in the same tone when it is resumed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +20,7 @@ import numpy as np
 
 from assistant.cohost import Cohost, Work
 from assistant.engines import Cost, Mark, Settled, Sound, Uttered
+from assistant.errors import EngineFailed
 from assistant.schedule import Lane
 from assistant.speaking.aloud import Aloud, aloud
 from capsules import Capsule
@@ -84,6 +87,17 @@ class _Talk:
     plays_until: float = 0.0
     """When all that was made will have been played at the earliest."""
 
+    def parked(self) -> Capsule:
+        """Its session with what was said in it, for one that goes on later."""
+        assert self.capsule is not None
+        facts = {"voice": self.voice, "said": [[one.piece_id, one.first_frame, one.frames] for one in self.said]}
+        return replace(self.capsule, host={**self.capsule.host, "talk": facts})
+
+    @classmethod
+    def resumed(cls, capsule: Capsule) -> _Talk:
+        facts = capsule.host["talk"]
+        return cls(facts["voice"], [_Said(*row) for row in facts["said"]], capsule)
+
 
 class LocalSpeaker:
     """`voices` by name; the first is the default. `first_chunk` is the engine's policy for a reply's first piece."""
@@ -95,6 +109,7 @@ class LocalSpeaker:
         cohost: Cohost,
         tts: HiggsTTS,
         voices: Mapping[str, Voice | None],
+        registry: Registry,
         name: str,
         *,
         first_chunk: str = "exact",
@@ -103,7 +118,8 @@ class LocalSpeaker:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        self._cohost, self._tts = cohost, tts
+        self._cohost, self._tts, self._registry = cohost, tts, registry
+        self._realm = Realm(name, precision=tts.fingerprint.digest)
         self._voices = dict(voices)
         self._first_chunk, self._sampling, self._spoken = first_chunk, sampling, spoken
         self._now = now
@@ -120,7 +136,8 @@ class LocalSpeaker:
         words = aloud(text, self._spoken)
         if not words.text:
             return
-        async with self._cohost.job(Lane.SPEAK, partial(self._speak, talk, self._voice(voice), piece_id, words)) as job:
+        work = partial(self._speak, talk, self._voice(voice), piece_id, words)
+        async with self._cohost.job(Lane.SPEAK, work, talk=talk) as job:
             async for sound in job.results():
                 if job.played_from is None and sound.pcm.size:
                     job.played_from = self._now()
@@ -128,23 +145,17 @@ class LocalSpeaker:
                 yield sound
 
     async def settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
-        return await self._cohost.call(Lane.SPEAK, lambda: self._settle(talk, uttered))
+        return await self._cohost.call(Lane.SPEAK, lambda: self._settle(talk, uttered), talk=talk)
 
     async def warm(self, voice: str | None) -> Settled:
         name = self._voice(voice)
         return await self._cohost.call(Lane.SPEAK, lambda: self._warm(name))
 
     async def park(self, talk: str) -> None:
-        """The words of the talk bring its voice back; its session ends here."""
-        await self.forget(talk)
+        await self._cohost.call(Lane.SPEAK, lambda: self._park(talk), talk=talk)
 
     async def forget(self, talk: str) -> None:
-        def drop() -> None:
-            self._talks.pop(talk, None)
-            if self._owner == talk:
-                self._owner = None
-
-        await self._cohost.call(Lane.SPEAK, drop)
+        await self._cohost.call(Lane.SPEAK, lambda: self._forget(talk), talk=talk)
 
     def _voice(self, name: str | None) -> str:
         return name if name in self._voices else next(iter(self._voices))
@@ -164,8 +175,9 @@ class LocalSpeaker:
         said = _Said(piece_id, first, 0)
         state.said.append(said)
         try:
-            yield from self._rows(state, said, words, costs)
+            yield from self._rows(talk, state, said, words, costs)
         finally:
+            self._back(talk, state)
             if self._tts.busy:
                 self._tts.cancel()
             if self._tts.frames > first + said.frames:
@@ -173,12 +185,13 @@ class LocalSpeaker:
             if not said.frames:
                 state.said.remove(said)
 
-    def _rows(self, state: _Talk, said: _Said, words: Aloud, costs: list[Cost]) -> Work[Sound]:
+    def _rows(self, talk: str, state: _Talk, said: _Said, words: Aloud, costs: list[Cost]) -> Work[Sound]:
         rows = 0
         told = 0
         rows_ms = 0.0
         while True:
             begin = self._now()
+            self._back(talk, state)
             stepped = self._tts.step()
             spent = _ms(begin, self._now())
             if stepped.kind == "prefill":
@@ -201,6 +214,7 @@ class LocalSpeaker:
                 state.plays_until = max(state.plays_until, self._now()) + chunk.frames * FRAME_SAMPLES / 24_000
                 pcm = np.ascontiguousarray(chunk.pcm.numpy(), np.float32)
                 yield Sound(pcm, marks, rows, tuple(costs))
+                self._back(talk, state)
                 costs, rows, rows_ms = [], 0, 0.0
             if stepped.kind == "idle":
                 return
@@ -209,7 +223,7 @@ class LocalSpeaker:
 
     def _own(self, talk: str, voice: str) -> _Talk:
         """Make the engine's session this talk's, in this voice."""
-        state = self._talks.get(talk)
+        state = self._talk(talk)
         if state is not None and state.voice == voice and self._owner == talk:
             return state
         self._release()
@@ -230,6 +244,11 @@ class LocalSpeaker:
         self._owner = talk
         return state
 
+    def _back(self, talk: str, state: _Talk) -> None:
+        """Another talk may have had the engine since the last step: go on where this one was."""
+        if self._own(talk, state.voice) is not state:
+            raise EngineFailed("the voice lost its state in mid-sentence and cannot go on; ask again")
+
     def _release(self) -> None:
         """The present owner's session moves into a capsule."""
         owner = self._talks.get(self._owner) if self._owner is not None else None
@@ -239,9 +258,33 @@ class LocalSpeaker:
             self._talks.pop(self._owner, None)
         self._owner = None
 
+    def _talk(self, talk: str) -> _Talk | None:
+        """What is known of a talk; one that was parked goes on from its capsule, which is its own again."""
+        name = _parked_name(talk)
+        if talk not in self._talks and name in self._registry:
+            with suppress(CapsuleError):
+                if (capsule := self._registry.get(name, self._tts.fingerprint)) is not None:
+                    self._talks[talk] = _Talk.resumed(capsule)
+            self._registry.remove(name)
+        return self._talks.get(talk)
+
+    def _park(self, talk: str) -> None:
+        """Let go of a talk; the registry keeps its session if there is room."""
+        if self._owner == talk:
+            self._release()
+        state = self._talks.pop(talk, None)
+        if state is not None and state.capsule is not None:
+            self._registry.put(state.parked(), self._realm, name=_parked_name(talk), save=True)
+
+    def _forget(self, talk: str) -> None:
+        self._talks.pop(talk, None)
+        self._registry.remove(_parked_name(talk))
+        if self._owner == talk:
+            self._owner = None
+
     def _settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
         """Cut behind the first piece that no longer counts as said in full."""
-        state = self._talks.get(talk)
+        state = self._talk(talk)
         if state is None:
             return Settled(None, 0, 0.0)
         begin = self._now()
@@ -273,3 +316,7 @@ class LocalSpeaker:
 
 def _ms(begin: float, end: float) -> float:
     return (end - begin) * 1000
+
+
+def _parked_name(talk: str) -> str:
+    return f"talk/{talk}/voice"

@@ -218,15 +218,18 @@ class LocalThinker:
             state.key = None
             if capsule is not None and capsule.tokens == state.tape.ids:
                 self._llm.restore(capsule)
+                self._llm.hold(state.point)
+                state.point = None
                 return state
         self._llm.reset()
-        state.tape = Tape()
+        state.tape, state.point = Tape(), None
         return state
 
     def _release(self) -> None:
         """The present owner's state moves into a capsule; too big to keep means to be rebuilt later."""
         owner = self._talks.get(self._owner) if self._owner is not None else None
         if owner is not None and owner.tape.position:
+            owner.point = self._llm.checkpoint_before(owner.tape.before_reply())
             capsule = self._llm.snapshot(name=self._owner or "")
             owner.key = self._registry.put(capsule, self._realm, name=f"talk/{self._owner}")
         self._owner = None
@@ -246,6 +249,7 @@ class LocalThinker:
             return
         if self._owner == talk:
             self._release()
+        state.point = None
         self._resting[talk] = None
         while len(self._resting) > RESTING:
             self._forget(next(iter(self._resting)))

@@ -97,6 +97,11 @@ class Tape:
     def ids(self) -> tuple[int, ...]:
         return tuple(token for step in self.steps for token in step.ids)
 
+    def before_reply(self) -> int:
+        """The position at which the last reply begins; 0 without one."""
+        last = max((place for place, step in enumerate(self.steps) if step.written), default=0)
+        return sum(len(step.ids) for step in self.steps[:last])
+
     def appended(self, ids: Sequence[int]) -> None:
         self.steps.append(Step(tuple(ids)))
 

@@ -22,7 +22,7 @@ from assistant.events import (
 )
 from assistant.hearing.turn import Sign, TurnDetector, Words, end_silence_ms
 from assistant.interrupt import TABLE, Action, Manner, Phase, Signal, actions, manner_of, verdict
-from assistant.schedule import TARGET_LEAD_MS, Lane, Speaking, Thinking, next_lane
+from assistant.schedule import TARGET_LEAD_MS, Lane, Speaking, Thinking, next_lane, next_voice
 from assistant.speaking.aloud import aloud
 from assistant.speaking.heard import SpokenPiece, cut_pieces, heard
 from assistant.speaking.segment import Segmenter
@@ -243,6 +243,22 @@ def test_the_voice_never_starves_and_then_thinking_has_the_bus():
     assert next_lane(Thinking(), Speaking(TARGET_LEAD_MS - 1)) is Lane.SPEAK
     assert next_lane(Thinking(), Speaking(TARGET_LEAD_MS)) is Lane.THINK
     assert next_lane(Thinking(idle_work=True), Speaking(TARGET_LEAD_MS)) is Lane.SPEAK
+
+
+@pytest.mark.parametrize(
+    ("leads", "current", "chosen"),
+    [
+        ([0], None, 0),
+        ([500, 0], 0, 0),  # a change is not worth its cost while the lead is short
+        ([900, 0], 0, 1),
+        ([900, 100, 0], 0, 1),  # who asked first
+        ([0, 900], 1, 0),
+        ([900, 900], 1, 1),
+        ([900, 900], None, 0),
+    ],
+)
+def test_talks_that_speak_at_once_take_turns(leads, current, chosen):
+    assert next_voice([Speaking(lead) for lead in leads], current) == chosen
 
 
 # ------------------------------------------------------------------------------------------ conversation

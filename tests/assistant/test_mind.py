@@ -117,6 +117,31 @@ def test_state_after_a_cut_is_that_of_a_talk_that_only_said_so_much(engine, cut)
     assert_same_state(after, expected_after)
 
 
+def test_a_cut_after_another_talk_had_the_engine_refolds_only_the_reply(engine, monkeypatch):
+    bases = []
+    refold = HybridLLM._refold
+
+    def counted(self, tokens, base):
+        bases.append(base)
+        refold(self, tokens, base)
+
+    monkeypatch.setattr(HybridLLM, "_refold", counted)
+
+    async def play(mind, between):
+        text, _, ready = await reply(mind, "a", prompt(user("count")), "r1.0")
+        if between:
+            await reply(mind, "b", prompt(user("and you")), "r1.0")
+        bases.clear()
+        settled = await mind.settle("a", prompt(user("count"), said(text[:5], "r1.0")))
+        assert settled.what == "rollback"
+        return ready.input_tokens, state_of(engine)
+
+    _, alone = (house := House(engine)).run(play(house.mind, False))
+    begins, swapped = (house := House(engine)).run(play(house.mind, True))
+    assert bases == [begins]
+    assert_same_state(alone, swapped)
+
+
 def test_cutting_without_settling_ends_in_the_same_state(engine):
     async def play(mind, settle):
         text, _, _ = await reply(mind, "a", prompt(user("hello")), "r1.0")

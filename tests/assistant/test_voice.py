@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import time
 from contextlib import aclosing
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -33,13 +35,15 @@ def tts(folder):
 
 
 class House:
-    def __init__(self, tts, folder, disk=None):
+    def __init__(self, tts, folder, disk=None, now=time.monotonic):
         self.tts = tts
-        self.cohost = Cohost()
+        self.cohost = Cohost(now)
         budgets = Budgets(host_bytes=1 << 28, disk_bytes=1 << 28 if disk else 0)
         self.registry = Registry.standard(tts._ctx, budgets, lambda: 0.0, disk)
         self.voices = load_voices(tts, folder, self.registry)
-        self.speaker = LocalSpeaker(self.cohost, tts, self.voices, "mini", spoken=lambda text: text)
+        self.speaker = LocalSpeaker(
+            self.cohost, tts, self.voices, self.registry, "mini", spoken=lambda text: text, now=now
+        )
 
     def run(self, play, *args):
         async def inside():
@@ -145,6 +149,33 @@ def test_two_talks_share_the_engine_without_hearing_each_other(tts, folder):
         assert have.shape == want.shape and np.allclose(have, want, atol=1e-5)
 
 
+def test_sentences_of_two_talks_take_turns_and_sound_as_if_alone(tts, folder, monkeypatch):
+    """Time stands still here, so that each talk's lead is what it made."""
+    monkeypatch.setattr("assistant.schedule.TARGET_LEAD_MS", 80.0)
+    order = []
+
+    async def told(speaker, talk, voice):
+        parts = []
+        async with aclosing(speaker.speak(talk, voice, "p0", FIRST)) as sounds:
+            async for sound in sounds:
+                order.append(talk)
+                parts.append(sound.pcm)
+        return np.concatenate(parts)
+
+    async def together(speaker):
+        return await asyncio.gather(told(speaker, "a", "own"), told(speaker, "b", "other"))
+
+    mixed = House(tts, folder, now=lambda: 0.0).run(together)
+    taken, order[:] = order[:], []
+    alone = [
+        House(tts, folder, now=lambda: 0.0).run(told, "a", "own"),
+        House(tts, folder, now=lambda: 0.0).run(told, "b", "other"),
+    ]
+    assert "".join(talk for talk, _ in groupby(taken)).startswith("aba"), f"nobody gave way: {taken}"
+    for one, other in zip(mixed, alone, strict=True):
+        assert np.array_equal(one, other)
+
+
 def test_what_cannot_be_spoken_makes_no_sound(tts, folder):
     async def play(speaker):
         return [(await say(speaker, "a", f"p{i}", text))[0].size for i, text in enumerate(["", "  ", FIRST])]
@@ -159,6 +190,55 @@ def test_sound_is_marked_with_the_words_it_speaks(tts, folder):
     _, marks = House(tts, folder).run(play)
     assert [FIRST[mark.char :].split(maxsplit=1)[0] for mark in marks] == FIRST.split()
     assert [mark.sample for mark in marks] == sorted(mark.sample for mark in marks)
+
+
+@pytest.mark.parametrize("restart", [True, False], ids=["restarted", "reconnected"])
+def test_a_parked_voice_goes_on_as_if_nobody_had_left(tts, folder, tmp_path, restart):
+    """Other talks, and another process, had the engine in between; what was cut meanwhile is cut."""
+
+    async def first(speaker):
+        await say(speaker, "a", "p0", FIRST)
+        await say(speaker, "a", "p1", SECOND)
+        [said, _] = speaker._talks["a"].said
+        await speaker.park("a")
+        assert "a" not in speaker._talks
+        await say(speaker, "b", "p0", SECOND, "other")
+        return said.frames * FRAME_SAMPLES
+
+    async def then(speaker, heard):
+        settled = await speaker.settle("a", [Uttered("p0", FIRST, heard)])
+        assert settled.what == "rollback"
+        await say(speaker, "a", "p1", SECOND)
+        return state_of(tts)
+
+    async def both(speaker):
+        return await then(speaker, await first(speaker))
+
+    async def stayed(speaker):
+        await say(speaker, "a", "p0", FIRST)
+        await say(speaker, "a", "p1", SECOND)
+        return state_of(tts)
+
+    house = House(tts, folder, tmp_path)
+    if restart:
+        heard = house.run(first)
+        house.registry.close()
+        tts.open()
+        state = House(tts, folder, tmp_path).run(then, heard)
+    else:
+        state = house.run(both)
+    assert_same_state(state, House(tts, folder).run(stayed))
+
+
+def test_a_forgotten_voice_is_gone_from_disk_too(tts, folder, tmp_path):
+    async def play(speaker):
+        await say(speaker, "a", "p0", FIRST)
+        await speaker.park("a")
+        kept = len(speaker._registry.listing())
+        await speaker.forget("a")
+        return kept - len(speaker._registry.listing())
+
+    assert House(tts, folder, tmp_path).run(play) == 1
 
 
 def test_voices_are_restored_from_disk_the_second_time(tts, folder, tmp_path):

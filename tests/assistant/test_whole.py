@@ -71,7 +71,7 @@ class House:
         self.thinker = LocalThinker(
             self.cohost, self.llm, load_language(LLM), registry, "tiny", sampling=Sampling.greedy()
         )
-        self.speaker = LocalSpeaker(self.cohost, self.tts, self.voices, "tiny", spoken=speech_text)
+        self.speaker = LocalSpeaker(self.cohost, self.tts, self.voices, registry, "tiny", spoken=speech_text)
         personas = load_personas()
         self.talks = Talks(
             Engines(self.thinker, self.speaker, LocalEars()), LoopClock(), personas, offload=asyncio.to_thread,
