@@ -206,9 +206,7 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
             voice = await house.cohost_call(lambda: tensors(house.tts))
             if index % 10 == 9 and pieces:
                 checked_tts += 1
-                reference = await house.cohost_call(
-                    partial(reference_voice, house, session.talk, pieces)
-                )
+                reference = await house.cohost_call(partial(reference_voice, house, session.talk, pieces))
                 equal_tts += same(voice, reference)
             count = len(tokens.ids) if tokens.written else 0
             equal_llm += same(state, await never_said_more(house, told, count))
