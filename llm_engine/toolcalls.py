@@ -50,10 +50,11 @@ class ToolCallParser:
 
     schemas  JSON schema of the parameters by tool name. With it, a value is read as its declared type and a call of
              another name is bad; without it every value is the text that was written
+    lead     what the model's template writes before each value; it is no part of the value
     """
 
-    def __init__(self, schemas: Schemas | None = None) -> None:
-        self._schemas = schemas
+    def __init__(self, schemas: Schemas | None = None, lead: str = "") -> None:
+        self._schemas, self._lead = schemas, lead
         self._buffer = ""
         self._inside: str | None = None  # the tag that we are in
         self._space = ""  # white space that is text only if text follows
@@ -89,7 +90,7 @@ class ToolCallParser:
             return False
         body, self._buffer = self._buffer[:at], self._buffer[at + len(end) :]
         if self._inside == _CALL:
-            found.append(read_call(body, self._schemas))
+            found.append(read_call(body, self._schemas, self._lead))
         self._inside, self._space = None, ""
         return True
 
@@ -112,7 +113,7 @@ class ToolCallParser:
         return False
 
 
-def read_call(body: str, schemas: Schemas | None = None) -> ToolCall | BadCall:
+def read_call(body: str, schemas: Schemas | None = None, lead: str = "") -> ToolCall | BadCall:
     """What stands between the tags of one call."""
     whole = _CALL + body + _CALL_END
     function = _FUNCTION.fullmatch(body)
@@ -130,7 +131,7 @@ def read_call(body: str, schemas: Schemas | None = None) -> ToolCall | BadCall:
             if inner[at:].strip():
                 return BadCall(whole, f"{inner[at : at + 40]!r} is not a <parameter=…>…</parameter>")
             break
-        key, text = match[1], match[2]
+        key, text = match[1], match[2].removeprefix(lead)
         if key in arguments:
             return BadCall(whole, f"parameter {key!r} is given twice")
         if "<parameter=" in text or "<function=" in text:

@@ -4,6 +4,9 @@
     python -m assistant.recipes.llm export    writes the model directory from the latest checkpoint
     python -m assistant.recipes.score         scores it on phrasings and values that it never saw
 
+`train --from DIRECTORY` begins a further run from an exported model: its tokenizer and weights, a fresh optimiser, and
+talks that the runs before it did not see.
+
 Every step makes fresh talks from its own number, so a resumed run is the same run. Matrices are trained with Muon
 (Jordan et al. 2024: momentum, then the nearest orthogonal matrix by Newton-Schulz), the rest with AdamW. The rate is
 constant and falls linearly over the last `decay` steps. What is exported is an exponential average of the weights.
@@ -12,6 +15,7 @@ constant and falls linearly over the last `decay` steps. What is exported is an 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import time
@@ -20,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
@@ -32,6 +37,7 @@ from llm_engine.weights import save_checkpoint
 ROOT: Final = Path(__file__).parents[2]
 WORK: Final = ROOT / ".training" / "llm"
 TINY: Final = ROOT / "llm_engine" / "tiny"
+TEXTS: Final = Path(__file__).parent / "texts"
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,36 @@ class Training:
         self.done = 0
         self.tokens = 0
         self.seconds = 0.0
+        self.begun_from = ""
+        self.before: list[dict[str, Any]] = []
+        self.plans: list[dict[str, Any]] = []
+
+    def begin_from(self, directory: Path) -> None:
+        """Take an exported model's weights, and the record of the runs that made it."""
+        held = load_file(directory / "model.safetensors")
+        with torch.no_grad():
+            for name, p in self.params.items():
+                p.copy_(held[name])
+                self.average[name].copy_(p)
+        self.begun_from = digest(directory / "model.safetensors")
+        self.before = json.loads((directory / "training.json").read_text("utf-8"))["runs"]
+
+    def note_plan(self) -> None:
+        """Put on record from which step on which numbers and which texts are used, if they are new."""
+        now = {"steps": self.recipe.steps, "decay": self.recipe.decay, "texts": digest(*sorted(TEXTS.iterdir()))[:12]}
+        if not self.plans or self.plans[-1] != {"step": self.plans[-1]["step"], **now}:
+            self.plans.append({"step": self.done, **now})
+
+    def record(self) -> dict[str, Any]:
+        """What this run was."""
+        return {
+            "begun from": self.begun_from,
+            "recipe": asdict(self.recipe),
+            "plans": self.plans,
+            "steps": self.done,
+            "tokens": self.tokens,
+            "seconds": round(self.seconds),
+        }
 
     def batch(self, step: int) -> tuple[Tensor, Tensor]:
         """The talks of one step: ids and weights [rows, length + 1]."""
@@ -186,7 +222,9 @@ class Training:
                 "done": self.done,
                 "tokens": self.tokens,
                 "seconds": self.seconds,
-                "recipe": asdict(self.recipe),
+                "begun from": self.begun_from,
+                "plans": self.plans,
+                "runs": [*self.before, self.record()],
             },
             aside,
         )
@@ -203,23 +241,38 @@ class Training:
                 m.copy_(held["momenta"][name])
         self.optimiser.adam.load_state_dict(held["adam"])
         self.done, self.tokens, self.seconds = held["done"], held["tokens"], held["seconds"]
+        self.begun_from, self.plans, self.before = held["begun from"], held["plans"], held["runs"][:-1]
 
 
-def tokenizer_for(recipe: Recipe, work: Path = WORK) -> Tokenizer:
-    """The tokenizer of a run, made once."""
+def tokenizer_for(recipe: Recipe, work: Path = WORK, start: Path | None = None) -> Tokenizer:
+    """The tokenizer of a run: made once, or that of the model which it begins from."""
     path = work / "tokenizer.json"
     if not path.exists():
         work.mkdir(parents=True, exist_ok=True)
-        train_tokenizer(recipe.seed, size=recipe.vocabulary).save(str(path))
-    return Tokenizer.from_file(str(path))
+        made = train_tokenizer(recipe.seed, size=recipe.vocabulary) if start is None else opened(start)
+        made.save(str(path))
+    return opened(work)
 
 
-def train(recipe: Recipe, minutes: float, work: Path = WORK, device: str = "cpu") -> bool:
+def digest(*files: Path) -> str:
+    """The hash of some files' contents."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files if path.is_file())).hexdigest()
+
+
+def opened(directory: Path) -> Tokenizer:
+    """The tokenizer of a directory."""
+    return Tokenizer.from_file(str(directory / "tokenizer.json"))
+
+
+def train(recipe: Recipe, minutes: float, work: Path = WORK, device: str = "cpu", start: Path | None = None) -> bool:
     """Train for one slice. Returns whether all steps are done."""
-    run = Training(recipe, tokenizer_for(recipe, work), device)
+    run = Training(recipe, tokenizer_for(recipe, work, start), device)
     checkpoint = work / "checkpoint.pt"
     if checkpoint.exists():
         run.load(checkpoint)
+    elif start is not None:
+        run.begin_from(start)
+    run.note_plan()
     until = time.monotonic() + minutes * 60
     smooth: float | None = None
     said = time.monotonic()
@@ -267,13 +320,7 @@ def export(work: Path = WORK, target: Path = TINY) -> None:
     (target / "tokenizer_config.json").write_text(tokenizer_config() + "\n", "utf-8")
     (target / "chat_template.jinja").write_text(TEMPLATE, "utf-8")
     torch.set_num_threads(1)
-    record = {
-        "recipe": held["recipe"],
-        "steps": held["done"],
-        "tokens": held["tokens"],
-        "seconds": round(held["seconds"]),
-        "first losses": probe(tokenizer),
-    }
+    record = {"runs": held["runs"], "first losses": probe(tokenizer)}
     (target / "training.json").write_text(json.dumps(record, indent=2) + "\n", "utf-8")
     print(f"wrote {target}: {held['done']} steps, {held['tokens'] / 1e6:.2f} M tokens")
 
@@ -285,6 +332,7 @@ def main() -> None:
     trains = commands.add_parser("train", help="train for one slice; run again to go on")
     trains.add_argument("--steps", type=int, default=Recipe.steps)
     trains.add_argument("--decay", type=int, default=Recipe.decay)
+    trains.add_argument("--from", dest="start", type=Path, help="an exported model to begin a further run from")
     trains.add_argument("--minutes", type=float, default=9.0, help="length of the slice")
     trains.add_argument("--device", default="cpu")
     trains.add_argument("--threads", type=int, default=1)
@@ -294,8 +342,8 @@ def main() -> None:
         export()
         return
     torch.set_num_threads(arguments.threads)
-    recipe = Recipe(steps=arguments.steps, decay=arguments.decay)
-    done = train(recipe, arguments.minutes, device=arguments.device)
+    recipe = Recipe(seed=Recipe.seed + (arguments.start is not None), steps=arguments.steps, decay=arguments.decay)
+    done = train(recipe, arguments.minutes, device=arguments.device, start=arguments.start)
     print("done" if done else "slice over; run the same command again to go on", flush=True)
 
 

@@ -43,10 +43,9 @@ class Language:
 def load_language(path: Path) -> Language:
     """Of a checkpoint directory. Raises TextError, AssistantError."""
     chat = Chat.load(path)
+    layout = find_layout(chat.template.render)
 
     def calls(prompt: Prompt) -> CallStream:
-        return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools})
+        return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools}, layout.value_lead)
 
-    return Language(
-        find_layout(chat.template.render), chat.tokenizer.encode, chat.tokenizer.stream, calls, chat.tokenizer.stops()
-    )
+    return Language(layout, chat.tokenizer.encode, chat.tokenizer.stream, calls, chat.tokenizer.stops())

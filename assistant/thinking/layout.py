@@ -27,7 +27,7 @@ _STRUCTURE = re.compile(r"<\|[^<>|]*\|>|</?(?:tool_call|tool_response|think)>")
 
 @dataclass(frozen=True)
 class Layout:
-    """Text around the turns. `opening` begins a reply, `closing` ends it."""
+    """Text around the turns. `opening` begins a reply, `closing` ends it, `value_lead` stands before an argument."""
 
     render: Render
     user_head: str
@@ -36,6 +36,7 @@ class Layout:
     closing: str
     tool_head: str
     tool_tail: str
+    value_lead: str
 
     def system(self, text: str, tools: Sequence[ToolSpec]) -> str:
         """Everything before the first turn; may be empty."""
@@ -81,7 +82,15 @@ def find_layout(render: Render) -> Layout:
     if not open_.startswith(bare):
         raise AssistantError("the chat template changes earlier turns when a reply begins; use another model")
     user_head = head[head.rindex("<|im_start|>") :] if "<|im_start|>" in head else head
-    return Layout(render, user_head, tail, open_[len(bare) :], closing, tool_head, tool_tail)
+    return Layout(render, user_head, tail, open_[len(bare) :], closing, tool_head, tool_tail, _value_lead(render))
+
+
+def _value_lead(render: Render) -> str:
+    """What the template writes between an argument's opening line and its value, if it writes calls as XML."""
+    call = {"type": "function", "function": {"name": "f", "arguments": {"key": _MARK}}}
+    asked = [{"role": "user", "content": _OTHER}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    written = re.search(rf"<parameter=key>\n(.*){_MARK}", render(asked, [], False))
+    return written[1] if written else ""
 
 
 def tool_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:

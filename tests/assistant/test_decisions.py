@@ -351,7 +351,7 @@ def test_the_parts_of_a_template_are_found():
     assert LAYOUT.opening == "<|im_start|>assistant\n<think>\n\n</think>\n\n" and LAYOUT.closing == "<|im_end|>\n"
     assert LAYOUT.turn(Line("tool", "42")) == "<|im_start|>user\n[42]<|im_end|>\n"
     assert LAYOUT.system("Hi", (ToolSpec("t"),)) == "<|im_start|>system\ntHi<|im_end|>\n"
-    assert LAYOUT.system("", ()) == ""
+    assert LAYOUT.system("", ()) == LAYOUT.value_lead == ""
     assert LAYOUT.reply(Line("assistant", "Ok", (ToolCall("k", "look", "{}"),))) == "Ok(look)"
 
 
@@ -372,8 +372,9 @@ def test_the_small_models_template_has_these_parts():
     )
     call = ToolCall("k", "set_timer", '{"duration": "5 minutes"}')
     assert layout.reply(Line("assistant", "", (call,))) == (
-        "<tool_call>\n<function=set_timer>\n<parameter=duration>\n5 minutes\n</parameter>\n</function>\n</tool_call>"
+        "<tool_call>\n<function=set_timer>\n<parameter=duration>\n 5 minutes\n</parameter>\n</function>\n</tool_call>"
     )
+    assert layout.value_lead == " "
 
 
 def written(text, calls=0):

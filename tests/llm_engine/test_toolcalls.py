@@ -104,6 +104,7 @@ def test_values_keep_their_text_without_a_schema_and_their_lines_with_one() -> N
     body = "<function=note>\n<parameter=text>\n two\nlines \n</parameter>\n<parameter=n>\n007\n</parameter>\n"
     body += "</function>"
     assert read_call(body) == ToolCall("note", {"text": " two\nlines ", "n": "007"})
+    assert read_call(body, lead=" ") == ToolCall("note", {"text": "two\nlines ", "n": "007"})
     call = read_call(body.replace("note", "now"), SCHEMAS)
     assert isinstance(call, ToolCall)
     assert call.arguments_json == '{"text": " two\\nlines ", "n": "007"}'

@@ -152,7 +152,7 @@ def test_replies_are_speakable() -> None:
     assert len(set(said)) > 600
 
 
-@pytest.mark.parametrize("scene", [scene for scene, _ in SCENES], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("scene", [scene for scene, _, _ in SCENES], ids=lambda f: f.__name__)
 def test_every_scene_plays_in_both_splits(scene: Callable[[Scene], None]) -> None:
     for split in ("train", "test"):
         played = 0

@@ -46,7 +46,7 @@ class Talk:
 
 
 class Unusable(Exception):
-    """The slots did not survive the way from spoken to written; make the talk anew."""
+    """The slots did not survive the way from spoken to written; something else must be said."""
 
 
 @cache
@@ -70,14 +70,26 @@ _BEFORE: Final = (
     "now",
 )
 _AFTER: Final = ("please", "for me", "now", "thanks", "for me please")
+_OPEN: Final = {
+    "item": (1, 1, 2),
+    "label": (1, 1, 2),
+    "list": (1,),
+    "task": (2, 3, 4),
+    "note": (3, 4, 5, 6),
+    "topic": (1, 2),
+}
+"""Kinds of which a user may say anything, and of how many words."""
 _FILLER: Final = ("uh", "um", "er", "well", "so", "hey", "okay", "oh", "hmm", "please")
 
 
 class Scene:
-    """Builds one talk. All randomness comes from `rng`; `split` decides which phrasings and values may occur."""
+    """Builds one talk. All randomness comes from `rng`; `split` decides which phrasings and values may occur.
 
-    def __init__(self, rng: random.Random, split: Split, noise: float = 0.1) -> None:
-        self.rng, self.split, self.noise = rng, split, noise
+    In `practice` half of the open values are made of random words: what has to be learnt of them is to copy them.
+    """
+
+    def __init__(self, rng: random.Random, split: Split, noise: float = 0.1, practice: bool = False) -> None:
+        self.rng, self.split, self.noise, self.practice = rng, split, noise, practice
         names = list(PERSONAS)
         self.me = names[0] if rng.random() < 0.6 else names[1]
         self.system = PERSONAS[self.me]
@@ -93,11 +105,20 @@ class Scene:
 
     def value(self, kind: str) -> str:
         """A value of a listed kind."""
+        if self.practice and kind in _OPEN and self.chance(0.5):
+            return self.words(self.rng.choice(_OPEN[kind]))
         return self.rng.choice(allowed(kind, self.split))
 
     def word(self) -> str:
-        """Any English word."""
-        return self.rng.choice(dictionary(self.split))
+        """Any English word that is written as it is spoken (no number, no name)."""
+        while True:
+            word = self.rng.choice(dictionary(self.split))
+            if as_written(word) == word:
+                return word
+
+    def words(self, count: int) -> str:
+        """Any words in a row."""
+        return " ".join(self.word() for _ in range(count))
 
     def whole(self, low: int, high: int) -> int:
         """A whole number; large ones are split like everything else."""
@@ -118,7 +139,8 @@ class Scene:
         return self.user(line, **slots)
 
     def user(self, line: str, **slots: str) -> dict[str, str]:
-        """The user says a line with slots. Raises Unusable if a slot reads differently in its place."""
+        """The user says a line with those slots that it has. Raises Unusable if one reads differently in its place."""
+        slots = {key: value for key, value in slots.items() if f"{{{key}}}" in line}
         line = re.sub(r"\[([^\]]*)\]", lambda m: self.rng.choice(m[1].split("|")), line)
         line = self._wrapped(line)
         spoken = " ".join(line.format(me=self.me.lower(), **{k: v.lower() for k, v in slots.items()}).split())
@@ -127,11 +149,8 @@ class Scene:
         written = {key: "1" if value == "one" else as_written(value.lower()) for key, value in slots.items()}
         if any(value and value not in text for value in written.values()):
             raise Unusable(text)
-        if self.chance(0.06):
+        if self.chance(0.06) and not any(value and text.startswith(value) for value in written.values()):
             text = text[0].upper() + text[1:] + self.rng.choice(["", ".", "?", "!"])
-            written = {key: value for key, value in written.items() if value in text} | {
-                key: text[: len(value)] for key, value in written.items() if value and value not in text
-            }
         self.turns.append(Turn("user", text, spoken=spoken))
         return written
 

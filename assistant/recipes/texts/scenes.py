@@ -1,4 +1,4 @@
-"""Every kind of exchange in a talk, and its share."""
+"""Every kind of exchange in a talk, and its shares."""
 
 # ruff: noqa: E501  (sentences and word lists read better unbroken)
 from __future__ import annotations
@@ -8,6 +8,7 @@ from typing import Final
 
 from assistant.recipes.texts.scene import Scene
 from assistant.recipes.texts.scenes_talk import (
+    after_me,
     again,
     failed,
     itself,
@@ -23,9 +24,10 @@ from assistant.recipes.texts.scenes_time import alarm, clock, date, reminder, ti
 from assistant.recipes.texts.scenes_told import counting, fun, story
 from assistant.recipes.texts.scenes_tools import arithmetic, chance_games, conversion, lists, notes, spelling
 
-SCENES: Final[tuple[tuple[Callable[[Scene], None], float], ...]] = (
-    (clock, 2), (date, 4), (until, 2), (timer, 8), (timers, 3.5), (alarm, 8), (reminder, 7), (arithmetic, 9), (conversion, 4),
-    (spelling, 2.5), (chance_games, 2), (lists, 9), (notes, 5), (counting, 6), (story, 4), (fun, 2), (memory, 6), (again, 4),
-    (session, 5), (small_talk, 6), (itself, 4), (out_of_reach, 4), (knowledge, 7), (unclear, 2), (stopping, 1.5), (failed, 0.3),
+SCENES: Final[tuple[tuple[Callable[[Scene], None], float, float], ...]] = (
+    (clock, 2, 1), (date, 4, 2.5), (until, 2, 1), (timer, 8, 8), (timers, 3.5, 4), (alarm, 8, 4), (reminder, 7, 10), (arithmetic, 9, 6),
+    (conversion, 4, 2), (spelling, 2.5, 4), (chance_games, 2, 1), (lists, 9, 16), (notes, 5, 9), (counting, 6, 4), (story, 4, 3),
+    (fun, 2, 1), (memory, 6, 8), (again, 4, 9), (after_me, 2, 6), (session, 5, 6), (small_talk, 6, 10), (itself, 4, 7),
+    (out_of_reach, 4, 8), (knowledge, 7, 10), (unclear, 2, 1.5), (stopping, 1.5, 2), (failed, 0.3, 0.3),
 )  # fmt: skip
-"""Every kind of exchange and its share."""
+"""Every kind of exchange, its share in talks as people may have them, and in practice: more of what is hard to learn."""

@@ -3,6 +3,8 @@
 # ruff: noqa: E501  (sentences and word lists read better unbroken)
 from __future__ import annotations
 
+from typing import Final
+
 from assistant.recipes.texts import smalltalk
 from assistant.recipes.texts.scene import NOT_UNDERSTOOD, Scene, Turn, phrasings
 from assistant.recipes.texts.tools import PERSONAS
@@ -82,6 +84,15 @@ def again(s: Scene) -> None:
         s.say(f"You said: {asked.rstrip('.?!')}.", kind="what you said")
 
 
+def after_me(s: Scene) -> None:
+    """`Say …`: the words again, whatever they are."""
+    if s.practice or s.chance(0.3):
+        text = s.words(s.rng.randint(1, 7))
+    else:
+        text = s.rng.choice([s.value("note"), s.value("task"), f"hello {s.value('name')}", s.value("item")])
+    s.say(s.ask("say", words=text)["words"], kind="said after")
+
+
 def session(s: Scene) -> None:
     """Undo, start over, be someone else."""
     shape = s.rng.random()
@@ -132,9 +143,12 @@ def out_of_reach(s: Scene) -> None:
     fixed(s, smalltalk.OUT_OF_REACH, "refusal")
 
 
+_ABOUT_ANYTHING: Final = "tell you about {topic}"
+
+
 def knowledge(s: Scene) -> None:
     """What only a larger model could answer; the refusal names it."""
-    shape = s.rng.choice(["explain {topic}", "tell you about {topic}", "tell you about {topic}", *smalltalk.KNOWLEDGE])
+    shape = _ABOUT_ANYTHING if s.chance(0.6) else s.rng.choice(list(smalltalk.KNOWLEDGE))
     line = s.rng.choice(phrasings(smalltalk.KNOWLEDGE[shape], s.split))
     inventor = s.value("inventor")
     topic = s.value("topic") if s.chance(0.75) else " ".join(s.word() for _ in range(s.rng.choice([1, 1, 2])))

@@ -9,22 +9,25 @@ from assistant.recipes.texts.scene import Scene, Talk, Unusable
 from assistant.recipes.texts.scenes import SCENES
 from assistant.recipes.texts.words import Split
 
-_FUNCTIONS = [scene for scene, _ in SCENES]
-_SHARES = [share for _, share in SCENES]
+_FUNCTIONS = [scene for scene, _, _ in SCENES]
+_SHARES = {False: [usual for _, usual, _ in SCENES], True: [practised for _, _, practised in SCENES]}
 
 
-def make_talk(rng: random.Random, split: Split = "train", scenes: int | None = None, noise: float = 0.1) -> Talk:
-    """One talk of a few exchanges."""
+def make_talk(
+    rng: random.Random, split: Split = "train", scenes: int | None = None, noise: float = 0.1, practice: bool = False
+) -> Talk:
+    """One talk of a few exchanges. In practice there are more of the hard ones, and more random words to copy."""
     while True:
-        scene = Scene(rng, split, noise)
+        scene = Scene(rng, split, noise, practice)
         if rng.random() < 0.03:
             scene.tools = ()
-        try:
-            wanted = scenes or rng.choice([1, 2, 3, 4, 5, 6])
-            for _ in range(wanted):
-                rng.choices(_FUNCTIONS, _SHARES)[0](scene)
-        except Unusable:
-            continue
+        for _ in range(scenes or rng.choice([1, 2, 3, 4, 5, 6])):
+            turns, known = len(scene.turns), dict(scene.known)
+            try:
+                rng.choices(_FUNCTIONS, _SHARES[practice])[0](scene)
+            except Unusable:
+                del scene.turns[turns:]
+                scene.known = known
         if not scene.turns:
             continue
         if not scene.tools:

@@ -90,7 +90,9 @@ def whole(rng: random.Random, split: Split, low: int, high: int) -> int:
     return low
 
 
-CLOSED: Final = frozenset(_words("day month part unit_time feast relative friend hero goal place obstacle adj favorite pet"))
+CLOSED: Final = frozenset(
+    _words("day month part unit_time feast relative friend hero goal place obstacle adj favorite pet")
+)
 """Kinds that are not split: either all their values matter or only the reply holds them."""
 
 WORDS: Final[dict[str, list[str]]] = {
