@@ -74,7 +74,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class PromptReady:
-    """First piece of a reply: the state is in place and the prompt folded."""
+    """First piece of a reply: the state is in place and the prompt folded. A server that counts tokens only at the end
+    of its answer sends zeros first, and this once more."""
 
     input_tokens: int
     cached_tokens: int

@@ -13,7 +13,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
@@ -40,6 +40,8 @@ CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 60.0
 """How long a server may send nothing in the middle of an answer."""
 DONE = "[DONE]"
+NO_PCM = ("text/", "application/json", "audio/mpeg", "audio/mp3", "audio/wav", "audio/x-wav", "audio/ogg", "audio/flac")
+"""Played as samples these would be noise."""
 NOTHING = Settled(None, 0, 0.0)
 
 
@@ -138,6 +140,8 @@ async def _events(answer: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, An
             event = json.loads(data)
         except ValueError as error:
             raise EngineFailed(f"{answer.url} sent a line that is no JSON: {data[:100]}") from error
+        if not isinstance(event, dict):
+            raise EngineFailed(f"{answer.url} sent JSON that is no event: {data[:100]}")
         if "error" in event:
             raise EngineFailed(f"{answer.url} failed: {_message(data)}")
         yield event
@@ -161,25 +165,23 @@ class RemoteThinker:
 
     async def reply(self, talk: str, prompt: Prompt, options: ThinkOptions) -> AsyncGenerator[ThinkPiece, None]:
         body = chat_body(await self._server.model_name(), prompt, options)
-        calls: dict[int, dict[str, str]] = {}
-        finish, made, ready = "stop", 0, False
+        answered, ready, told = _Answer(), False, 0
         async with self._server.request("POST", "/chat/completions", body) as answer:
             async for event in _events(answer):
+                try:
+                    text = answered.take(event)
+                except (AttributeError, TypeError, ValueError) as error:
+                    raise EngineFailed(f"{answer.url} sent what is no chat completion: {str(event)[:100]}") from error
                 if not ready:
-                    ready = True
-                    yield PromptReady(*_asked(event))
-                usage = event.get("usage") or {}
-                made = usage.get("completion_tokens") or made
-                for choice in event.get("choices") or ():
-                    delta = choice.get("delta") or {}
-                    finish = choice.get("finish_reason") or finish
-                    _gather(calls, delta.get("tool_calls") or ())
-                    if delta.get("content"):
-                        yield TextPiece(delta["content"])
-        for index, call in sorted(calls.items()):
+                    ready, told = True, answered.asked
+                    yield PromptReady(answered.asked, answered.cached)
+                if text:
+                    yield TextPiece(text)
+        if not told:
+            yield PromptReady(answered.asked, answered.cached)
+        for index, call in sorted(answered.calls.items()):
             yield _call_piece(index, call, options.reply_id)
-        reason = "tool_calls" if calls else "length" if finish == "length" else "stop"
-        yield ReplyEnd(reason, made)  # type: ignore[arg-type]
+        yield ReplyEnd(answered.reason, answered.made)
 
     async def settle(self, talk: str, prompt: Prompt) -> Settled:
         return NOTHING
@@ -239,16 +241,35 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _asked(event: dict[str, Any]) -> tuple[int, int]:
-    """Prompt tokens and how many of them the server had already; zero until it says."""
-    usage = event.get("usage") or {}
-    return usage.get("prompt_tokens") or 0, (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+class _Answer:
+    """What a stream of chat completion events came to so far. Tokens are zero until the server counts them."""
 
+    def __init__(self) -> None:
+        self.calls: dict[int, dict[str, str]] = {}
+        self.asked = self.cached = self.made = 0
+        self._finish = "stop"
 
-def _gather(calls: dict[int, dict[str, str]], pieces: Sequence[dict[str, Any]]) -> None:
-    """Put the pieces of calls together by their index."""
-    for piece in pieces:
-        call = calls.setdefault(piece.get("index") or 0, {"id": "", "name": "", "arguments": ""})
+    @property
+    def reason(self) -> Literal["stop", "length", "tool_calls"]:
+        return "tool_calls" if self.calls else "length" if self._finish == "length" else "stop"
+
+    def take(self, event: dict[str, Any]) -> str:
+        """Count an event in; returns its text. Raises AttributeError, TypeError, ValueError if it is none."""
+        if usage := event.get("usage"):
+            self.asked, self.made = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
+            self.cached = int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
+        text = ""
+        for choice in event.get("choices") or ():
+            delta = choice.get("delta") or {}
+            self._finish = choice.get("finish_reason") or self._finish
+            text += delta.get("content") or ""
+            for piece in delta.get("tool_calls") or ():
+                self._gather(piece)
+        return text
+
+    def _gather(self, piece: dict[str, Any]) -> None:
+        """Put the pieces of a call together by its index."""
+        call = self.calls.setdefault(int(piece.get("index") or 0), {"id": "", "name": "", "arguments": ""})
         function = piece.get("function") or {}
         call["id"] = call["id"] or piece.get("id") or ""
         call["name"] += function.get("name") or ""
@@ -298,6 +319,8 @@ class RemoteSpeaker:
         }
         odd = b""
         async with self._server.request("POST", "/audio/speech", body) as answer:
+            if answer.content_type.startswith(NO_PCM):
+                raise EngineFailed(f"{answer.url} sent {answer.content_type}; raw PCM of 24 kHz was asked for")
             async for data in answer.content.iter_any():
                 sound = odd + data
                 whole = len(sound) // 2 * 2

@@ -192,7 +192,8 @@ async def _stream(
                 match piece:
                     case PromptReady():
                         asked, cached = piece.input_tokens, piece.cached_tokens
-                        await chunk({"role": "assistant", "content": ""})
+                        if not out.started:
+                            await chunk({"role": "assistant", "content": ""})
                     case TextPiece() | BadCall():
                         await chunk({"content": piece.text})
                     case CallPiece(done=True):

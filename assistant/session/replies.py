@@ -28,7 +28,7 @@ class ReplyOver:
     """A reply's task has ended by itself."""
 
     reply: Reply
-    failure: str | None
+    failure: EngineFailed | PeerError | None
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ class Replies:
         failure = None
         try:
             await reply.run()
-        except* EngineFailed as group:
+        except* (EngineFailed, PeerError) as group:
             failure = _first(group)
         await self._tell(ReplyOver(reply, failure))
 
@@ -167,10 +167,13 @@ class Replies:
             self.active = None
         elif self._asides.pop(reply.id, None) is None:
             return
-        if over.failure is None:
-            await self._finish(reply)
-        else:
-            await self._finish(reply, "failed", error=("server_error", over.failure))
+        match over.failure:
+            case None:
+                await self._finish(reply)
+            case PeerError(code=code):
+                await self._finish(reply, "failed", error=(code, str(over.failure)))
+            case EngineFailed():
+                await self._finish(reply, "failed", error=("server_error", str(over.failure)))
         if reply.in_conversation and self._wanted:
             self._wanted = False
             await self.start(ResponseParams())
@@ -210,9 +213,10 @@ class Replies:
         await self._shared.around.speaker.forget(talk)
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> str:
-    """What the first failure says, however deep in groups it lies."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
+def _first(group: ExceptionGroup[EngineFailed | PeerError]) -> EngineFailed | PeerError:
+    """The first failure, however deep in groups it lies."""
+    error: Exception = group
+    while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    return str(error)
+    assert isinstance(error, EngineFailed | PeerError)
+    return error

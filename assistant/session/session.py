@@ -243,7 +243,7 @@ class Session:
     async def _update(self, settings: Settings) -> None:
         before = self.settings
         self._known_persona(settings.persona, "session.persona")
-        self._view.check(settings)
+        self._view.tools(settings)
         self._shared.settings = settings
         await self._shared.emit(SettingsUpdated(settings))
         if self._replies.active is None and self._view.prompt(before) != self._view.prompt(settings):
@@ -260,8 +260,10 @@ class Session:
     async def _switch_persona(self, name: str) -> None:
         begin = self._shared.now()
         persona = self._known_persona(name, "name")
+        settings = replace(self.settings, persona=name, voice=None, instructions=None)
+        self._view.tools(settings)
         await self._replies.stop(self._replies.active, "client_cancelled")
-        self._shared.settings = replace(self.settings, persona=name, voice=None, instructions=None)
+        self._shared.settings = settings
         await self._settling.now()
         await self._around.speaker.warm(persona.voice)
         await self._shared.emit(PersonaSwitched(name, persona.voice, (self._shared.now() - begin) * 1000))

@@ -19,11 +19,7 @@ class View:
     def persona(self, settings: Settings) -> Persona:
         return self._personas.get(settings.persona) or self._personas[DEFAULT]
 
-    def check(self, settings: Settings) -> None:
-        """Raises PeerError for a tool choice that names no tool."""
-        choose_tools((*settings.tools, *self._own.specs), settings.tool_choice)
-
-    def tools(self, settings: Settings, params: ResponseParams | None) -> tuple[ToolSpec, ...]:
+    def tools(self, settings: Settings, params: ResponseParams | None = None) -> tuple[ToolSpec, ...]:
         """The client's tools and the session's own, the client's winning where names meet. Raises PeerError."""
         asked = settings.tools if params is None or params.tools is None else params.tools
         names = {tool.name for tool in asked}
