@@ -1,6 +1,7 @@
 """Talks as timelines in virtual time: what comes when, to the millisecond."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,9 +53,9 @@ from assistant.events import (
     Undo,
     UpdateSettings,
 )
-from assistant.thinking.tools import ToolRegistry, ToolResult
+from assistant.thinking.tools import Tool, ToolRegistry, ToolResult
 from tests.fakes.loop import run
-from tests.fakes.talk import World
+from tests.fakes.talk import PERSONAS, World
 
 COUNT = "one two three four five six seven eight nine ten eleven twelve."
 
@@ -561,3 +562,30 @@ def test_sound_at_other_rates_is_heard():
     world.ears.spoken("tone", 3.0)
     run(talk())
     assert world.of(TranscriptCompleted)[0].audio_seconds == pytest.approx(3.0, abs=0.05)
+
+
+def test_a_tool_choice_that_a_persona_cannot_meet_is_refused_and_ends_nothing(monkeypatch):
+    """Asking for it, and becoming a persona that lacks the tool while it is asked for."""
+    monkeypatch.setitem(PERSONAS, "mute", replace(PERSONAS["ada"], name="mute", tools=()))
+    look = Tool(ToolSpec("look"), lambda: "nothing to see")
+    world = World(settings=Settings(persona="ada"), tools=lambda: ToolRegistry([look]))
+    asks = Settings(persona="ada", tool_choice="look")
+    world.play(
+        (0.1, UpdateSettings(replace(asks, persona="mute"), "one")), (0.2, UpdateSettings(asks)),
+        (0.3, SwitchPersona("mute", "two")), (0.4, typed("hello")), (0.5, CreateResponse()), until=4,
+    )  # fmt: skip
+    assert [error.cause for error in world.of(Error)] == ["one", "two"]
+    [done] = world.of(ResponseDone)
+    assert done.response.status == "completed"
+
+
+def test_an_item_that_a_reply_was_to_read_is_deleted_before_it_could():
+    """Both commands are there at once, so the deletion is done before the reply's task has begun."""
+    world = World()
+    session = world.play(
+        (0.1, typed("hello", "old")), (0.3, CreateResponse(ResponseParams(input=("old",), modality="text"))),
+        (0.3, DeleteItem("old")), (1.0, typed("hello")), (1.1, CreateResponse()), until=4,
+    )  # fmt: skip
+    failed, completed = world.of(ResponseDone)
+    assert (failed.response.status, failed.response.error_code) == ("failed", "item_not_found")
+    assert completed.response.status == "completed" and len(session.items) == 2
