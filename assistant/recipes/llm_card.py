@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 TARGETS = {"intent and format": 98, "arguments": 95, "follow-ups": 90, "refusals": 95}
 
@@ -22,16 +23,18 @@ what is beyond it, it says, and names what a larger model would do. It loads in 
 words come from the CMU Pronouncing Dictionary (BSD licence, Copyright 1993-2015 Carnegie Mellon University), as shipped
 with pocketsphinx. A tenth of all phrasings and values, chosen by hash, is held out and never trained on.
 
-**Format.** ChatML turns, XML tool calls and `<tool_response>` results as in the family. Two simplifications: no think block is
-written anywhere, so a talk's tokens only grow at their end; and the tools block lists the tools' names only, because the
-model knows them by heart (`assistant/recipes/texts/tools.py`). Numbers must come as digits and names with capitals:
+**Format.** ChatML turns, XML tool calls and `<tool_response>` results as in the family. Three differences: no think block is
+written anywhere, so a talk's tokens only grow at their end; the tools block lists the tools' names only, because the
+model knows them by heart (`assistant/recipes/texts/tools.py`); and a space stands before each argument, so that its words are
+the tokens that they were in the request (the template writes it, who parses a call takes it off). Numbers must come as digits and names with capitals:
 `assistant.hearing.written.as_written` does that to a transcript. Use greedy decoding.
 
-**Training.** {steps} steps, {tokens:.2f} million tokens, {minutes} minutes on one thread of a shared CPU, seed {seed}. Repeat it with
+**Training** on one thread of a shared CPU, {tokens:.2f} million tokens in {minutes} minutes. Every command is repeated until it says
+done; where a run was taken up with other numbers or other texts, the step is named. `texts` is the hash of `assistant/recipes/texts`.
 
-    python -m assistant.recipes.llm train --steps {steps} --decay {decay}      (until it says done)
-    python -m assistant.recipes.llm export
-    python -m assistant.recipes.score --talks {talks}
+{runs}
+
+Then `python -m assistant.recipes.llm export` and `python -m assistant.recipes.score --talks {talks} --requests {requests}`.
 
 **Scores** on held-out phrasings and values, float32, greedy, exact match unless said otherwise:
 
@@ -58,6 +61,19 @@ copied wrongly. It was trained on talks of up to about a thousand tokens; much l
 """
 
 
+def _run(number: int, run: dict[str, Any]) -> str:
+    """One run in words, with its commands."""
+    begun = f"from the weights {run['begun from'][:12]}…" if run["begun from"] else "from nothing"
+    start = " --from DIRECTORY" if run["begun from"] else ""
+    lines = [
+        f"    python -m assistant.recipes.llm train{start} --steps {plan['steps']} --decay {plan['decay']}"
+        f"      (step {plan['step']}, texts {plan['texts']})"
+        for plan in run["plans"]
+    ]
+    head = f"Run {number}, {begun}: {run['steps']} steps, {run['tokens'] / 1e6:.2f} million tokens, seed {run['recipe']['seed']}."
+    return "\n".join([head, "", *lines])
+
+
 def write_card(directory: Path) -> None:
     """card.md from training.json, scores.json and the files themselves."""
     training = json.loads((directory / "training.json").read_text("utf-8"))
@@ -76,12 +92,11 @@ def write_card(directory: Path) -> None:
     ]
     text = _CARD.format(
         parameters=(directory / "model.safetensors").stat().st_size / 2e6,
-        steps=training["steps"],
-        tokens=training["tokens"] / 1e6,
-        minutes=training["seconds"] // 60,
-        seed=training["recipe"]["seed"],
-        decay=training["recipe"]["decay"],
+        tokens=sum(run["tokens"] for run in training["runs"]) / 1e6,
+        minutes=sum(run["seconds"] for run in training["runs"]) // 60,
+        runs="\n\n".join(_run(number, run) for number, run in enumerate(training["runs"], 1)),
         talks=result["talks"],
+        requests=ends["n"],
         totals="\n".join(totals),
         kinds="\n".join(row(name) for name in scores if not name.startswith("=")),
         area=ends["area"],

@@ -4,7 +4,8 @@
 
 Every reply is made from the true history and compared with the replies that count as right. A request is right in
 *intent and format* if the right tool is called in a well-formed call, or if words are spoken where words are wanted;
-*arguments* if the call is right to the letter. Stories count if they are about the right hero and end as they should.
+*arguments* if the call is right to the letter. Stories count if they are about the right hero (any, if none was asked
+for) and end as they should.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from assistant.recipes.chatml import Encoder, parse_call, turn_text
 from assistant.recipes.llm_card import TARGETS, write_card
 from assistant.recipes.texts.scene import Talk, Turn
 from assistant.recipes.texts.talks import make_talk
-from assistant.recipes.texts.words import WORDS, Split
+from assistant.recipes.texts.words import Split
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.model import forward_train
@@ -105,8 +106,8 @@ def is_right(turn: Turn, said: str) -> bool:
     if turn.call:
         return parse_call(said) == (turn.call[0], turn.call[1])
     if turn.kind.startswith("story") and turn.kind[-1] in "123":
-        hero = next((w.strip(".,") for w in turn.text.split() if w.strip(".,") in WORDS["hero"]), "")
-        return hero in said and said.endswith(turn.text.rsplit(". ", 1)[-1]) and "<" not in said
+        ends = said.endswith(turn.text.rsplit(". ", 1)[-1])
+        return ends and any(f" {hero} " in said for hero in turn.accept) and "<" not in said
     if turn.kind == "story taken up":
         return said.split(" ")[:4] == turn.text.split(" ")[:4] and "<" not in said
     return said in turn.accept

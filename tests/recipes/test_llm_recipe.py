@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from assistant.recipes.chatml import TEMPLATE, Encoder, call_text, messages, parse_call
-from assistant.recipes.llm import TINY, Recipe, Training, orthogonal, probe, rate_factor
+from assistant.recipes.llm import TINY, Recipe, Training, digest, orthogonal, probe, rate_factor
 from assistant.recipes.score import is_right
 from assistant.recipes.texts import talks
 from assistant.recipes.texts.scene import Role, Talk, Turn
@@ -134,6 +135,24 @@ def test_a_resumed_run_is_the_same_run(tokenizer: Tokenizer, tmp_path: Path) -> 
     assert all(torch.equal(second.average[name], straight.average[name]) for name in straight.params)
 
 
+def test_a_further_run_begins_from_the_shipped_weights_and_says_so(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    run = Training(Recipe(seed=Recipe.seed + 1, tokens=192, lengths=((0, 96),)), tokenizer)
+    run.begin_from(TINY)
+    shipped = load_file(TINY / "model.safetensors")
+    assert all(torch.equal(p.detach(), shipped[name].float()) for name, p in run.params.items())
+    assert not torch.equal(run.batch(0)[0], Training(Recipe(tokens=192, lengths=((0, 96),)), tokenizer).batch(0)[0])
+    run.note_plan()
+    run.step()
+    run.note_plan()
+    run.save(tmp_path / "checkpoint.pt")
+    again = Training(run.recipe, tokenizer)
+    again.load(tmp_path / "checkpoint.pt")
+    assert again.before == json.loads((TINY / "training.json").read_text("utf-8"))["runs"]
+    assert again.record() == run.record()
+    assert [plan["step"] for plan in again.plans] == [0]
+    assert again.begun_from == digest(TINY / "model.safetensors")
+
+
 # ------------------------------------------------------------------------------------------- what is shipped
 
 
@@ -208,3 +227,7 @@ def test_scoring_is_strict() -> None:
     said = Turn("assistant", "It is 9.", kind="reply", accept=("It is 9.",))
     assert is_right(said, "It is 9.")
     assert not is_right(said, "It is 9. …")
+    story = Turn("assistant", "A cat lived here. Shall I go on?", kind="story 1", accept=("cat", "dog"))
+    assert is_right(story, "There once was a dog who lived by the sea. Shall I go on?")
+    assert not is_right(story, "There once was a fox who lived by the sea. Shall I go on?")
+    assert not is_right(story, "There once was a dog who lived by the sea.")

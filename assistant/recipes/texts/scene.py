@@ -25,7 +25,7 @@ NOT_UNDERSTOOD: Final = "[inaudible]"
 
 @dataclass(slots=True)
 class Turn:
-    """One message. `kind` names what is scored; `accept` are the replies that count as right."""
+    """One message. `kind` names what is scored; `accept` are the replies that count as right (a story: its heroes)."""
 
     role: Role
     text: str

@@ -7,6 +7,7 @@ from assistant.recipes.texts.scene import Scene, Unusable
 from assistant.recipes.texts.scenes_time import clock, timer
 from assistant.recipes.texts.scenes_tools import arithmetic
 from assistant.recipes.texts.stories import Story, new_story, part
+from assistant.recipes.texts.words import WORDS
 
 
 def counting(s: Scene) -> None:
@@ -65,7 +66,8 @@ def counting(s: Scene) -> None:
 def story(s: Scene) -> None:
     """A story in parts, told on, ended, refused, or cut off and taken up again."""
     shape = s.rng.random()
-    if shape < 0.35:
+    asked = shape >= 0.35
+    if not asked:
         s.ask("story")
         tale = new_story(s.rng)
     elif shape < 0.85:
@@ -81,6 +83,7 @@ def story(s: Scene) -> None:
     for number in range(3):
         sentences = part(s.rng, tale, number)
         s.say(" ".join(sentences), kind=f"story {number + 1}")
+        s.turns[-1].accept = (tale.hero,) if asked or number else tuple(WORDS["hero"])
         if s.chance(0.2):
             sentences = interrupted(s, sentences)
             if not sentences:
@@ -94,6 +97,7 @@ def story(s: Scene) -> None:
         elif what < 0.72:
             s.ask("story_end")
             s.say(" ".join(part(s.rng, tale, 2)), kind="story 3")
+            s.turns[-1].accept = (tale.hero,)
             break
         elif what < 0.82:
             s.ask("story_no")
