@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -84,6 +84,7 @@ async def open_talks(
     Raises ConfigError, AssistantError and the engines' own errors for models that cannot be used.
     """
     begin = time.monotonic()
+    _make_home(config.home)
     personas = load_personas(config.home / "personas")
     if config.persona not in personas:
         raise ConfigError(
@@ -139,7 +140,8 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
 
     profile = choose_profile(config.profile, gpu_free_bytes(), _present(config))
     device = "cpu" if profile.name == "tiny" and config.device == "auto" else config.device
-    ctx = open_context(device, config.threads)
+    threads = config.threads or (1 if profile.name == "tiny" else 0)  # two threads over matrices this small lose time
+    ctx = open_context(device, threads)
     dtype = config.dtype or profile.dtype
     ears = LocalEars()
     warming = asyncio.ensure_future(asyncio.to_thread(ears.warm))
@@ -205,9 +207,20 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         profile,
         facts,
         lambda: [_listed(one) for one in registry.listing()],
-        lambda: _metrics_text(registry.counters.samples()),
+        lambda: _metrics_text(registry.counters.samples(), ctx.buffers()),
         LocalEngines(ctx, cohost, llm, tts) if llm is not None and tts is not None else None,
     )
+
+
+def _make_home(home: Path) -> None:
+    """Raises ConfigError where nothing can be kept."""
+    try:
+        for folder in ("capsules", "talks", "logs"):
+            (home / folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{home} cannot be used ({error.strerror}); point ASSISTANT_HOME at a folder that can be written"
+        ) from error
 
 
 def _model_path(config: Config, asked: str, repository: str, package: str) -> Path:
@@ -284,6 +297,9 @@ def _listed(one: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _metrics_text(samples: Iterable[Any]) -> bytes:
-    """The registry's counters in Prometheus' text format."""
-    return "".join(f"assistant_capsules_{sample}\n" for sample in samples).encode()
+def _metrics_text(samples: Iterable[Any], buffers: Sequence[Any]) -> bytes:
+    """The registry's counters and the engines' buffers in Prometheus' text format."""
+    held = sum(buffer.tensor.numel() * buffer.tensor.element_size() for buffer in buffers)
+    lines = [f"assistant_capsules_{sample}" for sample in samples]
+    lines += [f"assistant_buffers {len(buffers)}", f"assistant_buffer_bytes {held}"]
+    return "".join(f"{line}\n" for line in lines).encode()

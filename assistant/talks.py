@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,8 @@ from assistant.session import Session, Surroundings
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
 from assistant.thinking.tools import ToolRegistry
+
+log = logging.getLogger(__name__)
 
 LIMIT = 4
 PARKED = 32
@@ -151,5 +155,7 @@ class Talks:
                 file.flush()
                 os.fsync(file.fileno())
             aside.replace(path)
-        except OSError:
-            aside.unlink(missing_ok=True)
+        except OSError as error:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+            log.warning("talk %s will not outlive this process: %s (%s)", talk, path, error.strerror)

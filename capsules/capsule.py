@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from capsules.errors import CapsuleMismatch
+from capsules.errors import CapsuleMismatch, CapsuleTooLarge
 from capsules.exec import Buffer, ExecContext, Role, Whole
 
 _ALIGN = 64  # bytes; keeps every tensor of a capsule on a cache line
@@ -123,7 +123,7 @@ def snapshot(
     label: str = "",
     host: Mapping[str, Any] | None = None,
 ) -> Capsule:
-    """Freeze a boundary: one copy of the live bytes, in one allocation on the device."""
+    """Freeze a boundary: one copy of the live bytes, in one allocation on the device. Raises CapsuleTooLarge."""
     live = {buffer.name: buffer.live_view(position) for buffer in closure(ctx, scope)}
     return Capsule(label, scope, position, fingerprint, tuple(tokens), dict(host or {}), copy_out(live, ctx.bytes))
 
@@ -143,7 +143,7 @@ def restore(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint) -> Non
 
 
 def checkpoint(ctx: ExecContext, scope: str, position: int) -> Checkpoint:
-    """Freeze only what a rollback cannot find in place."""
+    """Freeze only what a rollback cannot find in place. Raises CapsuleTooLarge."""
     live = {b.name: b.tensor for b in closure(ctx, scope) if isinstance(b.live, Whole)}
     return Checkpoint(scope, position, copy_out(live, ctx.bytes))
 
@@ -161,12 +161,21 @@ def fork(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint, branches:
 
 
 def copy_out(live: Mapping[str, Tensor], allocate: Callable[[int], Tensor]) -> dict[str, Tensor]:
-    """Copies of all tensors in one allocation, under the same names. `allocate` gives uninitialised bytes."""
+    """Copies of all tensors in one allocation, under the same names. `allocate` gives uninitialised bytes.
+
+    Raises CapsuleTooLarge if it has none to give.
+    """
     sizes = [t.numel() * t.element_size() for t in live.values()]
     starts = [0]
     for size in sizes:
         starts.append(starts[-1] + -(-size // _ALIGN) * _ALIGN)
-    flat = allocate(starts[-1])
+    try:
+        flat = allocate(starts[-1])
+    except (MemoryError, RuntimeError) as error:
+        raise CapsuleTooLarge(
+            f"no memory for {starts[-1] / 1e6:.1f} MB of state ({str(error)[:120]}); it is rebuilt from its tokens. "
+            "Lower --sessions, --max-positions or the capsule budgets."
+        ) from error
     copies = {}
     for (name, tensor), start, size in zip(live.items(), starts, sizes, strict=False):
         copies[name] = flat[start : start + size].view(tensor.dtype).view(tensor.shape).copy_(tensor)

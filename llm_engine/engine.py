@@ -6,6 +6,7 @@ next call that needs it, so that the caller has it at once; `settle` folds it wh
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, checkpoint, restore, rollback, snapshot
+from capsules.errors import CapsuleTooLarge
 from capsules.placement import Placer
 from capsules.weights import Progress
 from llm_engine.config import LLMConfig
@@ -366,14 +368,15 @@ class HybridLLM:
         self.graphs.decode(position)
 
     def _mark(self) -> None:
-        """Consider this boundary for a checkpoint."""
+        """Consider this boundary for a checkpoint. Without memory for one a later rollback refolds more."""
         if not self._ready or not self._tokens or self.position in self._points:
             return
         self._marked = self.position
         kept = self._placer.keep(sorted((*self._points, self.position)), self.position)
         self._points = {at: point for at, point in self._points.items() if at in kept}
         if self.position in kept:
-            self._points[self.position] = checkpoint(self._ctx, self._scope, self.position)
+            with suppress(CapsuleTooLarge):
+                self._points[self.position] = checkpoint(self._ctx, self._scope, self.position)
 
     def _forget(self) -> None:
         self._tokens, self._log, self._points = [], FoldLog(), {}

@@ -210,4 +210,5 @@ async def _healthz(request: web.Request) -> web.StreamResponse:
 
 
 async def _metrics(request: web.Request) -> web.StreamResponse:
-    return web.Response(body=request.app[HOUSE].metrics(), headers={"Content-Type": "text/plain; version=0.0.4"})
+    body = request.app[HOUSE].metrics() + f"assistant_tasks {len(asyncio.all_tasks())}\n".encode()
+    return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4"})

@@ -24,7 +24,7 @@ from assistant.errors import EngineFailed
 from assistant.schedule import Lane
 from assistant.speaking.aloud import Aloud, aloud
 from capsules import Capsule
-from capsules.errors import CapsuleError
+from capsules.errors import CapsuleError, CapsuleTooLarge
 from capsules.prefix import Realm
 from capsules.registry import Registry
 from tts_engine.engine import HiggsTTS
@@ -253,8 +253,9 @@ class LocalSpeaker:
         """The present owner's session moves into a capsule."""
         owner = self._talks.get(self._owner) if self._owner is not None else None
         if owner is not None and owner.said:
-            owner.capsule = self._tts.snapshot(self._owner or "")
-        elif self._owner is not None:
+            with suppress(CapsuleTooLarge):
+                owner.capsule = self._tts.snapshot(self._owner or "")
+        if self._owner is not None and (owner is None or owner.capsule is None):
             self._talks.pop(self._owner, None)
         self._owner = None
 

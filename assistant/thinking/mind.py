@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from assistant.thinking.language import Language
 from assistant.thinking.state import TalkState
 from assistant.thinking.tape import Step, Tape, wanted_steps
 from assistant.thinking.writing import Writing
-from capsules.errors import CapsuleError
+from capsules.errors import CapsuleError, CapsuleTooLarge
 from capsules.prefix import Realm
 from capsules.registry import Registry
 from llm_engine import HybridLLM, Sampling
@@ -230,8 +230,9 @@ class LocalThinker:
         owner = self._talks.get(self._owner) if self._owner is not None else None
         if owner is not None and owner.tape.position:
             owner.point = self._llm.checkpoint_before(owner.tape.before_reply())
-            capsule = self._llm.snapshot(name=self._owner or "")
-            owner.key = self._registry.put(capsule, self._realm, name=f"talk/{self._owner}")
+            with suppress(CapsuleTooLarge):
+                capsule = self._llm.snapshot(name=self._owner or "")
+                owner.key = self._registry.put(capsule, self._realm, name=f"talk/{self._owner}")
         self._owner = None
 
     def _forget(self, talk: str) -> None:

@@ -200,7 +200,7 @@ def test_later_turns_append_only_what_is_new(engine):
         assert have == before + 8 and total > have
 
 
-def test_two_talks_take_turns_and_do_not_see_each_other(engine):
+def test_two_talks_take_turns_and_do_not_see_each_other(engine, monkeypatch):
     async def alone(mind, talk):
         first, _, _ = await reply(mind, talk, prompt(user(talk)), "r1.0")
         second, _, _ = await reply(mind, talk, prompt(user(talk), said(first, "r1.0"), user("more")), "r2.0")
@@ -217,6 +217,13 @@ def test_two_talks_take_turns_and_do_not_see_each_other(engine):
     expected = House(engine).run_(alone, "a"), House(engine).run_(alone, "b")
     assert House(engine).run_(mixed) == expected
     assert House(engine, host_bytes=0).run_(mixed_without_room) == expected
+
+    def none_left(count):
+        raise RuntimeError(f"[enforce fail] DefaultCPUAllocator: can't allocate memory: {count} bytes")
+
+    monkeypatch.setattr(engine._ctx, "bytes", none_left)
+    house = House(engine)
+    assert house.run_(mixed_without_room) == expected and not house.registry.listing()
 
 
 async def mixed_without_room(mind):

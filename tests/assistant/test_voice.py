@@ -176,6 +176,17 @@ def test_sentences_of_two_talks_take_turns_and_sound_as_if_alone(tts, folder, mo
         assert np.array_equal(one, other)
 
 
+def test_without_memory_for_its_session_a_talk_speaks_on_afresh(tts, folder, monkeypatch):
+    async def play(speaker):
+        await say(speaker, "a", "p0", FIRST)
+        monkeypatch.setattr(tts._ctx, "bytes", lambda count: (_ for _ in ()).throw(MemoryError("none left")))
+        sounds = [(await say(speaker, talk, "p1", SECOND))[0] for talk in ("b", "a")]
+        return sounds, list(speaker._talks)
+
+    (b, a), kept = House(tts, folder).run(play)
+    assert np.array_equal(a, b) and kept == ["a"]
+
+
 def test_what_cannot_be_spoken_makes_no_sound(tts, folder):
     async def play(speaker):
         return [(await say(speaker, "a", f"p{i}", text))[0].size for i, text in enumerate(["", "  ", FIRST])]

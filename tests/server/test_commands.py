@@ -215,6 +215,14 @@ def test_serve_refuses_what_is_unsafe_or_impossible_before_it_loads_anything(cap
         assert "another --port" in capsys.readouterr().err
 
 
+def test_a_home_that_cannot_be_used_is_told_before_anything_loads(capsys, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path / "file"))
+    assert cli.main(["ask", "--say", "hello", "--out", str(tmp_path / "reply.wav")]) == 1
+    told = capsys.readouterr().err.strip().splitlines()
+    assert len(told) == 1 and "cannot be used" in told[0] and "ASSISTANT_HOME" in told[0]
+
+
 @pytest.mark.parametrize(
     ("host", "secure", "url"),
     [

@@ -4,9 +4,12 @@ import asyncio
 import base64
 import contextlib
 import copy
+import errno
 import json
+import os
 import random
 import socket
+from pathlib import Path
 
 import aiohttp
 import numpy as np
@@ -272,6 +275,41 @@ def test_stopping_the_server_tells_every_talk_and_is_quick():
             assert wire.ws.close_code == 1001
 
     run(story, world=slow())
+
+
+@pytest.mark.parametrize("call", ["open", "fsync", "replace"])
+def test_a_full_disk_costs_a_talk_its_life_over_a_restart_only(tmp_path, monkeypatch, caplog, call):
+    """The talk is told as lost in the log, goes on in this process, and nothing half-written stays."""
+
+    def full(*args: object, **kinds: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def turn(wire: Wire) -> None:
+        await wire.say("hello")
+        await wire.send("response.create", response={"output_modalities": ["text"]})
+        assert (await wire.until("response.done"))["response"]["status"] == "completed"
+
+    async def story(site: Site) -> None:
+        async with site.wire() as other:
+            async with site.wire() as wire:
+                await turn(wire)
+            while site.world.talks.active > 1:
+                await asyncio.sleep(0.01)
+            kept = set(tmp_path.iterdir())
+            with monkeypatch.context() as patch:
+                patch.setattr(os if call == "fsync" else Path, call, full)
+                async with site.wire() as lost:
+                    await turn(lost)
+                while site.world.talks.active > 1:
+                    await asyncio.sleep(0.01)
+                await turn(other)
+            assert set(tmp_path.iterdir()) == kept and len(kept) == 1
+            assert f"talk {lost.conversation} will not outlive" in caplog.text and "No space left" in caplog.text
+            async with site.wire(f"?conversation_id={lost.conversation}") as again:
+                await again.round_trip()
+                assert len(again.of("conversation.item.added")) == 2
+
+    run(story, world=World(speed=100.0, folder=tmp_path))
 
 
 @pytest.mark.parametrize("stream", [False, True])
