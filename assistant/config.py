@@ -74,7 +74,7 @@ class Config:
     capsule_host_mb: int = 512
     capsule_disk_mb: int = 2048
     threads: int = 0
-    """Processor threads for the models; 0 leaves it to the library."""
+    """Processor threads for the models; 0: one for the tiny models, for others what the library takes."""
     origins: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property

@@ -3,8 +3,9 @@
     python benchmarks/reentry.py [--rounds 10] [--json FILE] [model flags of `assistant ask`]
 
 A normal turn is typed and answered aloud; then its reply is cut in the middle, as an interruption does, and the next
-turn is typed. Compared are the times from the turn to the first sample of its reply. Typed, so that neither hearing
-nor the wait for the end of a turn takes part.
+turn is typed; then comes one more normal turn. Compared are the times from the turn to the first sample of its reply:
+the one after the cut against the mean of the normal turns before and behind it. Typed, so that neither hearing nor the
+wait for the end of a turn takes part. Each round opens a new talk of each length; the parts are printed beside.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ import argparse
 import asyncio
 import json
 import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assistant.bench.figures import parts_of
 from assistant.commands._front import add_model_arguments, model_flags
 from assistant.config import load_config
 from assistant.events import (
@@ -33,6 +38,18 @@ from assistant.start import open_talks
 
 LENGTHS = (1, 20, 100)
 QUESTION, FOLLOW_UP = "what is 12 plus 30", "what time is it"
+SPEAKING_S = 0.3
+"""The user is speaking: the engines roll back meanwhile."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """`ms` to the first sample, what they went to, the reply's item and the length of its sound."""
+
+    ms: float
+    parts: dict[str, float]
+    item: str
+    length_ms: int
 
 
 class Talk:
@@ -47,8 +64,8 @@ class Talk:
             for role, text in (("user", f"what is {index} plus 1"), ("assistant", f"{index} plus 1 is {index + 1}.")):
                 await self.session.send(CreateItem(Message(random_ids("item"), role, (TextPart(text),))))
 
-    async def turn(self, text: str) -> tuple[float, str, int]:
-        """(ms to the first sample, item of the reply, its length in ms)."""
+    async def turn(self, text: str) -> Timed:
+        """A turn and all of its reply."""
         await self.session.send(CreateItem(Message(random_ids("item"), "user", (TextPart(text),))))
         await self.session.send(CreateResponse())
         item, samples = "", 0
@@ -57,23 +74,23 @@ class Talk:
             if isinstance(event, AudioDelta):
                 item, samples = event.item_id, samples + event.pcm.size
             elif isinstance(event, ResponseDone):
-                figures = event.timeline.figures if event.timeline is not None else {}
-                return figures.get("ttfa_ms", float("nan")), item, samples // 24
+                assert event.timeline is not None
+                return Timed(event.timeline.figures["ttfa_ms"], parts_of(event.timeline), item, samples // 24)
 
-    async def round(self) -> tuple[float, float]:
-        """(a normal turn, the turn after a cut), ms."""
-        normal, item, length_ms = await self.turn(QUESTION)
-        again, item, length_ms = await self.turn(QUESTION)
-        await self.session.send(TruncateItem(item, 0, length_ms // 2))
-        await asyncio.sleep(0.3)  # the user is still speaking: the engines roll back meanwhile
-        after, _, _ = await self.turn(QUESTION)
-        return statistics.median([normal, again]), after
+    async def round(self) -> tuple[Timed, Timed, Timed]:
+        """A normal turn, the turn after that one was cut, another normal turn."""
+        before = await self.turn(QUESTION)
+        await self.session.send(TruncateItem(before.item, 0, before.length_ms // 2))
+        await asyncio.sleep(SPEAKING_S)
+        after = await self.turn(QUESTION)
+        await asyncio.sleep(SPEAKING_S)
+        return before, after, await self.turn(QUESTION)
 
 
 async def measure(args: argparse.Namespace) -> dict[str, Any]:
     async with open_talks(load_config(model_flags(args)), print) as house:
-        rows: dict[int, list[tuple[float, float]]] = {length: [] for length in LENGTHS}
-        for _ in range(args.rounds):
+        rows: dict[int, list[tuple[Timed, Timed, Timed]]] = {length: [] for length in LENGTHS}
+        for number in range(args.rounds):
             for length in LENGTHS:
                 session = house.talks.open(Settings(turn_detection=None, paced=False, built_in_tools=True))
                 running = asyncio.ensure_future(session.run())
@@ -83,15 +100,31 @@ async def measure(args: argparse.Namespace) -> dict[str, Any]:
                 rows[length].append(await talk.round())
                 session.close()
                 await running
-        return {
-            str(length): {
-                "n": len(pairs),
-                "normal_ms": statistics.median(normal for normal, _ in pairs),
-                "reentry_ms": statistics.median(after for _, after in pairs),
-                "ratio": statistics.median(after / normal for normal, after in pairs),
-            }
-            for length, pairs in rows.items()
-        }
+            print(f"round {number + 1} of {args.rounds}", file=sys.stderr, flush=True)
+    return {str(length): figures(rounds) for length, rounds in rows.items()}
+
+
+def figures(rounds: Sequence[tuple[Timed, Timed, Timed]]) -> dict[str, Any]:
+    """Medians in milliseconds, and the quartiles of the ratio."""
+    ratios = [after.ms * 2 / (before.ms + behind.ms) for before, after, behind in rounds]
+    low, middle, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+    normal = [turn for before, _, behind in rounds for turn in (before, behind)]
+    after = [turn for _, turn, _ in rounds]
+    return {
+        "n": len(rounds),
+        "normal_ms": round(statistics.median(turn.ms for turn in normal), 2),
+        "reentry_ms": round(statistics.median(turn.ms for turn in after), 2),
+        "ratio": round(middle, 3),
+        "ratio_quartiles": [round(low, 3), round(high, 3)],
+        "normal_parts": medians(normal),
+        "reentry_parts": medians(after),
+        "ratios": [round(ratio, 3) for ratio in ratios],
+    }
+
+
+def medians(turns: Sequence[Timed]) -> dict[str, float]:
+    names = dict.fromkeys(name for turn in turns for name in turn.parts)
+    return {name: round(statistics.median(turn.parts.get(name, 0.0) for turn in turns), 2) for name in names}
 
 
 def main() -> None:
@@ -100,12 +133,15 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     add_model_arguments(parser)
     args = parser.parse_args()
-    figures = asyncio.run(measure(args))
-    for length, row in figures.items():
+    measured = asyncio.run(measure(args))
+    for length, row in measured.items():
+        low, high = row["ratio_quartiles"]
         print(f"{length:>4} turns: normal {row['normal_ms']:7.1f} ms, re-entry {row['reentry_ms']:7.1f} ms, "
-              f"ratio {row['ratio']:.2f} (n {row['n']})")  # fmt: skip
+              f"ratio {row['ratio']:.2f} (quartiles {low:.2f} to {high:.2f}, n {row['n']})")  # fmt: skip
+        for name, ms in row["normal_parts"].items():
+            print(f"      {name:<14}{ms:8.1f}{row['reentry_parts'].get(name, 0.0):8.1f}")
     if args.json is not None:
-        args.json.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+        args.json.write_text(json.dumps(measured, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

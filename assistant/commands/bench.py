@@ -3,6 +3,7 @@
   assistant bench                       40 turns with the models of this machine, about five seconds each
   assistant bench --turns 200 --json out.json
   assistant bench --interrupt-every 0   nobody interrupts
+  assistant bench --turn-end server     the end of a turn by 500 ms of silence, a stock client's default
 
 The questions are spoken by the assistant's own voice. The first turn is told apart. `front` figures are taken outside
 the session, from the sound that goes in and comes out. Each part is also given as its share of all waiting, and a step
@@ -19,6 +20,7 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +36,9 @@ HELP = "measure the time to first sound, turn by turn"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--turns", type=int, default=40, metavar="N")
     parser.add_argument("--interrupt-every", type=int, default=4, metavar="K", help="interrupt each K-th reply (4)")
+    parser.add_argument(
+        "--turn-end", choices=["semantic", "server"], default="semantic", help="how it is found (semantic, as the page)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="save all figures here, and each turn in FILE.turns")
     add_model_arguments(parser)
 
@@ -48,6 +53,7 @@ async def bench(args: argparse.Namespace) -> int:
     from assistant.bench.floor import floors
     from assistant.bench.turns import LONG, SHORT, hold, questions
     from assistant.config import load_config
+    from assistant.events import SemanticVad, ServerVad
     from assistant.start import open_talks
 
     def say(line: str) -> None:
@@ -70,7 +76,9 @@ async def bench(args: argparse.Namespace) -> int:
         async with open_talks(load_config(model_flags(args)), say) as process:
             short, long = [await questions(process.talks.engines.speaker, texts) for texts in (SHORT, LONG)]
             begin, before = time.monotonic(), resident_bytes()
-            await hold(process.talks.open(), short, long, args.turns, args.interrupt_every, take)
+            detection = SemanticVad() if args.turn_end == "semantic" else ServerVad()
+            settings = replace(process.talks.defaults, turn_detection=detection)
+            await hold(process.talks.open(settings), short, long, args.turns, args.interrupt_every, take)
             measured["memory_grown_bytes"] = resident_bytes() - before
             measured["facts"] = process.facts
             measured["floors"] = {} if process.engines is None else await floors(process.engines)

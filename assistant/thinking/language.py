@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +12,9 @@ from assistant.engines import Prompt
 from assistant.thinking.layout import Layout, find_layout
 from llm_engine.chat import Chat
 from llm_engine.toolcalls import Piece, ToolCallParser
+
+TURNS_REMEMBERED = 4096
+"""A talk is laid out anew for each reply; its earlier turns are not tokenised again."""
 
 
 class TextStream(Protocol):
@@ -34,7 +38,7 @@ class Language:
     """A model's text side: layout, tokens, streams, and the ids that end a reply."""
 
     layout: Layout
-    encode: Callable[[str], list[int]]
+    encode: Callable[[str], Sequence[int]]
     text_stream: Callable[[], TextStream]
     call_stream: Callable[[Prompt], CallStream]
     stops: frozenset[int]
@@ -48,4 +52,8 @@ def load_language(path: Path) -> Language:
     def calls(prompt: Prompt) -> CallStream:
         return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools}, layout.value_lead)
 
-    return Language(layout, chat.tokenizer.encode, chat.tokenizer.stream, calls, chat.tokenizer.stops())
+    @lru_cache(TURNS_REMEMBERED)
+    def encode(text: str) -> Sequence[int]:
+        return tuple(chat.tokenizer.encode(text))
+
+    return Language(layout, encode, chat.tokenizer.stream, calls, chat.tokenizer.stops())

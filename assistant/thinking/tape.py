@@ -14,7 +14,7 @@ from typing import Any
 from assistant.engines import Line, Prompt
 from assistant.thinking.layout import Layout
 
-Encode = Callable[[str], list[int]]
+Encode = Callable[[str], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)

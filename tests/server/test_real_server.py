@@ -13,7 +13,7 @@ from pathlib import Path
 import openai
 import pytest
 
-PATIENCE = 300.0
+PATIENCE = 120.0
 """Seconds for anything at all: the machine may be busy with other work."""
 STEP = 4800
 """Bytes of 100 ms of 24 kHz sound."""
@@ -91,12 +91,57 @@ def test_a_stock_client_asks_aloud_interrupts_and_types(address):
                 cut = (await events_until(connection, "conversation.item.retrieved"))[-1].item.content[0].transcript
                 assert item.content[0].transcript.startswith(cut) and len(cut) < len(item.content[0].transcript)
 
-                typed = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
-                await connection.conversation.item.create(item=typed)
+                await connection.conversation.item.create(item=typed_item("hello"))
                 await connection.response.create(response={"output_modalities": ["text"]})
                 done = (await events_until(connection, "response.done"))[-1].response
                 assert done.status == "completed" and done.output[0].content[0].text.strip()
                 assert done.usage.input_token_details.cached_tokens > 0
+
+    asyncio.run(story())
+
+
+def typed_item(text: str) -> dict:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+
+async def heard_by_interrupting(connection, question: bytes) -> tuple[str, str]:
+    """Speak into the reply that is sounding and cut it to half a second, as a stock client does: its words as they
+    were made, and as they stand in the talk afterwards."""
+    item = (await events_until(connection, "response.output_audio.delta"))[-1].item_id
+    speaking = asyncio.create_task(say(connection, question, 2.0))
+    events = await events_until(connection, "input_audio_buffer.speech_started")
+    await connection.conversation.item.truncate(item_id=item, content_index=0, audio_end_ms=500)
+    events += await events_until(connection, "conversation.item.truncated")
+    assert events[-1].audio_end_ms == 500
+    await connection.conversation.item.retrieve(item_id=item)
+    cut = (await events_until(connection, "conversation.item.retrieved"))[-1].item.content[0].transcript
+    await speaking
+    made = next(e for e in events if e.type == "response.done" and e.response.output[-1].id == item).response
+    assert (made.status, made.status_details.reason) == ("cancelled", "turn_detected")
+    return made.output[-1].content[0].transcript, cut
+
+
+def test_a_stock_client_interrupts_aloud_and_answers_a_call(address):
+    """The question is the one spoken into a story; then the client's own clock answers the same question, typed."""
+    clock = {"type": "function", "name": "get_time", "description": "The time", "parameters": {"type": "object"}}
+
+    async def story() -> None:
+        async with openai.AsyncOpenAI(base_url=address, api_key="any", timeout=PATIENCE, max_retries=0) as client:
+            question = await pcm_of(client, "what time is it")
+            async with client.realtime.connect(model="gpt-realtime") as connection:
+                await connection.session.update(session={"type": "realtime", "tools": [clock]})
+                await connection.conversation.item.create(item=typed_item("tell me a story about a dragon"))
+                await connection.response.create()
+                made, cut = await heard_by_interrupting(connection, question)
+                assert made.startswith(cut) and len(cut) < len(made)
+
+                called = (await events_until(connection, "response.done"))[-1].response
+                assert called.status == "completed" and called.output[-1].name == "get_time"
+                answer = {"type": "function_call_output", "call_id": called.output[-1].call_id, "output": "9:41 am"}
+                await connection.conversation.item.create(item=answer)
+                await connection.response.create(response={"output_modalities": ["text"]})
+                done = (await events_until(connection, "response.done"))[-1].response
+                assert done.status == "completed" and "9:41" in done.output[-1].content[0].text
 
     asyncio.run(story())
 
