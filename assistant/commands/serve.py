@@ -38,7 +38,9 @@ STOP_SECONDS = 1.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     talk = parser.add_argument_group("talk")
-    talk.add_argument("--sessions", type=int, metavar="N", help="talks at once, taking turns on the models; the next caller is refused (4)")
+    talk.add_argument(
+        "--sessions", type=int, metavar="N", help="talks at once, in turns on the models; the next is refused (4)"
+    )
     net = parser.add_argument_group("network")
     net.add_argument("--host", metavar="ADDRESS", help="127.0.0.1; any other needs --token")
     net.add_argument("--port", type=int, metavar="N", help="8765")
