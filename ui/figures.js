@@ -66,6 +66,8 @@ export class Measures {
  */
 export function exported(state, turns, when) {
   const counted = turns.filter((turn) => !turn.undone);
+  const sum = (turn, /** @type {"audioMs"|"heardMs"} */ what) =>
+    state.items.reduce((ms, item) => ms + (item.responseId === turn.id ? item[what] ?? 0 : 0), 0);
   return {
     kind: "assistant.session", version: 1, exported_at: when, conversation_id: state.conversationId,
     model: state.session?.model ?? null, persona: state.session?.assistant?.persona ?? null,
@@ -81,7 +83,8 @@ export function exported(state, turns, when) {
       n: turn.n, response_id: turn.id, status: turn.status, undone: turn.undone, typed: turn.typed,
       ttfa_ms: turn.ttfaMs, server_ttfa_ms: turn.serverTtfaMs, voice_to_voice_ms: turn.voiceMs, yield_ms: turn.yieldMs,
       parts: turn.fall?.parts.map(({ name, startMs, ms, where }) => ({ name, start_ms: startMs, ms, where })) ?? null,
-      asked_at_ms: turn.askedAt, received_at_ms: turn.receivedAt, rendered_at_ms: turn.renderedAt,
+      asked_at_ms: turn.askedAt, received_at_ms: turn.receivedAt, rendered_at_ms: turn.renderedAt, silent_at_ms: turn.silentAt,
+      audio_ms: sum(turn, "audioMs"), heard_ms: sum(turn, "heardMs"),
       total_ms: turn.fall?.totalMs ?? null, clock_uncertainty_ms: turn.fall?.uncertaintyMs ?? null,
       memory: turn.memory, figures: turn.timeline?.figures ?? null,
     })),

@@ -153,6 +153,7 @@ addEventListener("blur", () => talk.release());
 byId("mode").addEventListener("click", () => talk.setMode(pushing() ? "open" : "push"));
 byId("mute").addEventListener("click", () => talk.mute(!state.microphone.muted));
 byId("device").addEventListener("change", (/** @type {any} */ event) => talk.chooseDevice(event.target.value));
+byId("stop").addEventListener("click", () => talk.hush());
 byId("undo").addEventListener("click", () => talk.undo());
 byId("retry").addEventListener("click", () => talk.retry());
 byId("over").addEventListener("click", () => {

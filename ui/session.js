@@ -16,8 +16,8 @@
  * }} Item
  * @typedef {{
  *   id: string, n: number, status: string, reason: string|null, userItemId: string|null, typed: boolean,
- *   askedAt: number|null, receivedAt: number|null, renderedAt: number|null, speechAt: number|null,
- *   timeline: any, yieldMs: number|null, memory: Memory[], undone: boolean,
+ *   askedAt: number|null, receivedAt: number|null, renderedAt: number|null,
+ *   silentAt: number|null, timeline: any, yieldMs: number|null, memory: Memory[], undone: boolean,
  * }} Turn
  * @typedef {{what: string, engine: string, position: number, ms: number}} Memory
  * @typedef {{id: number, text: string, code: string|null}} Notice
@@ -205,7 +205,7 @@ const ON = {
     if (response.conversation_id === null) return state; // a side branch, not part of this talk
     const turn = {
       id: response.id, n: state.turns.length + 1, status: "in_progress", reason: null, userItemId: state.lastUserId,
-      typed: state.typedAsk, askedAt: state.askedAt ?? at, receivedAt: null, renderedAt: null, speechAt: null,
+      typed: state.typedAsk, askedAt: state.askedAt ?? at, receivedAt: null, renderedAt: null, silentAt: null,
       timeline: null, yieldMs: null, memory: state.memory, undone: false,
     };
     return { ...state, responseId: response.id, turns: [...state.turns, turn], memory: [], askedAt: null };
@@ -293,10 +293,10 @@ const ON = {
   "page.rendered": (state, { responseId, at }) => editTurn(state, responseId, { renderedAt: at }),
   "page.heard": (state, { itemId, ms }) =>
     editItem(state, itemId, (item) => (ms > (item.heardMs ?? -1) ? { ...item, heardMs: ms } : item)),
-  "page.cut": (state, { itemId, ms, yieldMs = null }) => {
+  "page.cut": (state, { itemId, ms, at = null, yieldMs = null }) => {
     const next = editItem(state, itemId, (item) => ({ ...item, cut: item.cut ?? { ms, transcript: null }, heardMs: ms }));
     const turn = next.items.find((item) => item.id === itemId)?.responseId ?? null;
-    return editTurn(next, turn, yieldMs === null ? {} : { yieldMs });
+    return editTurn(next, turn, { silentAt: at, yieldMs });
   },
   "page.clock": (state, { offset, uncertainty }) => ({ ...state, clock: { offset, uncertainty } }),
   "page.machine": (state, { facts }) => ({ ...state, machine: facts }),

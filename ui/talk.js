@@ -40,6 +40,7 @@ export class Talk {
     this._input = new InputClock(WIRE_RATE);
     this._inputSamples = 0;
     this._heldFrom = 0;
+    this._pressed = false;
     /** @type {Playback|null} */
     this._playback = null;
     /** @type {Promise<Playback>|null} */
@@ -87,9 +88,10 @@ export class Talk {
 
   /** Push to talk: pressed. */
   async press() {
+    this._pressed = true;
     await this.wakeSpeaker();
     if (!this._microphone) await this._openMicrophone(this._state().microphone.deviceId);
-    if (!this._microphone || this._state().microphone.held) return;
+    if (!this._pressed || !this._microphone || this._state().microphone.held) return; // let go while it opened
     this.hush();
     this.wire.send({ type: "input_audio_buffer.clear" });
     this._heldFrom = this._inputSamples;
@@ -98,6 +100,7 @@ export class Talk {
 
   /** Push to talk: let go. */
   release() {
+    this._pressed = false;
     if (!this._state().microphone.held) return;
     this._dispatch({ type: "page.microphone", held: false });
     if (this._inputSamples - this._heldFrom < SHORTEST_PUSH) return;
@@ -119,9 +122,9 @@ export class Talk {
 
   _ask() {
     const at = performance.now();
+    this.wire.send({ type: "response.create" });
     this._dispatch({ type: "page.asked", at });
     this._onMark("asked", at);
-    this.wire.send({ type: "response.create" });
   }
 
   /** Stop the running reply, as an interruption would. */
@@ -269,8 +272,10 @@ export class Talk {
   async _cutNow() {
     const playback = this._playback;
     if (!playback || (playback.idle && this._state().playing === null)) return;
-    const waiting = [...new Set(playback.log.spans.map((span) => span.id))]
-      .filter((id) => !this._cut.has(id) && playback.log.length(id) > playback.log.handed(id));
+    const { playing, responseId } = this._state();
+    const unfinished = (/** @type {string} */ id) =>
+      playback.log.length(id) > playback.log.handed(id) || (id === playing && responseId !== null);
+    const waiting = [...new Set(playback.log.spans.map((span) => span.id))].filter((id) => !this._cut.has(id) && unfinished(id));
     for (const id of waiting) this._cut.add(id);
     // A starved sound thread answers late; by then the next reply would be made from words that nobody heard.
     const silentAt = await Promise.race([playback.stop(), new Promise((resolve) => setTimeout(() => resolve(performance.now()), STOPPING_MS))]);
@@ -279,7 +284,7 @@ export class Talk {
     const yieldMs = this._speechAt !== null && silentAt - this._speechAt < 5000 ? Math.max(0, silentAt - this._speechAt) : null;
     for (const id of waiting) {
       const ms = Math.floor(playback.renderedMs(id));
-      this._dispatch({ type: "page.cut", itemId: id, ms, yieldMs });
+      this._dispatch({ type: "page.cut", itemId: id, ms, at: silentAt, yieldMs });
       this.wire.send({ type: "conversation.item.truncate", item_id: id, content_index: 0, audio_end_ms: ms });
     }
   }

@@ -15,12 +15,12 @@ RATE = 48_000
 EXECUTABLE = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def chromium(playwright: Playwright, microphone: Path | None = None) -> Browser:
-    """A headless browser; `microphone` is played once, from the moment the page opens the microphone.
+def chromium(playwright: Playwright, microphone: Path | None = None, devices: int = 1) -> Browser:
+    """A headless browser; `microphone` is played once, each time that the page opens one of the microphones.
 
-    Without it there is a microphone, and every request for it is refused.
+    Without it there are microphones, and every request for one is refused.
     """
-    fake = ["--use-fake-device-for-media-stream"]
+    fake = [f"--use-fake-device-for-media-stream=device-count={devices}"]
     if microphone is not None:
         fake += ["--use-fake-ui-for-media-stream", f"--use-file-for-fake-audio-capture={microphone}%noloop"]
     return playwright.chromium.launch(
@@ -61,39 +61,54 @@ def write_wav(path: Path, sound: np.ndarray, rate: int) -> Path:
 
 TAP = """
 (() => {
+  // A message for each block of 5 ms would itself delay what is measured; so they come in large pieces.
   const recorder = `registerProcessor("test-recorder", class extends AudioWorkletProcessor {
+    constructor() {
+      super();
+      this.piece = new Float32Array(4096);
+      this.fill = 0;
+    }
     process(inputs) {
       const block = inputs[0][0];
-      if (block) this.port.postMessage({ frame: currentFrame, block: block.slice() });
+      if (!block) return true;
+      this.piece.set(block, this.fill);
+      this.fill += block.length;
+      if (this.fill === this.piece.length) {
+        this.port.postMessage({ frame: currentFrame + block.length - this.fill, block: this.piece });
+        this.fill = 0;
+      }
       return true;
     }
   });`;
-  window.rendered = { rate: 0, context: null, blocks: [] };
+  window.rendered = { rate: 0, blocks: [], stamps: [] };
   const connect = AudioNode.prototype.connect;
   AudioNode.prototype.connect = function (target, ...rest) {
     if (target instanceof AudioDestinationNode) {
-      rendered.context = this.context;
-      rendered.rate = this.context.sampleRate;
+      const context = this.context;
+      rendered.rate = context.sampleRate;
       const module = URL.createObjectURL(new Blob([recorder], { type: "text/javascript" }));
       this.context.audioWorklet.addModule(module).then(() => {
         const tap = new AudioWorkletNode(this.context, "test-recorder", { numberOfOutputs: 0 });
-        tap.port.onmessage = (message) => rendered.blocks.push(message.data);
+        tap.port.onmessage = (message) => {
+          rendered.blocks.push(message.data);
+          const { contextTime, performanceTime } = context.getOutputTimestamp();
+          rendered.stamps.push([contextTime * context.sampleRate, performanceTime]);
+        };
         connect.call(this, tap);
       });
     }
     return connect.call(this, target, ...rest);
   };
   window.renderedSound = () => {
-    const { blocks, rate, context } = rendered;
+    const { blocks, rate, stamps } = rendered;
     const from = blocks.length ? blocks[0].frame : 0;
-    const length = blocks.length ? blocks[blocks.length - 1].frame + 128 - from : 0;
+    const length = blocks.length ? blocks[blocks.length - 1].frame + 4096 - from : 0;
     const pcm = new Int16Array(length);
     for (const { frame, block } of blocks) block.forEach((x, i) => { pcm[frame - from + i] = Math.round(x * 32767); });
     const bytes = new Uint8Array(pcm.buffer);
     let binary = "";
     for (let i = 0; i < bytes.length; i += 8192) binary += String.fromCharCode.apply(null, bytes.subarray(i, i + 8192));
-    const stamp = context ? context.getOutputTimestamp() : { contextTime: 0, performanceTime: 0 };
-    return { rate, startMs: stamp.performanceTime + (from / rate - stamp.contextTime) * 1000, pcm: btoa(binary) };
+    return { rate, stamps: stamps.map(([frame, ms]) => [frame - from, ms]), pcm: btoa(binary) };
   };
 })();
 """
@@ -101,27 +116,31 @@ TAP = """
 
 @dataclass(frozen=True)
 class Rendered:
-    """What went to the speaker since it was opened. `start_ms`: page time at which the first sample is heard."""
+    """What went to the speaker since it was opened. `stamps` [N, 2]: this sample is heard at this page time."""
 
     sound: np.ndarray
     rate: int
-    start_ms: float
+    stamps: np.ndarray
 
-    def loud(self, threshold: float = 0.01, gap_ms: float = 250.0) -> list[tuple[float, float]]:
-        """Page times of each stretch of sound, joined over short gaps."""
-        at = np.flatnonzero(np.abs(self.sound) > threshold)
-        if at.size == 0:
-            return []
-        cuts = np.flatnonzero(np.diff(at) > gap_ms * self.rate / 1000)
-        first, last = np.r_[at[0], at[cuts + 1]], np.r_[at[cuts], at[-1]]
-        return [(self.page_ms(a), self.page_ms(b)) for a, b in zip(first, last, strict=True)]
+    def onset(self, after_ms: float, threshold: float = 0.01) -> float:
+        """Page time of the first loud sample after a page time."""
+        start = max(0, self._sample(after_ms))
+        return self.page_ms(start + int((np.abs(self.sound[start:]) > threshold).argmax()))
 
     def page_ms(self, sample: float) -> float:
-        return float(self.start_ms + sample * 1000 / self.rate)
+        """By the stamp nearest to it: a sound device that was kept waiting shifts all that follows."""
+        frame, ms = self.stamps[np.abs(self.stamps[:, 0] - sample).argmin()]
+        return float(ms + (sample - frame) * 1000 / self.rate)
 
     def between(self, from_ms: float, to_ms: float) -> np.ndarray:
-        a, b = (int((ms - self.start_ms) * self.rate / 1000) for ms in (from_ms, to_ms))
+        a, b = (self._sample(ms) for ms in (from_ms, to_ms))
         return self.sound[max(0, a) : max(0, b)]
+
+    def _sample(self, page_ms: float) -> int:
+        if page_ms == np.inf:
+            return self.sound.size
+        frame, ms = self.stamps[np.abs(self.stamps[:, 1] - page_ms).argmin()]
+        return int(frame + (page_ms - ms) * self.rate / 1000)
 
 
 def listen(context: BrowserContext) -> None:
@@ -132,4 +151,4 @@ def listen(context: BrowserContext) -> None:
 def rendered(page: Page) -> Rendered:
     data = page.evaluate("renderedSound()")
     sound = np.frombuffer(base64.b64decode(data["pcm"]), "<i2").astype(np.float32) / 32767
-    return Rendered(sound, int(data["rate"]), data["startMs"])
+    return Rendered(sound, int(data["rate"]), np.array(data["stamps"]))

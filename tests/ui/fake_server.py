@@ -397,6 +397,7 @@ class FakeServer:
         self.heard: list[tuple[str, float]] = []
         self.ttfa_ms: list[float] = []
         self.held_ms: list[float] = []
+        self.received: list[str] = []
         self.unknown: list[str] = []
         self.port = 0
         self._ids = itertools.count(1)
@@ -486,6 +487,7 @@ class FakeServer:
             if message.type != WSMsgType.TEXT:
                 continue
             event = json.loads(message.data)
+            self.received.append(event["type"])
             handler = getattr(talk, "on_" + event["type"].replace(".", "_"), None)
             if handler is None:
                 self.unknown.append(event["type"])

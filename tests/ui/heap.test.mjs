@@ -1,4 +1,4 @@
-/** The worklets' `process` allocates nothing: a million blocks leave the heap where it was. */
+/** The worklets' `process` allocates nothing: thousands of blocks leave the heap where it was. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

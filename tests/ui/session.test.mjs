@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { exported, measure } from "../../ui/figures.js";
 import { EMPTY, phase, reduce } from "../../ui/session.js";
 import { spokenLength } from "../../ui/spoken.js";
 import { random } from "./random.mjs";
@@ -130,6 +131,21 @@ test("a tool that the server ran shows before its reply and goes with it", () =>
   const state = run([...OPEN, ...SPOKEN, REPLY[0], tool, ...REPLY.slice(1), ...DONE]);
   assert.deepEqual(state.items.map((item) => item.tool?.name ?? item.id), ["u1", "get_time", "a1"]);
   assert.deepEqual(run([{ type: "conversation.item.deleted", item_id: "a1" }], state).items.map((item) => item.id), ["u1"]);
+});
+
+test("a switch brings the persona's voice, and what was said before keeps the name of who said it", () => {
+  const state = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE,
+    { type: "assistant.persona", name: "ben", voice: "ben", ms: 3 },
+    { type: "conversation.item.added", item: { id: "a2", type: "message", role: "assistant", status: "in_progress", content: [] } },
+    { type: "assistant.persona", name: "eve", voice: null, ms: 3 }]);
+  assert.deepEqual(state.items.map((item) => item.persona), ["ada", "ada", "ben"]);
+  assert.deepEqual([state.session.assistant.persona, state.session.audio.output.voice], ["eve", "ben"]);
+});
+
+test("the export says of a cut turn what came, what was heard and when it fell silent", () => {
+  const state = run([...OPEN, ...SPOKEN, ...REPLY, { type: "page.cut", itemId: "a1", ms: 700, at: 1900, yieldMs: 250 }]);
+  const [turn] = exported(state, [measure(state.turns[0], { toPage: () => null, uncertainty: null })], "now").turns;
+  assert.deepEqual([turn.audio_ms, turn.heard_ms, turn.silent_at_ms, turn.yield_ms], [2000, 700, 1900, 250]);
 });
 
 test("a needless cancel is no news, other errors are", () => {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,20 +13,23 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import Rendered, chromium, listen, rendered, speech_file
-from fake_server import WORD_MS, FakeServer, Script
+from fake_server import RATE, WORD_MS, FakeServer, Script
 from playwright.sync_api import Browser, Page, Playwright, expect
 
 pytestmark = pytest.mark.browser
 SLOW = 30_000
 COUNT = "One, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve."
 ANSWER = "The last number was three."
+ENOUGH_TURNS, MOST_TURNS = 12, 30
+PUNCTUAL_MS = 5.0
 
 
 def script() -> Script:
     return Script(
         heard=["what time is it", "count to twelve", "what was the last number"],
         replies={"what time is it": "It is ten past nine.", "count to twelve": COUNT,
-                 "what was the last number": ANSWER, "set a timer": "Done.", "and now": "Still here."},
+                 "what was the last number": ANSWER, "set a timer": "Done.", "and now": "Still here.",
+                 "are you there": "Yes."},
         tools={"set a timer": ("set_timer", '{"minutes": 5}', '{"ends": "21:15"}')},
     )  # fmt: skip
 
@@ -80,9 +85,7 @@ def complaints(page: Page) -> list[str]:
     return said
 
 
-def test_a_whole_talk(
-    speaking_browser: Browser, server: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_whole_talk(speaking_browser: Browser, server: FakeServer, tmp_path: Path) -> None:
     """Question, barge-in, typed turn with a tool, undo, persona, restart: heard, seen and timed."""
     context = speaking_browser.new_context(permissions=["microphone"], bypass_csp=True)
     listen(context)
@@ -128,50 +131,137 @@ def test_a_whole_talk(
     broken = [text for text in said if "WebSocket connection" not in text]
     assert broken == []
     assert server.unknown == []
-    times = check_times(session, server, sound)
-    check_cut(cut, server, sound)
-    with capsys.disabled():
-        print(f"\n  {times}")
+    check_times(session, sound)
+    check_cut(cut, server, session["turns"][1], sound)
     context.close()
 
 
-def check_times(session: dict, server: FakeServer, sound: Rendered) -> str:
-    """What the page says of time against the server's own clock and against the sound that was rendered."""
-    turns = session["turns"][:3]
-    stretches = sound.loud(gap_ms=400)
-    assert len(stretches) == 3, stretches
-    against_sound = [
-        turn["rendered_at_ms"] - first for turn, (first, _) in zip(turns, stretches, strict=True)
-    ]
-    against_server = [
-        turn["ttfa_ms"] - ttfa for turn, ttfa in zip(session["turns"], server.ttfa_ms, strict=False)
-    ]
-    for turn in turns:
+def check_times(session: dict, sound: Rendered) -> None:
+    """The parts sum to what was measured from the last word of the user to the first sound of the reply."""
+    for turn in session["turns"][:3]:
         parts = turn["parts"]
         assert abs(sum(part["ms"] for part in parts) - turn["total_ms"]) < 1e-6
         assert all(abs(a["start_ms"] + a["ms"] - b["start_ms"]) < 1e-6 for a, b in pairwise(parts))
         assert turn["voice_to_voice_ms"] == turn["total_ms"]
-        assert turn["clock_uncertainty_ms"] < 15
-    assert max(map(abs, against_sound)) < 15, against_sound
-    assert abs(float(np.median(against_server))) < 15, against_server
-    return (
-        f"first audio, page less server: {np.round(against_server, 1).tolist()} ms; first sound, page less rendered: "
-        f"{np.round(against_sound, 1).tolist()} ms; yielded in {session['summary']['yield_ms']['median']:.0f} ms"
-    )
+        assert abs(turn["rendered_at_ms"] - sound.onset(turn["asked_at_ms"])) < 15
 
 
-def check_cut(shown: str, server: FakeServer, sound: Rendered) -> None:
+def check_cut(shown: str, server: FakeServer, turn: dict, sound: Rendered) -> None:
     """The cut in the sound, the report to the server and the words on the page say the same."""
-    first, last = sound.loud(gap_ms=400)[1]
     report = server.truncated[0]
-    assert abs((last - first) - report["audio_end_ms"]) < 40
+    reply = sound.between(sound.onset(turn["asked_at_ms"]), turn["silent_at_ms"] + 30)
+    played = np.trim_zeros(np.where(np.abs(reply) > 0.002, reply, 0), "b")
+    assert abs((played.size - stalled(played)) * 1000 / sound.rate - report["audio_end_ms"]) < 40
     heard = -(-int(report["audio_end_ms"]) // WORD_MS)
     words = COUNT.split()
     assert 2 <= heard < len(words)
     assert shown == " ".join(words[:heard]) + " not heard: " + " ".join(words[heard:])
-    after = sound.between(last + 5, last + 200)
+    after = sound.between(turn["silent_at_ms"] + 30, turn["silent_at_ms"] + 230)
     assert after.size > 1000
     assert float(np.abs(after).max()) < 0.002
+
+
+def stalled(sound: np.ndarray) -> int:
+    """Samples for which a busy machine left the speaker without sound: more than 10 ms of silence on end."""
+    edges = np.flatnonzero(np.diff(np.r_[False, sound == 0, False].astype(int)))
+    lengths = edges[1::2] - edges[::2]
+    return int(lengths[lengths > RATE // 100].sum())
+
+
+class Lateness:
+    """How late this machine wakes a thread that asked for 2 ms of sleep: what no program on it can mend."""
+
+    def __init__(self) -> None:
+        self._worst = 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._over.is_set():
+            begin = time.perf_counter()
+            time.sleep(0.002)
+            self._worst = max(self._worst, (time.perf_counter() - begin) * 1000 - 2)
+
+    def since_last(self) -> float:
+        """Milliseconds, the worst since this was asked last."""
+        worst, self._worst = self._worst, 0.0
+        return worst
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def test_first_audio_agrees_with_the_server_and_with_the_sound(
+    speaking_browser: Browser, server: FakeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To 15 ms in every turn in which the machine itself was not late."""
+    context = speaking_browser.new_context(bypass_csp=True, reduced_motion="reduce")
+    listen(context)
+    page = context.new_page()
+    visit(page, server.url)
+    lateness, late = Lateness(), []
+    while len(late) < MOST_TURNS and sum(ms < PUNCTUAL_MS for ms in late) < ENOUGH_TURNS:
+        lateness.since_last()
+        page.fill("#text", "are you there")
+        page.press("#text", "Enter")
+        expect(page.locator("li.reply .meta button")).to_have_count(len(late) + 1, timeout=SLOW)
+        late.append(lateness.since_last())
+        page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+    lateness.stop()
+    time.sleep(0.3)  # the recorder's last piece
+    sound = rendered(page)
+    turns = exported(page, tmp_path)["turns"]
+    context.close()
+    against_server = np.array([turn["ttfa_ms"] - turn["server_ttfa_ms"] for turn in turns])
+    against_sound = np.array([turn["rendered_at_ms"] - sound.onset(turn["asked_at_ms"]) for turn in turns])
+    judged = np.array(late) < PUNCTUAL_MS
+    with capsys.disabled():
+        print(
+            f"\n  first audio, page less server: {np.round(against_server, 1).tolist()} ms"
+            f"\n  first sound, page less rendered: {np.round(against_sound, 1).tolist()} ms"
+            f"\n  the machine was late by {np.round(late, 1).tolist()} ms; {judged.sum()} of {len(late)} turns judged"
+        )
+    if judged.sum() < ENOUGH_TURNS:
+        pytest.skip(f"this machine was late in {(~judged).sum()} of {len(late)} turns; run it with nothing beside")
+    assert np.abs(against_server[judged]).max() < 15
+    assert np.abs(against_sound[judged]).max() < 15
+
+
+def test_another_microphone_takes_over_without_losing_the_talk(
+    playwright: Playwright, server: FakeServer, tmp_path: Path
+) -> None:
+    """Each microphone hears one utterance: the first asks, the second, chosen while the reply runs, interrupts it."""
+    server.script.heard[:] = ["count to twelve", "what was the last number"]
+    voice = speech_file(tmp_path / "voice.wav", [(1.2, 0.9)], 60.0)
+    browser = chromium(playwright, voice, devices=2)
+    page = browser.new_context(permissions=["microphone"]).new_page()
+    said = complaints(page)
+    page.add_init_script(
+        """const { mediaDevices } = navigator;
+        const ask = mediaDevices.getUserMedia.bind(mediaDevices);
+        window.tracks = [];
+        mediaDevices.getUserMedia = async (what) => {
+          const stream = await ask(what);
+          tracks.push(...stream.getTracks());
+          return stream;
+        };"""
+    )
+    visit(page, server.url)
+    page.click("#mic")
+    expect(page.locator(".reply .text")).to_contain_text("Two,", ignore_case=True, timeout=SLOW)
+    first = page.locator("#device option:checked").text_content()
+    names = page.locator("#device option").all_text_contents()
+    other = next(name for name in reversed(names) if name != first)
+    page.select_option("#device", label=other)
+    reply(page, ANSWER)
+    expect(page.locator("#device option:checked")).to_have_text(other)
+    expect(page.locator(".reply").first.locator("s")).to_contain_text("twelve.")
+    assert page.evaluate("tracks.map((track) => track.readyState)") == ["ended", "live"]
+    assert "input_audio_buffer.clear" not in server.received
+    assert said == []
+    browser.close()
 
 
 def test_the_server_learns_what_was_heard(speaking_browser: Browser, server: FakeServer) -> None:
@@ -237,6 +327,19 @@ def test_an_insecure_page_explains_itself_and_answers_in_text(browser: Browser, 
     page.press("#text", "Enter")
     reply(page, "Still here.")
     assert said == []
+    page.close()
+
+
+def test_a_written_turn_can_be_stopped_with_the_mouse(browser: Browser, server: FakeServer) -> None:
+    page = browser.new_page()
+    visit(page, server.url)
+    expect(page.locator("#stop")).to_be_hidden()
+    page.fill("#text", "count to twelve")
+    page.press("#text", "Enter")
+    expect(page.locator(".reply .text")).to_contain_text("Two,", ignore_case=True, timeout=SLOW)
+    page.click("#stop")
+    expect(page.locator(".reply s")).to_contain_text("twelve.")
+    expect(page.locator("#send")).to_be_visible()
     page.close()
 
 

@@ -48,7 +48,7 @@ export function conversation({ onTurn }) {
       return;
     }
     if (rest === "") {
-      setText(text, heard);
+      setText(text, item.cut && heard !== "" ? `${heard} —` : heard); // broken off, as in a play
       return;
     }
     if (text.dataset.heard === heard && text.dataset.rest === rest) return;

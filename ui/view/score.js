@@ -24,7 +24,19 @@ export class Score {
     this._slot = 0; // slot number since the page opened
     this._meterAt = 0;
     this._still = matchMedia("(prefers-reduced-motion: reduce)");
+    this._dark = matchMedia("(prefers-color-scheme: dark)");
+    this._ink = this._inks();
+    this._dark.addEventListener("change", () => {
+      this._ink = this._inks();
+      this.draw(performance.now());
+    });
     new ResizeObserver(() => this.draw(performance.now())).observe(this._canvas);
+  }
+
+  _inks() {
+    const style = getComputedStyle(this._canvas);
+    const ink = (/** @type {string} */ name) => style.getPropertyValue(name);
+    return { you: ink("--score-you"), reply: ink("--score-reply"), rule: ink("--rule") };
   }
 
   /** Page time → slot number. @param {number} now */
@@ -67,8 +79,7 @@ export class Score {
       this._canvas.height = Math.round(tall * scale);
     }
     const paint = this._paint;
-    const style = getComputedStyle(this._canvas);
-    const ink = { you: style.getPropertyValue("--score-you"), reply: style.getPropertyValue("--score-reply"), rule: style.getPropertyValue("--rule") };
+    const ink = this._ink;
     paint.setTransform(scale, 0, 0, scale, 0, 0);
     paint.clearRect(0, 0, width, tall);
     const middle = Math.round(tall / 2);
@@ -81,20 +92,20 @@ export class Score {
       paint.fillRect(Math.round(x(second * PER_SECOND)), middle - 3, 1, 7);
     }
     const bar = Math.max(1.2, step * 0.62);
-    for (let slot = Math.max(0, this._slot - SLOTS + 1); slot <= this._slot; slot++) {
-      const up = height(this._you[slot % SLOTS]) * (middle - 3);
-      const down = height(this._reply[slot % SLOTS]) * (middle - 3);
-      if (up > 0.5) this._bar(ink.you, x(slot), middle - up - 1, bar, up);
-      if (down > 0.5) this._bar(ink.reply, x(slot), middle + 2, bar, down);
-    }
+    this._bars(ink.you, this._you, (slot, tall) => paint.roundRect(x(slot), middle - tall - 1, bar, tall, bar / 2), middle - 3);
+    this._bars(ink.reply, this._reply, (slot, tall) => paint.roundRect(x(slot), middle + 2, bar, tall, bar / 2), middle - 3);
     this._drawMarks(paint, x, middle, tall, ink);
     this._meters(now);
   }
 
-  _bar(fill, x, y, width, height) {
+  /** One path for a whole voice: a fill for each bar costs the page more than all else it draws. */
+  _bars(fill, levels, add, tallest) {
     this._paint.fillStyle = fill;
     this._paint.beginPath();
-    this._paint.roundRect(x, y, width, height, width / 2);
+    for (let slot = Math.max(0, this._slot - SLOTS + 1); slot <= this._slot; slot++) {
+      const tall = height(levels[slot % SLOTS]) * tallest;
+      if (tall > 0.5) add(slot, tall);
+    }
     this._paint.fill();
   }
 
@@ -140,11 +151,12 @@ export function animate(score, lively) {
   const frame = (/** @type {number} */ now) => {
     if (lively()) last = now;
     const calm = now - last > SECONDS * 1000; // all has scrolled away
-    if (!calm && now - drawnAt > 30) {
+    if (!calm && now - drawnAt > 900 / PER_SECOND) { // a bar's width for each picture
       drawnAt = now;
       score.draw(now);
     }
-    requestAnimationFrame(frame);
+    if (calm) setTimeout(() => requestAnimationFrame(frame), 200);
+    else requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
 }

@@ -1,0 +1,188 @@
+"""Real Firefox for the page's tests, driven over WebDriver BiDi: the websocket that Firefox itself serves.
+
+Playwright brings its own build of Firefox; this drives the one that people have, with no driver program between.
+Firefox makes no sound without a sound device, so it is given one: a PulseAudio of its own, whose output is recorded.
+Source: W3C WebDriver BiDi, the commands `session.new`, `browsingContext.*`, `script.*`, `input.performActions`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from aiohttp import ClientSession, ClientWebSocketResponse
+
+EXECUTABLE = shutil.which("firefox") or shutil.which("firefox-esr")
+MISSING = [name for name, at in (("firefox-esr", EXECUTABLE), ("pulseaudio", shutil.which("pulseaudio"))) if at is None]
+RATE = 24_000
+PREFERENCES = {
+    "media.navigator.streams.fake": True,  # a microphone that hums
+    "media.navigator.permission.disabled": True,  # and is given without asking
+    "app.update.disabledForTesting": True,
+    "browser.shell.checkDefaultBrowser": False,
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "toolkit.telemetry.enabled": False,
+    "remote.active-protocols": 1,  # BiDi alone
+}
+
+
+class Speaker:
+    """A sound system with one output and no room around it; what is played there is kept in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        socket, self._record = folder / "socket", folder / "record.raw"
+        home = {**os.environ, "HOME": str(folder), "XDG_RUNTIME_DIR": str(folder)}
+        self.environment = {"PULSE_SERVER": f"unix:{socket}"}
+        sink = f"module-null-sink sink_name=speaker rate={RATE} channels=1"
+        self._daemon = subprocess.Popen(
+            ["pulseaudio", "-n", "--daemonize=no", "--use-pid-file=no", "--exit-idle-time=-1", "--disable-shm=yes",
+             "-L", sink, "-L", f"module-native-protocol-unix socket={socket} auth-anonymous=1"],
+            env=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        end = time.monotonic() + 60
+        while not socket.exists():
+            assert self._daemon.poll() is None and time.monotonic() < end, "pulseaudio did not start"
+            time.sleep(0.05)
+        with self._record.open("wb") as out:
+            self._recorder = subprocess.Popen(
+                ["parec", "--device=speaker.monitor", "--format=s16le", f"--rate={RATE}", "--channels=1",
+                 "--latency-msec=20"],
+                env=home | self.environment, stdout=out,
+            )  # fmt: skip
+
+    def sound(self) -> np.ndarray:
+        """All that was played so far, at 24 kHz."""
+        data = self._record.read_bytes()
+        return np.frombuffer(data[: len(data) // 2 * 2], "<i2").astype(np.float32) / 32768
+
+    def stop(self) -> None:
+        for process in (self._recorder, self._daemon):
+            process.terminate()
+            process.wait(60)
+
+
+class PageFailed(Exception):
+    """A script in the page raised; its text says what."""
+
+
+class Firefox:
+    """One headless browser with one tab. `complaints` collects errors and warnings of the page's console.
+
+    async with Firefox(profile, speaker.environment) as page: await page.open(url)
+    """
+
+    def __init__(self, profile: Path, environment: dict[str, str]) -> None:
+        self._profile = profile
+        self._environment = {**os.environ, "HOME": str(profile), **environment}
+        self.complaints: list[str] = []
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._next = 0
+
+    async def __aenter__(self) -> Firefox:
+        lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES.items()]
+        self._profile.mkdir(parents=True)
+        (self._profile / "user.js").write_text("\n".join(lines), encoding="utf-8")
+        self._process = subprocess.Popen(
+            [str(EXECUTABLE), "--headless", "--no-remote", "--profile", str(self._profile),
+             "--remote-debugging-port", "0"],
+            env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        address = await asyncio.to_thread(self._address)
+        self._http = ClientSession()
+        self._socket = await self._http.ws_connect(address + "/session", max_msg_size=0)
+        self._reading = asyncio.create_task(self._read(self._socket))
+        await self._call("session.new", capabilities={})
+        await self._call("session.subscribe", events=["log.entryAdded"])
+        tree = await self._call("browsingContext.getTree")
+        self._tab = tree["contexts"][0]["context"]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.terminate()
+        await asyncio.to_thread(self._process.wait, 60)
+        self._reading.cancel()
+        await self._http.close()
+
+    def _address(self) -> str:
+        assert self._process.stderr is not None
+        said: deque[str] = deque(maxlen=40)
+        for line in self._process.stderr:
+            said.append(line)
+            if found := re.search(r"WebDriver BiDi listening on (ws://\S+)", line):
+                return found[1]
+        raise AssertionError("Firefox did not open its remote port:\n" + "".join(said))
+
+    async def _read(self, socket: ClientWebSocketResponse) -> None:
+        async for message in socket:
+            event = json.loads(message.data)
+            if event.get("method") == "log.entryAdded" and event["params"]["level"] in ("error", "warn"):
+                self.complaints.append(event["params"]["text"])
+            if answer := self._answers.pop(event.get("id"), None):
+                answer.set_result(event)
+
+    async def _call(self, method: str, **params: Any) -> dict[str, Any]:
+        self._next += 1
+        answer = self._answers[self._next] = asyncio.get_running_loop().create_future()
+        await self._socket.send_str(json.dumps({"id": self._next, "method": method, "params": params}))
+        event = await answer
+        assert event["type"] == "success", (method, event)
+        result: dict[str, Any] = event["result"]
+        return result
+
+    async def open(self, url: str) -> None:
+        await self._call("browsingContext.navigate", context=self._tab, url=url, wait="complete")
+
+    async def value(self, expression: str) -> Any:
+        """What an expression, or the promise that it is, comes to in the page; anything that JSON can carry."""
+        code = f"Promise.resolve({expression}).then(value => JSON.stringify(value ?? null))"
+        answer = await self._call(
+            "script.evaluate", expression=code, target={"context": self._tab}, awaitPromise=True, userActivation=False
+        )
+        if answer["type"] == "exception":
+            raise PageFailed(answer["exceptionDetails"]["text"])
+        return json.loads(answer["result"]["value"])
+
+    async def until(self, condition: str, seconds: float = 60) -> None:
+        """Wait until an expression holds in the page."""
+        end = time.monotonic() + seconds
+        while not await self.value(condition):
+            if time.monotonic() > end:
+                shown = await self.value("document.body.dataset.phase + ': ' + document.body.innerText")
+                raise AssertionError(f"never came: {condition}; the page shows {shown!r}; console: {self.complaints}")
+            await asyncio.sleep(0.1)
+
+    async def click(self, selector: str) -> None:
+        """A real click at the middle of an element: browsers give sound only to a person's hand."""
+        locator = {"type": "css", "value": selector}
+        found = await self._call("browsingContext.locateNodes", context=self._tab, locator=locator)
+        origin = {"type": "element", "element": {"sharedId": found["nodes"][0]["sharedId"]}}
+        await self._act({"type": "pointer", "id": "mouse", "actions": [
+            {"type": "pointerMove", "x": 0, "y": 0, "origin": origin},
+            {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0},
+        ]})  # fmt: skip
+
+    async def type(self, text: str) -> None:
+        """Keys, into what has the focus; a new line is Enter."""
+        keys = ["\ue007" if key == "\n" else key for key in text]
+        actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        await self._act({"type": "key", "id": "keyboard", "actions": actions})
+
+    async def hold(self, key: str, ms: int) -> None:
+        down, up = ({"type": kind, "value": key} for kind in ("keyDown", "keyUp"))
+        wait = {"type": "pause", "duration": ms}
+        await self._act({"type": "key", "id": "keyboard", "actions": [down, wait, up]})
+
+    async def _act(self, source: dict[str, Any]) -> None:
+        await self._call("input.performActions", context=self._tab, actions=[source])
