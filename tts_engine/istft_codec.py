@@ -7,6 +7,9 @@ The decoder is causal: frame t's 960 samples depend on codes 0 … t only, and o
 needs no look-ahead. The encoder sees both sides; it is used to make codes, never while speaking.
 The same modules are trained by the recipes and run by the engine.
 
+Speaking runs every layer frame by frame (`tts_engine.framewise`), so the windows equal the one-shot decode bit for bit
+whatever their length; training and encoding run the same layers whole, within rounding.
+
 Sources: ConvNeXt + iSTFT head, Siuzdak 2023 (Vocos); residual quantisation with moving averages, Défossez et al. 2022.
 """
 
@@ -18,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tts_engine import framewise
 from tts_engine.errors import CheckpointRefused, ConfigRefused
 
 CODEC_TYPE = "causal_istft"
@@ -83,35 +87,69 @@ class CodecShape:
         return 0
 
 
+class Linear(nn.Linear):
+    """Over [B, T, C]. With `per` positions to a frame it runs frame by frame, except in training."""
+
+    def __init__(self, cin: int, cout: int, per: int | None, *, bias: bool = True) -> None:
+        super().__init__(cin, cout, bias=bias)
+        self.per = per
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.per is None or self.training:
+            return super().forward(x)
+        bias = self.weight.new_zeros(1) if self.bias is None else self.bias
+        return framewise.linear(x, self.weight.t(), bias, self.per)
+
+
 class Conv(nn.Module):
-    """1-d convolution over [B, T, C]; `causal` pads on the left only, else on both sides so that T/stride stays."""
+    """1-d convolution over [B, T, C]; `causal` pads on the left only, else on both sides so that T/stride stays.
+
+    per  positions in a frame; with it the layer runs frame by frame, except in training
+    """
 
     def __init__(
-        self, cin: int, cout: int, kernel: int, *, stride: int = 1, groups: int = 1, causal: bool = True
+        self,
+        cin: int,
+        cout: int,
+        kernel: int,
+        *,
+        stride: int = 1,
+        groups: int = 1,
+        causal: bool = True,
+        per: int | None = None,
     ) -> None:
         super().__init__()
         self.conv = nn.Conv1d(cin, cout, kernel, stride, groups=groups)
         total = kernel - stride
         self.pad = (total, 0) if causal else (total // 2, total - total // 2)
+        self.per = per
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.conv(F.pad(x.transpose(1, 2), self.pad))
-        return y.transpose(1, 2)
+        weight, bias = self.conv.weight, self.conv.bias
+        assert bias is not None
+        if self.per is None or self.training:
+            y: Tensor = self.conv(F.pad(x.transpose(1, 2), self.pad))
+            return y.transpose(1, 2)
+        if self.conv.groups > 1:
+            return framewise.conv_depthwise(x, weight[:, 0], bias, self.pad)
+        return framewise.conv_rows(x, framewise.pack_rows(weight), bias, self.per, pad=self.pad)
 
 
 class Block(nn.Module):
     """ConvNeXt block over [B, T, C]: depthwise convolution, layer norm, pointwise MLP with a learnt scale."""
 
-    def __init__(self, width: int, expansion: int, kernel: int, *, causal: bool = True) -> None:
+    def __init__(self, width: int, expansion: int, kernel: int, *, causal: bool = True, per: int | None = None) -> None:
         super().__init__()
-        self.mix = Conv(width, width, kernel, groups=width, causal=causal)
+        self.mix = Conv(width, width, kernel, groups=width, causal=causal, per=per)
         self.norm = nn.LayerNorm(width)
-        self.up = nn.Linear(width, width * expansion)
-        self.down = nn.Linear(width * expansion, width)
+        self.up = Linear(width, width * expansion, per)
+        self.down = Linear(width * expansion, width, per)
         self.scale = nn.Parameter(torch.full((width,), 0.1))
+        self.per = per
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.down(F.gelu(self.up(self.norm(self.mix(x)))))
+        wide: Tensor = self.up(self.norm(self.mix(x)))
+        y: Tensor = self.down(F.gelu(wide) if self.per is None or self.training else gelu(wide))
         return x + self.scale * y
 
 
@@ -120,8 +158,8 @@ class Upsample(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.now = nn.Linear(width, FINE * width)
-        self.before = nn.Linear(width, FINE * width, bias=False)
+        self.now = Linear(width, FINE * width, 1)
+        self.before = Linear(width, FINE * width, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         b, t, c = x.shape
@@ -138,7 +176,7 @@ class Quantiser(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(shape.latent)
         self.project_in = nn.Linear(shape.latent, shape.code_dim)
-        self.project_out = nn.Linear(shape.code_dim, shape.latent)
+        self.project_out = Linear(shape.code_dim, shape.latent, 1)
         self.register_buffer("codebook", torch.zeros(shape.codebooks, shape.codebook_size, shape.code_dim))
 
     def reduce(self, latent: Tensor) -> Tensor:
@@ -208,14 +246,14 @@ class Decoder(nn.Module):
         super().__init__()
         self.shape = shape
         self.bins = 2 * shape.fine_hop + 1
-        self.enter = Conv(shape.latent, shape.width, shape.coarse_kernel)
-        self.coarse = Block(shape.width, shape.expansion, shape.coarse_kernel)
+        self.enter = Conv(shape.latent, shape.width, shape.coarse_kernel, per=1)
+        self.coarse = Block(shape.width, shape.expansion, shape.coarse_kernel, per=1)
         self.upsample = Upsample(shape.width)
         self.trunk = nn.Sequential(
-            *(Block(shape.width, shape.expansion, shape.kernel) for _ in range(shape.decoder_blocks))
+            *(Block(shape.width, shape.expansion, shape.kernel, per=FINE) for _ in range(shape.decoder_blocks))
         )
         self.norm = nn.LayerNorm(shape.width)
-        self.head = nn.Linear(shape.width, 2 * self.bins)
+        self.head = Linear(shape.width, 2 * self.bins, FINE)
         self.register_buffer("window", torch.hann_window(4 * shape.fine_hop) / 1.5, persistent=False)
 
     def forward(self, latent: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -322,6 +360,11 @@ class CausalCodec:
     def encode(self, wave: Tensor) -> Tensor:
         """wave float32 [samples], mono, 24 kHz -> codes [Q, T] int64."""
         return self._model.encode(wave[None])[0]
+
+
+def gelu(x: Tensor) -> Tensor:
+    """F.gelu in steps that round every element alike; the library's own takes another road for a tensor's tail."""
+    return x * (torch.erf(x * 0.5**0.5) * 0.5 + 0.5)
 
 
 def keep(x: Tensor, mask: Tensor | None) -> Tensor:
