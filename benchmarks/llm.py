@@ -2,6 +2,8 @@
 
     python -m benchmarks.llm [--rounds 7] [--threads 2] [--peers SITE_PACKAGES] [--out benchmarks/results/llm-cpu.json]
 
+`ours` runs on the compiled C++ kernels of the cpu backend, `ours, torch` on torch alone.
+
 Weights are random, about 120 million (hidden 768, 12 layers), in bfloat16: bytes, latency and exactness are those of a
 trained model of this shape, quality and stop lengths are not. Every round measures every implementation once, in
 turn, so that a disturbance meets all alike; medians and the spread (p10 to p90) are printed. `floor` is the time to
@@ -60,10 +62,9 @@ TARGETS = {
 class Ours:
     """This project's engine behind the same face. `step` folds at once, as the peers do."""
 
-    name = "ours"
-
-    def __init__(self, path: Path, positions: int) -> None:
-        self._ctx = ExecContext("cpu")
+    def __init__(self, path: Path, positions: int, kernels: Path | None) -> None:
+        self.name = "ours" if kernels else "ours, torch"
+        self._ctx = ExecContext("cpu", kernels)
         self.llm = HybridLLM.load(path, self._ctx, "bfloat16", positions)
         self.llm.set_sampling(Sampling.greedy())
 
@@ -159,8 +160,8 @@ def main() -> None:
     if args.check_gguf:
         check_gguf(path, gguf)
         return
-    ours = Ours(path, 2048)
-    peers: list[Peer] = [ours, TransformersPeer(path, torch.bfloat16)]
+    ours = Ours(path, 2048, args.folder / "kernels")
+    peers: list[Peer] = [ours, Ours(path, 2048, None), TransformersPeer(path, torch.bfloat16)]
     try:
         peers.append(LlamaCppPeer(gguf, args.threads, 2048, SHAPE.vocab_size))
     except ImportError:
@@ -184,7 +185,7 @@ def run(ours: Ours, peers: Sequence[Peer], rounds: int) -> dict[tuple[str, str],
             for case, ms in measure(peer, ids).items():
                 times[case, peer.name].append(ms)
         times["warm turn 1000", "ours"].append(warm_turn(ours, capsule, ids))
-        for peer in peers[1:]:
+        for peer in peers[2:]:
             times["warm turn 1000", peer.name].append(cold_turn(peer, ids))
         print(f"round {turn} of {rounds}", file=sys.stderr)
     return times

@@ -17,6 +17,10 @@ class GraphMissing(CapsuleError):
     """No variant was captured for the requested shape."""
 
 
+class CompileError(CapsuleError):
+    """The C++ kernels could not be built on this machine."""
+
+
 class PlanError(CapsuleError):
     """A plan names an unknown step, or its waits form a cycle."""
 

@@ -7,11 +7,13 @@ convolution's channels (all query, key and value dimensions of the mixer).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from capsules.exec import native
 from capsules.nn import Weight, attend, kernels, linear, norm_rotate, rms_norm
 from llm_engine.config import LLMConfig
 from llm_engine.gated_delta import chunked, step, unit
@@ -81,6 +83,11 @@ def delta_step(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, s
 
         ba = linear(x, w.ba)
         fused = delta_step_op(mixed, gate, ba, window, w.conv, w.decay, w.dt_bias, w.norm, state, config.rms_norm_eps)
+        return linear(fused, w.out)
+    host = native.operators("llm_host", Path(__file__).with_name("delta_step.cpp"))
+    if host is not None:
+        ba = linear(x, w.ba)
+        fused = host.delta_step(mixed, gate, ba, window, w.conv, w.decay, w.dt_bias, w.norm, state, config.rms_norm_eps)
         return linear(fused, w.out)
     history = torch.cat((window, mixed), 0)
     convolved = (history.float() * w.conv).sum(0, keepdim=True)

@@ -1,5 +1,7 @@
 """Shared set-up: uninitialised memory is NaN, there is one thread, and a missing device skips with its reason."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -15,3 +17,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "gpu" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def kernel_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the C++ kernels are built, once for all tests."""
+    return tmp_path_factory.mktemp("kernels")

@@ -1,6 +1,7 @@
 """llama.cpp through the low-level interface of its Python binding."""
 
 import ctypes
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ class LlamaCppPeer:
 
         self._c: Any = llama_cpp
         self._vocabulary = vocabulary
+        libraries = os.environ.get("LLAMA_CPP_LIB_PATH")
+        if libraries:  # a distribution with one library per kind of processor: the best one is taken
+            ctypes.CDLL(str(Path(libraries) / "libggml.so")).ggml_backend_load_all_from_path(libraries.encode())
         self._c.llama_backend_init()
         model = self._c.llama_model_default_params()
         model.n_gpu_layers = 0
@@ -36,8 +40,8 @@ class LlamaCppPeer:
     def append(self, ids: Sequence[int]) -> int:
         for at in range(0, len(ids), 512):
             part = ids[at : at + 512]
-            batch = self._c.llama_batch_get_one((self._c.llama_token * len(part))(*part), len(part))
-            if self._c.llama_decode(self._context, batch) != 0:
+            tokens = (self._c.llama_token * len(part))(*part)  # the batch only points to it
+            if self._c.llama_decode(self._context, self._c.llama_batch_get_one(tokens, len(part))) != 0:
                 raise RuntimeError("llama_decode failed")
         logits = self._c.llama_get_logits_ith(self._context, -1)
         return int(

@@ -1,6 +1,7 @@
 """What a backend provides: memory, streams, and a step turned into something that replays."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 import torch
@@ -27,13 +28,15 @@ class Backend(Protocol):
     def synchronize(self) -> None: ...
 
 
-def backend_for(device: str) -> Backend:
-    """`cpu`, `cuda` or `cuda:N`. Raises ValueError with what exists."""
+def backend_for(device: str, kernels: Path | None = None) -> Backend:
+    """`cpu`, `cuda` or `cuda:N`. Raises ValueError with what exists, CompileError if `kernels` cannot be built."""
     wanted = torch.device(device)
     if wanted.type == "cpu":
         from capsules.exec.cpu import CpuBackend
 
-        return CpuBackend()
+        return CpuBackend(kernels)
+    if kernels is not None:
+        raise ValueError(f"device {device!r}: C++ kernels are for 'cpu'; a GPU has kernels of its own")
     if wanted.type == "cuda":
         if not torch.cuda.is_available():
             raise ValueError("device 'cuda': torch sees no CUDA device. Use 'cpu', or install a CUDA build of torch.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -20,11 +21,13 @@ class ExecContext:
     """Mechanism only: it knows names, roles and shapes, but no session, cache or scheduler.
 
     device   "cpu", "cuda" or "cuda:N"; raises ValueError if it is not there
+    kernels  cpu only: a folder for C++ kernels, built on first use and found again later; needs a compiler (raises
+             CompileError). Two to three times faster in bfloat16, equal to torch's own up to the order of sums
     Names are dotted; the part before the first dot is the scope, which an engine snapshots and releases as a whole.
     """
 
-    def __init__(self, device: str = "cpu") -> None:
-        self._backend = _Guarded(backend_for(device))
+    def __init__(self, device: str = "cpu", kernels: Path | None = None) -> None:
+        self._backend = _Guarded(backend_for(device, kernels))
         self._buffers: dict[str, Buffer] = {}
         self._by_storage: dict[int, list[Buffer]] = {}
         self._graphs: dict[str, Graph] = {}

@@ -21,5 +21,8 @@ def gated_mlp(x: Tensor, gate_up: Weight, down: Weight) -> Tensor:
 
         rows = both.numel() // both.shape[-1]
         return linear(swiglu(both.view(rows, -1)).view(*both.shape[:-1], -1), down)
+    host = kernels.host(both)
+    if host is not None:
+        return linear(host.swiglu(both), down)
     gate, up = both.chunk(2, -1)
     return linear(F.silu(gate) * up, down)

@@ -1,5 +1,6 @@
 """Random small checkpoints in the published layout, written by transformers, and the oracle that wrote them."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,9 +71,12 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Oracle]:
     return make
 
 
-@pytest.fixture(scope="session")
-def engine(oracle: Callable[[str], Oracle]) -> Callable[..., Any]:
-    """A warmed-up engine by shape and dtype, made once and handed out empty."""
+@pytest.fixture(scope="session", params=["torch", "kernels"])
+def engine(request: pytest.FixtureRequest, oracle: Callable[[str], Oracle], kernel_folder: Path) -> Callable[..., Any]:
+    """A warmed-up engine by shape and dtype, made once and handed out empty; on torch alone and on our C++ kernels."""
+    if request.param == "kernels" and not any(map(shutil.which, ("c++", "g++", "clang++"))):
+        pytest.skip("needs a C++ compiler; `apt install g++` brings one")
+    folder = kernel_folder if request.param == "kernels" else None
     from capsules import ExecContext
     from llm_engine import HybridLLM, Sampling
 
@@ -81,7 +85,7 @@ def engine(oracle: Callable[[str], Oracle]) -> Callable[..., Any]:
     def make(shape: str = "two", dtype: str = "float32", max_positions: int = 500) -> Any:
         key = (shape, dtype, max_positions)
         if key not in made:
-            made[key] = HybridLLM.load(oracle(shape).path, ExecContext("cpu"), dtype, max_positions)
+            made[key] = HybridLLM.load(oracle(shape).path, ExecContext("cpu", folder), dtype, max_positions)
         made[key].reset()
         made[key].set_sampling(Sampling.greedy())
         return made[key]

@@ -12,9 +12,13 @@ well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and n
 """
 
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from capsules.exec import native
 
 MAX_ROWS = 8  # more rows go to the matrix units through the library
 _HAVE_TRITON = find_spec("triton") is not None
@@ -23,3 +27,10 @@ _HAVE_TRITON = find_spec("triton") is not None
 def fits(x: Tensor) -> bool:
     """Whether the kernels may stand in: a CUDA tensor, no autograd, Triton installed."""
     return x.is_cuda and _HAVE_TRITON and not torch.is_grad_enabled()
+
+
+def host(x: Tensor) -> Any:
+    """The same for a CPU in C++ (`host.cpp`, with `linear` for any number of rows), or None where they are not used."""
+    if x.is_cuda or torch.is_grad_enabled() or x.dtype not in (torch.float32, torch.bfloat16):
+        return None
+    return native.operators("capsules_host", Path(__file__).with_name("host.cpp"))

@@ -1,0 +1,88 @@
+"""C++ kernels of the cpu backend: compiled once on this machine, kept in a folder, loaded as torch operators.
+
+They use torch's stable interface, so a build takes seconds and needs nothing but a C++ compiler. While a step is
+captured by a backend that was given a folder, `operators` hands them out; elsewhere the plain torch code runs. Which of
+the two ran is part of the backend's description, and so of every fingerprint: they differ in the order of sums.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from capsules.errors import CompileError
+
+_FLAGS = ("-O3", "-march=native", "-std=c++20", "-fPIC", "-shared", "-Wno-psabi")
+_HEADER = Path(__file__).with_name("vectors.h")
+_folder: ContextVar[Path | None] = ContextVar("native_folder", default=None)
+_loaded: dict[Path, Any] = {}
+
+
+@contextmanager
+def using(folder: Path | None) -> Iterator[None]:
+    """Inside, `operators` compiles into `folder`; None switches the kernels off."""
+    token = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def operators(name: str, source: Path) -> Any:
+    """The operators `torch.ops.<name>` of one source file, built on first use; None where kernels are switched off.
+
+    Raises CompileError with the compiler's words.
+    """
+    folder = _folder.get()
+    if folder is None:
+        return None
+    if source not in _loaded:
+        torch.ops.load_library(str(_built(source, folder)))
+        _loaded[source] = getattr(torch.ops, name)
+    return _loaded[source]
+
+
+def toolchain() -> str:
+    """A digest of compiler and processor: with it the same source gives the same bits. Raises CompileError."""
+    macros = _run([_compiler(), "-march=native", "-dM", "-E", "-x", "c++", os.devnull])
+    return hashlib.sha256(f"{macros} {_FLAGS} {torch.__version__}".encode()).hexdigest()[:16]
+
+
+def _built(source: Path, folder: Path) -> Path:
+    content = source.read_bytes() + _HEADER.read_bytes() + toolchain().encode()
+    target = folder / f"{source.stem}-{hashlib.sha256(content).hexdigest()[:16]}.so"
+    if not target.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        base = Path(torch.__file__).parent
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            made = Path(scratch) / target.name
+            places = [f"-I{_HEADER.parent}", f"-I{base / 'include'}", f"-L{base / 'lib'}"]
+            _run([_compiler(), *_FLAGS, *places, str(source), "-o", str(made), "-ltorch_cpu"])
+            made.replace(target)
+    return target
+
+
+def _compiler() -> str:
+    found = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if not found or sys.platform == "win32":
+        raise CompileError(
+            "no C++ compiler (c++, g++ or clang++) is on the path; install one, for example `apt install g++`, "
+            "or run without compiled kernels"
+        )
+    return found
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise CompileError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout

@@ -1,0 +1,318 @@
+// The blocks of capsules.nn for a CPU, as torch operators: what the Triton kernels beside this file are for a GPU.
+//
+// Weights are read as they are stored (float32 or bfloat16) and widened in registers; sums are float32. Work is divided
+// among threads by outputs only, so no bit of a result depends on the number of threads.
+
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "vectors.h"
+
+using namespace vectors;
+using torch::stable::Tensor;
+using torch::headeronly::ScalarType;
+
+namespace {
+
+constexpr int64_t PAIR = 2 * LANES;  // bfloat16 values in one 32-byte read
+constexpr int64_t TILE_O = 6, TILE_T = 2 * LANES;  // twelve sums in registers
+constexpr int64_t BLOCK_O = 16 * TILE_O, BLOCK_I = 1024;  // what the second-level cache holds
+
+template <class F>
+void by_type(const Tensor& x, const F& f) {
+  if (x.scalar_type() == ScalarType::BFloat16)
+    f(bf16{});
+  else if (x.scalar_type() == ScalarType::Float)
+    f(0.0f);
+  else
+    STD_TORCH_CHECK(false, "float32 or bfloat16 is needed");
+}
+
+template <class T>
+const T* in(const Tensor& x) { return static_cast<const T*>(x.const_data_ptr()); }
+template <class T>
+T* out(Tensor& x) { return static_cast<T*>(x.mutable_data_ptr()); }
+
+// ---------------------------------------------------------------------------------------------------- linear, one row
+
+// Pairs of bfloat16 are taken apart by a shift and a mask, so x comes as eight even and eight odd entries in turn.
+void unzip(const float* x, float* pairs, int64_t size) {
+  for (int64_t i = 0; i + PAIR <= size; i += PAIR)
+    for (int64_t j = 0; j < LANES; ++j) {
+      pairs[i + j] = x[i + 2 * j];
+      pairs[i + LANES + j] = x[i + 2 * j + 1];
+    }
+}
+
+float dot(const bf16* w, const float* x, const float* pairs, int64_t size) {
+  f8 a = all(0), b = all(0), c = all(0), d = all(0);
+  int64_t i = 0;
+  const auto add = [&](int64_t at, f8& even, f8& odd) {
+    u8 both;
+    std::memcpy(&both, w + at, sizeof both);
+    even += cast<f8>(both << 16) * load(pairs + at);
+    odd += cast<f8>(both & 0xFFFF0000u) * load(pairs + at + LANES);
+  };
+  for (; i + 2 * PAIR <= size; i += 2 * PAIR) {
+    add(i, a, b);
+    add(i + PAIR, c, d);
+  }
+  if (i + PAIR <= size) {
+    add(i, a, b);
+    i += PAIR;
+  }
+  float total = sum((a + b) + (c + d));
+  for (; i < size; ++i) total += wide(w[i]) * x[i];
+  return total;
+}
+
+float dot(const float* w, const float* x, const float*, int64_t size) {
+  f8 a = all(0), b = all(0), c = all(0), d = all(0);
+  int64_t i = 0;
+  for (; i + 4 * LANES <= size; i += 4 * LANES) {
+    a += load(w + i) * load(x + i);
+    b += load(w + i + LANES) * load(x + i + LANES);
+    c += load(w + i + 2 * LANES) * load(x + i + 2 * LANES);
+    d += load(w + i + 3 * LANES) * load(x + i + 3 * LANES);
+  }
+  for (; i + LANES <= size; i += LANES) a += load(w + i) * load(x + i);
+  float total = sum((a + b) + (c + d));
+  for (; i < size; ++i) total += w[i] * x[i];
+  return total;
+}
+
+template <class T, class W>
+void one_row(const T* x, const W* w, T* y, int64_t inputs, int64_t outputs) {
+  std::vector<float> flat(inputs), pairs(inputs);
+  for (int64_t i = 0; i < inputs; ++i) flat[i] = wide(x[i]);
+  unzip(flat.data(), pairs.data(), inputs);
+  const int64_t grain = std::max<int64_t>(1, 65536 / inputs);
+  torch::stable::parallel_for(0, outputs, grain, [&](int64_t from, int64_t to) {
+    for (int64_t o = from; o < to; ++o) put(y + o, dot(w + o * inputs, flat.data(), pairs.data(), inputs));
+  });
+}
+
+// ------------------------------------------------------------------------------------------------- linear, many rows
+
+// TILE_O outputs times TILE_T tokens: sums [TILE_O][stride] += w [TILE_O][step] · x [size][TILE_T]
+void tile(const float* w, const float* x, float* sums, int64_t size, int64_t step, int64_t stride) {
+  f8 held[TILE_O][2];
+  for (int64_t o = 0; o < TILE_O; ++o)
+    for (int64_t t = 0; t < 2; ++t) held[o][t] = load(sums + o * stride + t * LANES);
+  for (int64_t i = 0; i < size; ++i) {
+    const f8 first = load(x + i * TILE_T), second = load(x + i * TILE_T + LANES);
+    for (int64_t o = 0; o < TILE_O; ++o) {
+      const f8 weight = all(w[o * step + i]);
+      held[o][0] += weight * first;
+      held[o][1] += weight * second;
+    }
+  }
+  for (int64_t o = 0; o < TILE_O; ++o)
+    for (int64_t t = 0; t < 2; ++t) store(sums + o * stride + t * LANES, held[o][t]);
+}
+
+template <class W>
+void widen(const W* w, float* to, int64_t size) {
+  int64_t i = 0;
+  for (; i + LANES <= size; i += LANES) store(to + i, load(w + i));
+  for (; i < size; ++i) to[i] = wide(w[i]);
+}
+
+// Tokens lie side by side in the lanes; every output sums its inputs in ascending order, whatever the number of rows.
+template <class T, class W>
+void many_rows(const T* x, const W* w, T* y, int64_t rows, int64_t inputs, int64_t outputs) {
+  const int64_t stride = (rows + TILE_T - 1) / TILE_T * TILE_T;
+  thread_local std::vector<float> kept;  // fresh pages at every call would cost more than what is written to them
+  kept.resize(std::max<size_t>(kept.size(), inputs * stride));
+  float* const turned = kept.data();  // [stride / TILE_T][inputs][TILE_T], so that a tile is one stream
+  torch::stable::parallel_for(0, inputs, 64, [&](int64_t from, int64_t to) {
+    for (int64_t t = 0; t < stride; t += TILE_T)
+      for (int64_t i = from; i < to; ++i)
+        for (int64_t j = 0; j < TILE_T; ++j)
+          turned[t * inputs + i * TILE_T + j] = t + j < rows ? wide(x[(t + j) * inputs + i]) : 0.0f;
+  });
+  const int64_t blocks = (outputs + BLOCK_O - 1) / BLOCK_O;
+  torch::stable::parallel_for(0, blocks, 1, [&](int64_t from, int64_t to) {
+    const int64_t step = std::min(BLOCK_I, inputs) + 16;  // rows a power of two apart would share cache sets
+    thread_local std::vector<float> sums, weights;
+    sums.resize(BLOCK_O * stride);
+    weights.resize(TILE_O * step);
+    for (int64_t block = from; block < to; ++block) {
+      const int64_t first = block * BLOCK_O, count = std::min(BLOCK_O, outputs - first);
+      std::fill(sums.begin(), sums.end(), 0.0f);
+      for (int64_t i = 0; i < inputs; i += BLOCK_I) {
+        const int64_t size = std::min(BLOCK_I, inputs - i);
+        for (int64_t o = 0; o < count; o += TILE_O) {
+          for (int64_t k = 0; k < TILE_O; ++k)  // rows beyond the last repeat it; their sums are not used
+            widen(w + (first + std::min(o + k, count - 1)) * inputs + i, &weights[k * step], size);
+          for (int64_t t = 0; t < stride; t += TILE_T)
+            tile(weights.data(), &turned[t * inputs + i * TILE_T], &sums[o * stride + t], size, step, stride);
+        }
+      }
+      for (int64_t t = 0; t < rows; ++t)
+        for (int64_t o = 0; o < count; ++o) put(y + t * outputs + first + o, sums[o * stride + t]);
+    }
+  });
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight) {
+  const int64_t outputs = weight.size(0), inputs = weight.size(1), rows = x.numel() / inputs;
+  std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end());
+  shape.back() = outputs;
+  Tensor y = torch::stable::new_empty(x, shape);
+  by_type(x, [&](auto kind) {
+    using T = decltype(kind);
+    by_type(weight, [&](auto stored) {
+      using W = decltype(stored);
+      if (rows == 1)
+        one_row(in<T>(x), in<W>(weight), out<T>(y), inputs, outputs);
+      else
+        many_rows(in<T>(x), in<W>(weight), out<T>(y), rows, inputs, outputs);
+    });
+  });
+  return y;
+}
+
+// ------------------------------------------------------------------------------------------------------ row by row
+
+template <class T>
+void norm_row(const T* x, const float* weight, float* y, int64_t size, float eps) {
+  f8 squares = all(0);
+  int64_t i = 0;
+  for (; i + LANES <= size; i += LANES) {
+    const f8 v = load(x + i);
+    squares += v * v;
+  }
+  float total = sum(squares);
+  for (int64_t j = i; j < size; ++j) total += wide(x[j]) * wide(x[j]);
+  const float scale = 1.0f / std::sqrt(total / float(size) + eps);
+  for (i = 0; i < size; ++i) y[i] = rounded<T>(wide(x[i]) * scale * weight[i]);
+}
+
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  const int64_t size = weight.numel(), rows = x.numel() / size;
+  Tensor y = torch::stable::empty_like(x);
+  by_type(x, [&](auto kind) {
+    using T = decltype(kind);
+    torch::stable::parallel_for(0, rows, std::max<int64_t>(1, 32768 / size), [&](int64_t from, int64_t to) {
+      std::vector<float> row(size);
+      for (int64_t r = from; r < to; ++r) {
+        norm_row(in<T>(x) + r * size, in<float>(weight), row.data(), size, float(eps));
+        for (int64_t i = 0; i < size; ++i) put(out<T>(y) + r * size + i, row[i]);
+      }
+    });
+  });
+  return y;
+}
+
+// x [T, H, D] with D contiguous; cos, sin [T, R]
+Tensor norm_rotate(const Tensor& x, const Tensor& weight, double eps, const Tensor& cos, const Tensor& sin) {
+  const int64_t rows = x.size(0), heads = x.size(1), size = x.size(2), turned = cos.size(1), half = turned / 2;
+  const int64_t row_stride = x.stride(0), head_stride = x.stride(1);
+  Tensor y = torch::stable::new_empty(x, {rows, heads, size});
+  by_type(x, [&](auto kind) {
+    using T = decltype(kind);
+    torch::stable::parallel_for(0, rows * heads, 128, [&](int64_t from, int64_t to) {
+      std::vector<float> row(size);
+      for (int64_t r = from; r < to; ++r) {
+        norm_row(in<T>(x) + r / heads * row_stride + r % heads * head_stride, in<float>(weight), row.data(), size,
+                 float(eps));
+        const float *c = in<float>(cos) + r / heads * turned, *s = in<float>(sin) + r / heads * turned;
+        T* to_row = out<T>(y) + r * size;
+        for (int64_t i = 0; i < half; ++i) {
+          put(to_row + i, row[i] * c[i] - row[i + half] * s[i]);
+          put(to_row + i + half, row[i + half] * c[i + half] + row[i] * s[i + half]);
+        }
+        for (int64_t i = turned; i < size; ++i) put(to_row + i, row[i]);
+      }
+    });
+  });
+  return y;
+}
+
+Tensor swiglu(const Tensor& both) {
+  const int64_t size = both.size(both.dim() - 1) / 2, rows = both.numel() / (2 * size);
+  std::vector<int64_t> shape(both.sizes().begin(), both.sizes().end());
+  shape.back() = size;
+  Tensor y = torch::stable::new_empty(both, shape);
+  by_type(both, [&](auto kind) {
+    using T = decltype(kind);
+    torch::stable::parallel_for(0, rows, std::max<int64_t>(1, 16384 / size), [&](int64_t from, int64_t to) {
+      for (int64_t r = from; r < to; ++r) {
+        const T *gate = in<T>(both) + r * 2 * size, *up = gate + size;
+        T* to_row = out<T>(y) + r * size;
+        for (int64_t i = 0; i < size; i += LANES) {
+          const int64_t left = std::min(LANES, size - i);
+          f8 g = all(0);
+          for (int64_t j = 0; j < left; ++j) g[j] = wide(gate[i + j]);
+          const f8 s = g * sigmoid(g);
+          for (int64_t j = 0; j < left; ++j) put(to_row + i + j, rounded<T>(s[j]) * wide(up[i + j]));
+        }
+      }
+    });
+  });
+  return y;
+}
+
+// ------------------------------------------------------------------------------------------- attention, one query row
+
+// q [1, H, D]; k, v [S, G, D]; only the keys 0 … position are read, so no result depends on S.
+Tensor decode_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& position, double scale) {
+  const int64_t heads = q.size(1), size = q.size(2), share = heads / k.size(1), length = in<int64_t>(position)[0] + 1;
+  const int64_t key_row = k.stride(0), key_head = k.stride(1), value_row = v.stride(0), value_head = v.stride(1);
+  Tensor y = torch::stable::empty_like(q);
+  by_type(q, [&](auto kind) {
+    using T = decltype(kind);
+    by_type(k, [&](auto stored) {
+      using K = decltype(stored);
+      torch::stable::parallel_for(0, heads, std::max<int64_t>(1, 16384 / (length * size)), [&](int64_t from, int64_t to) {
+        std::vector<float> query(size), pairs(size), scores(length), gathered(size);
+        for (int64_t h = from; h < to; ++h) {
+          for (int64_t d = 0; d < size; ++d) query[d] = wide(in<T>(q)[h * size + d]) * float(scale);
+          unzip(query.data(), pairs.data(), size);
+          float peak = -INFINITY;
+          for (int64_t s = 0; s < length; ++s) {
+            const K* key = in<K>(k) + s * key_row + h / share * key_head;
+            scores[s] = dot(key, query.data(), pairs.data(), size);
+            peak = std::max(peak, scores[s]);
+          }
+          float total = 0;
+          std::fill(gathered.begin(), gathered.end(), 0.0f);
+          for (int64_t s = 0; s < length; ++s) {
+            const float weight = exp(all(scores[s] - peak))[0];
+            const K* value = in<K>(v) + s * value_row + h / share * value_head;
+            total += weight;
+            int64_t d = 0;
+            for (; d + LANES <= size; d += LANES) store(&gathered[d], load(&gathered[d]) + weight * load(value + d));
+            for (; d < size; ++d) gathered[d] += weight * wide(value[d]);
+          }
+          for (int64_t d = 0; d < size; ++d) put(out<T>(y) + h * size + d, gathered[d] / total);
+        }
+      });
+    });
+  });
+  return y;
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY(capsules_host, m) {
+  m.def("linear(Tensor x, Tensor weight) -> Tensor");
+  m.def("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor");
+  m.def("norm_rotate(Tensor x, Tensor weight, float eps, Tensor cos, Tensor sin) -> Tensor");
+  m.def("swiglu(Tensor both) -> Tensor");
+  m.def("decode_attention(Tensor q, Tensor k, Tensor v, Tensor position, float scale) -> Tensor");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(capsules_host, CPU, m) {
+  m.impl("linear", TORCH_BOX(&linear));
+  m.impl("rms_norm", TORCH_BOX(&rms_norm));
+  m.impl("norm_rotate", TORCH_BOX(&norm_rotate));
+  m.impl("swiglu", TORCH_BOX(&swiglu));
+  m.impl("decode_attention", TORCH_BOX(&decode_attention));
+}
