@@ -13,9 +13,8 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-import inflect
+from num2words import num2words
 
-_ENGINE = inflect.engine()
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
@@ -29,27 +28,49 @@ _UNITS = {
     "km/h": "kilometre per hour", "km": "kilometre", "m": "metre", "cm": "centimetre", "mm": "millimetre",
     "kg": "kilogram", "g": "gram", "mg": "milligram", "l": "litre", "L": "litre", "ml": "millilitre",
     "mL": "millilitre", "ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "Hz": "hertz",
-    "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz", "B": "byte", "kB": "kilobyte", "KB": "kilobyte",
+    "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz", "kB": "kilobyte", "KB": "kilobyte",
     "MB": "megabyte", "GB": "gigabyte", "TB": "terabyte", "W": "watt", "kW": "kilowatt", "kWh": "kilowatt hour",
-    "V": "volt", "mph": "mile per hour", "mi": "mile", "ft": "foot", "in": "inch", "lb": "pound", "lbs": "pound",
+    "V": "volt", "mph": "mile per hour", "mi": "mile", "ft": "foot", "lb": "pound", "lbs": "pound",
     "oz": "ounce", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree", "%": "percent",
     "m/s": "metre per second", "m²": "square metre", "km²": "square kilometre", "m³": "cubic metre",
+    "kbps": "kilobit per second", "Mbps": "megabit per second", "Gbps": "gigabit per second",
+    "MB/s": "megabyte per second", "GB/s": "gigabyte per second", "fps": "frame per second", "mAh": "milliamp hour",
+    "dB": "decibel", "MW": "megawatt", "GW": "gigawatt", "ns": "nanosecond", "µs": "microsecond", "μs": "microsecond",
+    "sec": "second", "secs": "second", "mins": "minute", "hr": "hour", "hrs": "hour", "yd": "yard", "kcal":
+    "kilocalorie", "ha": "hectare", "¢": "cent", "USD": "dollar", "EUR": "euro", "GBP": "pound", "km/s":
+    "kilometre per second", "mg/l": "milligram per litre", "µm": "micrometre", "nm": "nanometre",
 }  # fmt: skip
 _UNCOUNTED = frozenset({"hertz", "kilohertz", "megahertz", "gigahertz", "percent", "yen"})
+_IRREGULAR = {"foot": "feet", "inch": "inches", "penny": "pence", "paisa": "paise"}
+_PER = "day|week|month|year|night|hour|minute|second|person|user|token|request"
+_ROMAN = {"X": 10, "IX": 9, "V": 5, "IV": 4, "I": 1}
+_NUMBERED = "Chapter|Part|Act|Scene|Volume|Book|Section|Phase|Type|World War|Appendix|Article|Title|Stage|Class"
+_CROWNED = (
+    "Henry|Louis|Elizabeth|Charles|George|James|Edward|Richard|William|Philip|Napoleon|Pius|Paul|Benedict|Nicholas|"
+    "Catherine|Frederick|Alexander|Francis|Leo|Ramesses|Ivan|Peter|Wilhelm|Otto|Mary|Margrethe|Gustav|Felipe"
+)
+_VERSIONED = "[Vv]ersion|[Rr]elease|Python|Ubuntu|Android|iOS|macOS|Node|Java|Go|Rust|CUDA|v"
+_FILES = "py|js|ts|txt|md|json|csv|pdf|html|css|toml|yaml|yml|cpp|rs|sh|exe|zip|png|jpg|mp3|wav|log"
 _ABBREVIATIONS = {
     "e.g.": "for example", "i.e.": "that is", "etc.": "et cetera", "vs.": "versus", "vs": "versus", "approx.":
     "approximately", "Dr.": "Doctor", "Mr.": "Mister", "Mrs.": "Missus", "Ms.": "Miz", "Prof.": "Professor",
-    "St.": "Saint", "No.": "number", "w/": "with", "w/o": "without", "a.m.": "a m", "p.m.": "p m", "AM": "a m",
+    "w/": "with", "w/o": "without", "a.m.": "a m", "p.m.": "p m", "AM": "a m",
     "PM": "p m", "ca.": "about", "incl.": "including", "Jr.": "Junior", "Sr.": "Senior", "Mt.": "Mount",
 }  # fmt: skip
 _SYMBOLS = {
     "&": "and", "+": "plus", "=": "equals", "×": "times", "÷": "divided by", "±": "plus or minus", "≈": "about",
     "≤": "at most", "≥": "at least", "<": "less than", ">": "greater than", "→": "to", "←": "from", "@": "at",
-    "½": "a half", "¼": "a quarter", "¾": "three quarters", "²": " squared", "³": " cubed", "#": "number",
+    "½": "a half", "¼": "a quarter", "¾": "three quarters", "⅓": "a third", "⅔": "two thirds", "⅛": "an eighth",
+    "²": " squared", "³": " cubed", "#": "number",
     "√": "the square root of", "∞": "infinity", "π": "pi", "µ": "micro", "~": "about", "^": "to the power of",
     "|": ",", "_": " ", "\\": " ", "*": " ", "{": " ", "}": " ", "[": " ", "]": " ", "%": "percent", "°": "degrees",
-    "$": "dollars", "€": "euros", "£": "pounds", "©": " ", "®": " ", "™": " ", "•": " ", "`": " ",
+    "$": "dollars", "€": "euros", "£": "pounds", "©": " ", "®": " ", "™": " ", "•": " ", "`": " ", "¢": "cents",
 }  # fmt: skip
+_SIGNS = {
+    "!=": " is not equal to ", "==": " equals ", "<=": " at most ", ">=": " at least ", "->": " to ", "=>": " to ",
+    "&&": " and ", "||": " or ",
+}  # fmt: skip
+_LAST_IN_SENTENCES = frozenset({"etc.", "a.m.", "p.m.", "Jr.", "Sr."})
 _TAG = re.compile(r"(<\|\w+:\w+\|>)")
 _STRUCTURE = re.compile(r"<\|(?!\w+:\w+\|>)[^<>|]*\|>")
 _NUMBER = r"(?<![\w.])(?P<sign>[-−])?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<part>\d+))?"
@@ -70,13 +91,13 @@ def cardinal(value: int) -> str:
     """12345 -> "twelve thousand three hundred and forty-five". Numbers beyond words are said digit by digit."""
     if abs(value) >= 10**15:
         return ("minus " if value < 0 else "") + digits(str(abs(value)))
-    words = str(_ENGINE.number_to_words(str(abs(value)), andword="and")).replace(",", "")
+    words = str(num2words(abs(value))).replace(",", "")
     return ("minus " if value < 0 else "") + words
 
 
 def ordinal(value: int) -> str:
     """21 -> "twenty-first"."""
-    return str(_ENGINE.ordinal(cardinal(value)))
+    return str(num2words(value, to="ordinal")).replace(",", "")
 
 
 def digits(figures: str) -> str:
@@ -104,6 +125,8 @@ def decimal(whole: str, part: str | None, sign: str | None = None) -> str:
 
 def _no_markup(text: str) -> str:
     """Markdown and HTML go, their text stays; code blocks and images go with their text."""
+    text = re.sub(r"(?<=\d)\*\*(?=\d)", " to the power of ", text)
+    text = re.sub(r"(?<=[\w)]) \* (?=[\w(])|(?<=\d)\*(?=\d)", " × ", text)  # before it could pass for emphasis
     text = re.sub(r"```.*?(```|\Z)|~~~.*?(~~~|\Z)", " ", text, flags=re.S)
     text = re.sub(r"<!--.*?-->", " ", text, flags=re.S)
     text = re.sub(r"</?[A-Za-z][^<>|]*>", " ", text)
@@ -176,6 +199,36 @@ def _iso_date(match: re.Match[str]) -> str:
     return f"{_MONTHS[month - 1]} {ordinal(day)} {year(int(match['year']))}"
 
 
+def _slash_date(match: re.Match[str]) -> str:
+    """Day and month where one of them tells which it is; else the figures as they stand."""
+    first, second, said = int(match[1]), int(match[2]), year(int(match[3]))
+    day, month = (first, second) if first > 12 else (second, first)
+    if day > 31 or month > 12 or day <= 12:
+        return f"{cardinal(first)} {cardinal(second)} {said}"
+    return f"{_MONTHS[month - 1]} {ordinal(day)} {said}"
+
+
+def _days(match: re.Match[str]) -> str:
+    """May 3-5, 3-5 May."""
+    if match["month"]:
+        return f"{_month(match['month'])} {ordinal(int(match['a']))} to {ordinal(int(match['b']))}"
+    return f"the {ordinal(int(match['c']))} to the {ordinal(int(match['d']))} of {_month(match['after'])}"
+
+
+def _short(match: re.Match[str]) -> str:
+    """An abbreviation; its full stop may be the sentence's as well."""
+    return _ABBREVIATIONS[match.group()] + (_stop(match) if match.group() in _LAST_IN_SENTENCES else "")
+
+
+def _stop(match: re.Match[str]) -> str:
+    ends = match.group().endswith(".") and re.match(r"[\"')]*(?:\s*\Z|\s+[A-Z])", match.string[match.end() :])
+    return "." if ends else ""
+
+
+def _half(match: re.Match[str]) -> str:
+    return f" {match['half'][0].lower()} m{_stop(match)}" if match["half"] else ""
+
+
 def _time(match: re.Match[str]) -> str:
     hour, minute, half = int(match["hour"]), int(match["minute"]), match["half"]
     if hour > 24 or minute > 59:
@@ -186,11 +239,11 @@ def _time(match: re.Match[str]) -> str:
         said = cardinal(hour) if half else f"{cardinal(hour)} o'clock" if hour <= 12 else f"{cardinal(hour)} hundred"
     if match["second"]:
         said += f" and {_counted(str(int(match['second'])), None, 'second')}"
-    return said + (f" {half[0].lower()} m" if half else "")
+    return said + _half(match)
 
 
 def _hour(match: re.Match[str]) -> str:
-    return f"{cardinal(int(match['hour']))} {match['half'][0].lower()} m"
+    return cardinal(int(match["hour"])) + _half(match)
 
 
 def _money(match: re.Match[str]) -> str:
@@ -206,7 +259,7 @@ def _money(match: re.Match[str]) -> str:
         cents = int(part)
         if not cents:
             return said
-        tail = f"{cardinal(cents)} {'pence' if small == 'penny' and cents > 1 else _plural(small, cents)}"
+        tail = f"{cardinal(cents)} {_plural(small, cents)}"
         return tail if not amount else f"{said} and {tail}"
     return said if not part else f"{decimal(whole, part, sign)} {_plural(unit, 2)}"
 
@@ -215,9 +268,9 @@ def _plural(noun: str, count: float) -> str:
     if count == 1 or noun in _UNCOUNTED:
         return noun
     head, *rest = noun.split(" ")
-    if head in ("square", "cubic", "kilowatt"):
+    if head in ("square", "cubic", "kilowatt", "milliamp"):
         return f"{head} {_plural(' '.join(rest), count)}"
-    return " ".join([str(_ENGINE.plural_noun(head)), *rest])
+    return " ".join([_IRREGULAR.get(head, head + "s"), *rest])
 
 
 def _counted(whole: str, part: str | None, noun: str, sign: str | None = None) -> str:
@@ -229,7 +282,11 @@ def _unit(match: re.Match[str]) -> str:
 
 
 def _range(match: re.Match[str]) -> str:
-    return f"{match.group(1)} to {match.group(2)}"
+    """10-15 -> "10 to 15", for later rules to say; a span of years is said here."""
+    ends = match.group(1), match.group(2)
+    if all(len(end) == 4 and end.isdigit() and 1100 <= int(end) <= 2099 for end in ends):
+        return " to ".join(year(int(end)) for end in ends)
+    return " to ".join(ends)
 
 
 def _year_alone(match: re.Match[str]) -> str:
@@ -238,6 +295,8 @@ def _year_alone(match: re.Match[str]) -> str:
 
 def _decade(match: re.Match[str]) -> str:
     tens = int(match["tens"])
+    if match["century"] == "20" and not tens:
+        return "two thousands"
     word = {0: "hundreds", 10: "tens"}.get(tens) or cardinal(tens)[:-1] + "ies"
     return f"{cardinal(int(match['century'])) + ' ' if match['century'] else ''}{word}"
 
@@ -248,15 +307,44 @@ def _ordinal(match: re.Match[str]) -> str:
 
 def _fraction(match: re.Match[str]) -> str:
     over, under = int(match["over"]), int(match["under"])
+    if (over, under) == (24, 7):
+        return "twenty-four seven"
     if not over < under <= 100:
         return f"{cardinal(over)} divided by {cardinal(under)}"
     name = {2: "half", 4: "quarter"}.get(under) or ordinal(under)
-    return f"{cardinal(over)} {name if over == 1 else 'halves' if under == 2 else name + 's'}"
+    mixed = "and " if re.search(r"\d $", match.string[: match.start()]) else ""
+    return f"{mixed}{cardinal(over)} {name if over == 1 else 'halves' if under == 2 else name + 's'}"
 
 
 def _phone(match: re.Match[str]) -> str:
     groups = re.findall(r"\d+", match.group())
     return ("plus " if match.group().startswith("+") else "") + ", ".join(digits(group) for group in groups)
+
+
+def _internet_address(match: re.Match[str]) -> str:
+    return " dot ".join(digits(part) for part in match.group().split("."))
+
+
+def _roman(match: re.Match[str]) -> str:
+    """Chapter IV -> "Chapter four", Henry VIII -> "Henry the eighth"; only after words that make it safe."""
+    value, rest = 0, match["numeral"]
+    for numeral, worth in _ROMAN.items():
+        while rest.startswith(numeral):
+            value, rest = value + worth, rest.removeprefix(numeral)
+    if rest:
+        return match.group()
+    said = f"the {ordinal(value)}" if match["name"] else cardinal(value)
+    return f"{match['name'] or match['what']} {said}"
+
+
+def _picture_lines(match: re.Match[str]) -> str:
+    """1080p -> "ten eighty p"."""
+    above, below = divmod(int(match.group(1)), 100)
+    return f"{cardinal(above)} {cardinal(below)} p"
+
+
+def _named_version(match: re.Match[str]) -> str:
+    return f"{match[1]} {' point '.join(cardinal(int(part)) for part in match[2].split('.'))}"
 
 
 def _version(match: re.Match[str]) -> str:
@@ -282,19 +370,49 @@ def _alternatives(words: Any) -> str:
 _DAY = r"(?P<day>0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>1\d{3}|20\d{2})"
 _BEFORE_YEARS = "[Ii]n|[Ss]ince|[Uu]ntil|[Bb]efore|[Aa]fter|[Yy]ear|[Ff]rom|[Bb]y"
-_HALF = r"(?P<half>[AaPp]\.?[Mm]\b\.?)"
+_HALF = r"(?P<half>[AaPp]\.[Mm]\.|[AaPp][Mm]\b)"
 _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"), _mail),
     (re.compile(r"\b(?:https?://|ftp://|www\.)[^\s<>()\[\]\"]+", re.I), _address),
     (re.compile(r"\b(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|ai|edu|gov|uk|de|fr)(?:/[^\s<>()\"]*)?\b", re.I), _address),
-    (re.compile(rf"(?<!\w)(?:{_alternatives(_ABBREVIATIONS)})(?!\w)"), lambda m: _ABBREVIATIONS[m.group()]),
+    (re.compile(rf"(?<=\w)\.(?=(?:{_FILES})\b)"), " dot "),
+    (re.compile(_alternatives(_SIGNS)), lambda m: _SIGNS[m.group()]),
+    (re.compile(r"(?<=[\d:])[-–](?=\d{1,2}(?::\d\d| ?[AaPp]\.?[Mm]\b))"), " to "),
+    (re.compile(rf"(?<!\w)(?:{_alternatives(_ABBREVIATIONS)})(?!\w)"), _short),
+    (re.compile(r"\bNo\. ?(?=\d)"), "number "),
+    (re.compile(r"(?<=[a-z] )St\.(?! [A-Z])"), "Street"),
+    (re.compile(r"\bSt\.(?= [A-Z])"), "Saint"),
+    (re.compile(r"#(?=[A-Za-z])"), "hashtag "),
+    (
+        re.compile(
+            rf"\b(?:(?P<what>{_NUMBERED})|(?P<name>{_CROWNED})) (?P<numeral>[IVX]{{2,6}}|[VX]|I(?=[.,:;)!?]|$))(?!\w)"
+        ),
+        _roman,
+    ),
     (re.compile(r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b"), _iso_date),
+    (re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b"), _slash_date),
+    (
+        re.compile(
+            rf"\b{_MONTH} (?P<a>\d\d?)[-–](?P<b>\d\d?)\b|"
+            rf"\b(?P<c>\d\d?)[-–](?P<d>\d\d?) {_MONTH.replace('month', 'after')}\b"
+        ),
+        _days,
+    ),
     (re.compile(rf"\b(?:[Tt]he )?{_DAY}(?: of)? {_MONTH},?(?: {_YEAR})?\b"), _date),
     (re.compile(rf"\b{_MONTH} {_DAY}(?:,? {_YEAR})?\b"), _date),
     (re.compile(rf"\b{_MONTH},? {_YEAR}\b"), lambda m: f"{_month(m['month'])} {year(int(m['year']))}"),
     (re.compile(rf"\b(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?::(?P<second>\d{{2}}))?(?!\d)(?: ?{_HALF})?"), _time),
     (re.compile(rf"\b(?P<hour>1[0-2]|[1-9]) ?{_HALF}"), _hour),
-    (re.compile(r"(?<!\w)\+\d{1,3}(?:[ -]\d{2,4}){2,5}\b|\b\d{3}-\d{3,4}(?:-\d{4})?\b"), _phone),
+    (re.compile(r"(?<=\d):(?=\d)"), " to "),
+    (
+        re.compile(
+            r"(?<!\w)\+\d{1,3}(?:[ -]\d{2,4}){2,5}\b|(?<!\w)\(\d{3}\) \d{3}-\d{4}\b|"
+            r"\b(?:\d-)?\d{3}-\d{3,4}(?:-\d{4})?\b|(?:(?<=[Cc]all )|(?<=[Dd]ial )|(?<=PIN )|(?<=code ))\d{3,8}\b"
+        ),
+        _phone,
+    ),
+    (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b"), _internet_address),
+    (re.compile(rf"(\d[\d.,]*(?: ?[a-zA-Z%]{{0,8}}))/(?=(?:{_PER})\b)"), r"\1 per "),
     (
         re.compile(
             r"(?P<sign>[-−])?(?P<unit>[$€£¥₹]) ?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<part>\d+))?"
@@ -310,18 +428,30 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         _money,
     ),
     (re.compile(r"\b(\d+(?:\.\d+)?)(?:-| ?– ?)(\d+(?:\.\d+)?)(?=\b(?!-))"), _range),
-    (re.compile(r"\b(?P<century>\d\d)?(?P<tens>\d0)['’]?s\b"), _decade),
+    (
+        re.compile(
+            r"(?:\b(?P<century>\d\d)|['’]|(?<=[Tt]he )|(?<=his )|(?<=her )|(?<=their )|(?<=my )|(?<=your )|(?<=early )|"
+            r"(?<=late )|(?<=mid-))(?P<tens>\d0)['’]?s\b"
+        ),
+        _decade,
+    ),
+    (re.compile(rf"\b({_VERSIONED}) ?(\d+(?:\.\d+)+)\b"), _named_version),
+    (re.compile(r"\b(720|1080|1440|2160)p\b"), _picture_lines),
+    (re.compile(r"(?<=\d)[eE]\+?(?=-?\d)"), " times ten to the power of "),
+    (re.compile(r"(?<=\d) ?in(?=[.,;:)!?]|$| (?:long|wide|tall|high|thick|deep|by|x)\b)"), " inches"),
+    (re.compile(r"(?<=\d) ?(?=[½¼¾⅓⅔⅛])"), " and "),
     (re.compile(r"\b(\d)['′](\d{1,2})(?:[\"″]|(?!\w))"), lambda m: f"{cardinal(int(m[1]))} foot {cardinal(int(m[2]))}"),
     (re.compile(rf"{_NUMBER} ?(?P<unit>{_alternatives(_UNITS)})(?![\w²³/])"), _unit),
     (re.compile(rf"\b(?P<lead>{_BEFORE_YEARS}) {_YEAR}\b(?![.,]\d)"), _year_alone),
     (re.compile(r"\b(\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:st|nd|rd|th)\b"), _ordinal),
     (re.compile(r"(?<![\w/.])(?P<over>\d{1,3})/(?P<under>\d{1,3})(?![\w/])"), _fraction),
     (re.compile(r"(?<![\d.])\d+(?:\.\d+){2,}\b"), _version),
-    (re.compile(r"(?<=\d)(?: [×x] |[×x])(?=\d)"), " times "),
+    (re.compile(r"(?<=\d)x(?=\d)"), " by "),
+    (re.compile(r"(?<=[\w)])(?: × |×)(?=[\w(])|(?<=\d) x (?=\d)"), " times "),
     (re.compile(r"(?<=\d) [-−] (?=\d)"), " minus "),
     (re.compile(r"(?<=\d) ?/ ?(?=\d)"), " divided by "),
     (re.compile(r"\b([A-Z]{2,})(s)?\b"), _spell),
-    (re.compile(r"(?<=[A-Za-z])-(?=\d)"), " "),
+    (re.compile(r"(?<=[A-Za-z])-(?=\d)|(?<=\d)(?=[A-Za-z])"), " "),
     (re.compile(_NUMBER), _plain_number),
     (re.compile(r"\d+"), lambda m: f" {digits(m.group())} "),
     (re.compile(r"(?<=\w)/(?=\w)"), " or "),

@@ -56,6 +56,53 @@ CASES = {
     "| a | b |\n|---|---|\n| 1 | 2 |": "a, b, one, two",
     "<b>bold</b> <!-- no -->text": "bold text",
     "Fact[1] and ![img](a.png)": "Fact and",
+    # sentence ends that are also an abbreviation's
+    "It is 3:45 pm.": "It is three forty-five p m.",
+    "It is 3:45 p.m. Come in.": "It is three forty-five p m. Come in.",
+    "At 5 p.m. we leave, at 6 a.m.": "At five p m we leave, at six a m.",
+    "Apples, etc.": "Apples, et cetera.",
+    "No. Is it No. 5 Main St. or St. Paul?": "No. Is it number five Main Street or Saint Paul?",
+    # sums
+    "12 * 8 and 2*3*4": "twelve times eight and two times three times four",
+    "2**10 = 2^10 = 1e3": "two to the power of ten equals two to the power of ten equals one times ten to the power of "
+    "three",
+    "(a + b) * c != 0": "(a plus b) times c is not equal to zero",
+    "a <= b -> c": "a at most b to c",
+    "144 / 12, 10²": "one hundred and forty-four divided by twelve, ten squared",
+    "2 1/2 cups, 2½ cups, 24/7": "two and one half cups, two and a half cups, twenty-four seven",
+    "ratio 16:9": "ratio sixteen to nine",
+    # ranges
+    "10–15 kg, 5-10%": "ten to fifteen kilograms, five to ten percent",
+    "1939-1945": "nineteen thirty-nine to nineteen forty-five",
+    "10:30-11:45, 9-5pm": "ten thirty to eleven forty-five, nine to five p m",
+    "May 3-5 or 3–5 May": "May third to fifth or the third to the fifth of May",
+    "-5°C to 20–25 °C": "minus five degrees Celsius to twenty to twenty-five degrees Celsius",
+    "72°F, 12.5 %": "seventy-two degrees Fahrenheit, twelve point five percent",
+    # dates
+    "12/25/2024, 25/12/2024, 3/4/2024": "December twenty-fifth twenty twenty-four, December twenty-fifth twenty "
+    "twenty-four, three four twenty twenty-four",
+    "the '80s, in her 30s, wait 30s, the 2000s": "the eighties, in her thirties, wait thirty seconds, the two "
+    "thousands",
+    # figures that are names
+    "Call 911 or (555) 123-4567": "Call nine one one or five five five, one two three, four five six seven",
+    "1-800-555-0199": "one, eight zero zero, five five five, zero one nine nine",
+    "Python 3.12, v2.0": "Python three point twelve, v two point zero",
+    "192.168.0.1": "one nine two dot one six eight dot zero dot one",
+    "1080p, 4K, 1920x1080": "ten eighty p, four K, one thousand nine hundred and twenty by one thousand and eighty",
+    "Chapter IV, World War II, Henry VIII": "Chapter four, World War two, Henry the eighth",
+    "I, Claudius; Malcolm X; the part I like": "I, Claudius; Malcolm X; the part I like",
+    "#1 in #music": "number one in hashtag music",
+    # more money and units
+    "-$5, $1.05, 50¢": "minus five dollars, one dollar and five cents, fifty cents",
+    "$1.2M, $5k, 20 EUR": "one point two million dollars, five thousand dollars, twenty euros",
+    "$5/month, 3 tokens/second": "five dollars per month, three tokens per second",
+    "100 Mbps, 5000 mAh, 60 fps": "one hundred megabits per second, five thousand milliamp hours, sixty frames per "
+    "second",
+    "5 in the box, 5 in.": "five in the box, five inches.",
+    "6 ft, 2.5 lbs, 3 m²": "six feet, two point five pounds, three square metres",
+    # code and files
+    "Run `main.py` with `max_rows=3`": "Run main dot py with max rows equals three",
+    "Open https://localhost:8080/x or a.b+c@d.co.uk": "Open localhost or a dot b plus c at d dot co dot uk",
     # nothing
     "": "",
     "😀": "",
