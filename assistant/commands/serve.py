@@ -33,6 +33,9 @@ HELP = "the page and the APIs, in a browser or for any OpenAI client"
 NETWORK_FLAGS = ("host", "port", "sessions", "token")
 TIERS = ("gpu", "host", "disk")
 STOP_SECONDS = 1.0
+HANDOVER_SECONDS = 0.001
+"""How long the models' thread may keep the interpreter from the one that serves clients. Sound that is ready waits that
+long for the wire, again and again; Python's own 5 ms add up to what is measured as the link."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     tls = tls_context(args.tls_cert, args.tls_key)
     if tls is None and not is_loopback(config.host):
         print(f"note: without TLS everything, the token too, can be read on the network. {TLS_HINT}", file=sys.stderr)
+    sys.setswitchinterval(HANDOVER_SECONDS)
     return run_async(serve(config, gate, tls, not args.no_browser))
 
 

@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import time
-from collections import deque
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -92,12 +91,13 @@ class Firefox:
         lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES.items()]
         self._profile.mkdir(parents=True)
         (self._profile / "user.js").write_text("\n".join(lines), encoding="utf-8")
-        self._process = subprocess.Popen(
-            [str(EXECUTABLE), "--headless", "--no-remote", "--profile", str(self._profile),
-             "--remote-debugging-port", "0"],
-            env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        address = await asyncio.to_thread(self._address)
+        with (self._profile / "said").open("w") as said:
+            self._process = subprocess.Popen(
+                [str(EXECUTABLE), "--headless", "--no-remote", "--profile", str(self._profile),
+                 "--remote-debugging-port", "0"],
+                env=self._environment, stdout=subprocess.DEVNULL, stderr=said,
+            )  # fmt: skip
+        address = await self._address(self._profile / "said")
         self._http = ClientSession()
         self._socket = await self._http.ws_connect(address + "/session", max_msg_size=0)
         self._reading = asyncio.create_task(self._read(self._socket))
@@ -115,14 +115,12 @@ class Firefox:
         self._reading.cancel()
         await self._http.close()
 
-    def _address(self) -> str:
-        assert self._process.stderr is not None
-        said: deque[str] = deque(maxlen=40)
-        for line in self._process.stderr:
-            said.append(line)
-            if found := re.search(r"WebDriver BiDi listening on (ws://\S+)", line):
+    async def _address(self, said: Path) -> str:
+        while self._process.poll() is None:
+            if found := re.search(r"WebDriver BiDi listening on (ws://\S+)\n", said.read_text("utf-8")):
                 return found[1]
-        raise AssertionError("Firefox did not open its remote port:\n" + "".join(said))
+            await asyncio.sleep(0.05)
+        raise AssertionError("Firefox ended before it opened its remote port:\n" + said.read_text("utf-8"))
 
     async def _read(self, socket: ClientWebSocketResponse) -> None:
         async for message in socket:
@@ -131,6 +129,8 @@ class Firefox:
                 self.complaints.append(event["params"]["text"])
             if answer := self._answers.pop(event.get("id"), None):
                 answer.set_result(event)
+        for waiting in self._answers.values():
+            waiting.set_exception(ConnectionError("Firefox closed its remote port"))
 
     async def _call(self, method: str, **params: Any) -> dict[str, Any]:
         self._next += 1

@@ -138,7 +138,8 @@ test("a switch brings the persona's voice, and what was said before keeps the na
     { type: "assistant.persona", name: "ben", voice: "ben", ms: 3 },
     { type: "conversation.item.added", item: { id: "a2", type: "message", role: "assistant", status: "in_progress", content: [] } },
     { type: "assistant.persona", name: "eve", voice: null, ms: 3 }]);
-  assert.deepEqual(state.items.map((item) => item.persona), ["ada", "ada", "ben"]);
+  const replies = state.items.filter((item) => item.role === "assistant");
+  assert.deepEqual(replies.map((item) => item.persona), ["ada", "ben"]);
   assert.deepEqual([state.session.assistant.persona, state.session.audio.output.voice], ["eve", "ben"]);
 });
 

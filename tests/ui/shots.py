@@ -14,11 +14,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from browser import chromium
-from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import FloatRect, Page, ViewportSize, expect, sync_playwright
 from product import Product, say
 
 DOCS = Path(__file__).parents[2] / "docs"
 WIDE: ViewportSize = {"width": 1360, "height": 860}
+TALL: ViewportSize = {"width": 1360, "height": 1080}
 NARROW: ViewportSize = {"width": 402, "height": 840}
 SLOW = 60_000
 
@@ -63,7 +64,12 @@ def talk(page: Page, microphone: Path) -> None:
 
 
 def picture_of_the_turn(page: Page) -> None:
-    page.locator(".time").screenshot(path=DOCS / "page-waterfall.png")
+    page.set_viewport_size(TALL)
+    box = page.locator(".time").bounding_box()
+    assert box is not None
+    clip: FloatRect = {"x": box["x"] - 24, "y": 0, "width": box["width"] + 48, "height": box["y"] + box["height"] + 24}
+    page.screenshot(path=DOCS / "page-waterfall.png", clip=clip)
+    page.set_viewport_size(WIDE)
     with page.expect_download() as download:
         page.click("#save-picture")
     (DOCS / "turn-picture.png").write_bytes(Path(download.value.path()).read_bytes())

@@ -338,7 +338,7 @@ def test_a_written_turn_can_be_stopped_with_the_mouse(browser: Browser, server: 
     page.press("#text", "Enter")
     expect(page.locator(".reply .text")).to_contain_text("Two,", ignore_case=True, timeout=SLOW)
     page.click("#stop")
-    expect(page.locator(".reply s")).to_contain_text("twelve.")
+    expect(page.locator(".reply s")).to_be_visible()
     expect(page.locator("#send")).to_be_visible()
     page.close()
 

@@ -66,8 +66,8 @@ function waterfallRows(turns, chosen, onStep) {
   });
   const total = make("tr.total", {}, make("th", { scope: "row", text: "Sum" }), make("td"), make("td", { text: showMs(fall.totalMs) }));
   const table = make("table.fall", { "aria-label": "Where the time of this turn went" }, make("tbody", {}, ...rows), make("tfoot", {}, total));
-  const memory = chosen.memory.map((one) => `${one.what} of the ${one.engine === "llm" ? "mind" : "voice"} in ${showMs(one.ms)}`);
-  return [stepper, table, memory.length > 0 ? make("p.memory", { text: `${memory.join(", ")}.` }) : make("p.memory")];
+  const memory = chosen.memory.map((one) => `${one.what} of the ${one.engine === "llm" ? "mind" : "voice"} ${showMs(one.ms)}`);
+  return [stepper, table, make("p.memory", { text: memory.join(", ") })];
 }
 
 const WIDTH = 360;
@@ -81,7 +81,8 @@ function strip(turns, chosen, onTurn) {
   const top = Math.max(...shown.map(value)) * 1.08;
   const step = Math.min(26, WIDTH / shown.length);
   const y = (ms) => HEIGHT - 14 - (ms / top) * (HEIGHT - 24);
-  const median = summary(shown.map(value)).median ?? 0;
+  const spoken = shown.filter((turn) => turn.voiceMs !== null); // a written turn has no wait for the end of speech
+  const median = summary((spoken.length > 0 ? spoken : shown).map(value)).median ?? 0;
   const marks = shown.flatMap((turn, i) => {
     const x = i * step + step / 2;
     const group = draw("g", { class: turn === chosen ? "chosen" : "", "data-turn": turn.id },
