@@ -125,24 +125,27 @@ def run_async(main_task: Coroutine[Any, Any, int]) -> int:
 
     async def until_stopped() -> int:
         task = asyncio.ensure_future(main_task)
+        loop = asyncio.get_running_loop()
         stopped = False
 
-        def stop() -> None:
+        def stop(*signalled: object) -> None:
             nonlocal stopped
             if not stopped:
                 stopped = True
                 end_process_soon()
-                task.cancel()
+                loop.call_soon_threadsafe(task.cancel)
 
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop)
+        # Not the loop's own handlers: those wait for the loop, which may be importing libraries for many seconds.
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             return await task
         except asyncio.CancelledError:
             if stopped:
                 raise KeyboardInterrupt from None
             raise
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     return asyncio.run(until_stopped())
 

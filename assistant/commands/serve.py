@@ -32,7 +32,8 @@ NAME = "serve"
 HELP = "the page and the APIs, in a browser or for any OpenAI client"
 NETWORK_FLAGS = ("host", "port", "sessions", "token")
 TIERS = ("gpu", "host", "disk")
-STOP_SECONDS = 1.0
+STOP_SECONDS = 0.3
+"""What answers that are under way get to end by themselves; the server waits twice as long at most."""
 HANDOVER_SECONDS = 0.001
 """How long the models' thread may keep the interpreter from the one that serves clients. Sound that is ready waits that
 long for the wire, again and again; Python's own 5 ms add up to what is measured as the link."""

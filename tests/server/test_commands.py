@@ -86,8 +86,12 @@ cli.run_and_exit()
 """
 STUBBORN = SLEEPER.replace('        print("cleaned", flush=True)', "        import time; time.sleep(60)")
 
+BLOCKED = SLEEPER.replace("await asyncio.sleep(60)", "while True: pass")  # as during the import of a large library
 
-@pytest.mark.parametrize(("code", "clean"), [(SLEEPER, True), (STUBBORN, False)], ids=["clean", "stubborn"])
+
+@pytest.mark.parametrize(
+    ("code", "clean"), [(SLEEPER, True), (STUBBORN, False), (BLOCKED, False)], ids=["clean", "stubborn", "blocked"]
+)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stop_signals_end_the_process_within_two_seconds(code, clean, number):
     process = subprocess.Popen(
