@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from assistant.clock import LoopClock
-from assistant.engines import Prompt
+from assistant.engines import Prompt, Speaker, Thinker
 from assistant.events import AppendAudio, Command, Event, Settings
 from assistant.personas import Persona
 from assistant.session import Session
@@ -57,12 +57,15 @@ class World:
         folder: Path | None = None,
         limit: int = 4,
         speed: float = 10.0,
+        thinker: Thinker | None = None,
+        speaker: Speaker | None = None,
     ) -> None:
+        """`thinker` and `speaker`: others than the fake ones."""
         self.thinker = FakeThinker(mind)
         self.speaker = FakeSpeaker(speed=speed)
         self.ears = FakeEars()
         self.talks = Talks(
-            Engines(self.thinker, self.speaker, self.ears), LoopClock(), PERSONAS,
+            Engines(thinker or self.thinker, speaker or self.speaker, self.ears), LoopClock(), PERSONAS,
             offload=inline, tools=lambda session: tools(), folder=folder, limit=limit, ids=counting_ids(),
             settings=settings or Settings(persona="ada"),
         )  # fmt: skip

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from assistant.remote import Address, RemoteThinker
-from assistant.talks import Engines
 from tests.fakes.talk import World
 from tests.server.web import Wire, serving
 
@@ -61,13 +60,8 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Llama]:
 @asynccontextmanager
 async def talking(llama: Llama):
     """A connection to our server, which thinks with that one."""
-    world = World(speed=100.0)
     thinker = RemoteThinker(Address(f"http://127.0.0.1:{llama.port}/v1"))
-    world.talks = type(world.talks)(
-        Engines(thinker, world.speaker, world.ears), world.talks._around.clock, world.talks.personas,
-        offload=world.talks._around.offload, settings=world.talks.defaults,
-    )  # fmt: skip
-    async with serving(world) as site, site.wire() as wire:
+    async with serving(World(speed=100.0, thinker=thinker)) as site, site.wire() as wire:
         yield wire
     await thinker.close()
 

@@ -23,7 +23,6 @@ from assistant.engines import (
 from assistant.errors import ConfigError, EngineFailed
 from assistant.events import ToolSpec
 from assistant.remote import Address, RemoteSpeaker, RemoteThinker, chat_body, is_address, read_address
-from assistant.talks import Engines
 from tests.fakes.talk import World
 from tests.server.web import Site, run, serving
 
@@ -92,12 +91,7 @@ def test_thinking_and_speaking_against_our_own_endpoints():
 def test_a_talk_over_remote_engines_says_that_capsules_are_off():
     async def story(site: Site) -> None:
         thinker, speaker = RemoteThinker(Address(f"{site.http}/v1")), RemoteSpeaker(Address(f"{site.http}/v1"))
-        world = World(speed=100.0)
-        world.talks = type(world.talks)(
-            Engines(thinker, speaker, world.ears), site.house.clock, world.talks.personas,
-            offload=world.talks._around.offload, settings=world.talks.defaults,
-        )  # fmt: skip
-        async with serving(world) as front:
+        async with serving(World(thinker=thinker, speaker=speaker)) as front:
             async with front.wire("?extensions=state") as wire:
                 assert wire.session["assistant"]["capsules"] is False
                 await wire.say("hello")
@@ -206,13 +200,8 @@ def test_a_server_that_is_not_there():
 
 def test_a_dead_engine_fails_the_reply_and_the_talk_lives_on():
     async def story() -> None:
-        world = World(speed=100.0)
         thinker = RemoteThinker(Address("http://127.0.0.1:9/v1", model="m"))
-        world.talks = type(world.talks)(
-            Engines(thinker, world.speaker, world.ears), world.talks._around.clock, world.talks.personas,
-            offload=world.talks._around.offload, settings=world.talks.defaults,
-        )  # fmt: skip
-        async with serving(world) as site, site.wire() as wire:
+        async with serving(World(speed=100.0, thinker=thinker)) as site, site.wire() as wire:
             for _ in range(2):
                 await wire.say("hello")
                 await wire.send("response.create")
