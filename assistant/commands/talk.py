@@ -4,8 +4,8 @@
   assistant talk --devices                       list microphones and loudspeakers
   assistant talk --microphone 3 --loudspeaker 5
 
-Wear headphones: nothing here removes the loudspeaker's sound from the microphone, so without them the assistant hears
-itself and yields to itself. In the page (`assistant serve`) the browser's echo canceller does that.
+Without headphones the assistant would hear itself and yield to itself. An echo canceller prevents that; it comes with
+`pip install 'voice-assistant[talk]'`. In the page (`assistant serve`) the browser has its own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from assistant.commands._front import Follow, add_model_arguments, model_flags, 
 NAME = "talk"
 HELP = "talk with this machine's microphone and loudspeaker"
 REPORT_S = 0.1
+NO_CANCELLER = "wear headphones, or install an echo canceller: pip install 'voice-assistant[talk]'"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +47,7 @@ async def _talk(args: argparse.Namespace) -> int:
     from assistant.config import load_config
     from assistant.events import Pcm, SemanticVad, Settings
     from assistant.local.devices import loudspeaker, microphone
+    from assistant.local.echo import echo_canceller
     from assistant.local.player import Player
     from assistant.start import open_talks
 
@@ -58,8 +60,10 @@ async def _talk(args: argparse.Namespace) -> int:
         player = Player()
         sound: Channel[Pcm] = Channel(100)
         follow = Follow(lambda line: print(line, flush=True), house.personas[config.persona].title.lower())
-        with microphone(sound, args.microphone), loudspeaker(player, args.loudspeaker):
-            print("· listening; wear headphones, Ctrl-C ends", file=sys.stderr, flush=True)
+        echo = echo_canceller()
+        advice = NO_CANCELLER if echo is None else "the loudspeaker's echo is removed"
+        with microphone(sound, args.microphone, echo), loudspeaker(player, args.loudspeaker, echo):
+            print(f"· listening; {advice}; Ctrl-C ends", file=sys.stderr, flush=True)
             async with asyncio.TaskGroup() as group:
                 group.create_task(session.run())
                 group.create_task(_listen(session, sound))

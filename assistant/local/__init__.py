@@ -2,4 +2,5 @@
 
 player    sound to be played, and how much of which item was heard
 devices   the two streams
+echo      the one taken out of the other
 """

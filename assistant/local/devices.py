@@ -12,6 +12,7 @@ import numpy as np
 from assistant.channel import Channel
 from assistant.errors import DeviceError
 from assistant.events import REPLY_RATE, Pcm
+from assistant.local.echo import EchoCanceller
 from assistant.local.player import Player
 
 BLOCK = REPLY_RATE // 50
@@ -24,13 +25,17 @@ def list_devices() -> str:
 
 
 @contextmanager
-def microphone(sound: Channel[Pcm], device: str | None = None) -> Iterator[None]:
+def microphone(
+    sound: Channel[Pcm], device: str | None = None, echo: EchoCanceller | None = None
+) -> Iterator[None]:
     """Send 20 ms blocks into the channel; a block that finds no room is lost, as a late one would be."""
     sd = _portaudio()
     loop = asyncio.get_running_loop()
 
     def heard(data: Any, frames: int, time: Any, status: Any) -> None:
         block = np.array(data[:, 0], np.float32)
+        if echo is not None:
+            block = echo.cleaned(block)
         loop.call_soon_threadsafe(sound.offer, block)
 
     with _stream(sd.InputStream, "microphone", device, heard):
@@ -38,12 +43,15 @@ def microphone(sound: Channel[Pcm], device: str | None = None) -> Iterator[None]
 
 
 @contextmanager
-def loudspeaker(player: Player, device: str | None = None) -> Iterator[None]:
+def loudspeaker(player: Player, device: str | None = None, echo: EchoCanceller | None = None) -> Iterator[None]:
     """Play what the player has; tells the player how much the device holds back."""
     sd = _portaudio()
 
     def play(data: Any, frames: int, time: Any, status: Any) -> None:
-        data[:, 0] = player.take(frames)
+        pcm = player.take(frames)
+        if echo is not None:
+            echo.played(pcm)
+        data[:, 0] = pcm
 
     with _stream(sd.OutputStream, "loudspeaker", device, play) as stream:
         player.latency_samples = int(stream.latency * REPLY_RATE)

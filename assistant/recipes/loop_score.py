@@ -245,13 +245,19 @@ def fitted_files(work: Path) -> dict[str, str]:
     return {"lm": str(arpa), "dict": str(words)}
 
 
-def listen(rows: Iterable[Row], work: Path) -> None:
-    """What both listeners make of the replies."""
-    fitted, general = Listener(**fitted_files(work)), Listener(lm=get_model_path("en-us/en-us.lm.bin"))
-    for row in rows:
-        pcm, _ = soundfile.read(work / "replies" / f"{row.talk:03d}-{row.place}.wav", dtype="float32")
-        if pcm.size:
-            row.fitted, row.general = fitted(pcm), general(pcm)
+class Listeners:
+    """Both of them."""
+
+    def __init__(self, work: Path) -> None:
+        self._fitted = Listener(**fitted_files(work))
+        self._general = Listener(lm=get_model_path("en-us/en-us.lm.bin"))
+
+    def hear(self, rows: Iterable[Row], work: Path) -> None:
+        """Fill in what they make of the replies."""
+        for row in rows:
+            pcm, _ = soundfile.read(work / "replies" / f"{row.talk:03d}-{row.place}.wav", dtype="float32")
+            if pcm.size:
+                row.fitted, row.general = self._fitted(pcm), self._general(pcm)
 
 
 # --------------------------------------------------------------------------------------------- the table
@@ -326,18 +332,21 @@ async def run_talks(args: argparse.Namespace, kept: Path) -> list[Row]:
     """All talks, each written down when it is over; those that are there already are not held again."""
     rows = [Row(**json.loads(line)) for line in kept.read_text().splitlines()] if kept.exists() else []
     done = {row.talk for row in rows}
-    wanted = list(talks(args.seed, args.turns))
-    left = [(number, questions) for number, questions in enumerate(wanted) if number not in done]
+    share, of = (int(part) for part in args.share.split("/"))
+    wanted = enumerate(talks(args.seed, args.turns))
+    left = [(number, questions) for number, questions in wanted if number not in done and number % of == share]
     if not left:
         return rows
+    listeners = Listeners(args.work)
     config = load_config({"profile": "tiny", "threads": args.threads, "llm": args.llm, "tts": args.tts})
     async with open_talks(config, now=lambda: NOW) as house:
         for number, questions in left:
             made = await hold(house, number, questions, args.work)
+            await asyncio.to_thread(listeners.hear, made, args.work)
             with kept.open("a") as file:
                 file.writelines(json.dumps(asdict(row)) + "\n" for row in made)
             rows += made
-            print(f"\r{len(rows)} of {args.turns} turns", end="", file=sys.stderr, flush=True)
+            print(f"\r{len(rows)} turns", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return rows
 
@@ -348,6 +357,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20261121)
     parser.add_argument("--work", type=Path, default=Path(".training/loop"))
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--share", default="0/1", metavar="I/N", help="hold each N-th talk only; others run the rest")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--llm", help="another model directory than the shipped one")
     parser.add_argument("--tts", help="another model directory than the shipped one")
@@ -355,7 +365,6 @@ def main() -> None:
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     rows = asyncio.run(run_talks(args, args.work / "turns.jsonl"))
-    listen(rows, args.work)
     causes = blame(rows)
     figures = {
         "all": shares(rows, causes),
