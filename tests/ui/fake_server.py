@@ -188,14 +188,7 @@ class Connection:
     async def answer(self, words: str, started_ms: float | None = None, waited_ms: float = 0.0) -> None:
         script = self.server.script
         committed = self.server.now_ms()
-        answer = script.answer(words)
-        if "{last}" in answer:
-            answer = answer.replace("{last}", self.last_heard())
-        reply = Reply(
-            self.server.id("resp"),
-            self.server.id("item"),
-            answer.split(),
-        )
+        reply = Reply(self.server.id("resp"), self.server.id("item"), script.answer(words).split())
         self.reply = reply
         await self.send("assistant.state", state="thinking")
         await self.send("response.created", response={"id": reply.id, "object": "realtime.response",
@@ -230,11 +223,6 @@ class Connection:
                     await self.tell_time(reply, started_ms, waited_ms, committed)
             await asyncio.sleep(WORD_MS / 2000)
         await self.end_reply("completed", None)
-
-    def last_heard(self) -> str:
-        """The last word of the reply that was cut last."""
-        cut = next(one for one in reversed(self.items) if one.get("status") == "incomplete")
-        return cut["content"][0]["transcript"].split()[-1].strip(",.").lower()
 
     async def call_tool(self, reply: Reply, name: str, arguments: str, output: str) -> None:
         call = {"id": self.server.id("item"), "type": "function_call", "call_id": self.server.id("call"), "name": name,
