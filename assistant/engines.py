@@ -202,6 +202,11 @@ class Speaker(Protocol):
     def capsules(self) -> bool: ...
 
     @property
+    def paces(self) -> bool:
+        """Whether `speed` is followed; a voice that speaks at its own pace only is asked for 1.0."""
+        ...
+
+    @property
     def voices(self) -> Sequence[str]: ...
 
     def speak(

@@ -290,6 +290,7 @@ class RemoteSpeaker:
     """A voice behind `/audio/speech`, as 24 kHz PCM. Where words are in the sound is not known."""
 
     capsules = False
+    paces = True
 
     def __init__(self, address: Address, voices: Sequence[str] = ()) -> None:
         self._server = _Server(address)

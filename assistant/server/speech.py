@@ -49,6 +49,8 @@ async def audio_speech(request: web.Request, house: House) -> web.StreamResponse
             "response_format",
         )
     speed = body.number("speed", 0.25, 4.0) or 1.0
+    if speed != 1.0 and not house.talks.engines.speaker.paces:
+        raise PeerError("invalid_value", f"this voice speaks at its own pace: speed can be 1.0, not {speed:g}", "speed")
     sounds = speak(house, text, read_voice(body, house.facts), speed)
     async with aclosing(sounds):
         if body.choice("stream_format", ("audio", "sse")) == "sse":

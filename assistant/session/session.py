@@ -244,6 +244,8 @@ class Session:
         before = self.settings
         self._known_persona(settings.persona, "session.persona")
         self._view.tools(settings)
+        if not self._around.speaker.paces:
+            settings = replace(settings, speed=1.0)
         self._shared.settings = settings
         await self._shared.emit(SettingsUpdated(settings))
         if self._replies.active is None and self._view.prompt(before) != self._view.prompt(settings):

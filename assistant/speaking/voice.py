@@ -103,6 +103,8 @@ class LocalSpeaker:
     """`voices` by name; the first is the default. `first_chunk` is the engine's policy for a reply's first piece."""
 
     capsules = True
+    paces = False
+    """Stretched sound would no longer be the frames that the session remembers."""
 
     def __init__(
         self,

@@ -235,6 +235,17 @@ def test_typed_turn_answers_in_text():
     assert not world.of(AudioDelta)
 
 
+def test_a_voice_with_a_pace_of_its_own_says_so():
+    """The settings that hold are told: a speed that will not be followed is not among them."""
+    world = World(lambda prompt: ["Hello."])
+    world.play((0.5, UpdateSettings(Settings(persona="ada", speed=1.4))), until=1.0)
+    assert [event.settings.speed for event in world.of(SettingsUpdated)] == [1.0]
+    other = World(lambda prompt: ["Hello."])
+    other.speaker.paces = True
+    other.play((0.5, UpdateSettings(Settings(persona="ada", speed=1.4))), until=1.0)
+    assert [event.settings.speed for event in other.of(SettingsUpdated)] == [1.4]
+
+
 def test_clients_tool_call_round():
     def mind(prompt):
         if prompt.lines[-1].role == "tool":

@@ -131,6 +131,7 @@ class FakeSpeaker:
     name = "fake"
     capsules = True
     voices = ("ada", "ben")
+    paces = False
 
     def __init__(self, *, prefill_s: float = 0.03, speed: float = 10.0, marks: bool = True) -> None:
         self.prefill_s, self.speed, self.marks = prefill_s, speed, marks

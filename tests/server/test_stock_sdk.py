@@ -247,6 +247,8 @@ def test_errors_are_the_sdks_own():
         async with stock(site) as client:
             with pytest.raises(openai.BadRequestError, match="aac"):
                 await client.audio.speech.create(model="m", voice="v", input="x", response_format="aac")
+            with pytest.raises(openai.BadRequestError, match="its own pace"):
+                await client.audio.speech.create(model="m", voice="v", input="x", speed=1.5)
             with pytest.raises(openai.BadRequestError, match="messages"):
                 await client.chat.completions.create(model="m", messages=[])
             with pytest.raises(openai.BadRequestError, match="cannot be read"):
