@@ -34,7 +34,7 @@ class EchoCanceller:
             frame = self._framed(pcm[start : start + STEP])
             self._canceller.process_stream(frame)
             parts.append(np.frombuffer(bytes(frame.data.cast("B")), "<i2"))
-        return np.concatenate(parts).astype(np.float32) / 32767 if parts else pcm
+        return np.concatenate(parts).astype(np.float32) / np.float32(32767) if parts else pcm
 
     def _framed(self, pcm: Pcm) -> Any:
         data = (np.clip(pcm, -1.0, 1.0) * 32767).astype("<i2").tobytes()

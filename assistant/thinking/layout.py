@@ -88,7 +88,9 @@ def find_layout(render: Render) -> Layout:
 def _value_lead(render: Render) -> str:
     """What the template writes between an argument's opening line and its value, if it writes calls as XML."""
     call = {"type": "function", "function": {"name": "f", "arguments": {"key": _MARK}}}
-    asked = [{"role": "user", "content": _OTHER}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+    asked: list[dict[str, Any]] = [
+        {"role": "user", "content": _OTHER}, {"role": "assistant", "content": "", "tool_calls": [call]},
+    ]  # fmt: skip
     written = re.search(rf"<parameter=key>\n(.*){_MARK}", render(asked, [], False))
     return written[1] if written else ""
 

@@ -126,7 +126,7 @@ class Tape:
         keep = 0
         for place, want in enumerate(wanted):
             have = self.steps[place] if place < len(self.steps) else None
-            if have == want:
+            if have is not None and have.ids == want.ids:  # written once, or folded again from what was written
                 keep += len(want.ids)
                 continue
             if have is not None and have.written and want.written:

@@ -47,7 +47,7 @@ class Writing:
             self._tape.wrote(token)
             found = self._upto_stop(self._calls.push(self._text.push(token)))
             self._written.add(token, _words(found))
-            pieces = [*self._pieces(found)]
+            pieces: list[ThinkPiece | None] = [*self._pieces(found)]
             yield from pieces or [None]
             if self._ends.stopped:
                 self.reason = "stop"
