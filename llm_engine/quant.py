@@ -1,6 +1,6 @@
-"""Matrices in fewer bits: FP8 with a scale per block, and 4-bit integers with a scale per group.
+"""Matrices of 4-bit integers with a scale per group. (FP8 is in capsules.nn.fp8: both engines read it.)
 
-The 4-bit format is compressed-tensors' `pack-quantized`: its values lie along the input like a plain row, lowest bits
+The format is compressed-tensors' `pack-quantized`: its values lie along the input like a plain row, lowest bits
 first, and it is what llm-compressor writes for the dense sizes that a desktop GPU holds. (The official GPTQ files cover
 the 27B and the mixtures only, and pack the other way round.)
 """
@@ -9,23 +9,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-
-
-@dataclass(frozen=True, eq=False)
-class Fp8Weight:
-    """E4M3 values times the scale of their block."""
-
-    values: Tensor  # [O, I] float8_e4m3fn
-    scale: Tensor  # [ceil(O / rows), ceil(I / columns)] float32; the files call it weight_scale_inv, yet it multiplies
-    block: tuple[int, int]
-
-    @property
-    def shape(self) -> torch.Size:
-        return self.values.shape
-
-    def unpack(self, dtype: torch.dtype) -> Tensor:
-        """[O, I]; the product is taken in float32 and rounded once."""
-        return unpack_fp8(self.values, self.scale, self.block).to(dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +25,6 @@ class Int4Weight:
     def unpack(self, dtype: torch.dtype) -> Tensor:
         """[O, I]; the product is taken in float32 and rounded once."""
         return unpack_int4(self.packed, self.scale).to(dtype)
-
-
-def unpack_fp8(values: Tensor, scale: Tensor, block: tuple[int, int]) -> Tensor:
-    """[O, I] float8 and its block scales to [O, I] float32. The last block of either axis may be short."""
-    rows, columns = values.shape
-    wide = scale.float().repeat_interleave(block[0], 0)[:rows].repeat_interleave(block[1], 1)[:, :columns]
-    return values.float() * wide
 
 
 def unpack_int4(packed: Tensor, scale: Tensor) -> Tensor:

@@ -16,8 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from capsules.nn import gated_mlp, linear, norm_rotate, rms_norm, rope_table
+from capsules.nn.fp8 import Fp8Weight
 from tts_engine.config import BackboneConfig, CursorConfig, TTSConfig
 
+Matrix = Tensor | Fp8Weight
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q [...,T,H,D], k [...,T,G,D], v) -> [...,T,H,D]
 
 
@@ -26,13 +28,13 @@ class LayerWeights:
     """One decoder layer; linear weights are [out, in], q, k, v and gate, up stacked along out."""
 
     input_norm: Tensor  # [h]
-    qkv: Tensor  # [(H + 2G)·D, h]
+    qkv: Matrix  # [(H + 2G)·D, h]
     q_norm: Tensor  # [D]
     k_norm: Tensor  # [D]
-    o: Tensor  # [h, H·D]
+    o: Matrix  # [h, H·D]
     post_norm: Tensor  # [h]
-    gate_up: Tensor  # [2·intermediate, h]
-    down: Tensor  # [h, intermediate]
+    gate_up: Matrix  # [2·intermediate, h]
+    down: Matrix  # [h, intermediate]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from capsules import Capsule, ExecContext, Fingerprint, Role, restore, snapshot
+from capsules.nn.fp8 import Fp8Weight
 from capsules.weights import Progress
 from tts_engine.codec import Codec, read_codec_config
 from tts_engine.config import FRAME_SAMPLES, TTSConfig, load_config
@@ -38,7 +39,7 @@ from tts_engine.voices import Voice, checked_codes, prepare_reference
 from tts_engine.weights import load_checkpoint, named
 
 CODE = "tts_engine/1"  # raised whenever the same bytes would mean something else
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float8": torch.bfloat16}  # of activations and cache
 DEFAULT_POSITIONS = 4096
 
 
@@ -105,18 +106,21 @@ class HiggsTTS:
     ) -> "HiggsTTS":
         """From a checkpoint directory; everything is captured before this returns.
 
-        dtype          "float32" or "bfloat16", of the backbone and its cache; the codec is always float32
+        dtype          "float32" or "bfloat16", of the backbone and its cache; "float8" is bfloat16 with the layers'
+                       matrices packed into block-scaled E4M3 while loading. The codec is always float32
         max_positions  of one session, at most the checkpoint's; the KV cache is allocated now
         frontend       in place of the checkpoint's own
         Raises ConfigRefused, CheckpointRefused.
         """
         if dtype not in DTYPES:
             raise ConfigRefused(f"dtype {dtype!r}; {', '.join(DTYPES)} are implemented")
+        if ctx.device.type == "cuda":
+            exact_on_cuda()
         folder = Path(path)
         config = load_config(folder)
         frontend = frontend or load_frontend(folder, config)
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
-        checkpoint = load_checkpoint(folder, config, ctx.device, DTYPES[dtype], progress)
+        checkpoint = load_checkpoint(folder, config, ctx.device, DTYPES[dtype], progress, dtype == "float8")
         codec = _codec(read_codec_config(folder), checkpoint.codec, config, ctx.device)
         shapes = plan_shapes(positions, codec.left_frames, codec.right_frames)
         state = declare(ctx, config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))
@@ -389,6 +393,14 @@ class HiggsTTS:
         return tuple(tokens)
 
 
+def exact_on_cuda() -> None:
+    """The same call gives the same bits, in full float32: no search for the fastest convolution, and no TF32."""
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
 def _codec(raw: dict[str, Any], tensors: dict[str, Tensor] | Any, config: TTSConfig, device: torch.device) -> Codec:
     kind = raw.get("codec_type", "higgs_audio_v2")
     if kind == CODEC_TYPE:
@@ -406,11 +418,16 @@ def _codec(raw: dict[str, Any], tensors: dict[str, Tensor] | Any, config: TTSCon
 
 
 def _whole(weights: Any, config: TTSConfig) -> dict[str, Tensor]:
-    """Every fused weight once, under the first published name that lies in it."""
+    """Every fused weight once, under the first published name that lies in it; FP8 scales beside their values."""
     found: dict[int, tuple[str, Tensor]] = {}
-    for name, view in named(weights, config):
-        whole = view._base if view._base is not None else view
-        found.setdefault(whole.data_ptr(), (name, whole))
+    for name, matrix in named(weights, config):
+        if isinstance(matrix, Fp8Weight):
+            views = {name: matrix.values, f"{name}.scale": matrix.scale}
+        else:
+            views = {name: matrix}
+        for part, view in views.items():
+            whole = view if view._base is None else view._base
+            found.setdefault(whole.data_ptr(), (part, whole))
     return dict(found.values())
 
 

@@ -1,7 +1,8 @@
 """Tensor names of the published layout, and the way from a checkpoint directory to weights on the device and back.
 
 q, k, v and gate, up are stored apart and fused while loading, each read straight into its rows of the fused matrix.
-The tied copies of both embeddings are skipped. Codec tensors lie in the same file below one prefix.
+The tied copies of both embeddings are skipped. Codec tensors lie in the same file below one prefix. The layers'
+matrices may be packed into FP8 on the way; embeddings (one is also the head) and norms stay as wide as activations.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,12 +14,14 @@ import torch
 from torch import Tensor
 
 from capsules.errors import CapsuleError
-from capsules.weights import DTYPES, Progress, Target, catalogue, digest, load
-from tts_engine.backbone import BackboneWeights, CursorWeights, LayerWeights
+from capsules.nn.fp8 import Fp8Weight, empty_fp8
+from capsules.weights import CASTABLE, DTYPES, Progress, Target, catalogue, digest, load
+from tts_engine.backbone import BackboneWeights, CursorWeights, LayerWeights, Matrix
 from tts_engine.config import TTSConfig
-from tts_engine.errors import CheckpointRefused
+from tts_engine.errors import CheckpointRefused, ConfigRefused
 
 CODEC_PREFIX = "tied.embedding.modality_embeddings.0.model."
+FP8_BLOCK = (32, 128)  # rows of a fused matrix come from three tensors, whose heights are multiples of 32
 _TEXT = "tied.embedding.text_embedding.weight"
 _AUDIO = "tied.embedding.modality_embeddings.0.embedding.weight"
 _SKIPPED = (
@@ -47,9 +50,13 @@ def load_checkpoint(
     device: torch.device,
     dtype: torch.dtype,
     progress: Callable[[Progress], None] | None = None,
+    packed: bool = False,
 ) -> Checkpoint:
-    """Raises CheckpointRefused with the first tensor that is missing, unknown or misshapen."""
-    backbone = empty_weights(config, device, dtype)
+    """The layers' matrices in FP8 if `packed`, all else of the backbone in `dtype`.
+
+    Raises CheckpointRefused with the first tensor that is missing, unknown or misshapen; ConfigRefused.
+    """
+    backbone = empty_weights(config, device, dtype, packed)
     try:
         stored = catalogue(folder)
         codec = {
@@ -57,7 +64,7 @@ def load_checkpoint(
             for name, entry in stored.items()
             if name.startswith(CODEC_PREFIX) and not _is_skipped(name)
         }
-        plan = {name: Target(view) for name, view in named(backbone, config)}
+        plan = {name: _target(matrix) for name, matrix in named(backbone, config)}
         plan |= {name: Target(tensor) for name, tensor in codec.items()}
         load(folder, plan, skip=_SKIPPED, progress=progress)
         return Checkpoint(backbone, {n.removeprefix(CODEC_PREFIX): t for n, t in codec.items()}, digest(folder))
@@ -65,7 +72,13 @@ def load_checkpoint(
         raise CheckpointRefused(f"{folder}: {error}") from error
 
 
-def named(w: BackboneWeights, config: TTSConfig) -> Iterator[tuple[str, Tensor]]:
+def _target(matrix: Matrix) -> Target:
+    if isinstance(matrix, Fp8Weight):
+        return Target(matrix.values, shape=tuple(matrix.shape), transform=matrix.fill, accept=tuple(CASTABLE))
+    return Target(matrix)
+
+
+def named(w: BackboneWeights, config: TTSConfig) -> Iterator[tuple[str, Matrix]]:
     """Every backbone tensor under its published name, as a view of the (fused) weight that holds it."""
     b = config.backbone
     q, kv, inner = b.heads * b.head_dim, b.kv_heads * b.head_dim, b.intermediate
@@ -92,28 +105,37 @@ def named(w: BackboneWeights, config: TTSConfig) -> Iterator[tuple[str, Tensor]]
 
 
 def to_checkpoint(w: BackboneWeights, config: TTSConfig, codec: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What `save_file` should write for these weights; `codec` holds names below the codec prefix."""
-    tensors = {name: view.detach().contiguous() for name, view in named(w, config)}
+    """What `save_file` should write for these (plain) weights; `codec` holds names below the codec prefix."""
+    tensors = {name: view.detach().contiguous() for name, view in named(w, config) if isinstance(view, Tensor)}
     return tensors | {CODEC_PREFIX + name: tensor.detach().contiguous() for name, tensor in codec.items()}
 
 
-def empty_weights(config: TTSConfig, device: torch.device, dtype: torch.dtype) -> BackboneWeights:
-    """Uninitialised weights of the right shapes, to be filled through `named`."""
+def empty_weights(config: TTSConfig, device: torch.device, dtype: torch.dtype, packed: bool = False) -> BackboneWeights:
+    """Uninitialised weights of the right shapes, to be filled through `named`. Raises ConfigRefused."""
     b = config.backbone
+    heights = (b.heads * b.head_dim, b.kv_heads * b.head_dim, b.intermediate)
+    if packed and any(height % FP8_BLOCK[0] for height in heights):
+        raise ConfigRefused(
+            f"q, k and v, and the feed-forward block are {heights} rows high; FP8 needs multiples of {FP8_BLOCK[0]}. "
+            "Use bfloat16."
+        )
 
     def new(*shape: int) -> Tensor:
         return torch.empty(shape, dtype=dtype, device=device)
 
+    def matrix(rows: int, columns: int) -> Matrix:
+        return empty_fp8(rows, columns, FP8_BLOCK, device) if packed else new(rows, columns)
+
     layers = tuple(
         LayerWeights(
             input_norm=new(b.hidden),
-            qkv=new((b.heads + 2 * b.kv_heads) * b.head_dim, b.hidden),
+            qkv=matrix((b.heads + 2 * b.kv_heads) * b.head_dim, b.hidden),
             q_norm=new(b.head_dim),
             k_norm=new(b.head_dim),
-            o=new(b.hidden, b.heads * b.head_dim),
+            o=matrix(b.hidden, b.heads * b.head_dim),
             post_norm=new(b.hidden),
-            gate_up=new(2 * b.intermediate, b.hidden),
-            down=new(b.hidden, b.intermediate),
+            gate_up=matrix(2 * b.intermediate, b.hidden),
+            down=matrix(b.hidden, b.intermediate),
         )
         for _ in range(b.layers)
     )

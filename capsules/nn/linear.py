@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from capsules.nn import kernels
+from capsules.nn.fp8 import Fp8Weight
 
 
 @runtime_checkable
@@ -37,8 +38,13 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
     when both sides are widened to float32 first (no bfloat16 instructions on most desktop CPUs), strip by strip so that
     the wide copy stays in the cache. The choice depends on shapes alone, so equal calls stay bit-equal.
     """
-    matrix = weight if isinstance(weight, Tensor) else weight.unpack(x.dtype)
     rows = x.numel() // x.shape[-1]
+    if isinstance(weight, Fp8Weight) and kernels.fits(x) and rows <= kernels.MAX_ROWS:
+        from capsules.nn.kernels.gemv_fp8 import gemv_fp8
+
+        made = gemv_fp8(x.reshape(rows, -1), weight.values, weight.scale, *weight.block)
+        return made.view(*x.shape[:-1], weight.shape[0])
+    matrix = weight if isinstance(weight, Tensor) else weight.unpack(x.dtype)
     if kernels.fits(x) and rows <= kernels.MAX_ROWS:
         from capsules.nn.kernels.gemv import gemv
 

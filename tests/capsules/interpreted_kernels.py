@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from capsules.nn import attend, gated_mlp, rms_norm, rotate
+from capsules.nn.fp8 import Fp8Weight, quantise_fp8
 from capsules.nn.kernels.attention import launch_decode_attention
 from capsules.nn.kernels.gemv import launch_gemv
+from capsules.nn.kernels.gemv_fp8 import launch_gemv_fp8
 from capsules.nn.kernels.norm import launch_norm_rotate, launch_rms_norm, launch_swiglu
 
 NOISE = torch.Generator().manual_seed(0)
@@ -33,6 +35,14 @@ def main() -> None:
             x, w = draw(rows, inputs, dtype=dtype), draw(outputs, inputs, dtype=dtype)
             want = (x.double() @ w.double().T).to(dtype)
             found[f"gemv {kind} {rows}x{inputs}"] = ratio(launch_gemv(x, w), want)
+            for block in ((32, 128), (3, 7)):
+                values, scale = quantise_fp8(w, block)
+                if dtype == torch.bfloat16:  # a scale that needs no rounding, which the interpreter does its own way
+                    scale = scale.log2().round().exp2()
+                packed = Fp8Weight(values, scale, block)
+                got = launch_gemv_fp8(x, packed.values.contiguous(), packed.scale, *block)
+                plain = launch_gemv(x, packed.unpack(dtype))
+                found[f"gemv_fp8 {kind} {rows}x{inputs} {block}"] = ratio(got, plain)
         for size in (65, 128, 1000):
             x, w = draw(3, size, dtype=dtype), draw(size)
             found[f"rms_norm {kind} {size}"] = ratio(launch_rms_norm(x, w, 1e-6), rms_norm(x, w, 1e-6))

@@ -13,6 +13,12 @@ KERNELS: dict[str, tuple[str, dict[str, str], dict[str, object]]] = {
         {"x": BF, "w": BF, "out": BF, "outputs": "i32", "inputs": "i32", "rows": "i32"},
         {"ROWS": 1, "BLOCK_O": 8, "BLOCK_I": 1024},
     ),
+    "gemv_fp8_kernel": (
+        "gemv_fp8",
+        {"x": BF, "w": "*u8", "scale": F, "out": BF}
+        | dict.fromkeys(("outputs", "inputs", "rows", "scale_columns"), "i32"),
+        {"BLOCK_ROWS": 128, "BLOCK_COLUMNS": 128, "ROWS": 1, "BLOCK_O": 8, "BLOCK_I": 1024},
+    ),
     "rms_norm_kernel": (
         "norm",
         {"x": BF, "weight": F, "out": BF, "size": "i32", "eps": "fp32"},
@@ -41,10 +47,11 @@ KERNELS: dict[str, tuple[str, dict[str, str], dict[str, object]]] = {
 
 def test_every_kernel_equals_its_reference_in_the_interpreter() -> None:
     found = interpreted("tests.capsules.interpreted_kernels")
-    assert len(found) == 30
+    assert len(found) == 42
     # bfloat16: the interpreter cuts off where hardware rounds, so up to one unit in the last place (2^-8 relative).
     wrong = {case: error for case, error in found.items() if error > (1e-2 if "bfloat16" in case else 2e-6)}
     assert not wrong
+    assert not {c: e for c, e in found.items() if c.startswith("gemv_fp8") and e}, "the very sums of gemv"
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from capsules import ExecContext
 from capsules.nn import PackedWeight
+from capsules.nn.fp8 import unpack_fp8
 from llm_engine import CheckpointError, HybridLLM, Sampling
 from llm_engine.model import ModelWeights
-from llm_engine.quant import unpack_fp8, unpack_int4
+from llm_engine.quant import unpack_int4
 from llm_engine.weights import LoadedWeights, load_weights
 
 LARGE = ("_proj.weight", "in_proj_qkv.weight", "in_proj_z.weight")

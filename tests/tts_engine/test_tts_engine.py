@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from capsules import ExecContext
+from capsules.nn.fp8 import Fp8Weight
 from tests.tts_engine.sessions import rows, run
 from tts_engine.config import load_config
-from tts_engine.engine import HiggsTTS, Sampling
+from tts_engine.engine import HiggsTTS, Sampling, exact_on_cuda
 from tts_engine.errors import CheckpointRefused, ConfigRefused, ContextFull, EngineMisuse, ReferenceRefused, TextRefused
 from tts_engine.streaming import SIZES, Window
 from tts_engine.text import speech_text
-from tts_engine.weights import load_checkpoint
+from tts_engine.weights import FP8_BLOCK, empty_weights, load_checkpoint
 
 TEXT = "Hello there, this is a test."
 GREEDY = Sampling.greedy()
@@ -321,3 +323,37 @@ def test_codec_tensors_of_any_float_type_load(miniature: Path, tmp_path: Path) -
     )
     assert a.codec["fc2.weight"].dtype == torch.float32 and b.codec["fc2.weight"].dtype == torch.bfloat16
     assert torch.equal(a.codec["fc2.weight"], b.codec["fc2.weight"].float()) and a.digest != b.digest
+
+
+def test_fp8_weights_speak_as_their_unpacked_selves(miniature: Path) -> None:
+    """Codes of the packed engine against those of a bfloat16 one that holds the unpacked matrices, bit for bit."""
+    packed = HiggsTTS.load(miniature, ExecContext("cpu"), dtype="float8", max_positions=256)
+    plain = HiggsTTS.load(miniature, ExecContext("cpu"), dtype="bfloat16", max_positions=256)
+    spoken = [tts.codes(TEXT, sampling=Sampling(seed=5), max_rows=24) for tts in (packed, plain)]
+    assert not torch.equal(*spoken), "eight bits are not sixteen"
+    for name, buffer in ((b.name, b.tensor) for b in packed._ctx.buffers("tts")):
+        if buffer.dtype == torch.float8_e4m3fn:
+            wide = Fp8Weight(buffer, packed._ctx[f"{name}.scale"].tensor, FP8_BLOCK).unpack(torch.bfloat16)
+            plain._ctx[name].tensor.copy_(wide)
+    assert torch.equal(spoken[0], plain.codes(TEXT, sampling=Sampling(seed=5), max_rows=24))
+    assert packed.fingerprint.difference(plain.fingerprint) is not None
+    narrow = replace(packed.config, backbone=replace(packed.config.backbone, intermediate=161))
+    with pytest.raises(ConfigRefused, match="multiples of 32"):
+        empty_weights(narrow, torch.device("cpu"), torch.bfloat16, packed=True)
+
+
+def test_convolutions_on_cuda_are_exact_and_repeatable() -> None:
+    flags = {
+        torch.backends.cudnn: ("deterministic", "benchmark", "allow_tf32"),
+        torch.backends.cuda.matmul: ("allow_tf32",),
+    }
+    before = [(owner, name, getattr(owner, name)) for owner, names in flags.items() for name in names]
+    try:
+        torch.backends.cudnn.benchmark = torch.backends.cudnn.allow_tf32 = True
+        torch.backends.cuda.matmul.allow_tf32 = True
+        exact_on_cuda()
+        assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark
+        assert not torch.backends.cudnn.allow_tf32 and not torch.backends.cuda.matmul.allow_tf32
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)

@@ -5,6 +5,7 @@ well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and n
 `capsules.nn` chooses them by device and shape; nothing else imports this package.
 
     gemv(x [T, I], w [O, I])                                   -> [T, O]      T up to 8
+    gemv_fp8(x [T, I], values [O, I], scale, rows, columns)    -> [T, O]      T up to 8
     rms_norm(x [..., N], weight [N], eps)                      -> [..., N]
     norm_rotate(x [T, H, D], weight [D], eps, cos, sin [T, R]) -> [T, H, D]
     swiglu(gate_up [T, 2I])                                    -> [T, I]
