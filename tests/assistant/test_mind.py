@@ -267,17 +267,20 @@ def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
 
 def test_a_long_talk_drops_its_oldest_turns_many_at_a_time(engine):
     async def play(mind):
-        lines, kept = (), []
+        lines, kept, fresh = (), [], []
         for turn in range(24):
             lines = (*lines, user(f"this is what is said in turn {turn} of a long talk"))
             text, _, ready = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=2)
             kept.append(ready.cached_tokens)
+            fresh.append(ready.input_tokens - ready.cached_tokens)
             lines = (*lines, said(text, f"r{turn}.0"))
-        return kept
+        return kept, fresh
 
-    kept = House(engine).run_(play)
+    kept, fresh = House(engine).run_(play)
     shrunk = [turn for turn in range(2, 24) if kept[turn] < kept[turn - 1]]
     assert 2 <= len(shrunk) <= 12 and len({kept[turn] for turn in shrunk}) == 1  # back to the persona's part
+    one_turn = max(fresh[1 : shrunk[0]])
+    assert all(fresh[turn] <= one_turn + 2 for turn in range(1, 24) if turn not in shrunk)
 
 
 def test_turn_end_probability_leaves_the_state_alone(engine):
