@@ -83,17 +83,6 @@ def launch_delta_step(
     return out
 
 
-@torch.library.custom_op("llm_engine::delta_step", mutates_args=("window", "memory"), device_types="cuda")
-def delta_step_op(
-    mixed: Tensor,
-    gate: Tensor,
-    ba: Tensor,
-    window: Tensor,
-    conv: Tensor,
-    decay: Tensor,
-    dt_bias: Tensor,
-    norm: Tensor,
-    memory: Tensor,
-    eps: float,
-) -> Tensor:
-    return launch_delta_step(mixed, gate, ba, window, conv, decay, dt_bias, norm, memory, eps)
+delta_step_op = torch.library.custom_op(
+    "llm_engine::delta_step", launch_delta_step, mutates_args=("window", "memory"), device_types="cuda"
+)

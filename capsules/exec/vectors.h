@@ -48,11 +48,11 @@ inline void put(bf16* p, float x) {
   const uint32_t bits = cast<uint32_t>(x);
   p->bits = x != x ? 0x7FC0 : uint16_t((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
-template <class T>
-inline float rounded(float x) {
-  T out;
-  put(&out, x);
-  return wide(out);
+inline void store(bf16* p, f8 v) {
+  const u8 bits = cast<u8>(v);
+  const u8 near = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
+  const h8 out = __builtin_convertvector(v != v ? near * 0 + 0x7FC0 : near, h8);
+  std::memcpy(p, &out, sizeof out);
 }
 
 inline float sum(f8 v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }

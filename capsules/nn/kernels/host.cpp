@@ -53,6 +53,7 @@ float dot(const bf16* w, const float* x, const float* pairs, int64_t size) {
   f8 a = all(0), b = all(0), c = all(0), d = all(0);
   int64_t i = 0;
   const auto add = [&](int64_t at, f8& even, f8& odd) {
+    __builtin_prefetch(w + at + 1024);  // the processor's own prefetching stops at the end of a page
     u8 both;
     std::memcpy(&both, w + at, sizeof both);
     even += cast<f8>(both << 16) * load(pairs + at);
@@ -181,7 +182,7 @@ Tensor linear(const Tensor& x, const Tensor& weight) {
 // ------------------------------------------------------------------------------------------------------ row by row
 
 template <class T>
-void norm_row(const T* x, const float* weight, float* y, int64_t size, float eps) {
+void norm_row(const T* x, const float* weight, T* y, int64_t size, float eps) {
   f8 squares = all(0);
   int64_t i = 0;
   for (; i + LANES <= size; i += LANES) {
@@ -191,7 +192,8 @@ void norm_row(const T* x, const float* weight, float* y, int64_t size, float eps
   float total = sum(squares);
   for (int64_t j = i; j < size; ++j) total += wide(x[j]) * wide(x[j]);
   const float scale = 1.0f / std::sqrt(total / float(size) + eps);
-  for (i = 0; i < size; ++i) y[i] = rounded<T>(wide(x[i]) * scale * weight[i]);
+  for (i = 0; i + LANES <= size; i += LANES) store(y + i, load(x + i) * scale * load(weight + i));
+  for (; i < size; ++i) put(y + i, wide(x[i]) * scale * weight[i]);
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
@@ -200,11 +202,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   by_type(x, [&](auto kind) {
     using T = decltype(kind);
     torch::stable::parallel_for(0, rows, std::max<int64_t>(1, 32768 / size), [&](int64_t from, int64_t to) {
-      std::vector<float> row(size);
-      for (int64_t r = from; r < to; ++r) {
-        norm_row(in<T>(x) + r * size, in<float>(weight), row.data(), size, float(eps));
-        for (int64_t i = 0; i < size; ++i) put(out<T>(y) + r * size + i, row[i]);
-      }
+      for (int64_t r = from; r < to; ++r)
+        norm_row(in<T>(x) + r * size, in<float>(weight), out<T>(y) + r * size, size, float(eps));
     });
   });
   return y;
@@ -218,17 +217,15 @@ Tensor norm_rotate(const Tensor& x, const Tensor& weight, double eps, const Tens
   by_type(x, [&](auto kind) {
     using T = decltype(kind);
     torch::stable::parallel_for(0, rows * heads, 128, [&](int64_t from, int64_t to) {
-      std::vector<float> row(size);
       for (int64_t r = from; r < to; ++r) {
-        norm_row(in<T>(x) + r / heads * row_stride + r % heads * head_stride, in<float>(weight), row.data(), size,
-                 float(eps));
+        T* row = out<T>(y) + r * size;
+        norm_row(in<T>(x) + r / heads * row_stride + r % heads * head_stride, in<float>(weight), row, size, float(eps));
         const float *c = in<float>(cos) + r / heads * turned, *s = in<float>(sin) + r / heads * turned;
-        T* to_row = out<T>(y) + r * size;
         for (int64_t i = 0; i < half; ++i) {
-          put(to_row + i, row[i] * c[i] - row[i + half] * s[i]);
-          put(to_row + i + half, row[i + half] * c[i + half] + row[i] * s[i + half]);
+          const float low = wide(row[i]), high = wide(row[i + half]);
+          put(row + i, low * c[i] - high * s[i]);
+          put(row + i + half, high * c[i + half] + low * s[i + half]);
         }
-        for (int64_t i = turned; i < size; ++i) put(to_row + i, row[i]);
       }
     });
   });
@@ -246,12 +243,15 @@ Tensor swiglu(const Tensor& both) {
       for (int64_t r = from; r < to; ++r) {
         const T *gate = in<T>(both) + r * 2 * size, *up = gate + size;
         T* to_row = out<T>(y) + r * size;
-        for (int64_t i = 0; i < size; i += LANES) {
-          const int64_t left = std::min(LANES, size - i);
-          f8 g = all(0);
-          for (int64_t j = 0; j < left; ++j) g[j] = wide(gate[i + j]);
-          const f8 s = g * sigmoid(g);
-          for (int64_t j = 0; j < left; ++j) put(to_row + i + j, rounded<T>(s[j]) * wide(up[i + j]));
+        int64_t i = 0;
+        for (; i + LANES <= size; i += LANES) {
+          const f8 g = load(gate + i);
+          store(to_row + i, g * sigmoid(g));  // rounded once before the product, as the plain form does
+          store(to_row + i, load(to_row + i) * load(up + i));
+        }
+        for (; i < size; ++i) {
+          put(to_row + i, wide(gate[i]) * sigmoid(wide(gate[i])));
+          put(to_row + i, wide(to_row[i]) * wide(up[i]));
         }
       }
     });
