@@ -14,6 +14,8 @@ const HEARD_EVERY_MS = 150;
 const DUCKED = 0.22;
 /** A fade and a few blocks; who has not answered by then is taken at the last word. */
 const STOPPING_MS = 200;
+/** A speaker that has not started by then has to be looked after by a person. */
+const SILENT_MS = 4000;
 /** A shorter press of push to talk says nothing. */
 const SHORTEST_PUSH = WIRE_RATE / 5;
 /** Turn detection while the microphone is open; push to talk has none. */
@@ -220,10 +222,17 @@ export class Talk {
   /** Open the speaker on the first gesture; before one, browsers keep it silent. */
   async wakeSpeaker() {
     if (!Playback.possible) return;
+    if (this._opening === null) setTimeout(() => this._tellOfSilence(), SILENT_MS);
     this._opening ??= Playback.open((report) => this._report(report));
     this._playback = await this._opening;
     this._playback.context.onstatechange = () => this._dispatch({ type: "page.speaker", on: this._playback?.running ?? false });
     this._dispatch({ type: "page.speaker", on: await this._playback.wake() });
+  }
+
+  _tellOfSilence() {
+    if (this._playback?.running) return;
+    const text = "The browser does not get its sound going, so replies can only be read. Check the speaker, then reload the page.";
+    this._dispatch({ type: "page.notice", text });
   }
 
   /** @param {import("./audio/playback.js").Report} report */

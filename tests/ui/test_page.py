@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 SLOW = 30_000
 COUNT = "One, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve."
 ANSWER = "The last number was three."
-ENOUGH_TURNS, MOST_TURNS = 12, 30
+ENOUGH_TURNS, MOST_TURNS = 12, 24
 PUNCTUAL_MS = 5.0
 
 
@@ -314,6 +314,17 @@ def test_a_refused_microphone_leaves_writing(browser: Browser, server: FakeServe
     page.fill("#text", "and now")
     page.press("#text", "Enter")
     reply(page, "Still here.")
+    page.close()
+
+
+def test_a_speaker_that_does_not_start_is_told_and_costs_no_turn(browser: Browser, server: FakeServer) -> None:
+    page = browser.new_page()
+    page.add_init_script("Object.defineProperty(AudioContext.prototype, 'state', { get: () => 'suspended' });")
+    visit(page, server.url)
+    page.fill("#text", "and now")
+    page.press("#text", "Enter")
+    reply(page, "Still here.")
+    expect(page.get_by_text("The browser does not get its sound going")).to_be_visible(timeout=SLOW)
     page.close()
 
 

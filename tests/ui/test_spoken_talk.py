@@ -76,7 +76,7 @@ def finished(page: Page, replies: int) -> str:
     """Wait for so many replies, and for the last to be over; its text."""
     expect(page.locator("li.reply")).to_have_count(replies, timeout=SLOW)
     expect(page.locator("li.reply .meta button")).to_have_count(replies, timeout=SLOW)
-    page.wait_for_selector("body[data-phase='listening'], body[data-phase='idle']", timeout=SLOW)
+    expect(page.locator("body")).to_have_attribute("data-phase", re.compile("listening|idle"), timeout=SLOW)
     return page.locator("li.reply .text").last.text_content() or ""
 
 
