@@ -1,0 +1,15 @@
+"""Engines on another server, in place of the local ones: chat completions for thinking, audio speech for speaking.
+
+Any server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). It keeps its own counsel
+about state: each reply sends the whole talk, nothing is restored or rolled back here, and `capsules` is False.
+
+server     an address, and requests to it whose every failure names it
+thinker    /chat/completions
+speaker    /audio/speech
+"""
+
+from assistant.remote.server import Address, is_address, read_address
+from assistant.remote.speaker import RemoteSpeaker
+from assistant.remote.thinker import RemoteThinker, chat_body
+
+__all__ = ["Address", "RemoteSpeaker", "RemoteThinker", "chat_body", "is_address", "read_address"]

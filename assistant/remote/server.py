@@ -1,0 +1,126 @@
+"""A remote server: its address, its model, and answers that either are what was asked for or an EngineFailed.
+
+An address is `http://HOST:PORT/v1`; `http://KEY@HOST:PORT/v1#MODEL` adds a key and the name of a model, which is
+otherwise the first that the server lists.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import aiohttp
+
+from assistant.errors import ConfigError, EngineFailed
+
+CONNECT_SECONDS = 5.0
+SILENT_SECONDS = 60.0
+"""How long a server may send nothing in the middle of an answer."""
+DONE = "[DONE]"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is. `base` ends without a slash; `model` None: the first that it lists."""
+
+    base: str
+    key: str | None = None
+    model: str | None = None
+
+
+def is_address(text: str) -> bool:
+    """Whether a setting names a server and not a folder."""
+    return text.startswith(("http://", "https://"))
+
+
+def read_address(text: str) -> Address:
+    """Raises ConfigError."""
+    parts = urlsplit(text)
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise ConfigError(f"{text!r} has no valid port") from error
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ConfigError(f"{text!r} is no address of a server; it looks like http://localhost:8000/v1")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    netloc = host if port is None else f"{host}:{port}"
+    path = parts.path.rstrip("/") or "/v1"
+    return Address(urlunsplit((parts.scheme, netloc, path, "", "")), parts.username, parts.fragment or None)
+
+
+class Server:
+    """One remote server; its connections open with the first request."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.model = address.model
+        self._client: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._client is None:
+            headers = {"Authorization": f"Bearer {self.address.key}"} if self.address.key else {}
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
+            self._client = aiohttp.ClientSession(headers=headers, timeout=timeout)
+        return self._client
+
+    @asynccontextmanager
+    async def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> AsyncIterator[Any]:
+        """An answer with status 200. Whatever goes wrong with it is an EngineFailed that names the server."""
+        url = self.address.base + path
+        try:
+            async with self._open().request(method, url, json=body) as answer:
+                if answer.status != 200:
+                    raise EngineFailed(f"{url} answered {answer.status}: {_message(await answer.text())}")
+                yield answer
+        except TimeoutError as error:
+            raise EngineFailed(f"{url} did not answer in time; is the server overloaded?") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise EngineFailed(f"{url} cannot be used ({error or type(error).__name__}); is the server up?") from error
+
+    async def model_name(self) -> str:
+        """The model to ask for, looked up once."""
+        if self.model is None:
+            async with self.request("GET", "/models") as answer:
+                try:
+                    self.model = str((await answer.json(content_type=None))["data"][0]["id"])
+                except (ValueError, LookupError, TypeError) as error:
+                    raise EngineFailed(f"{self.address.base}/models lists no model; name one: …/v1#MODEL") from error
+        return self.model
+
+
+def _message(body: str) -> str:
+    """What an error answer says, in OpenAI's form or any other."""
+    try:
+        return str(json.loads(body)["error"]["message"])[:300]
+    except (ValueError, LookupError, TypeError):
+        return body.strip()[:300] or "nothing"
+
+
+async def events(answer: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, Any], None]:
+    """The JSON objects of a server-sent stream, up to its end mark."""
+    async for raw in answer.content:
+        line = raw.decode("utf-8", "replace").strip()
+        if not line.startswith("data:"):
+            continue
+        data = line.removeprefix("data:").strip()
+        if data == DONE:
+            return
+        try:
+            event = json.loads(data)
+        except ValueError as error:
+            raise EngineFailed(f"{answer.url} sent a line that is no JSON: {data[:100]}") from error
+        if not isinstance(event, dict):
+            raise EngineFailed(f"{answer.url} sent JSON that is no event: {data[:100]}")
+        if "error" in event:
+            raise EngineFailed(f"{answer.url} failed: {_message(data)}")
+        yield event
+    raise EngineFailed(f"{answer.url} broke off in the middle of its answer")
