@@ -88,7 +88,7 @@ class HiggsTTS:
         self.config, self.codec, self.fingerprint, self.max_positions = config, codec, fingerprint, max_positions
         self._ctx, self._frontend, self._graphs = ctx, frontend, graphs
         self._state = steps.state
-        self._generator = Generator(config, frontend, steps.state, graphs, max_positions)
+        self._generator = Generator(config, frontend, steps.state, graphs, max_positions, codec.right_frames)
         self._costs: Costs | None = None
         self._schedules: dict[str, Schedule] = {}
         self.set_sampling(Sampling())

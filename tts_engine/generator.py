@@ -37,7 +37,17 @@ class Stepped:
 class Generator:
     """Synchronous; one thread at a time."""
 
-    def __init__(self, config: TTSConfig, frontend: Frontend, state: State, graphs: Graphs, max_positions: int) -> None:
+    def __init__(
+        self,
+        config: TTSConfig,
+        frontend: Frontend,
+        state: State,
+        graphs: Graphs,
+        max_positions: int,
+        look_ahead: int,
+    ) -> None:
+        """look_ahead: frames after a frame that its sound depends on."""
+        self._look_ahead = look_ahead
         self._config, self._frontend, self._state, self._graphs = config, frontend, state, graphs
         self._audio = config.audio
         self._audio_id = frontend.specials["<|audio|>"]
@@ -50,7 +60,7 @@ class Generator:
     def open(self, codes: Tensor | None, transcript: str | None, name: str = "") -> None:
         """A fresh session of a voice. codes [Q, T] int64 of its reference, or None for whatever voice comes."""
         prompt = voice_prompt(self._frontend, self._audio, codes, transcript)
-        self._check_room(len(prompt) + SHORTEST_BUDGET, "the reference")
+        self._check_room(0, len(prompt) + SHORTEST_BUDGET, "the reference")
         facts = {"codes": None if codes is None else codes.tolist(), "transcript": transcript, "name": name}
         self.session = Session(facts)
         self._settle(0, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
@@ -134,8 +144,7 @@ class Generator:
         elif not finite:
             self._close(len(self.session.pieces) - 1, piece.complete(self._audio), "numbers")
         elif is_stuck(piece.rows):
-            frames = max(piece.emitted, piece.complete(self._audio) - SAME_ROWS + self._audio.codebooks)
-            self._close(len(self.session.pieces) - 1, frames, "repeat")
+            self.end_early(piece, piece.complete(self._audio) - SAME_ROWS + self._audio.codebooks, "repeat")
         elif len(piece.rows) >= piece.budget:
             self._close(len(self.session.pieces) - 1, piece.complete(self._audio), "budget")
         return piece.ended
@@ -227,9 +236,13 @@ class Generator:
             self._close(len(self.session.pieces) - 1, self.piece.complete(self._audio), "cut")
 
     def end_early(self, piece: Piece, frames: int, reason: str) -> None:
-        """End the piece under way at a frame."""
+        """End the piece under way at a frame, or later: what was given out keeps the frames that it was decoded with.
+
+        So all sound of a piece that a guard ended is still that of its codes, decoded in one shot.
+        """
         assert piece is self.piece
-        self._close(len(self.session.pieces) - 1, frames, reason)
+        seen = min(piece.emitted + self._look_ahead, piece.complete(self._audio)) if piece.emitted else 0
+        self._close(len(self.session.pieces) - 1, max(frames, seen), reason)
 
     def _close(self, at: int, frames: int, reason: str) -> None:
         """Piece `at` has ended after `frames` frames; what was fed of them stays, the closing rows wait to be fed."""
@@ -319,7 +332,7 @@ class Generator:
     def _feed(self, prompt: Prompt, track: Tensor | None = None) -> None:
         """Prefill at the present position. track [T, 3], or None where no cursor counts."""
         s, done = self._state, 0
-        self._check_room(len(prompt), "the prompt")
+        self._check_room(self.session.position, len(prompt), "the prompt")
         for real, chunk in self._graphs.shapes.parts(len(prompt)):
             ids = torch.zeros(chunk, dtype=torch.int64)
             rows = torch.zeros(chunk, self._audio.codebooks, dtype=torch.int64)
@@ -335,10 +348,10 @@ class Generator:
             self.session.position += real
             done += real
 
-    def _check_room(self, length: int, what: str) -> None:
-        if self.session.position + length > self._max_positions:
+    def _check_room(self, start: int, length: int, what: str) -> None:
+        if start + length > self._max_positions:
             raise ContextFull(
-                f"{what} needs {length} positions from {self.session.position} on; the engine has "
+                f"{what} needs {length} positions from {start} on; the engine has "
                 f"{self._max_positions}. Use a shorter reference or text, or load with more max_positions."
             )
 

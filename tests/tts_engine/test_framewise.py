@@ -1,6 +1,9 @@
-"""Layers that work frame by frame: the library's convolutions in value, and blind to what surrounds a frame."""
+"""Layers that work frame by frame: the library's convolutions in value, and blind to what surrounds a frame.
 
-from collections.abc import Callable, Iterator
+Here with one thread; with more in test_tts_engine.py, which runs `threaded_codecs`.
+"""
+
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -12,13 +15,6 @@ from tts_engine import framewise
 FRAMES = 29
 LAYERS = ["linear", "rows", "columns", "depthwise", "upsample"]
 Layer = Callable[[Tensor], Tensor]  # rows [T, C] -> rows, whatever the layout within
-
-
-@pytest.fixture(params=[1, 2, 3], ids=lambda n: f"{n} threads")
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(1)
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -66,7 +62,7 @@ def test_value_is_that_of_the_librarys_layer(kind: str, per: int) -> None:
 
 @pytest.mark.parametrize("per", [1, 4, 40])
 @pytest.mark.parametrize("kind", LAYERS)
-def test_a_frame_is_the_same_in_every_window_at_every_place(kind: str, per: int, threads: int) -> None:
+def test_a_frame_is_the_same_in_every_window_at_every_place(kind: str, per: int) -> None:
     made, _, out = layer(kind, per)
     x = normal(FRAMES * per, 12, seed=2)
     whole = made(x)

@@ -1,8 +1,10 @@
 """The engine as a whole: streaming exactness, refusals, guards, long talks, and what hostile input does to it."""
 
 import json
+import os
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,13 +31,6 @@ GREEDY = Sampling.greedy()
 # ----------------------------------------------------------------------------------- streaming
 
 
-@pytest.fixture(params=[1, 2], ids=lambda n: f"{n} threads")
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(1)
-
-
 def decode_windowed(tts: HiggsTTS, codes: Tensor, left: int, right: int, step: int) -> Tensor:
     """By windows of the plain decoder, with so much context."""
     parts, frames = [], codes.shape[1]
@@ -46,17 +41,17 @@ def decode_windowed(tts: HiggsTTS, codes: Tensor, left: int, right: int, step: i
     return torch.cat(parts)
 
 
-def test_l6_windows_with_ten_frames_either_side_are_one_shot_and_nine_are_not(engine: HiggsTTS, threads: int) -> None:
+def test_l6_windows_with_ten_frames_either_side_are_one_shot_and_nine_are_not(engine: HiggsTTS) -> None:
     codes = torch.randint(0, 1024, (8, 43), generator=torch.Generator().manual_seed(1))
     whole = engine.decode(codes)
-    for step in (1, 7, SIZES[-1]) if threads == 1 else (4, 16):
+    for step in (1, 7, SIZES[-1]):
         assert torch.equal(decode_windowed(engine, codes, 10, 10, step), whole), f"{step} frames a window"
     assert (decode_windowed(engine, codes, 9, 10, 8) - whole).abs().max() > 1e-4
     assert (decode_windowed(engine, codes, 10, 9, 8) - whole).abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("frames", [1, 2, 10, 21, 23])
-def test_l6_holds_in_every_captured_window_at_every_place(engine: HiggsTTS, threads: int, frames: int) -> None:
+def test_l6_holds_in_every_captured_window_at_every_place(engine: HiggsTTS, frames: int) -> None:
     """The captured step over junk outside the valid columns, both true ends included."""
     codes = torch.randint(0, 1024, (8, frames), generator=torch.Generator().manual_seed(2))
     whole, state = engine.decode(codes), engine._state
@@ -71,6 +66,18 @@ def test_l6_holds_in_every_captured_window_at_every_place(engine: HiggsTTS, thre
             engine._graphs.window(size)
             made = state.pcm[9600 : 9600 + 960 * (window.end - start)]
             assert torch.equal(made, whole[960 * start : 960 * window.end]), (size, start)
+
+
+def test_l6_holds_with_any_number_of_threads() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.tts_engine.threaded_codecs"],
+        env=os.environ | {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "3"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == []
 
 
 @pytest.mark.parametrize("policy", ["exact", "steady"])
@@ -188,6 +195,36 @@ def test_silence_ends_and_is_named(tts: HiggsTTS) -> None:
     finally:
         gain.copy_(kept[0])
         bias.copy_(kept[1])
+
+
+@pytest.mark.parametrize("guard", ["repeat", "silence", "budget"])
+def test_l6_holds_in_a_piece_that_a_guard_ended(tts: HiggsTTS, guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tts._ctx["tts.table.allowed"].tensor
+    kept = table.clone()
+    text, sampling = "A long text " * 12, Sampling(seed=3)
+    try:
+        if guard == "repeat":
+            table[:, 3:] = -torch.inf
+            sampling = GREEDY
+        else:
+            table[0, 1025] = -torch.inf
+        if guard == "silence":
+            monkeypatch.setattr("tts_engine.engine.SILENCE_PEAK", 2.0)  # everything passes for silence
+        spoken = torch.cat(list(tts.speak(text, sampling=sampling)))
+    finally:
+        table.copy_(kept)
+    piece = tts._generator.session.pieces[-1]
+    assert piece.ended == guard
+    assert torch.equal(spoken, tts.decode(piece.codes(tts.config.audio, 0, piece.total or 0)))
+
+
+def test_a_full_session_does_not_stand_in_the_way_of_the_next(tts: HiggsTTS) -> None:
+    tts.set_sampling(Sampling(seed=3))
+    while tts.position <= 512 - 64:
+        tts.begin("More.", max_rows=60)
+        run(tts)
+    tts.open()
+    assert tts.position < 10
 
 
 def test_numbers_that_overflow_end_the_piece(tts: HiggsTTS) -> None:
