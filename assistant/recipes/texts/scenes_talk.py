@@ -90,7 +90,7 @@ def after_me(s: Scene) -> None:
         text = s.words(s.rng.randint(1, 7))
     else:
         text = s.rng.choice([s.value("note"), s.value("task"), f"hello {s.value('name')}", s.value("item")])
-    s.say(s.ask("say", words=text)["words"], kind="said after")
+    s.say(f"I say: {s.ask('say', words=text)['words']}.", kind="said after")
 
 
 def session(s: Scene) -> None:

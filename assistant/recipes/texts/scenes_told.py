@@ -49,7 +49,7 @@ def counting(s: Scene) -> None:
     last = run[heard - 1] if heard else None
     for _ in range(s.rng.choice([1, 1, 2])):
         what = s.rng.random()
-        if what < 0.6:
+        if what < (0.3 if s.practice else 0.6):
             s.ask("last_number")
             said = f"The last number I said was {last}." if last is not None else "I had not said a number yet."
             s.say(said, kind="last number")
