@@ -41,7 +41,7 @@ def write(page: Page, text: str) -> None:
 
 
 def talk(page: Page, microphone: Path) -> None:
-    """A question, a name, and a count that is talked over; each state is pictured as it comes."""
+    """A question, a sum, and a count that is talked over; each state is pictured as it comes."""
     page.screenshot(path=DOCS / "page-idle.png")
     asked_aloud(page, "what time is it", microphone)
     page.wait_for_selector("body[data-phase='hearing']", timeout=SLOW)
@@ -50,7 +50,7 @@ def talk(page: Page, microphone: Path) -> None:
     replied(page, 1)
     page.click("#mic")
 
-    write(page, "My name is Tom.")
+    write(page, "What is 12 times 9?")
     replied(page, 2)
     write(page, "count to twenty")
     expect(page.locator(".reply .text").last).to_contain_text("2,", timeout=SLOW)

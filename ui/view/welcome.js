@@ -4,10 +4,10 @@ import { byId, make, setText } from "./dom.js";
 
 const IDEAS = [
   "What time is it?",
-  "Set a timer for five minutes.",
+  "Set a timer for 5 minutes.",
   "Count to twenty.",
   "Tell me a story.",
-  "What is twelve times nine?",
+  "What is 12 times 9?",
   "What can you do?",
 ];
 
