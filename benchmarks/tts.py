@@ -113,6 +113,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="a checkpoint directory; default: random weights")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--kernels", type=Path, help="CPU only: a folder for compiled kernels; default: torch's own")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument(
@@ -126,7 +127,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         path = options.model or random_model(Path(folder))
-        ctx = ExecContext(options.device)
+        ctx = ExecContext(options.device, options.kernels)
         tts = HiggsTTS.load(path, ctx, dtype=options.dtype, max_positions=1024)
         report(tts, ctx, options)
 

@@ -25,6 +25,7 @@ PURE = [
     "capsules/metrics.py",
     "llm_engine/toolcalls.py",
     "tts_engine/text.py",
+    "tts_engine/text_tables.py",
     "assistant/conversation.py",
     "assistant/schedule.py",
     "assistant/interrupt.py",

@@ -15,66 +15,30 @@ from typing import Any
 
 from num2words import num2words
 
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
-_SHORT_MONTHS = {name[:3].lower(): name for name in _MONTHS} | {"sept": "September"}
-_MONTH = r"(?P<month>" + "|".join((*_MONTHS, *(f"{k.capitalize()}\\.?" for k in _SHORT_MONTHS))) + r")"
-_CURRENCY = {
-    "$": ("dollar", "cent"), "€": ("euro", "cent"), "£": ("pound", "penny"), "¥": ("yen", ""), "₹": ("rupee", "paisa"),
-}  # fmt: skip
-_UNITS = {
-    "km/h": "kilometre per hour", "km": "kilometre", "m": "metre", "cm": "centimetre", "mm": "millimetre",
-    "kg": "kilogram", "g": "gram", "mg": "milligram", "l": "litre", "L": "litre", "ml": "millilitre",
-    "mL": "millilitre", "ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "Hz": "hertz",
-    "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz", "kB": "kilobyte", "KB": "kilobyte",
-    "MB": "megabyte", "GB": "gigabyte", "TB": "terabyte", "W": "watt", "kW": "kilowatt", "kWh": "kilowatt hour",
-    "V": "volt", "mph": "mile per hour", "mi": "mile", "ft": "foot", "lb": "pound", "lbs": "pound",
-    "oz": "ounce", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree", "%": "percent",
-    "m/s": "metre per second", "m²": "square metre", "km²": "square kilometre", "m³": "cubic metre",
-    "kbps": "kilobit per second", "Mbps": "megabit per second", "Gbps": "gigabit per second",
-    "MB/s": "megabyte per second", "GB/s": "gigabyte per second", "fps": "frame per second", "mAh": "milliamp hour",
-    "dB": "decibel", "MW": "megawatt", "GW": "gigawatt", "ns": "nanosecond", "µs": "microsecond", "μs": "microsecond",
-    "sec": "second", "secs": "second", "mins": "minute", "hr": "hour", "hrs": "hour", "yd": "yard", "kcal":
-    "kilocalorie", "ha": "hectare", "¢": "cent", "USD": "dollar", "EUR": "euro", "GBP": "pound", "km/s":
-    "kilometre per second", "mg/l": "milligram per litre", "µm": "micrometre", "nm": "nanometre",
-}  # fmt: skip
-_UNCOUNTED = frozenset({"hertz", "kilohertz", "megahertz", "gigahertz", "percent", "yen"})
-_IRREGULAR = {"foot": "feet", "inch": "inches", "penny": "pence", "paisa": "paise"}
-_PER = "day|week|month|year|night|hour|minute|second|person|user|token|request"
-_ROMAN = {"X": 10, "IX": 9, "V": 5, "IV": 4, "I": 1}
-_NUMBERED = "Chapter|Part|Act|Scene|Volume|Book|Section|Phase|Type|World War|Appendix|Article|Title|Stage|Class"
-_CROWNED = (
-    "Henry|Louis|Elizabeth|Charles|George|James|Edward|Richard|William|Philip|Napoleon|Pius|Paul|Benedict|Nicholas|"
-    "Catherine|Frederick|Alexander|Francis|Leo|Ramesses|Ivan|Peter|Wilhelm|Otto|Mary|Margrethe|Gustav|Felipe"
+from tts_engine.text_tables import (
+    ABBREVIATIONS,
+    CROWNED,
+    CURRENCY,
+    FILES,
+    IRREGULAR,
+    LAST_IN_SENTENCES,
+    LETTERS_AS_WORDS,
+    MONTH,
+    MONTHS,
+    NUMBERED,
+    PER,
+    ROMAN,
+    SHORT_MONTHS,
+    SIGNS,
+    SYMBOLS,
+    UNCOUNTED,
+    UNITS,
+    VERSIONED,
 )
-_VERSIONED = "[Vv]ersion|[Rr]elease|Python|Ubuntu|Android|iOS|macOS|Node|Java|Go|Rust|CUDA|v"
-_FILES = "py|js|ts|txt|md|json|csv|pdf|html|css|toml|yaml|yml|cpp|rs|sh|exe|zip|png|jpg|mp3|wav|log"
-_ABBREVIATIONS = {
-    "e.g.": "for example", "i.e.": "that is", "etc.": "et cetera", "vs.": "versus", "vs": "versus", "approx.":
-    "approximately", "Dr.": "Doctor", "Mr.": "Mister", "Mrs.": "Missus", "Ms.": "Miz", "Prof.": "Professor",
-    "w/": "with", "w/o": "without", "a.m.": "a m", "p.m.": "p m", "AM": "a m",
-    "PM": "p m", "ca.": "about", "incl.": "including", "Jr.": "Junior", "Sr.": "Senior", "Mt.": "Mount",
-}  # fmt: skip
-_SYMBOLS = {
-    "&": "and", "+": "plus", "=": "equals", "×": "times", "÷": "divided by", "±": "plus or minus", "≈": "about",
-    "≤": "at most", "≥": "at least", "<": "less than", ">": "greater than", "→": "to", "←": "from", "@": "at",
-    "½": "a half", "¼": "a quarter", "¾": "three quarters", "⅓": "a third", "⅔": "two thirds", "⅛": "an eighth",
-    "²": " squared", "³": " cubed", "#": "number",
-    "√": "the square root of", "∞": "infinity", "π": "pi", "µ": "micro", "~": "about", "^": "to the power of",
-    "|": ",", "_": " ", "\\": " ", "*": " ", "{": " ", "}": " ", "[": " ", "]": " ", "%": "percent", "°": "degrees",
-    "$": "dollars", "€": "euros", "£": "pounds", "©": " ", "®": " ", "™": " ", "•": " ", "`": " ", "¢": "cents",
-}  # fmt: skip
-_SIGNS = {
-    "!=": " is not equal to ", "==": " equals ", "<=": " at most ", ">=": " at least ", "->": " to ", "=>": " to ",
-    "&&": " and ", "||": " or ",
-}  # fmt: skip
-_LAST_IN_SENTENCES = frozenset({"etc.", "a.m.", "p.m.", "Jr.", "Sr."})
+
 _TAG = re.compile(r"(<\|\w+:\w+\|>)")
 _STRUCTURE = re.compile(r"<\|(?!\w+:\w+\|>)[^<>|]*\|>")
 _NUMBER = r"(?<![\w.])(?P<sign>[-−])?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<part>\d+))?"
-_LETTERS_AS_WORDS = frozenset({"OK", "NASA", "NATO", "UNESCO", "LASER", "RADAR", "JPEG", "GIF", "PIN", "SIM", "RAM"})
 
 
 def speech_text(text: str) -> str:
@@ -158,8 +122,8 @@ def _say(text: str) -> str:
 
 
 def _symbol(char: str) -> str:
-    if char in _SYMBOLS:
-        return f" {_SYMBOLS[char]} "
+    if char in SYMBOLS:
+        return f" {SYMBOLS[char]} "
     kind = unicodedata.category(char)
     if kind in ("So", "Sk", "Cs", "Co", "Cn", "Cf", "Mn", "Me") or "\ufe00" <= char <= "\ufe0f":
         return " " if kind != "Mn" else char if char != "\u20e3" else " "
@@ -179,7 +143,7 @@ def _mail(match: re.Match[str]) -> str:
 
 
 def _month(name: str) -> str:
-    return _SHORT_MONTHS[name[:3].lower()]
+    return SHORT_MONTHS[name[:3].lower()]
 
 
 def _date(match: re.Match[str]) -> str:
@@ -196,7 +160,7 @@ def _iso_date(match: re.Match[str]) -> str:
     month, day = int(match["month"]), int(match["day"])
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return " ".join(digits(part) for part in re.split(r"\D", match.group()))
-    return f"{_MONTHS[month - 1]} {ordinal(day)} {year(int(match['year']))}"
+    return f"{MONTHS[month - 1]} {ordinal(day)} {year(int(match['year']))}"
 
 
 def _slash_date(match: re.Match[str]) -> str:
@@ -205,7 +169,7 @@ def _slash_date(match: re.Match[str]) -> str:
     day, month = (first, second) if first > 12 else (second, first)
     if day > 31 or month > 12 or day <= 12:
         return f"{cardinal(first)} {cardinal(second)} {said}"
-    return f"{_MONTHS[month - 1]} {ordinal(day)} {said}"
+    return f"{MONTHS[month - 1]} {ordinal(day)} {said}"
 
 
 def _days(match: re.Match[str]) -> str:
@@ -217,7 +181,7 @@ def _days(match: re.Match[str]) -> str:
 
 def _short(match: re.Match[str]) -> str:
     """An abbreviation; its full stop may be the sentence's as well."""
-    return _ABBREVIATIONS[match.group()] + (_stop(match) if match.group() in _LAST_IN_SENTENCES else "")
+    return ABBREVIATIONS[match.group()] + (_stop(match) if match.group() in LAST_IN_SENTENCES else "")
 
 
 def _stop(match: re.Match[str]) -> str:
@@ -247,7 +211,7 @@ def _hour(match: re.Match[str]) -> str:
 
 
 def _money(match: re.Match[str]) -> str:
-    unit, small = _CURRENCY[match["unit"]]
+    unit, small = CURRENCY[match["unit"]]
     whole, part, scale = match["whole"], match["part"], match["scale"]
     sign = match["sign"]
     if scale:
@@ -265,12 +229,12 @@ def _money(match: re.Match[str]) -> str:
 
 
 def _plural(noun: str, count: float) -> str:
-    if count == 1 or noun in _UNCOUNTED:
+    if count == 1 or noun in UNCOUNTED:
         return noun
     head, *rest = noun.split(" ")
     if head in ("square", "cubic", "kilowatt", "milliamp"):
         return f"{head} {_plural(' '.join(rest), count)}"
-    return " ".join([_IRREGULAR.get(head, head + "s"), *rest])
+    return " ".join([IRREGULAR.get(head, head + "s"), *rest])
 
 
 def _counted(whole: str, part: str | None, noun: str, sign: str | None = None) -> str:
@@ -278,7 +242,7 @@ def _counted(whole: str, part: str | None, noun: str, sign: str | None = None) -
 
 
 def _unit(match: re.Match[str]) -> str:
-    return _counted(match["whole"], match["part"], _UNITS[match["unit"]], match["sign"])
+    return _counted(match["whole"], match["part"], UNITS[match["unit"]], match["sign"])
 
 
 def _range(match: re.Match[str]) -> str:
@@ -328,7 +292,7 @@ def _internet_address(match: re.Match[str]) -> str:
 def _roman(match: re.Match[str]) -> str:
     """Chapter IV -> "Chapter four", Henry VIII -> "Henry the eighth"; only after words that make it safe."""
     value, rest = 0, match["numeral"]
-    for numeral, worth in _ROMAN.items():
+    for numeral, worth in ROMAN.items():
         while rest.startswith(numeral):
             value, rest = value + worth, rest.removeprefix(numeral)
     if rest:
@@ -354,7 +318,7 @@ def _version(match: re.Match[str]) -> str:
 def _spell(match: re.Match[str]) -> str:
     """HTTP -> "H T T P", URLs -> "U R L s". Words in capitals that are said as words stay."""
     word, tail = match.group(1), match.group(2)
-    if word in _LETTERS_AS_WORDS or (len(word) > 4 and set(word) & set("AEIOUY")):
+    if word in LETTERS_AS_WORDS or (len(word) > 4 and set(word) & set("AEIOUY")):
         return match.group()
     return " ".join(word) + ("'s" if tail else "")
 
@@ -375,17 +339,17 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"), _mail),
     (re.compile(r"\b(?:https?://|ftp://|www\.)[^\s<>()\[\]\"]+", re.I), _address),
     (re.compile(r"\b(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|ai|edu|gov|uk|de|fr)(?:/[^\s<>()\"]*)?\b", re.I), _address),
-    (re.compile(rf"(?<=\w)\.(?=(?:{_FILES})\b)"), " dot "),
-    (re.compile(_alternatives(_SIGNS)), lambda m: _SIGNS[m.group()]),
+    (re.compile(rf"(?<=\w)\.(?=(?:{FILES})\b)"), " dot "),
+    (re.compile(_alternatives(SIGNS)), lambda m: SIGNS[m.group()]),
     (re.compile(r"(?<=[\d:])[-–](?=\d{1,2}(?::\d\d| ?[AaPp]\.?[Mm]\b))"), " to "),
-    (re.compile(rf"(?<!\w)(?:{_alternatives(_ABBREVIATIONS)})(?!\w)"), _short),
+    (re.compile(rf"(?<!\w)(?:{_alternatives(ABBREVIATIONS)})(?!\w)"), _short),
     (re.compile(r"\bNo\. ?(?=\d)"), "number "),
     (re.compile(r"(?<=[a-z] )St\.(?! [A-Z])"), "Street"),
     (re.compile(r"\bSt\.(?= [A-Z])"), "Saint"),
     (re.compile(r"#(?=[A-Za-z])"), "hashtag "),
     (
         re.compile(
-            rf"\b(?:(?P<what>{_NUMBERED})|(?P<name>{_CROWNED})) (?P<numeral>[IVX]{{2,6}}|[VX]|I(?=[.,:;)!?]|$))(?!\w)"
+            rf"\b(?:(?P<what>{NUMBERED})|(?P<name>{CROWNED})) (?P<numeral>[IVX]{{2,6}}|[VX]|I(?=[.,:;)!?]|$))(?!\w)"
         ),
         _roman,
     ),
@@ -393,14 +357,14 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b"), _slash_date),
     (
         re.compile(
-            rf"\b{_MONTH} (?P<a>\d\d?)[-–](?P<b>\d\d?)\b|"
-            rf"\b(?P<c>\d\d?)[-–](?P<d>\d\d?) {_MONTH.replace('month', 'after')}\b"
+            rf"\b{MONTH} (?P<a>\d\d?)[-–](?P<b>\d\d?)\b|"
+            rf"\b(?P<c>\d\d?)[-–](?P<d>\d\d?) {MONTH.replace('month', 'after')}\b"
         ),
         _days,
     ),
-    (re.compile(rf"\b(?:[Tt]he )?{_DAY}(?: of)? {_MONTH},?(?: {_YEAR})?\b"), _date),
-    (re.compile(rf"\b{_MONTH} {_DAY}(?:,? {_YEAR})?\b"), _date),
-    (re.compile(rf"\b{_MONTH},? {_YEAR}\b"), lambda m: f"{_month(m['month'])} {year(int(m['year']))}"),
+    (re.compile(rf"\b(?:[Tt]he )?{_DAY}(?: of)? {MONTH},?(?: {_YEAR})?\b"), _date),
+    (re.compile(rf"\b{MONTH} {_DAY}(?:,? {_YEAR})?\b"), _date),
+    (re.compile(rf"\b{MONTH},? {_YEAR}\b"), lambda m: f"{_month(m['month'])} {year(int(m['year']))}"),
     (re.compile(rf"\b(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?::(?P<second>\d{{2}}))?(?!\d)(?: ?{_HALF})?"), _time),
     (re.compile(rf"\b(?P<hour>1[0-2]|[1-9]) ?{_HALF}"), _hour),
     (re.compile(r"(?<=\d):(?=\d)"), " to "),
@@ -412,7 +376,7 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         _phone,
     ),
     (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b"), _internet_address),
-    (re.compile(rf"(\d[\d.,]*(?: ?[a-zA-Z%]{{0,8}}))/(?=(?:{_PER})\b)"), r"\1 per "),
+    (re.compile(rf"(\d[\d.,]*(?: ?[a-zA-Z%]{{0,8}}))/(?=(?:{PER})\b)"), r"\1 per "),
     (
         re.compile(
             r"(?P<sign>[-−])?(?P<unit>[$€£¥₹]) ?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<part>\d+))?"
@@ -435,13 +399,13 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         ),
         _decade,
     ),
-    (re.compile(rf"\b({_VERSIONED}) ?(\d+(?:\.\d+)+)\b"), _named_version),
+    (re.compile(rf"\b({VERSIONED}) ?(\d+(?:\.\d+)+)\b"), _named_version),
     (re.compile(r"\b(720|1080|1440|2160)p\b"), _picture_lines),
     (re.compile(r"(?<=\d)[eE]\+?(?=-?\d)"), " times ten to the power of "),
     (re.compile(r"(?<=\d) ?in(?=[.,;:)!?]|$| (?:long|wide|tall|high|thick|deep|by|x)\b)"), " inches"),
     (re.compile(r"(?<=\d) ?(?=[½¼¾⅓⅔⅛])"), " and "),
     (re.compile(r"\b(\d)['′](\d{1,2})(?:[\"″]|(?!\w))"), lambda m: f"{cardinal(int(m[1]))} foot {cardinal(int(m[2]))}"),
-    (re.compile(rf"{_NUMBER} ?(?P<unit>{_alternatives(_UNITS)})(?![\w²³/])"), _unit),
+    (re.compile(rf"{_NUMBER} ?(?P<unit>{_alternatives(UNITS)})(?![\w²³/])"), _unit),
     (re.compile(rf"\b(?P<lead>{_BEFORE_YEARS}) {_YEAR}\b(?![.,]\d)"), _year_alone),
     (re.compile(r"\b(\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:st|nd|rd|th)\b"), _ordinal),
     (re.compile(r"(?<![\w/.])(?P<over>\d{1,3})/(?P<under>\d{1,3})(?![\w/])"), _fraction),
