@@ -23,9 +23,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, *, scale: float |
         return decode_attention(q[0].contiguous(), k, v, positions, size**-0.5 if scale is None else scale)[None]
     host = kernels.host(q)
     if host is not None and not batch and rows == 1 and k.stride(-1) == v.stride(-1) == 1:
-        return host.decode_attention(  # type: ignore[no-any-return]
-            q.contiguous(), k, v, positions, size**-0.5 if scale is None else scale
-        )
+        return host.decode_attention(q.contiguous(), k, v, positions, size**-0.5 if scale is None else scale)
     groups = k.shape[-2]
     share = heads // groups
     scale = size**-0.5 if scale is None else scale

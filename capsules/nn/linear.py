@@ -51,7 +51,7 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
         return gemv(x.reshape(rows, -1), matrix).view(*x.shape[:-1], matrix.shape[0])
     host = kernels.host(x)
     if host is not None and (rows == 1 or matrix.dtype == torch.bfloat16):
-        return host.linear(x.contiguous(), matrix)  # type: ignore[no-any-return]
+        return host.linear(x.contiguous(), matrix)
     if x.device.type != "cpu" or torch.is_grad_enabled():
         return F.linear(x, matrix)
     if rows == 1:

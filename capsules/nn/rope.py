@@ -32,7 +32,7 @@ def norm_rotate(x: Tensor, weight: Tensor, eps: float, cos: Tensor, sin: Tensor)
         return fused(x, weight, eps, cos, sin)
     host = kernels.host(x)
     if host is not None and x.dim() == 3 and x.stride(-1) == 1 and weight.dtype == torch.float32:
-        return host.norm_rotate(x, weight, eps, cos, sin)  # type: ignore[no-any-return]
+        return host.norm_rotate(x, weight, eps, cos, sin)
     return rotate(rms_norm(x, weight, eps), cos, sin)
 
 
