@@ -452,6 +452,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path(".training/speech"))
     parser.add_argument("--out", type=Path, default=Path("tts_engine/tiny"))
     parser.add_argument("--steps", type=int, default=Plan.steps)
+    parser.add_argument("--rate", type=float, default=Plan.rate)
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
@@ -459,7 +460,7 @@ def main() -> None:
     if args.what == "encode":
         encode_shards(args.work)
     elif args.what == "voice":
-        train_voice(args.work, Plan(steps=args.steps), args.seconds)
+        train_voice(args.work, Plan(steps=args.steps, rate=args.rate), args.seconds)
     else:
         from assistant.recipes import speech_export
 

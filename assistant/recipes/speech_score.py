@@ -7,6 +7,7 @@ Nobody listens: the judge is pocketsphinx with its general language model, so th
 
 import argparse
 import json
+import math
 import random
 import tempfile
 import time
@@ -25,6 +26,7 @@ from assistant.recipes.hearing_score import plain, word_errors
 from assistant.recipes.teacher import VOICES, speak
 from capsules import ExecContext
 from tts_engine.engine import HiggsTTS
+from tts_engine.istft_codec import mel_filters
 from tts_engine.sampling import Sampling
 from tts_engine.voices import Voice
 
@@ -125,6 +127,15 @@ def own_sentences(count: int) -> list[str]:
     return list(found)
 
 
+def mel_distance(made: NDArray[np.float32], real: NDArray[np.float32]) -> float:
+    """Mean |difference| in dB of 80 log-mel bands (1024 samples, every 240) over the frames of `real` that sound."""
+    size = min(len(made), len(real))
+    waves = torch.from_numpy(np.stack([made[:size], real[:size]]))
+    spectrum = torch.stft(waves, 1024, 240, window=torch.hann_window(1024), return_complex=True).abs()
+    a, b = torch.log((mel_filters(1024, 80, 24_000) @ spectrum).clamp(min=1e-4))
+    return float((20 / math.log(10) * (a - b).abs()).mean(0)[b.mean(0) > -6].mean())
+
+
 def stored_voices(folder: Path, tts: HiggsTTS) -> dict[str, Voice]:
     """The voices of voices.json: reference codes, or null for the voice that speaks without a reference."""
     raw = json.loads((folder / "voices.json").read_text())
@@ -159,6 +170,8 @@ def main() -> None:
                     clips, _ = speak(list(texts), voice, Path(folder) / "made")
                 waves = [np.divide(c, 32767, dtype=np.float32) for c in clips]
                 coded = [tts.decode(tts.codec.encode(torch.from_numpy(w))).numpy() for w in waves]
+                distance = np.mean([mel_distance(a, b) for a, b in zip(coded, waves, strict=True)])
+                print(f"{kind}, {voice.name}, codec: log-mel distance {distance:.2f} dB ({len(waves)} sentences)")
                 for judge in judges:
                     judge.rate(f"{kind}, {voice.name}, teacher", waves, texts)
                     judge.rate(f"{kind}, {voice.name}, codec", coded, texts)

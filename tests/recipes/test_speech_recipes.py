@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from assistant.recipes.adversary import Adversary
 from assistant.recipes.codec import CodecRun, load_codec
 from assistant.recipes.codec import Plan as CodecPlan
 from assistant.recipes.codec_decoder import DecoderRun
@@ -109,6 +110,20 @@ def test_the_decoder_run_leaves_the_codes_alone(tmp_path):
         again.step()
     assert torch.equal(again.codec.encode(wave), codes)
     assert not torch.equal(again.codec.decode(codes), before)
+
+
+def test_the_decoder_run_against_critics_resumes_without_a_seam(tmp_path):
+    start = CodecRun(CODEC_PLAN, SHAPE, clips()).codec
+
+    def fresh():
+        return DecoderRun(CODEC_PLAN, start, clips(), Adversary(2e-4, seed=0))
+
+    whole, first, second = fresh(), fresh(), fresh()
+    expected = [whole.step() for _ in range(3)]
+    got = [first.step()]
+    first.save(tmp_path / "decoder.pt")
+    second.load(tmp_path / "decoder.pt")
+    assert got + [second.step() for _ in range(2)] == expected
 
 
 def test_the_phase_may_start_anywhere_but_must_turn_as_fast():
