@@ -127,6 +127,9 @@ def test_a_talk_interrupted_undone_and_resumed(playwright: Playwright, product: 
     expect(counting.locator(".text")).to_contain_text("7,", timeout=SLOW)
     page.click("#mic")
     page.wait_for_selector("li.reply.cut", timeout=SLOW)
+    expect(page.locator("li.you .text").last).to_have_text(
+        "what was the last number you said", ignore_case=True, timeout=SLOW
+    )
     answer = finished(page, 2)
     page.click("#mic")
     kept, _, unheard = (counting.locator(".text").text_content() or "").rstrip(" —").partition(" not heard: ")
