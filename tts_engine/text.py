@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-from num2words import num2words
+from unicode_rbnf import RbnfEngine
 
 from tts_engine.text_tables import (
     ABBREVIATIONS,
@@ -37,6 +37,7 @@ from tts_engine.text_tables import (
 )
 
 _TAG = re.compile(r"(<\|\w+:\w+\|>)")
+_ENGLISH = RbnfEngine.for_language("en")
 _STRUCTURE = re.compile(r"<\|(?!\w+:\w+\|>)[^<>|]*\|>")
 _NUMBER = r"(?<![\w.])(?P<sign>[-−])?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<part>\d+))?"
 
@@ -55,13 +56,17 @@ def cardinal(value: int) -> str:
     """12345 -> "twelve thousand three hundred and forty-five". Numbers beyond words are said digit by digit."""
     if abs(value) >= 10**15:
         return ("minus " if value < 0 else "") + digits(str(abs(value)))
-    words = str(num2words(abs(value))).replace(",", "")
-    return ("minus " if value < 0 else "") + words
+    return ("minus " if value < 0 else "") + _spelt(abs(value), "spellout-cardinal-verbose")
 
 
 def ordinal(value: int) -> str:
     """21 -> "twenty-first"."""
-    return str(num2words(value, to="ordinal")).replace(",", "")
+    return _spelt(value, "spellout-ordinal-verbose")
+
+
+def _spelt(value: int, rules: str) -> str:
+    """By Unicode CLDR's rules for English; their commas would be pauses."""
+    return _ENGLISH.format_number(value, ruleset_names=[rules]).text.replace(",", "")
 
 
 def digits(figures: str) -> str:

