@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -21,6 +22,7 @@ import torch
 from assistant.errors import AssistantError, EngineFailed
 from assistant.schedule import Lane, Speaking, Thinking, next_lane, next_voice
 from capsules import ExecContext
+from capsules.errors import CompileError
 
 T = TypeVar("T")
 Work = Generator[T | None, None, None]
@@ -245,13 +247,22 @@ async def _surely(waiting: Any) -> None:
         raise asyncio.CancelledError
 
 
-def open_context(device: str, threads: int = 0) -> ExecContext:
-    """The process's one context. `device` auto: a GPU if there is one. Raises AssistantError without the asked one."""
+def open_context(device: str, threads: int = 0, kernels: Path | None = None) -> ExecContext:
+    """The process's one context. `device` auto: a GPU if there is one.
+
+    kernels  on a processor, the folder of compiled kernels; None: torch's operators
+    Raises AssistantError without the device or the compiler that was asked for.
+    """
     if device == "cuda" and not torch.cuda.is_available():
         raise AssistantError("no CUDA device is usable here; `assistant doctor` says why, --device cpu works anywhere")
     if threads:
         torch.set_num_threads(threads)
-    return ExecContext("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu")
+    if device != "cpu" and torch.cuda.is_available():
+        return ExecContext("cuda")
+    try:
+        return ExecContext("cpu", kernels)
+    except CompileError as error:
+        raise AssistantError(f"--kernels compiled: {error}") from error
 
 
 def gpu_free_bytes() -> int:

@@ -75,6 +75,8 @@ class Config:
     capsule_disk_mb: int = 2048
     threads: int = 0
     """Processor threads for the models; 0: one for the tiny models, for others what the library takes."""
+    kernels: str = "torch"
+    """On a processor: torch's operators, or C++ kernels compiled once on this machine."""
     origins: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -88,6 +90,11 @@ class Config:
     @property
     def talks(self) -> Path:
         return self.home / "talks"
+
+    @property
+    def compiled(self) -> Path:
+        """Where C++ kernels are kept."""
+        return self.home / "kernels"
 
     @property
     def logs(self) -> Path:
@@ -108,6 +115,7 @@ _CHOICES: dict[str, Sequence[str]] = {
     "device": ("auto", "cpu", "cuda"),
     "dtype": ("", "float32", "bfloat16"),
     "first_chunk": ("exact", "fast"),
+    "kernels": ("torch", "compiled"),
 }
 
 

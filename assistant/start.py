@@ -141,7 +141,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     profile = choose_profile(config.profile, gpu_free_bytes(), _present(config))
     device = "cpu" if profile.name == "tiny" and config.device == "auto" else config.device
     threads = config.threads or (1 if profile.name == "tiny" else 0)  # two threads over matrices this small lose time
-    ctx = open_context(device, threads)
+    ctx = open_context(device, threads, config.compiled if config.kernels == "compiled" else None)
     dtype = config.dtype or profile.dtype
     ears = LocalEars()
     warming = asyncio.ensure_future(asyncio.to_thread(ears.warm))

@@ -24,6 +24,7 @@ from assistant.events import (
 
 MODEL_FLAGS = (
     "profile", "llm", "tts", "device", "dtype", "persona", "voice", "first_chunk", "max_positions", "threads",
+    "kernels",
 )  # fmt: skip
 BAR = 40
 
@@ -41,6 +42,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--first-chunk", help="exact, or fast: sound starts earlier and differs a little")
     models.add_argument("--max-positions", help="longest talk in tokens")
     models.add_argument("--threads", help="processor threads for the models")
+    models.add_argument("--kernels", help="torch, or compiled: C++ kernels for this processor, built once (needs g++)")
 
 
 def model_flags(args: argparse.Namespace) -> dict[str, Any]:

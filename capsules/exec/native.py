@@ -82,7 +82,10 @@ def _compiler() -> str:
 
 
 def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise CompileError(f"{command[0]} cannot be run: {error}; set CXX to a C++ compiler") from error
     if done.returncode != 0:
         raise CompileError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
     return done.stdout
