@@ -26,7 +26,7 @@ from assistant.recipes.texts.scenes_tools import arithmetic, chance_games, conve
 
 SCENES: Final[tuple[tuple[Callable[[Scene], None], float, float], ...]] = (
     (clock, 2, 1), (date, 4, 2.5), (until, 2, 1), (timer, 8, 8), (timers, 3.5, 4), (alarm, 8, 4), (reminder, 7, 10), (arithmetic, 9, 6),
-    (conversion, 4, 2), (spelling, 2.5, 4), (chance_games, 2, 1), (lists, 9, 16), (notes, 5, 9), (counting, 6, 7), (story, 4, 3),
+    (conversion, 4, 2), (spelling, 2.5, 4), (chance_games, 2, 1), (lists, 9, 16), (notes, 5, 9), (counting, 6, 30), (story, 4, 3),
     (fun, 2, 1), (memory, 6, 8), (again, 4, 9), (after_me, 2, 6), (session, 5, 6), (small_talk, 6, 8), (itself, 4, 6),
     (out_of_reach, 4, 8), (knowledge, 7, 10), (unclear, 2, 1.5), (stopping, 1.5, 2), (failed, 0.3, 0.3),
 )  # fmt: skip

@@ -15,7 +15,8 @@ def counting(s: Scene) -> None:
     shape = s.rng.random()
     step = 1
     if shape < 0.6:
-        n = s.rng.choice([10, 20, 20, s.whole(3, 20), s.whole(5, 30), s.whole(20, 45) if s.chance(0.3) else 10])
+        far = s.whole(20, 45) if s.chance(0.3) else 5
+        n = s.rng.choice([10, 20, s.whole(3, 10), s.whole(3, 20), s.whole(5, 30), far])
         s.ask("count", n=s.number(n))
         run = list(range(1, n + 1))
     elif shape < 0.72:
