@@ -127,7 +127,7 @@ def test_a_stock_client_interrupts_aloud_and_answers_a_call(address):
 
     async def story() -> None:
         async with openai.AsyncOpenAI(base_url=address, api_key="any", timeout=PATIENCE, max_retries=0) as client:
-            question = await pcm_of(client, "what time is it")
+            question = await pcm_of(client, "what is the time")
             async with client.realtime.connect(model="gpt-realtime") as connection:
                 await connection.session.update(session={"type": "realtime", "tools": [clock]})
                 await connection.conversation.item.create(item=typed_item("tell me a story about a dragon"))
