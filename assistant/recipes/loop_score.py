@@ -99,7 +99,7 @@ class Row:
 
     @property
     def heard_right(self) -> bool:
-        return plain(self.heard) == plain(as_written(self.asked))
+        return _bare(self.heard) == _bare(as_written(self.asked))
 
     def right(self, words: Sequence[str]) -> bool:
         """One of the keys stands in these words, in order."""
@@ -108,6 +108,10 @@ class Row:
     @property
     def thought_right(self) -> bool:
         return self.right(spoken_words(self.said))
+
+
+def _bare(text: str) -> list[str]:
+    return text.lower().replace("'s", " is").split()
 
 
 def spoken_words(text: str) -> list[str]:
