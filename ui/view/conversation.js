@@ -12,7 +12,9 @@ const plain = (name) => name.replaceAll("_", " ");
 /** Arguments as a person reads them. @param {string} args JSON text, perhaps unfinished */
 function readable(args) {
   try {
-    return Object.entries(JSON.parse(args)).map(([key, value]) => `${plain(key)} ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
+    const parsed = JSON.parse(args);
+    if (parsed === null || typeof parsed !== "object") return String(parsed);
+    return Object.entries(parsed).map(([key, value]) => `${plain(key)} ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
   } catch {
     return args;
   }
