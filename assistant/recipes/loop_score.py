@@ -102,8 +102,9 @@ class Row:
         return _bare(self.heard) == _bare(as_written(self.asked))
 
     def right(self, words: Sequence[str]) -> bool:
-        """One of the keys stands in these words, in order."""
-        return any(_within(spoken_words(key), words) for key in self.keys)
+        """One of the keys stands in these words, in order. A count must be nothing but the count."""
+        wanted = [spoken_words(key) for key in self.keys]
+        return list(words) in wanted if self.kind == "count" else any(_within(key, words) for key in wanted)
 
     @property
     def thought_right(self) -> bool:

@@ -31,6 +31,11 @@ def test_an_answer_is_right_when_its_key_is_heard(words, right):
     assert row().right(words.split()) is right
 
 
+def test_a_count_that_does_not_stop_is_wrong():
+    counted = Row(0, 0, "count", "a voice", "ada", "count to three", ("1, 2, 3",), 0)
+    assert counted.right(["one", "two", "three"]) and not counted.right(["one", "two", "three", "four"])
+
+
 def test_the_first_part_that_failed_is_to_blame():
     good = {"heard": "what is 2 + 2", "said": "2 plus 2 is 4.", "fitted": "two plus two is four"}
     rows = [
