@@ -24,7 +24,7 @@ MODELS = [ROOT / package / "tiny" / "model.safetensors" for package in ("llm_eng
 SLOW = 60_000
 COUNT = ", ".join(map(str, range(1, 21))) + "."
 LONGEST_WORD_MS = 1000
-AGREES = 0.45
+AGREES = 0.4
 """The product's own ears find 0.50 to 0.92 of the words in Ben's replies, and 0.00 to 0.31 in replies to something else
 (nine replies, all pairs). Asked of the mean: one reply tells the time, and some hours are heard less well."""
 pytestmark = [
