@@ -159,7 +159,7 @@ class Training:
                 p.copy_(held[name])
                 self.average[name].copy_(p)
         self.begun_from = digest(directory / "model.safetensors")
-        self.before = json.loads((directory / "training.json").read_text("utf-8"))["runs"]
+        self.before = runs_before(directory)
 
     def note_plan(self) -> None:
         """Put on record from which step on which numbers and which texts are used, if they are new."""
@@ -264,6 +264,14 @@ def opened(directory: Path) -> Tokenizer:
     return Tokenizer.from_file(str(directory / "tokenizer.json"))
 
 
+def runs_before(start: Path | None) -> list[dict[str, Any]]:
+    """The record of the runs that made an exported model; none for a run from nothing."""
+    if start is None:
+        return []
+    runs: list[dict[str, Any]] = json.loads((start / "training.json").read_text("utf-8"))["runs"]
+    return runs
+
+
 def train(recipe: Recipe, minutes: float, work: Path = WORK, device: str = "cpu", start: Path | None = None) -> bool:
     """Train for one slice. Returns whether all steps are done."""
     run = Training(recipe, tokenizer_for(recipe, work, start), device)
@@ -342,7 +350,8 @@ def main() -> None:
         export()
         return
     torch.set_num_threads(arguments.threads)
-    recipe = Recipe(seed=Recipe.seed + (arguments.start is not None), steps=arguments.steps, decay=arguments.decay)
+    seed = Recipe.seed + len(runs_before(arguments.start))
+    recipe = Recipe(seed=seed, steps=arguments.steps, decay=arguments.decay)
     done = train(recipe, arguments.minutes, device=arguments.device, start=arguments.start)
     print("done" if done else "slice over; run the same command again to go on", flush=True)
 
