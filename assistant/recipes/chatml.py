@@ -156,7 +156,7 @@ def token_id(tokenizer: Tokenizer, text: str) -> int:
 class Encoder:
     """Talks to ids and loss weights."""
 
-    USER, USER_END = 0.05, 0.1
+    USER, USER_END = 0.08, 0.3
     """Weight of the user's words and of the end of the user's turn, so that its probability means something."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:

@@ -24,16 +24,20 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
+from assistant.hearing.written import as_written
 from assistant.recipes.chatml import Encoder, parse_call, turn_text
 from assistant.recipes.llm_card import TARGETS, write_card
 from assistant.recipes.texts.scene import Talk, Turn
+from assistant.recipes.texts.smalltalk import JOKES
 from assistant.recipes.texts.talks import make_talk
+from assistant.recipes.texts.tools import PERSONAS, TOOL_NAMES
 from assistant.recipes.texts.words import Split
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.model import forward_train
 
 TINY: Final = Path(__file__).parents[2] / "llm_engine" / "tiny"
+UNSCRIPTED: Final = Path(__file__).with_name("unscripted.txt")
 FOLLOW_UPS: Final = (
     "follow-up call", "last number", "go on counting", "fact asked", "repeat", "what you said", "story 2", "story 3",
     "story taken up", "story about",
@@ -138,6 +142,39 @@ def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tupl
             if not right:
                 tally.misses.append((turn.kind, str(turn.call or turn.text), said))
     return tally, judge.tokens / max(judge.seconds, 1e-9)
+
+
+def own_words(path: Path) -> Tally:
+    """Tally over `unscripted.txt`: requests that nobody put into the texts, each as the first of a talk.
+
+    A line is `what is said => tool argument=value; ...`, or `"a reply|another that counts"`, or the name of a pool of
+    replies (`joke`), or `story hero`.
+    """
+    judge, tally = Judge(path), Tally()
+    persona = next(iter(PERSONAS))
+    for line in UNSCRIPTED.read_text("utf-8").splitlines():
+        spoken, wanted = line.split(" => ")
+        ask, reply = Turn("user", as_written(spoken)), _wanted(wanted)
+        said = next(said for _, said in judge.replies(Talk(PERSONAS[persona], TOOL_NAMES, [ask, reply])))
+        right = is_right(reply, said)
+        tally.add("= own words", right)
+        if not right:
+            tally.misses.append((f"own words: {ask.text}", str(reply.call or reply.text), said))
+    return tally
+
+
+def _wanted(text: str) -> Turn:
+    """The right side of a line of `unscripted.txt` as the turn that is wanted."""
+    if text == "joke":
+        return Turn("assistant", JOKES[0], kind="joke", accept=JOKES)
+    if text.startswith("story "):
+        return Turn("assistant", "Shall I go on?", kind="story 1", accept=(text.removeprefix("story "),))
+    if text.startswith('"'):
+        replies = tuple(text.strip('"').split("|"))
+        return Turn("assistant", replies[0], kind="own words", accept=replies)
+    tool, _, given = text.partition(" ")
+    arguments = {key: value for key, _, value in (pair.partition("=") for pair in given.split("; ") if pair)}
+    return Turn("assistant", "", (tool, arguments), kind="own words")
 
 
 def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:

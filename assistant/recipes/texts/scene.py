@@ -7,6 +7,7 @@ and keeps what later turns may refer to. `scenes.py` says what happens in it.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 import re
 from collections.abc import Sequence
@@ -57,19 +58,48 @@ def phrasings(lines: tuple[str, ...], split: Split) -> tuple[str, ...]:
     return tuple(ranked[:held] if split == "test" and held else ranked[held:])
 
 
+_CHOICE: Final = re.compile(r"\[([^\]]*)\]")
+
+
+@cache
+def wordings(line: str) -> tuple[str, ...]:
+    """A phrasing with each of its `[a|b]` made up: all that it can be."""
+    parts = _CHOICE.split(line.removeprefix("~"))
+    choices = [part.split("|") if i % 2 else [part] for i, part in enumerate(parts)]
+    return tuple({" ".join("".join(picked).split()) for picked in itertools.product(*choices)})
+
+
+@cache
+def held_wordings(lines: tuple[str, ...]) -> frozenset[str]:
+    """All that the held-out phrasings of an intent can be; nothing else may come out as one of these in training."""
+    return frozenset(text for line in phrasings(lines, "test") for text in wordings(line) if len(lines) > 1)
+
+
+@cache
+def all_held() -> frozenset[str]:
+    """The held-out wordings of all intents."""
+    return frozenset().union(*(held_wordings(lines) for lines in PHRASES.values()))
+
+
 _BEFORE: Final = (
-    "please",
-    "could you",
-    "can you",
-    "can you please",
-    "would you",
-    "hey {me}",
-    "okay",
-    "{me}",
-    "i want you to",
-    "now",
-)
-_AFTER: Final = ("please", "for me", "now", "thanks", "for me please")
+    "please", "could you", "can you", "can you please", "would you", "would you please", "hey {me}", "okay", "{me}",
+    "i want you to", "now", "could you please", "will you", "would you mind to", "i would like you to", "i need you to",
+    "hey can you", "okay {me}", "so {me} please", "{me} please", "{me} can you", "i'd like you to", "just", "quickly",
+    "let's", "go ahead and", "why don't you", "okay now", "hello {me} please",
+)  # fmt: skip
+"""What may stand before a command."""
+_AFTER: Final = (
+    "please", "for me", "now", "thanks", "for me please", "would you", "will you", "right now", "if you can",
+    "thank you",
+    "if you don't mind", "{me}", "please {me}", "could you", "can you", "okay", "quickly", "for me now",
+)  # fmt: skip
+"""What may stand after a command."""
+_LEAD: Final = (
+    "hey {me}", "{me}", "okay", "and", "so", "now", "well", "alright", "oh", "hello", "hi {me}", "listen", "hey", "um",
+    "uh", "actually", "by the way", "quick question", "okay {me}", "right", "good", "sorry but",
+)  # fmt: skip
+"""What may stand before anything."""
+_TAIL: Final = ("please", "{me}", "thanks", "then", "okay", "you know", "by the way")
 _OPEN: Final = {
     "item": (1, 1, 2),
     "label": (1, 1, 2),
@@ -135,14 +165,20 @@ class Scene:
 
     def ask(self, intent: str, **slots: str) -> dict[str, str]:
         """The user puts a request. Slots come in spoken form; they return as they stand in the written request."""
-        line = self.rng.choice(phrasings(PHRASES[intent], self.split))
-        return self.user(line, **slots)
+        return self.user(self.phrasing(PHRASES[intent]), **slots)
+
+    def phrasing(self, lines: tuple[str, ...]) -> str:
+        """One of an intent's phrasings that the split may use: its choices made, perhaps wrapped in politeness."""
+        while True:
+            line = self.rng.choice(phrasings(lines, self.split))
+            made = _CHOICE.sub(lambda m: self.rng.choice(m[1].split("|")), line)
+            text = " ".join(self._wrapped(made).split())
+            if self.split == "test" or text not in held_wordings(lines) | all_held():
+                return text
 
     def user(self, line: str, **slots: str) -> dict[str, str]:
         """The user says a line with those slots that it has. Raises Unusable if one reads differently in its place."""
         slots = {key: value for key, value in slots.items() if f"{{{key}}}" in line}
-        line = re.sub(r"\[([^\]]*)\]", lambda m: self.rng.choice(m[1].split("|")), line)
-        line = self._wrapped(line)
         spoken = " ".join(line.format(me=self.me.lower(), **{k: v.lower() for k, v in slots.items()}).split())
         spoken = self._noisy(spoken, slots)
         text = as_written(spoken)
@@ -186,10 +222,10 @@ class Scene:
         line = line.removeprefix("~")
         if polite and rng.random() < 0.55:
             before = rng.choice(_BEFORE) if rng.random() < 0.75 else ""
-            after = rng.choice(_AFTER) if rng.random() < 0.4 and not before.endswith("please") else ""
+            after = rng.choice(_AFTER) if rng.random() < 0.5 and not before.endswith("please") else ""
             line = f"{before} {line} {after}"
-        elif rng.random() < 0.06:
-            line = f"{rng.choice(['hey {me}', '{me}', 'okay', 'and', 'so', 'now'])} {line}"
+        elif rng.random() < 0.1:
+            line = f"{rng.choice(_LEAD)} {line}" if rng.random() < 0.7 else f"{line} {rng.choice(_TAIL)}"
         return line
 
     def _noisy(self, spoken: str, slots: dict[str, str]) -> str:

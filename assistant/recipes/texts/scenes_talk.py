@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from assistant.recipes.texts import smalltalk
-from assistant.recipes.texts.scene import NOT_UNDERSTOOD, Scene, Turn, phrasings
+from assistant.recipes.texts.scene import NOT_UNDERSTOOD, Scene, Turn
 from assistant.recipes.texts.tools import PERSONAS
 
 
@@ -123,7 +123,7 @@ def session(s: Scene) -> None:
 
 def fixed(s: Scene, pairs: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...], kind: str) -> None:
     asked, said = s.rng.choice(pairs)
-    line = s.rng.choice(phrasings(asked, s.split))
+    line = s.phrasing(asked)
     slots = {key: s.value(key) for key in ("city", "name", "topic", "item") if f"{{{key}}}" in line}
     if "{rel}" in line:
         slots["rel"] = s.rng.choice(["today", "tomorrow", "tonight", f"on {s.value('day')}", "this weekend"])
@@ -149,7 +149,7 @@ _ABOUT_ANYTHING: Final = "tell you about {topic}"
 def knowledge(s: Scene) -> None:
     """What only a larger model could answer; the refusal names it."""
     shape = _ABOUT_ANYTHING if s.chance(0.6) else s.rng.choice(list(smalltalk.KNOWLEDGE))
-    line = s.rng.choice(phrasings(smalltalk.KNOWLEDGE[shape], s.split))
+    line = s.phrasing(smalltalk.KNOWLEDGE[shape])
     inventor = s.value("inventor")
     topic = s.value("topic") if s.chance(0.75) else " ".join(s.word() for _ in range(s.rng.choice([1, 1, 2])))
     country = s.value("city")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from assistant.hearing.written import as_written
 from assistant.recipes.texts.scene import Scene, spoken_list, written_list
 from assistant.recipes.texts.slots import (
     OPERATORS,
@@ -197,5 +198,6 @@ def notes(s: Scene) -> None:
     else:
         s.ask("note_read")
         rows = s.rng.sample(list(dict.fromkeys(s.value("note") for _ in range(6))), s.rng.choice([0, 1, 1, 2]))
+        rows = [as_written(row) for row in rows]
         s.call("note_read", answers.listed(rows, "no notes"))
         s.say(f"Your notes say: {'; '.join(rows)}." if rows else "You have no notes.", kind="reply note_read")

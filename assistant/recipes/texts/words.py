@@ -19,7 +19,7 @@ _words = str.split
 
 
 def _phrases(text: str) -> list[str]:
-    return [phrase.strip() for phrase in text.replace("\n", " ").split(",") if phrase.strip()]
+    return [" ".join(phrase.split()) for phrase in text.split(",") if phrase.strip()]
 
 
 @cache
