@@ -12,6 +12,7 @@ from assistant.events import (
     Error,
     Event,
     IdleTimeout,
+    ItemTruncated,
     Message,
     PersonaSwitched,
     ResponseCreated,
@@ -27,6 +28,8 @@ MODEL_FLAGS = (
     "kernels",
 )  # fmt: skip
 BAR = 40
+LAST_WORDS = 6
+REASONS = {"turn_detected": "interrupted", "client_cancelled": "stopped"}
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,9 +85,7 @@ class Follow:
                 self.turns.append(Turn(self._heard))
                 self._heard = ""
             case ToolUsed():
-                self.turns[-1].tools.append(
-                    {"name": event.name, "arguments": event.arguments, "output": event.output}
-                )
+                self.turns[-1].tools.append({"name": event.name, "arguments": event.arguments, "output": event.output})
                 self._write(f"tool   {event.name} {event.arguments} → {event.output}")
             case SpokenText():
                 self.turns[-1].said += event.delta
@@ -97,6 +98,11 @@ class Follow:
             case Error():
                 self.errors.append(event)
                 self._write(f"error  {event.message}")
+            case ItemTruncated():
+                words = event.transcript.split()
+                cut = "… " if len(words) > LAST_WORDS else ""
+                told = f"until “{cut}{' '.join(words[-LAST_WORDS:])}”" if words else "nothing of it"
+                self._write(f"       (heard {told})")
             case ResponseDone():
                 turn = self.turns[-1]
                 turn.status, turn.timeline = event.response.status, event.timeline
@@ -106,7 +112,12 @@ class Follow:
                         for item in event.response.output if isinstance(item, Message)
                         for part in item.content if hasattr(part, "text")
                     )  # fmt: skip
-                note = "" if turn.status == "completed" else f"  [{turn.status}: {event.response.reason or ''}]"
+                reason = event.response.reason or ""
+                note = (
+                    ""
+                    if turn.status == "completed"
+                    else f"  [{REASONS.get(reason, f'{turn.status} {reason}'.strip())}]"
+                )
                 if event.response.error_message:
                     note = f"  [failed: {event.response.error_message}]"
                 self._write(f"{self._name:<6} {turn.said.strip()}{note}")

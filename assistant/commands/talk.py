@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from assistant.commands._front import Follow, add_model_arguments, model_flags, timeline_lines
+from assistant.errors import DeviceError
 
 NAME = "talk"
 HELP = "talk with this machine's microphone and loudspeaker"
@@ -46,34 +48,38 @@ async def _talk(args: argparse.Namespace) -> int:
     from assistant.channel import Channel
     from assistant.config import load_config
     from assistant.events import Pcm, SemanticVad, Settings
-    from assistant.local.devices import loudspeaker, microphone
+    from assistant.local.devices import chatter_to, loudspeaker, microphone
     from assistant.local.echo import echo_canceller
     from assistant.local.player import Player
     from assistant.start import open_talks
 
     config = load_config(model_flags(args))
     async with open_talks(config, lambda line: print(f"· {line}", file=sys.stderr, flush=True)) as house:
-        settings = Settings(
-            persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True
-        )
+        settings = Settings(persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True)
         session = house.talks.open(settings)
         player = Player()
         sound: Channel[Pcm] = Channel(100)
         follow = Follow(lambda line: print(line, flush=True), house.personas[config.persona].title.lower())
         echo = echo_canceller()
         advice = NO_CANCELLER if echo is None else "the loudspeaker's echo is removed"
-        with microphone(sound, args.microphone, echo), loudspeaker(player, args.loudspeaker, echo):
+        with (
+            chatter_to(config.logs / "sound.log"),
+            microphone(sound, args.microphone, echo) as ear,
+            loudspeaker(player, args.loudspeaker, echo) as mouth,
+        ):
             print(f"· listening; {advice}; Ctrl-C ends", file=sys.stderr, flush=True)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(session.run())
-                group.create_task(_listen(session, sound))
-                reporting = group.create_task(_report(session, player))
-                try:
+            lost: Sequence[Exception] = ()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(session.run())
+                    group.create_task(_listen(session, sound))
+                    for beside in (_report(session, player), ear.tend(), mouth.tend()):
+                        group.create_task(beside)
                     await follow_talk(session, player, follow, args.times)
-                finally:
-                    session.close()
-                    sound.close()
-                    reporting.cancel()
+            except* DeviceError as group_of_one:
+                lost = group_of_one.exceptions
+            if lost:
+                raise lost[0]
     return 0
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,65 +21,130 @@ from assistant.local.player import Player
 
 BLOCK = REPLY_RATE // 50
 """20 ms."""
+LATENCY_S, MOST_LATENCY_S = 0.04, 0.32
+"""What a device is asked to hold back: two blocks at first. A loudspeaker that ran dry is opened again with twice that,
+because some sound systems stay short of sound once they were."""
+LOOK_S = 0.25
 
 
 def list_devices() -> str:
-    """All devices as PortAudio numbers and names them. Raises DeviceError without PortAudio."""
-    return str(_portaudio().query_devices())
+    """All devices as PortAudio numbers and names them. Raises DeviceError without PortAudio, or without any device."""
+    with chatter_to(Path(os.devnull)):
+        listed = str(_portaudio().query_devices())
+    if not listed.strip():
+        raise DeviceError(
+            "there is no microphone and no loudspeaker on this machine; plug one in, or use `assistant serve` with a "
+            "browser on a machine that has them"
+        )
+    return listed
 
 
 @contextmanager
-def microphone(
-    sound: Channel[Pcm], device: str | None = None, echo: EchoCanceller | None = None
-) -> Iterator[None]:
-    """Send 20 ms blocks into the channel; a block that finds no room is lost, as a late one would be."""
-    sd = _portaudio()
+def chatter_to(path: Path) -> Iterator[None]:
+    """Send what sound libraries write on the error stream by themselves to a file; Python's own errors stay.
+
+    ALSA tells every underrun and every device that it looked for in vain in lines of its own.
+    """
+    if sys.stderr is not sys.__stderr__ or sys.stderr is None:  # somebody has taken the stream already
+        yield
+        return
+    told, kept = sys.stderr, os.dup(2)
+    told.flush()
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    sys.stderr = os.fdopen(os.dup(kept), "w", buffering=1, errors="backslashreplace")
+    try:
+        yield
+    finally:
+        sys.stderr.close()
+        sys.stderr = told
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+class Device:
+    """One open stream. `tend` must run beside it; it raises DeviceError when the device goes away."""
+
+    def __init__(
+        self, kind: str, what: str, name: str | None, callback: Callable[[Any], None],
+        opened: Callable[[float], None] = lambda latency_s: None,
+    ) -> None:  # fmt: skip
+        self._kind, self._what, self._callback, self._opened = kind, what, callback, opened
+        self._name: str | int | None = int(name) if name is not None and name.isdigit() else name
+        self._wanted_s = LATENCY_S
+        self._dry = False
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    async def tend(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if not self._stream.active:
+                raise DeviceError(
+                    f"the {self._what} stopped; was it unplugged? `assistant talk --devices` lists what there is now"
+                )
+            if self._dry and self._wanted_s < MOST_LATENCY_S:
+                self._wanted_s *= 2
+                self._close()
+                self._open()
+
+    def _open(self) -> None:
+        sd = _portaudio()
+        try:
+            self._stream = getattr(sd, self._kind)(
+                samplerate=REPLY_RATE, channels=1, dtype="float32", blocksize=BLOCK, device=self._name,
+                callback=self._called, latency=self._wanted_s,
+            )  # fmt: skip
+            self._stream.start()
+        except (sd.PortAudioError, ValueError) as error:
+            raise DeviceError(
+                f"no {self._what} can be opened ({error}); `assistant talk --devices` lists what there is, "
+                f"--{self._what} chooses"
+            ) from error
+        self._dry = False
+        self._opened(self._stream.latency)
+
+    def _close(self) -> None:
+        self._stream.abort()
+        self._stream.close()
+
+    def _called(self, data: Any, frames: int, time: Any, status: Any) -> None:
+        self._dry |= bool(status.output_underflow)
+        self._callback(data[:, 0])
+
+
+def microphone(sound: Channel[Pcm], name: str | None = None, echo: EchoCanceller | None = None) -> Device:
+    """Sends 20 ms blocks into the channel; a block that finds no room is lost, as a late one would be."""
     loop = asyncio.get_running_loop()
 
-    def heard(data: Any, frames: int, time: Any, status: Any) -> None:
-        block = np.array(data[:, 0], np.float32)
-        if echo is not None:
-            block = echo.cleaned(block)
-        loop.call_soon_threadsafe(sound.offer, block)
+    def heard(block: Any) -> None:
+        pcm = np.array(block, np.float32)
+        loop.call_soon_threadsafe(sound.offer, pcm if echo is None else echo.cleaned(pcm))
 
-    with _stream(sd.InputStream, "microphone", device, heard):
-        yield
+    return Device("InputStream", "microphone", name, heard)
 
 
-@contextmanager
-def loudspeaker(player: Player, device: str | None = None, echo: EchoCanceller | None = None) -> Iterator[None]:
-    """Play what the player has; tells the player how much the device holds back."""
-    sd = _portaudio()
+def loudspeaker(player: Player, name: str | None = None, echo: EchoCanceller | None = None) -> Device:
+    """Plays what the player has; tells the player how much the device holds back."""
 
-    def play(data: Any, frames: int, time: Any, status: Any) -> None:
-        pcm = player.take(frames)
+    def play(block: Any) -> None:
+        pcm = player.take(block.size)
         if echo is not None:
             echo.played(pcm)
-        data[:, 0] = pcm
+        block[:] = pcm
 
-    with _stream(sd.OutputStream, "loudspeaker", device, play) as stream:
-        player.latency_samples = int(stream.latency * REPLY_RATE)
-        yield
+    def opened(latency_s: float) -> None:
+        player.latency_samples = int(latency_s * REPLY_RATE)
 
-
-@contextmanager
-def _stream(kind: Any, what: str, device: str | None, callback: Any) -> Iterator[Any]:
-    chosen: str | int | None = int(device) if device is not None and device.isdigit() else device
-    try:
-        stream = kind(
-            samplerate=REPLY_RATE, channels=1, dtype="float32", blocksize=BLOCK, device=chosen, callback=callback,
-            latency="low",
-        )  # fmt: skip
-        stream.start()
-    except Exception as error:  # PortAudio's own errors, and what its host interfaces throw
-        raise DeviceError(
-            f"no {what} can be opened ({error}); `assistant talk --devices` lists what there is, --{what} chooses"
-        ) from error
-    try:
-        yield stream
-    finally:
-        stream.stop()
-        stream.close()
+    return Device("OutputStream", "loudspeaker", name, play, opened)
 
 
 def _portaudio() -> Any:

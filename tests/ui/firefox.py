@@ -1,7 +1,7 @@
 """Real Firefox for the page's tests, driven over WebDriver BiDi: the websocket that Firefox itself serves.
 
 Playwright brings its own build of Firefox; this drives the one that people have, with no driver program between.
-Firefox makes no sound without a sound device, so it is given one: a PulseAudio of its own, whose output is recorded.
+Firefox makes no sound without a sound device, so it is given one of `tests/fakes/sound_system.py`.
 Source: W3C WebDriver BiDi, the commands `session.new`, `browsingContext.*`, `script.*`, `input.performActions`.
 """
 
@@ -18,12 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 from aiohttp import ClientSession, ClientWebSocketResponse
 
+from tests.fakes import sound_system
+
 EXECUTABLE = shutil.which("firefox") or shutil.which("firefox-esr")
-MISSING = [name for name, at in (("firefox-esr", EXECUTABLE), ("pulseaudio", shutil.which("pulseaudio"))) if at is None]
-RATE = 24_000
+MISSING = ([] if EXECUTABLE else ["firefox-esr"]) + sound_system.MISSING
 PREFERENCES = {
     "media.navigator.streams.fake": True,  # a microphone that hums
     "media.navigator.permission.disabled": True,  # and is given without asking
@@ -33,41 +33,6 @@ PREFERENCES = {
     "toolkit.telemetry.enabled": False,
     "remote.active-protocols": 1,  # BiDi alone
 }
-
-
-class Speaker:
-    """A sound system with one output and no room around it; what is played there is kept in a file."""
-
-    def __init__(self, folder: Path) -> None:
-        socket, self._record = folder / "socket", folder / "record.raw"
-        home = {**os.environ, "HOME": str(folder), "XDG_RUNTIME_DIR": str(folder)}
-        self.environment = {"PULSE_SERVER": f"unix:{socket}"}
-        sink = f"module-null-sink sink_name=speaker rate={RATE} channels=1"
-        self._daemon = subprocess.Popen(
-            ["pulseaudio", "-n", "--daemonize=no", "--use-pid-file=no", "--exit-idle-time=-1", "--disable-shm=yes",
-             "-L", sink, "-L", f"module-native-protocol-unix socket={socket} auth-anonymous=1"],
-            env=home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        end = time.monotonic() + 60
-        while not socket.exists():
-            assert self._daemon.poll() is None and time.monotonic() < end, "pulseaudio did not start"
-            time.sleep(0.05)
-        with self._record.open("wb") as out:
-            self._recorder = subprocess.Popen(
-                ["parec", "--device=speaker.monitor", "--format=s16le", f"--rate={RATE}", "--channels=1",
-                 "--latency-msec=20"],
-                env=home | self.environment, stdout=out,
-            )  # fmt: skip
-
-    def sound(self) -> np.ndarray:
-        """All that was played so far, at 24 kHz."""
-        data = self._record.read_bytes()
-        return np.frombuffer(data[: len(data) // 2 * 2], "<i2").astype(np.float32) / 32768
-
-    def stop(self) -> None:
-        for process in (self._recorder, self._daemon):
-            process.terminate()
-            process.wait(60)
 
 
 class PageFailed(Exception):

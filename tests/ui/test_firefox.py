@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_server import WORD_MS, FakeServer, Script, tone
-from firefox import MISSING, Firefox, Speaker
+from firefox import MISSING, Firefox
+
+from tests.fakes.sound_system import SoundSystem
 
 pytestmark = pytest.mark.skipif(
     bool(MISSING), reason=f"no {' or '.join(MISSING)} here; install the packages firefox-esr and pulseaudio to un-skip"
@@ -26,7 +28,7 @@ def likeness(sound: np.ndarray, words: int) -> float:
     return float(piece @ wanted / (np.linalg.norm(piece) * np.linalg.norm(wanted) + 1e-9))
 
 
-async def visit(url: str, speaker: Speaker, profile: Path) -> list[str]:
+async def visit(url: str, speaker: SoundSystem, profile: Path) -> list[str]:
     """A written turn, then a spoken one with push to talk; what the console says of it."""
     async with Firefox(profile, speaker.environment) as page:
         await page.open(url)
@@ -51,7 +53,7 @@ def test_a_written_and_a_spoken_turn_are_answered_aloud() -> None:
         heard=["what time is it"], replies={"and now": "Still here.", "what time is it": "It is ten past nine."}
     )
     with tempfile.TemporaryDirectory() as folder:  # a socket's path must be short
-        server, speaker = FakeServer(script).start(), Speaker(Path(folder))
+        server, speaker = FakeServer(script).start(), SoundSystem(Path(folder))
         try:
             complaints = asyncio.run(visit(server.url, speaker, Path(folder) / "profile"))
             sound = speaker.sound()
