@@ -173,7 +173,7 @@ class Scene:
             line = self.rng.choice(phrasings(lines, self.split))
             made = _CHOICE.sub(lambda m: self.rng.choice(m[1].split("|")), line)
             text = " ".join(self._wrapped(made).split())
-            if self.split == "test" or text not in held_wordings(lines) | all_held():
+            if self.split == "test" or (text not in held_wordings(lines) and text not in all_held()):
                 return text
 
     def user(self, line: str, **slots: str) -> dict[str, str]:
