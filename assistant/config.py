@@ -106,9 +106,9 @@ class Config:
 
 
 _SETTINGS = {f.name: f for f in fields(Config) if f.name not in ("home", "origins")}
-_LEAST: dict[str, int] = {
-    "max_positions": 256, "sessions": 1, "port": 0, "capsule_gpu_mb": 0, "capsule_host_mb": 0, "capsule_disk_mb": 0,
-    "threads": 0,
+_BOUNDS: dict[str, tuple[int, int | None]] = {
+    "max_positions": (256, None), "sessions": (1, None), "port": (0, 65_535), "threads": (0, 1024),
+    "capsule_gpu_mb": (0, None), "capsule_host_mb": (0, None), "capsule_disk_mb": (0, None),
 }  # fmt: skip
 _CHOICES: dict[str, Sequence[str]] = {
     "profile": ("auto", *PROFILES),
@@ -176,11 +176,15 @@ def _with(config: Config, values: Mapping[str, Any], origin: str) -> Config:
 def _checked(name: str, value: Any, like: Any, origin: str) -> Any:
     """The value in the setting's type; numbers and lists may come as text."""
     if isinstance(like, int):
-        if isinstance(value, bool | float) or not str(value).strip().isdigit():
-            _refuse(name, value, "a whole number", origin)
-        number = int(value)
-        if number < _LEAST[name]:
-            _refuse(name, value, f"{_LEAST[name]} or more", origin)
+        least, most = _BOUNDS[name]
+        text = str(value).strip()
+        if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or len(text) > 9:
+            number = -1
+        else:
+            number = int(text)
+        if number < least or (most is not None and number > most):
+            upper = " or more" if most is None else f" to {most}"
+            _refuse(name, value, f"a whole number, {least}{upper}", origin)
         return number
     if isinstance(like, tuple):
         rows = value.split(",") if isinstance(value, str) else value

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from assistant.errors import AssistantError
 from assistant.events import (
     AudioDelta,
     Error,
@@ -51,6 +54,12 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 def model_flags(args: argparse.Namespace) -> dict[str, Any]:
     """The flags that were given, for `load_config`."""
     return {name: getattr(args, name) for name in MODEL_FLAGS}
+
+
+def check_writable(path: Path | None) -> None:
+    """Before minutes of work whose result is to be saved there. Raises AssistantError."""
+    if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+        raise AssistantError(f"{path} cannot be written; name a file in a folder that exists and is yours")
 
 
 @dataclass(slots=True)

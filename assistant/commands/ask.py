@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from assistant.commands._front import Follow, Turn, add_model_arguments, model_flags, timeline_lines
+from assistant.commands._front import Follow, Turn, add_model_arguments, check_writable, model_flags, timeline_lines
 from assistant.errors import AssistantError
 
 NAME = "ask"
@@ -59,12 +59,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from assistant.cli import run_async
+    from assistant.pcm import read_sound
 
     if not args.turns:
         raise AssistantError("nothing to ask; give a sound file, or --say \"some words\"")
     for turn in args.turns:
-        if isinstance(turn, Path) and not turn.is_file():
-            raise AssistantError(f"there is no file {turn}")
+        if isinstance(turn, Path):
+            read_sound(turn)
+        elif not turn.strip():
+            raise AssistantError("--say needs some words")
+    check_writable(args.out)
+    check_writable(args.json)
     return run_async(_ask(args))
 
 

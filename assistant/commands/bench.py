@@ -24,7 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assistant.commands._front import add_model_arguments, model_flags
+from assistant.commands._front import add_model_arguments, check_writable, model_flags
+from assistant.errors import AssistantError
 
 if TYPE_CHECKING:
     from assistant.bench.turns import Turn
@@ -46,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from assistant.cli import run_async
 
+    if args.turns < 1 or args.interrupt_every < 0:
+        raise AssistantError(
+            f"--turns is 1 or more and --interrupt-every 0 or more, not {args.turns} and {args.interrupt_every}"
+        )
+    check_writable(args.json)
     return run_async(bench(args))
 
 

@@ -43,11 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     talk = parser.add_argument_group("talk")
     talk.add_argument(
-        "--sessions", type=int, metavar="N", help="talks at once, in turns on the models; the next is refused (4)"
+        "--sessions", metavar="N", help="talks at once, in turns on the models; the next is refused (4)"
     )
     net = parser.add_argument_group("network")
     net.add_argument("--host", metavar="ADDRESS", help="127.0.0.1; any other needs --token")
-    net.add_argument("--port", type=int, metavar="N", help="8765")
+    net.add_argument("--port", metavar="N", help="8765")
     net.add_argument("--token", metavar="TEXT", help="what clients have to show")
     net.add_argument("--tls-cert", type=Path, metavar="FILE")
     net.add_argument("--tls-key", type=Path, metavar="FILE")

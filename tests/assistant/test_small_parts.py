@@ -34,6 +34,7 @@ from assistant.personas import load_personas, read_persona
 from assistant.recipes.texts.tools import PARAMETERS, PERSONAS
 from assistant.schedule import Lane
 from assistant.thinking.builtins import ORDER, Household, household_tools
+from assistant.thinking.kept import Kept
 from assistant.thinking.tools import ToolRegistry, describe
 from tests.fakes.loop import Stuck, run
 
@@ -151,7 +152,8 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("port = true", "port must be a whole number"), ("sessions = 0", "sessions must be 1 or more"),
+    [("port = true", "port must be a whole number"), ("sessions = 0", "sessions must be a whole number, 1 or more"),
+     ("port = 65536", "port must be a whole number, 0 to 65535, not 65536"), ("threads = -1", "0 to 1024, not -1"),
      ('profile = "huge"', "profile must be one of 'auto', 'tiny'"), ("nonsense = 1", "no setting 'nonsense'"),
      ("port = [", "cannot be read")],
 )  # fmt: skip
@@ -232,7 +234,7 @@ NOON = dt.datetime(2026, 11, 20, 12, 0, tzinfo=dt.UTC)
 
 
 def test_built_in_tools_are_those_the_small_model_learnt():
-    household = Household(lambda words: None, lambda: NOON, {"ada": "Ada"}, lambda: "ada")
+    household = Household(Kept(), lambda: NOON, {"ada": "Ada"}, lambda: "ada")
     registry = household_tools(household)
     assert tuple(PARAMETERS) == ORDER == tuple(spec.name for spec in registry.specs)
     for spec in registry.specs:
@@ -241,12 +243,14 @@ def test_built_in_tools_are_those_the_small_model_learnt():
         assert spec.parameters["required"] == [name for name in learnt if not name.endswith("?")]
 
 
-def household(said):
+def household(said, undoing=dict):
     names = {"ada": "Ada", "ben": "Ben"}
     loop = asyncio.get_running_loop()
-    return household_tools(
-        Household(said.append, lambda: NOON + dt.timedelta(seconds=loop.time()), names, lambda: "ada", random.Random(1))
-    )
+
+    def now():
+        return NOON + dt.timedelta(seconds=loop.time())
+
+    return household_tools(Household(Kept(said.append, now), now, names, lambda: "ada", undoing, random.Random(1)))
 
 
 def test_a_day_with_the_built_in_tools():
@@ -293,11 +297,99 @@ def test_nothing_goes_off_after_the_talk():
         tools = household(said)
         await tools.call("set_timer", '{"duration": "1 minute"}')
         await tools.call("set_alarm", '{"time": "12:30 pm"}')
-        tools.close()
+        tools.kept.close()
         await asyncio.sleep(7200)
 
     run(play())
     assert said == []
+
+
+@pytest.mark.parametrize(
+    ("before", "did", "told"),
+    [
+        ([], [("set_timer", {"duration": "5 minutes"})], "The timer of 5 minutes is stopped."),
+        (
+            [("set_timer", {"duration": "5 minutes", "label": "tea"})], [("change_timer", {"duration": "10 minutes"})],
+            "The tea timer of 10 minutes is stopped. The tea timer of 5 minutes is running again.",
+        ),
+        ([("set_alarm", {"time": "7:30 am"})], [("cancel_alarm", {})], "The alarm at 7:30 am is set again."),
+        ([], [("set_reminder", {"text": "call", "time": "at 5 pm"})], "The reminder, call, at 5 pm, is gone."),
+        (
+            [("list_add", {"items": "tea"})],
+            [("list_add", {"items": "milk, eggs"}), ("list_remove", {"items": "tea"}), ("note_add", {"text": "a"})],
+            "I took milk and eggs off the shopping list. I put tea on the shopping list again. The note, a, is gone.",
+        ),
+        ([("list_add", {"items": "tea"})], [("list_clear", {})], "I put tea on the shopping list again."),
+        ([], [("get_time", {}), ("calculate", {"expression": "1/0"}), ("cancel_timer", {})], ""),
+    ],
+)  # fmt: skip
+def test_what_tools_did_is_taken_back_and_told(before, did, told):
+    async def play():
+        tools = household([], lambda: changed)
+        for name, arguments in before:
+            await tools.call(name, json.dumps(arguments))
+        kept, changed = tools.kept.to_json(), {}
+        for name, arguments in did:
+            result = await tools.call(name, json.dumps(arguments))
+            for slot, rows in json.loads(json.dumps(result.before)).items():
+                changed.setdefault(slot, rows)
+        answer = await tools.call("undo", "{}")
+        assert (answer.effect, answer.say) == ("undo", f"Okay, I took that back. {told}" if told else None)
+        assert bool(told) == (tools.kept.to_json() != kept)
+        tools.kept.put_back(changed)
+        assert tools.kept.to_json() == kept and tools.kept.told(changed) == ""
+        tools.kept.close()
+
+    run(play())
+
+
+def test_a_timer_that_is_set_back_goes_off_at_its_own_time_and_never_twice():
+    said = []
+
+    async def play():
+        tools = household(said)
+        loop = asyncio.get_running_loop()
+        await tools.call("set_timer", '{"duration": "5 minutes", "label": "tea"}')
+        changed = (await tools.call("change_timer", '{"duration": "1 hour"}')).before
+        await tools.call("set_timer", '{"duration": "1 minute", "label": "egg"}')
+        await asyncio.sleep(120)
+        assert said == ["Your egg timer is done."]
+        tools.kept.put_back(changed)
+        await asyncio.sleep(240)
+        assert said == ["Your egg timer is done.", "Your tea timer is done."] and loop.time() == 360
+        tools.kept.put_back(changed)
+        await asyncio.sleep(7200)
+        assert len(said) == 2 and not tools.kept.rows("timer")
+
+    run(play())
+
+
+def test_what_is_kept_goes_on_and_what_went_off_meanwhile_is_told():
+    said = []
+
+    async def play():
+        first = household(said)
+        await first.call("set_timer", '{"duration": "5 minutes"}')
+        await first.call("set_timer", '{"duration": "1 hour", "label": "tea"}')
+        await first.call("set_reminder", '{"text": "call", "time": "in 1 minute"}')
+        await first.call("note_add", '{"text": "flowers"}')
+        await asyncio.sleep(90)
+        stored = json.loads(json.dumps(first.kept.to_json()))
+        first.kept.close()
+        await asyncio.sleep(600)
+        assert said == ["Remember: call."]
+        second = household(said)
+        second.kept.resume(stored)
+        await asyncio.sleep(1)
+        assert said == ["Remember: call.", "Your timer is done."]
+        assert (await second.call("list_timers", "{}")).text == "tea, 48 minutes 29 seconds"
+        assert (await second.call("note_read", "{}")).text == "flowers"
+        await second.call("note_add", '{"text": "more"}')
+        assert len({row.serial for slot in ("note", "timer", "reminder") for row in second.kept.rows(slot)}) == 4
+        await asyncio.sleep(7200)
+        assert said[2:] == ["Your tea timer is done."]
+
+    run(play())
 
 
 # --------------------------------------------------------------------------------------------- player

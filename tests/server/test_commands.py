@@ -228,6 +228,32 @@ def test_a_home_that_cannot_be_used_is_told_before_anything_loads(capsys, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["ask"], "nothing to ask; give a sound file"),
+        (["ask", "--say", " "], "--say needs some words"),
+        (["ask", "nowhere.wav"], "nowhere.wav cannot be read as sound (does not exist)"),
+        (["ask", "."], "(is a folder); name a WAV"),
+        (["ask", "text.wav"], "text.wav cannot be read as sound"),
+        (["ask", "--say", "hello", "--out", "no/such/reply.wav"], "no/such/reply.wav cannot be written"),
+        (["bench", "--turns", "-3"], "--turns is 1 or more"),
+        (["bench", "--json", "."], "cannot be written; name a file"),
+        (["serve", "--port", "99999"], "port must be a whole number, 0 to 65535, not '99999'"),
+        (["serve", "--port", "http"], "port must be a whole number"),
+        (["serve", "--llm", "."], "there is no model in .; name another directory"),
+        (["pull", "nothing"], "profiles to fetch: desk"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_one_line_before_anything_loads(command, told, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.wav").write_text("not a sound")
+    assert cli.main(command) == 1
+    [line] = [one for one in capsys.readouterr().err.splitlines() if not one.startswith("·")]
+    assert line.startswith("assistant: ") and told in line
+
+
+@pytest.mark.parametrize(
     ("host", "secure", "url"),
     [
         ("127.0.0.1", False, "http://127.0.0.1:5"),
