@@ -2,7 +2,7 @@
 
 Work is a generator that makes one replay per step, so between any two steps it can be cancelled or give way. Work of
 one talk on one lane is done in order. Work that names its talk may find, at its next step, that another talk had the
-engine in between; work that names none holds up its lane until it is over. Whose step is next is decided by `schedule`.
+engine in between; behind work that names none the later of its lane wait. Whose step is next is decided by `schedule`.
 What a step yields travels to the loop; a job's consumer may be slow without holding the thread up.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from assistant.errors import AssistantError, EngineFailed
-from assistant.schedule import Lane, Speaking, Thinking, next_lane, next_voice
+from assistant.schedule import Lane, Speaking, Thinking, next_lane, next_mind, next_voice
 from capsules import ExecContext
 from capsules.errors import CompileError
 
@@ -40,6 +40,7 @@ class Job(Generic[T]):
         self.cancelled = False
         self.played_from: float | None = None
         self.made_s = 0.0
+        self.steps = 0
         self._begin = begin
         self._work: Work[T] | None = None
         self._loop = asyncio.get_running_loop()
@@ -111,7 +112,7 @@ class Cohost:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._lanes: dict[Lane, deque[Job[Any]]] = {lane: deque() for lane in Lane}
-        self._speaker: Job[Any] | None = None
+        self._latest: dict[Lane, Job[Any]] = {}
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._serve, name="replays", daemon=True)
@@ -174,10 +175,10 @@ class Cohost:
         raise EngineFailed("the engines were shut down before this was done")
 
     async def each(
-        self, lane: Lane, begin: Callable[[], Work[T]], *, idle_work: bool = False
+        self, lane: Lane, begin: Callable[[], Work[T]], *, talk: str | None = None, idle_work: bool = False
     ) -> AsyncGenerator[T, None]:
         """The results of work as they are made. Closing the generator cancels the work."""
-        async with self.job(lane, begin, idle_work=idle_work) as job:
+        async with self.job(lane, begin, talk=talk, idle_work=idle_work) as job:
             results = job.results()
             try:
                 async for result in results:
@@ -190,6 +191,7 @@ class Cohost:
     def _serve(self) -> None:
         while (job := self._next()) is not None:
             self.steps += 1
+            job.steps += 1
             if not job.step():
                 with self._changed:
                     self._lanes[job.lane].remove(job)
@@ -201,37 +203,46 @@ class Cohost:
                 cancelled = next((job for lane in self._lanes.values() for job in lane if job.cancelled), None)
                 if cancelled is not None:
                     return cancelled
-                speaker = self._next_speaker()
-                lane = next_lane(self._thinking(), None if speaker is None else self._lead(speaker))
-                if lane is Lane.SPEAK:
-                    self._speaker = speaker
-                    return speaker
+                thinker, speaker = self._next_thinker(), self._next_speaker()
+                lane = next_lane(
+                    None if thinker is None else _thinking(thinker), None if speaker is None else self._lead(speaker)
+                )
                 if lane is not None:
-                    return self._lanes[lane][0]
+                    job = thinker if lane is Lane.THINK else speaker
+                    assert job is not None
+                    self._latest[lane] = job
+                    return job
                 if self._stopping:
                     return None
                 self._changed.wait()
 
-    def _thinking(self) -> Thinking | None:
-        lane = self._lanes[Lane.THINK]
-        return Thinking(lane[0].idle_work) if lane else None
+    def _next_thinker(self) -> Job[Any] | None:
+        jobs, current = self._firsts(Lane.THINK)
+        return jobs[next_mind([_thinking(job) for job in jobs], current)] if jobs else None
 
     def _next_speaker(self) -> Job[Any] | None:
-        """The first job of each talk may go next; behind one that names no talk everybody waits."""
+        jobs, current = self._firsts(Lane.SPEAK)
+        return jobs[next_voice([self._lead(job) for job in jobs], current)] if jobs else None
+
+    def _firsts(self, lane: Lane) -> tuple[list[Job[Any]], int | None]:
+        """The jobs that may go next, and which of them went last: the first of each talk; behind one that names no
+        talk everybody waits."""
         first: dict[str | None, Job[Any]] = {}
-        for job in self._lanes[Lane.SPEAK]:
+        for job in self._lanes[lane]:
             first.setdefault(job.talk, job)
             if job.talk is None:
                 break
         jobs = list(first.values())
-        if not jobs:
-            return None
-        current = jobs.index(self._speaker) if self._speaker in jobs else None
-        return jobs[next_voice([self._lead(job) for job in jobs], current)]
+        latest = self._latest.get(lane)
+        return jobs, jobs.index(latest) if latest in jobs else None
 
     def _lead(self, job: Job[Any]) -> Speaking:
         played = 0.0 if job.played_from is None else self._now() - job.played_from
         return Speaking(max(0.0, job.made_s - played) * 1000)
+
+
+def _thinking(job: Job[Any]) -> Thinking:
+    return Thinking(job.idle_work, job.steps)
 
 
 async def _surely(waiting: Any) -> None:

@@ -137,12 +137,22 @@ class Thinker(Protocol):
         """Whether state is kept between turns here; a remote server keeps its own counsel."""
         ...
 
+    @property
+    def limited(self) -> bool:
+        """Whether it can pass on no other sentences than those it was trained on."""
+        ...
+
     def reply(self, talk: str, prompt: Prompt, options: ThinkOptions) -> AsyncGenerator[ThinkPiece, None]:
         """Make a reply. Closing the generator stops the engine before its next step."""
         ...
 
     async def settle(self, talk: str, prompt: Prompt) -> Settled:
         """Bring the state in line with the prompt ahead of the next reply: roll back what is no longer so."""
+        ...
+
+    async def prepare(self, talk: str, prompt: Prompt) -> None:
+        """Nobody waits: fold what the next reply would have to fold before its first word. All other work comes first;
+        what is asked for this talk stops it, and the next reply goes on from there."""
         ...
 
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:

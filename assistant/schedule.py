@@ -3,7 +3,8 @@
 The rule: sound that somebody waits for comes first, then a voice whose lead is short, then thinking, then everything
 else. So the voice never starves while it has less than TARGET_LEAD_MS, and beyond that thinking has the bus. Of several
 talks that speak, one keeps the voice until its lead is long enough and another's is not: a change costs a swap of
-state, and so it is made at most once in TARGET_LEAD_MS of sound.
+state, and so it is made at most once in TARGET_LEAD_MS of sound. Of several that think, one at its beginning comes
+first, because somebody waits for its first words; then they take turns by slices.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from enum import Enum
 
 TARGET_LEAD_MS = 800.0
 """Sound ahead of the player from which on the voice gives way to thinking."""
+
+SLICE = 16
+"""Steps of thinking between two changes of talk: a phrase; the swap of state is small beside it."""
 
 
 class Lane(Enum):
@@ -32,9 +36,10 @@ class Speaking:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """The mind's work at the head of its lane. `idle_work`: nobody waits for it (a rollback ahead of time)."""
+    """A talk's next work for the mind, `steps` of it made. `idle_work`: nobody waits for it (a fold ahead of time)."""
 
     idle_work: bool = False
+    steps: int = 0
 
 
 def next_lane(thinking: Thinking | None, speaking: Speaking | None) -> Lane | None:
@@ -54,3 +59,14 @@ def next_voice(talks: Sequence[Speaking], current: int | None) -> int:
         return current
     short = (index for index, talk in enumerate(talks) if talk.lead_ms < TARGET_LEAD_MS)
     return next(short, current or 0)
+
+
+def next_mind(talks: Sequence[Thinking], current: int | None) -> int:
+    """Which of these talks, in the order in which they asked, thinks next; `current` thought last."""
+    awaited = [index for index, talk in enumerate(talks) if not talk.idle_work] or range(len(talks))
+    for index in awaited:
+        if talks[index].steps < SLICE:
+            return index
+    if current is not None and current in awaited and talks[current].steps % SLICE:
+        return current
+    return next((index for index in awaited if current is not None and index > current), awaited[0])

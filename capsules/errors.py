@@ -34,7 +34,7 @@ class CapsuleDamaged(CapsuleError):
 
 
 class CapsuleTooLarge(CapsuleError):
-    """The capsule does not fit into the budget of any tier."""
+    """The device has no memory for a copy of the state; go without it and rebuild from the tokens."""
 
 
 class WeightsError(CapsuleError):

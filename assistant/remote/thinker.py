@@ -29,6 +29,7 @@ class RemoteThinker:
     """Each reply sends the whole talk."""
 
     capsules = False
+    limited = False
 
     def __init__(self, address: Address) -> None:
         self._server = Server(address)
@@ -62,6 +63,9 @@ class RemoteThinker:
 
     async def settle(self, talk: str, prompt: Prompt) -> Settled:
         return NOTHING
+
+    async def prepare(self, talk: str, prompt: Prompt) -> None:
+        return None
 
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
         return None

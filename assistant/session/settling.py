@@ -1,8 +1,10 @@
-"""The models' state is brought in line with the talk while nobody waits for it: after a cut, an undo, a switch."""
+"""The models' state is brought in line with the talk while nobody waits for it: after a cut, an undo, a switch; and
+made ready for the next turn."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Literal
 
 from assistant.engines import Settled
@@ -27,6 +29,7 @@ class Settling:
             if before is not None:
                 await asyncio.wait([before])
             await self._settle()
+            self.ahead()
 
         self._latest = self._shared.group.create_task(chain())
 
@@ -39,6 +42,14 @@ class Settling:
     async def now(self) -> None:
         await self.wait()
         await self._settle()
+
+    def ahead(self) -> None:
+        """A turn is over: what the next would find undone is done now, if there is time."""
+        self._shared.group.create_task(self._prepare())
+
+    async def _prepare(self) -> None:
+        with suppress(EngineFailed):  # the next reply meets it too, and tells
+            await self._shared.around.thinker.prepare(self._shared.talk, self._view.prompt(self._shared.settings))
 
     async def _settle(self) -> None:
         around, talk = self._shared.around, self._shared.talk

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
 from assistant.engines import Prompt
+from assistant.hearing.numbers import digits
 from assistant.thinking.layout import Layout, find_layout
 from llm_engine.chat import Chat
 from llm_engine.toolcalls import Piece, ToolCallParser
 
 TURNS_REMEMBERED = 4096
-"""A talk is laid out anew for each reply; its earlier turns are not tokenised again."""
+"""A talk is laid out anew for each reply; its earlier turns are not read and tokenised again."""
 
 
 class TextStream(Protocol):
@@ -35,19 +36,26 @@ class CallStream(Protocol):
 
 @dataclass(frozen=True)
 class Language:
-    """A model's text side: layout, tokens, streams, and the ids that end a reply."""
+    """A model's text side: layout, tokens, streams, and the ids that end a reply.
+
+    limited   it knows the phrases that it was trained on and no others
+    """
 
     layout: Layout
     encode: Callable[[str], Sequence[int]]
     text_stream: Callable[[], TextStream]
     call_stream: Callable[[Prompt], CallStream]
     stops: frozenset[int]
+    limited: bool = False
 
 
-def load_language(path: Path) -> Language:
-    """Of a checkpoint directory. Raises TextError, AssistantError."""
+def load_language(path: Path, *, limited: bool = False) -> Language:
+    """Of a checkpoint directory. A limited model takes numbers as digits only, as spoken words come; typed ones are
+    written so for it alone. Raises TextError, AssistantError."""
     chat = Chat.load(path)
     layout = find_layout(chat.template.render)
+    if limited:
+        layout = replace(layout, read=lru_cache(TURNS_REMEMBERED)(digits))
 
     def calls(prompt: Prompt) -> CallStream:
         return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools}, layout.value_lead)
@@ -56,4 +64,4 @@ def load_language(path: Path) -> Language:
     def encode(text: str) -> Sequence[int]:
         return tuple(chat.tokenizer.encode(text))
 
-    return Language(layout, encode, chat.tokenizer.stream, calls, chat.tokenizer.stops())
+    return Language(layout, encode, chat.tokenizer.stream, calls, chat.tokenizer.stops(), limited)

@@ -37,6 +37,8 @@ class Layout:
     tool_head: str
     tool_tail: str
     value_lead: str
+    read: Callable[[str], str] = str
+    """How the model takes a user's words."""
 
     def system(self, text: str, tools: Sequence[ToolSpec]) -> str:
         """Everything before the first turn; may be empty."""
@@ -48,7 +50,7 @@ class Layout:
         """A user's or a tool's turn, whole."""
         if line.role == "tool":
             return self.tool_head + plain(line.text) + self.tool_tail
-        return self.user_head + plain(line.text).strip() + self.user_tail
+        return self.user_head + plain(self.read(line.text)).strip() + self.user_tail
 
     def reply(self, line: Line) -> str:
         """The words and calls of a reply whose tokens are not known, without opening and closing."""

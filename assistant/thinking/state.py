@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assistant.thinking.tape import Tape, Written
-from capsules import Checkpoint
 
 
 @dataclass(slots=True)
@@ -20,8 +19,6 @@ class TalkState:
     """Lines at the start of the talk that no longer fit into the context."""
     key: str | None = None
     """Its capsule in the registry, while another talk has the engine."""
-    point: Checkpoint | None = None
-    """And the checkpoint before its last reply, so that a cut of that reply refolds no more than the reply."""
 
     def write(self, folder: Path, talk: str) -> bool:
         """Keep it as `folder/TALK.tape`; False if the disk would not."""

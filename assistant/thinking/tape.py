@@ -2,17 +2,20 @@
 
 A tape is a row of steps: ids that were appended in one call, or tokens that the model wrote one by one. How matters:
 sums in a matrix product depend on how many rows go through it, so a state that is to be bit-equal must be folded alike.
-Hence a kept part ends where a call ended or behind any written token, never inside a call.
+Hence a kept part ends where a call ended, where a call that goes on would begin its next chunk, or behind any written
+token.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from assistant.engines import Line, Prompt
 from assistant.thinking.layout import Layout
+from llm_engine.schedule import chunks
 
 Encode = Callable[[str], Sequence[int]]
 
@@ -25,6 +28,8 @@ class Step:
     written: bool = False
 
 
+TURN = 4
+"""Steps of a turn with one tool: what was said, the call, what the tool answered, the reply."""
 HIDDEN = 1 << 40
 """In place of a text position: the token shows nothing (part of a call, or of a character that is not whole yet)."""
 
@@ -77,10 +82,12 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Keep the first `keep` ids of the tape, then do `steps`."""
+    """Keep the first `keep` ids of the tape, then do `steps`. `goes_on`: the first of them is the rest of the tape's
+    last step."""
 
     keep: int
     steps: tuple[Step, ...]
+    goes_on: bool = False
 
 
 class Tape:
@@ -97,13 +104,16 @@ class Tape:
     def ids(self) -> tuple[int, ...]:
         return tuple(token for step in self.steps for token in step.ids)
 
-    def before_reply(self) -> int:
-        """The position at which the last reply begins; 0 without one."""
+    def reentries(self) -> set[int]:
+        """Where the talk may soon be cut: where the last reply begins, and a turn or two with their tools before."""
         last = max((place for place, step in enumerate(self.steps) if step.written), default=0)
-        return sum(len(step.ids) for step in self.steps[:last])
+        places = (last, len(self.steps) - TURN, len(self.steps) - 2 * TURN)
+        return {sum(len(step.ids) for step in self.steps[:place]) for place in places if place > 0}
 
-    def appended(self, ids: Sequence[int]) -> None:
-        self.steps.append(Step(tuple(ids)))
+    def appended(self, ids: Sequence[int], *, goes_on: bool = False) -> None:
+        """One more step, or more of the last one."""
+        before = self.steps.pop() if goes_on else Step(())
+        self.steps.append(Step((*before.ids, *ids), before.written))
 
     def wrote(self, token: int) -> None:
         if self.steps and self.steps[-1].written:
@@ -131,8 +141,9 @@ class Tape:
                 continue
             if have is not None and have.written and want.written:
                 same = _common(have.ids, want.ids)
-                rest = want.ids[same:]
-                return Plan(keep + same, tuple(s for s in (Step(rest, True), *wanted[place + 1 :]) if s.ids))
+                return _going_on(keep, want, same, wanted[place + 1 :])
+            if have is not None and have.ids == want.ids[: len(have.ids)] and _ends_chunk(keep, want, len(have.ids)):
+                return _going_on(keep, want, len(have.ids), wanted[place + 1 :])
             return Plan(keep, tuple(wanted[place:]))
         return Plan(keep, ())
 
@@ -173,6 +184,17 @@ def wanted_steps(
     if open_reply:
         steps.append(Step((*waiting, *encode(layout.opening))))
     return steps
+
+
+def _going_on(start: int, want: Step, done: int, later: Sequence[Step]) -> Plan:
+    rest = Step(want.ids[done:], want.written)
+    return Plan(start + done, (rest, *later) if rest.ids else tuple(later), goes_on=0 < done < len(want.ids))
+
+
+def _ends_chunk(start: int, want: Step, done: int) -> bool:
+    """Whether the calls that fold `want` at `start` are at a chunk's end after `done` of its ids."""
+    ends = accumulate(chunk.count for chunk in chunks(start, len(want.ids)))
+    return done in ends
 
 
 def _common(one: Sequence[int], two: Sequence[int]) -> int:

@@ -25,7 +25,7 @@ class Writing:
         self, llm: HybridLLM, language: Language, state: TalkState, prompt: Prompt, options: ThinkOptions
     ) -> None:
         self.reason: Literal["stop", "length", "tool_calls"] = "length"
-        self._llm, self._stop_tokens, self._tape = llm, language.stops, state.tape
+        self._llm, self._stop_tokens, self._state = llm, language.stops, state
         self._written = state.written[options.reply_id] = Written()
         self._text, self._calls = language.text_stream(), language.call_stream(prompt)
         self._ends = StopStrings(options.stop)
@@ -44,7 +44,7 @@ class Writing:
                 self._llm.rollback(self._llm.position - 1)
                 self.reason = "stop"
                 break
-            self._tape.wrote(token)
+            self._state.tape.wrote(token)
             found = self._upto_stop(self._calls.push(self._text.push(token)))
             self._written.add(token, _words(found))
             pieces: list[ThinkPiece | None] = [*self._pieces(found)]

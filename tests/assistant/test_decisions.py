@@ -22,7 +22,7 @@ from assistant.events import (
 )
 from assistant.hearing.turn import Sign, TurnDetector, Words, end_silence_ms
 from assistant.interrupt import TABLE, Action, Manner, Phase, Signal, actions, manner_of, verdict
-from assistant.schedule import TARGET_LEAD_MS, Lane, Speaking, Thinking, next_lane, next_voice
+from assistant.schedule import SLICE, TARGET_LEAD_MS, Lane, Speaking, Thinking, next_lane, next_mind, next_voice
 from assistant.speaking.aloud import aloud
 from assistant.speaking.heard import SpokenPiece, cut_pieces, heard
 from assistant.speaking.segment import Segmenter
@@ -259,6 +259,26 @@ def test_the_voice_never_starves_and_then_thinking_has_the_bus():
 )
 def test_talks_that_speak_at_once_take_turns(leads, current, chosen):
     assert next_voice([Speaking(lead) for lead in leads], current) == chosen
+
+
+@pytest.mark.parametrize(
+    ("steps", "idle", "current", "chosen"),
+    [
+        ([3], [0], 0, 0),
+        ([500, 0], [0, 0], 0, 1),  # somebody waits for its first words
+        ([SLICE - 1, 0], [0, 0], 0, 0),  # who asked first
+        ([500, SLICE + 1], [0, 0], 1, 1),
+        ([500, 2 * SLICE], [0, 0], 1, 0),  # its slice is over
+        ([SLICE * 9, 500, 600], [0, 0, 0], 0, 1),
+        ([SLICE * 9], [0], 0, 0),
+        ([0, 500], [1, 0], 0, 1),  # nobody waits for the first
+        ([500, 0], [1, 1], 0, 1),
+        ([500, 600], [0, 0], None, 0),
+    ],
+)
+def test_talks_that_think_at_once_take_turns(steps, idle, current, chosen):
+    talks = [Thinking(bool(i), made) for i, made in zip(idle, steps, strict=True)]
+    assert next_mind(talks, current) == chosen
 
 
 # ------------------------------------------------------------------------------------------ conversation

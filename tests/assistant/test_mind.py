@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import threading
 from contextlib import aclosing
 
@@ -47,7 +48,7 @@ class House:
         async def inside():
             self.cohost.start()
             try:
-                return await asyncio.wait_for(coroutine, 60)
+                return await asyncio.wait_for(coroutine, 600)
             finally:
                 self.cohost.stop()
                 await asyncio.to_thread(self.cohost.join)
@@ -256,6 +257,38 @@ def test_a_talk_survives_the_process(engine, tmp_path):
     assert ready.cached_tokens == state[0]
 
 
+@pytest.mark.parametrize("undone", [1, 2])
+def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_back(roomy, tmp_path, undone, monkeypatch):
+    refolded = []
+    refold = HybridLLM._refold
+
+    def counted(self, tokens, base):
+        refolded.append(len(tokens) - base)
+        refold(self, tokens, base)
+
+    async def before(mind, parked):
+        lines, _ = await hold(mind, 8, prepare=False)
+        if parked:
+            await mind.park("a")
+        else:
+            await mind.settle("a", prompt(*lines[: -2 * undone]))
+        return lines, state_of(roomy)
+
+    _, expected = House(roomy).run_(before, False)
+    house = House(roomy, folder=tmp_path, disk_bytes=1 << 28)
+    lines, _ = house.run_(before, True)
+    house.registry.close()
+    monkeypatch.setattr(HybridLLM, "_refold", counted)
+
+    async def after(mind):
+        settled = await mind.settle("a", prompt(*lines[: -2 * undone]))
+        assert settled.what == "rollback"
+        return state_of(roomy)
+
+    assert_same_state(expected, House(roomy, folder=tmp_path, disk_bytes=1 << 28).run_(after))
+    assert len(refolded) == 1 and refolded[0] <= 60 * undone
+
+
 def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
     async def warm(mind):
         return await mind.warm(prompt())
@@ -281,6 +314,131 @@ def test_a_long_talk_drops_its_oldest_turns_many_at_a_time(engine):
     assert 2 <= len(shrunk) <= 12 and len({kept[turn] for turn in shrunk}) == 1  # back to the persona's part
     one_turn = max(fresh[1 : shrunk[0]])
     assert all(fresh[turn] <= one_turn + 2 for turn in range(1, 24) if turn not in shrunk)
+
+
+@pytest.fixture(scope="module")
+def roomy(checkpoint):
+    return HybridLLM.load(checkpoint, ExecContext("cpu"), max_positions=1200)
+
+
+async def hold(mind, turns, lines=(), prepare=True):
+    """A talk of so many turns; returns its lines and how many positions each turn had to fold before its reply."""
+    folded = []
+    for turn in range(len(lines) // 2, len(lines) // 2 + turns):
+        lines = (*lines, user(f"this is turn {turn} of it"))
+        text, _, ready = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=6)
+        folded.append(ready.input_tokens - ready.cached_tokens)
+        lines = (*lines, said(text, f"r{turn}.0"))
+        if prepare:
+            await mind.prepare("a", prompt(*lines))
+    return lines, folded
+
+
+def test_no_turn_waits_for_a_refold_that_could_be_made_while_nobody_spoke(roomy):
+    _, unprepared = House(roomy).run_(hold, 30, (), False)
+    house = House(roomy)
+    _, folded = house.run_(hold, 30)
+    one_turn = unprepared[1]
+    assert max(unprepared[1:]) > 5 * one_turn
+    assert max(folded[1:]) <= one_turn + 2
+    assert not house.mind._held.find("a ahead") and len(house.mind._held.find("a").written) < 20
+
+
+def interrupted_after(house, monkeypatch, chunks):
+    """Somebody speaks when this many chunks are folded from here on."""
+    done = []
+
+    def append(ids, cancel=None):
+        done.append(len(ids))
+        if len(done) == chunks:
+            house.mind._interrupt("a")
+        return HybridLLM.append(house.engine, ids, cancel)
+
+    monkeypatch.setattr(house.engine, "append", append)
+    return done
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 5, 1000])
+def test_what_was_folded_ahead_is_what_would_be_folded_on_demand(roomy, chunks, monkeypatch):
+    async def play(mind, house, chunks):
+        lines, _ = await hold(mind, 14, prepare=False)
+        done = []
+        if chunks:
+            done = interrupted_after(house, monkeypatch, chunks)
+            await mind.prepare("a", prompt(*lines))
+            monkeypatch.undo()
+            assert len(done) == chunks or chunks == 1000
+        long = user("and now something that is so long that the talk with it no longer finds room " * 3)
+        text, _, ready = await reply(mind, "a", prompt(*lines, long), "r99.0", n=20)
+        assert not done or ready.cached_tokens == sum(done)
+        return text, ready.input_tokens, state_of(roomy)
+
+    house = House(roomy)
+    *demanded, state = house.run_(play, house, 0)
+    house = House(roomy)
+    *prepared, same = house.run_(play, house, chunks)
+    assert prepared == demanded
+    assert_same_state(state, same)
+
+
+def test_whoever_speaks_too_early_goes_on_with_the_old_state_and_the_new_one_is_finished_later(roomy, monkeypatch):
+    async def play(mind, house):
+        lines, _ = await hold(mind, 14, prepare=False)
+        before = state_of(roomy)
+        interrupted_after(house, monkeypatch, 2)
+        await mind.prepare("a", prompt(*lines))
+        monkeypatch.undo()
+        begun = house.mind._held.find("a ahead").tape.position
+        lines, folded = await hold(mind, 1, lines, prepare=False)
+        assert folded[0] < 60 and state_of(roomy)[1][: before[0]] == before[1]
+        rest = interrupted_after(house, monkeypatch, 1000)
+        await mind.prepare("a", prompt(*lines))
+        assert begun > 0 and begun + sum(rest) == roomy.position < before[0]
+
+    house = House(roomy)
+    house.run_(play, house)
+
+
+def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypatch):
+    """The second talk asks while the first is at its 20th token; who thought at each step is noted."""
+    steps, asked = [], threading.Event()
+
+    async def play(mind, house, second):
+        loop = asyncio.get_running_loop()
+        other = loop.create_future()
+
+        def step():
+            steps.append(mind._held.owner)
+            if len(steps) == 20 and second:
+                loop.call_soon_threadsafe(other.set_result, None)
+                assert asked.wait(30)
+            return HybridLLM.step(engine)
+
+        async def later():
+            await other
+            answer = asyncio.ensure_future(reply(mind, "b", prompt(user("and me")), "r1.0", n=40))
+            while house.cohost.waiting < 2:
+                await asyncio.sleep(0)
+            asked.set()
+            return await answer
+
+        monkeypatch.setattr(engine, "step", step)
+        waiting = asyncio.ensure_future(later())
+        first = await reply(mind, "a", prompt(user("count")), "r1.0", n=100)
+        if not second:
+            other.set_result(None)
+            asked.set()
+        return first[0], (await waiting)[0]
+
+    house = House(engine)
+    alone = house.run_(play, house, False)
+    steps.clear()
+    asked.clear()
+    house = House(engine)
+    assert house.run_(play, house, True) == alone
+    order = "".join(steps)
+    assert sorted(order) == sorted("a" * 100 + "b" * 40)
+    assert re.match("a{20}b{10,16}a{10,16}b{10,16}a", order), order
 
 
 def test_turn_end_probability_leaves_the_state_alone(engine):

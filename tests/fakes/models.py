@@ -43,6 +43,7 @@ class FakeThinker:
 
     name = "fake"
     capsules = True
+    limited = False
 
     def __init__(
         self, mind: Callable[[Prompt], Sequence[Answer]], *, token_s: float = 0.01, prefill_s: float = 0.02
@@ -52,6 +53,7 @@ class FakeThinker:
         self.folded: dict[str, list[str]] = {}
         self.said: dict[str, str] = {}
         self.fail_after: int | None = None
+        self.prepared: list[tuple[str, int]] = []
         self.complete: float | None = None
         self.running = 0
 
@@ -111,6 +113,9 @@ class FakeThinker:
 
     async def settle(self, talk: str, prompt: Prompt) -> Settled:
         return self._bring(talk, prompt)[0]
+
+    async def prepare(self, talk: str, prompt: Prompt) -> None:
+        self.prepared.append((talk, len(prompt.lines)))
 
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
         return self.complete
