@@ -6,14 +6,17 @@ of its sound, so that "cut at 1,840 ms" becomes "the words up to here were heard
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from assistant.engines import Mark, Uttered
 from assistant.errors import PeerError
 from assistant.events import REPLY_RATE, AudioPart, FunctionCall, FunctionOutput, Item, Message, TextPart
 from assistant.speaking.heard import HeardCut, SpokenPiece, cut_pieces, heard, sample_of_char
+
+if TYPE_CHECKING:
+    from assistant.thinking.kept import Slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class Entry:
     reply_id: str | None = None
     pieces: tuple[SpokenPiece, ...] = ()
     hidden: bool = False
+    before: Slots = field(default_factory=dict, compare=False)
+    """Of a tool's result: what the tool changed of what the talk's tools keep, as it was before."""
 
     @property
     def response_id(self) -> str | None:
@@ -44,8 +49,10 @@ class Cut:
 class Conversation:
     """Items by id, in order. Every method either does all of it or raises PeerError and changes nothing."""
 
-    def __init__(self, entries: Sequence[Entry] = ()) -> None:
+    def __init__(self, entries: Iterable[Entry] = (), kept: Slots | None = None) -> None:
         self._entries: dict[str, Entry] = {entry.item.id: entry for entry in entries}
+        self.kept: Slots = kept or {}
+        """What the tools of the talk keep, while no session has it."""
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(tuple(self._entries.values()))
@@ -105,6 +112,12 @@ class Conversation:
         self.entry(entry.item.id)
         self._entries[entry.item.id] = entry
 
+    def leave(self) -> None:
+        """Nobody makes anything any more: what was being made stays as it is."""
+        for entry in self:
+            if entry.item.status == "in_progress":
+                self.put(replace(entry, item=replace(entry.item, status="incomplete")))
+
     def delete(self, item_id: str) -> Entry:
         """Take an item out. Hidden items go with the last visible one of their response, or with the user's
         message that they stand behind."""
@@ -129,9 +142,7 @@ class Conversation:
         entry = self.entry(item_id)
         item = entry.item
         if not isinstance(item, Message) or item.role != "assistant" or not entry.pieces:
-            raise PeerError(
-                "invalid_value", "only the assistant's spoken messages can be truncated", "item_id"
-            )
+            raise PeerError("invalid_value", "only the assistant's spoken messages can be truncated", "item_id")
         if content_index != 0:
             raise PeerError("invalid_value", "a spoken message has one content part, index 0", "content_index")
         cut = heard(entry.pieces, max(0, audio_end_ms) * REPLY_RATE // 1000)
@@ -174,6 +185,18 @@ class Conversation:
                 whole_turns = len(gone)
         return tuple(gone[:whole_turns])
 
+    def before(self, item_ids: Sequence[str]) -> Slots:
+        """What the talk's tools kept before these items, as far as what goes with them changed it since."""
+        rest = Conversation(self)
+        for item_id in item_ids:
+            if item_id in rest:
+                rest.delete(item_id)
+        changed: dict[str, Any] = {}
+        for entry in self:
+            if entry.item.id not in rest:
+                changed |= {slot: rows for slot, rows in entry.before.items() if slot not in changed}
+        return changed
+
     def after(self, item_id: str) -> tuple[str, ...]:
         """Ids of the visible items behind this one, newest first."""
         self.entry(item_id)
@@ -196,9 +219,7 @@ def item_text(item: Item) -> str:
         return item.arguments
     if isinstance(item, FunctionOutput):
         return item.output
-    return " ".join(
-        part.text if isinstance(part, TextPart) else part.transcript or "" for part in item.content
-    )
+    return " ".join(part.text if isinstance(part, TextPart) else part.transcript or "" for part in item.content)
 
 
 def cut_entry(entry: Entry, cut: HeardCut, text: str) -> Entry:
@@ -244,14 +265,14 @@ def _cut_at_char(pieces: Sequence[SpokenPiece], chars: int) -> HeardCut:
 # ------------------------------------------------------------------------------------------- keeping
 
 
-def to_json(conversation: Conversation) -> list[dict[str, Any]]:
+def to_json(conversation: Conversation) -> dict[str, Any]:
     """All of a conversation but its sound, for the disk."""
-    return [_entry_json(entry) for entry in conversation]
+    return {"items": [_entry_json(entry) for entry in conversation], "kept": conversation.kept}
 
 
-def from_json(rows: Sequence[Mapping[str, Any]]) -> Conversation:
+def from_json(found: Mapping[str, Any]) -> Conversation:
     """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on what `to_json` did not write."""
-    return Conversation([_entry_of(row) for row in rows])
+    return Conversation((_entry_of(row) for row in found["items"]), dict(found["kept"]))
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
@@ -271,6 +292,8 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         row["reply_id"] = entry.reply_id
     if entry.hidden:
         row["hidden"] = True
+    if entry.before:
+        row["before"] = entry.before
     if entry.pieces:
         row["pieces"] = [
             [p.piece_id, p.text, p.start, p.end, p.start_sample, p.samples, p.complete,
@@ -297,4 +320,4 @@ def _entry_of(row: Mapping[str, Any]) -> Entry:
         SpokenPiece(p[0], p[1], p[2], p[3], p[4], p[5], tuple(Mark(*m) for m in p[7]), p[6])
         for p in row.get("pieces", ())
     )
-    return Entry(item, row.get("reply_id"), pieces, row.get("hidden", False))
+    return Entry(item, row.get("reply_id"), pieces, row.get("hidden", False), row.get("before", {}))

@@ -2,7 +2,7 @@
 
 Thinking (`Rounds`) runs ahead of speaking by a bounded number of pieces; speaking runs ahead of the player by a
 bounded lead. Between the two stands a queue of things to put out, in the order in which the model made them. The
-session cancels `run` to interrupt; `finish` then closes what was open, so nothing of a reply ever follows its
+session stops and cancels `run` to interrupt; `finish` then closes what was open, so nothing of a reply ever follows its
 `ResponseDone`.
 """
 
@@ -95,7 +95,7 @@ class _Open:
 
 
 class Reply:
-    """Call `run` once in a task; cancel the task to interrupt; then call `finish` once, whatever happened."""
+    """Call `run` once in a task; to interrupt, `stop` and cancel the task; then `finish` once, whatever happened."""
 
     def __init__(
         self,
@@ -121,6 +121,7 @@ class Reply:
         self._ids, self._emit, self._words_ready = ids, emit, words_ready
         self._out: Channel[Out] = Channel(PIECES_AHEAD)
         self._rounds = Rounds(order, self._out, conversation, thinker, clock, ids, emit, trace)
+        self._parts: tuple[asyncio.Task[None], ...] = ()
         self._open: _Open | None = None
         self._items: list[Item] = []
         self._rows = 0
@@ -144,8 +145,13 @@ class Reply:
         """Make and put out the whole reply. Raises EngineFailed (in a group) if a model breaks."""
         await self._words_ready()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._rounds.run())
-            group.create_task(self._put_out())
+            self._parts = (group.create_task(self._rounds.run()), group.create_task(self._put_out()))
+
+    def stop(self) -> None:
+        """From now on nothing goes out but the end, not even by a part that is about to go on: a group would cancel it
+        only after that."""
+        for part in self._parts:
+            part.cancel()
 
     async def finish(
         self,

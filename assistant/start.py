@@ -31,6 +31,7 @@ from assistant.talks import Engines, Talks
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
 from assistant.thinking.builtins import Household, household_tools
+from assistant.thinking.kept import Kept
 from assistant.thinking.tools import ToolRegistry
 
 if TYPE_CHECKING:
@@ -167,8 +168,9 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         report(f"loading the language model from {path}")
         llm = await asyncio.to_thread(HybridLLM.load, path, ctx, dtype, config.max_positions)
         sampling = Sampling.greedy() if profile.name == "tiny" else Sampling(temperature=0.7, top_k=20, top_p=0.95)
+        language = load_language(path, limited=not config.llm and not profile.llm)
         thinker = LocalThinker(
-            cohost, llm, load_language(path), registry, path.name if config.llm else f"{profile.name}-llm",
+            cohost, llm, language, registry, path.name if config.llm else f"{profile.name}-llm",
             sampling=sampling, folder=config.talks,
         )  # fmt: skip
     else:
@@ -252,10 +254,11 @@ def _own_tools(
     personas: dict[str, Persona], session: Session, now: Callable[[], dt.datetime] = _wall_clock
 ) -> ToolRegistry:
     household = Household(
-        session.say,
+        Kept(session.say, now),
         now,
         {name: persona.title for name, persona in personas.items()},
         lambda: session.settings.persona,
+        lambda: session.undoing,
     )
     return household_tools(household)
 

@@ -115,7 +115,8 @@ class Talks:
         if self._open.get(session.talk) is session:
             del self._open[session.talk]
         self.metrics.sessions.set(len(self._open))
-        if not len(session.conversation):
+        if not len(session.conversation) and not session.conversation.kept:
+            self.forget(session.talk)
             return
         self._parked.pop(session.talk, None)
         self._parked[session.talk] = session.conversation

@@ -17,18 +17,20 @@ from assistant.events import (
     ReportHeard,
     Rewind,
     TextPart,
+    ToolUsed,
     TruncateItem,
 )
 from assistant.session.replies import Replies
 from assistant.session.settling import Settling
 from assistant.session.shared import Shared
+from assistant.thinking.kept import Kept
 
 
 class Edits:
     """What a front does to the conversation. Whatever touches the running reply stops it first."""
 
-    def __init__(self, shared: Shared, replies: Replies, settling: Settling) -> None:
-        self._shared, self._replies, self._settling = shared, replies, settling
+    def __init__(self, shared: Shared, replies: Replies, settling: Settling, kept: Kept) -> None:
+        self._shared, self._replies, self._settling, self._kept = shared, replies, settling, kept
         self._conversation = shared.conversation
         self._heard_ms: dict[str, float] = {}
         self._cut_here: set[str] = set()
@@ -77,23 +79,33 @@ class Edits:
         if turns < 1:
             raise PeerError("invalid_value", f"undo takes 1 turn or more, not {turns}", "turns")
         await self._replies.stop(self._replies.active, "client_cancelled")
-        await self.take_back(turns)
+        told = await self.take_back(turns)
+        if told:
+            await self._shared.emit(ToolUsed("", "undo", "", told, 0.0))
 
     async def rewind(self, command: Rewind) -> None:
         self._conversation.entry(command.item_id)
         await self._replies.stop(self._replies.active, "client_cancelled")
         text = self._conversation.cut_to_words(command.item_id, command.words)
-        await self._drop(self._conversation.after(command.item_id))
+        await self._back_to(self._conversation.after(command.item_id))
         pieces = self._conversation.entry(command.item_id).pieces
         if command.words is not None:
             end_ms = sum(piece.samples for piece in pieces) * 1000 // REPLY_RATE
             await self._shared.emit(ItemTruncated(command.item_id, 0, end_ms, text))
 
-    async def take_back(self, turns: int) -> None:
-        """The last turns, question and answer."""
-        await self._drop(self._conversation.turns_back(turns))
+    async def take_back(self, turns: int) -> str:
+        """The last turns, question and answer, and what tools did in them; in words, if they did something."""
+        return await self._back_to(self._conversation.turns_back(turns))
+
+    async def _back_to(self, item_ids: tuple[str, ...]) -> str:
+        before = self._conversation.before(item_ids)
+        told = self._kept.told(before)
+        self._kept.put_back(before)
+        await self._drop(item_ids)
+        return told
 
     async def take_back_all(self) -> None:
+        """All that was said; what was asked to be kept, a timer or a list, is kept."""
         await self._drop(tuple(reversed([item.id for item in self._conversation.items])))
 
     async def _drop(self, item_ids: tuple[str, ...]) -> None:

@@ -60,6 +60,7 @@ class Replies:
         self._shared, self._view, self._settling, self._turns = shared, view, settling, turns
         self._idle, self._words_ready, self._tell, self._effects = idle, words_ready, tell, effects
         self._asides: dict[str, Active] = {}
+        self._aside_talks: set[str] = set()
         self._wanted = False
 
     def running(self, response_id: str | None) -> Active | None:
@@ -120,8 +121,10 @@ class Replies:
         active.task = self._shared.group.create_task(self._run(reply))
         if aside:
             self._asides[reply.id] = active
+            self._aside_talks.add(order.talk)
         else:
             self.active = active
+            self._wanted = False
 
     def _order(self, params: ResponseParams, say: str | None) -> ReplyOrder:
         settings = self._shared.settings
@@ -174,16 +177,21 @@ class Replies:
                 await self._finish(reply, "failed", error=(code, str(over.failure)))
             case EngineFailed():
                 await self._finish(reply, "failed", error=("server_error", str(over.failure)))
-        if reply.in_conversation and self._wanted:
-            self._wanted = False
+        if reply.in_conversation:
+            await self.due()
+
+    async def due(self) -> None:
+        """A turn was over while a reply ran that has ended now: answer it."""
+        if self._wanted:
             await self.start(ResponseParams())
 
     async def stop(self, active: Active | None, reason: str) -> None:
         """Cancel a reply, if there is one: from this moment nothing of it goes out but its end."""
         if active is None:
             return
-        active.task.cancel()
         reply = active.reply
+        reply.stop()
+        active.task.cancel()
         if reply.in_conversation:
             self.active = None
         else:
@@ -206,11 +214,18 @@ class Replies:
         self.last = reply
         self._turns.ended(reply.trace)
         await self._effects(reply)
+        self._settling.ahead()
         self._idle.start(reply.play_end)
 
     async def _forget(self, talk: str) -> None:
         await self._shared.around.thinker.forget(talk)
         await self._shared.around.speaker.forget(talk)
+        self._aside_talks.discard(talk)
+
+    async def close(self) -> None:
+        """Nothing runs any more: what was left half done is let go."""
+        for talk in tuple(self._aside_talks):
+            await self._forget(talk)
 
 
 def _first(group: ExceptionGroup[EngineFailed | PeerError]) -> EngineFailed | PeerError:

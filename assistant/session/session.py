@@ -68,8 +68,11 @@ from assistant.session.settling import Settling
 from assistant.session.shared import Shared, Surroundings
 from assistant.session.turns import Turns
 from assistant.session.view import View
+from assistant.thinking.kept import Slots
 
 COMMANDS_IN_FLIGHT = 64
+EXCHANGE = 2
+"""Turns that a spoken "undo that" takes back: itself, and the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ class Session:
             self._effects,
         )  # fmt: skip
         self._floor = Floor(shared, self._replies, self._turns, self._words, self._idle, self._hearing.drop)
-        self._edits = Edits(shared, self._replies, self._settling)
+        self._edits = Edits(shared, self._replies, self._settling, self._tools.kept)
 
     # ---------------------------------------------------------------------------- what fronts use
 
@@ -146,12 +149,20 @@ class Session:
         """The session's own tools as its present settings and persona offer them to the model."""
         return self._view.own_tools(self.settings).specs
 
+    @property
+    def undoing(self) -> Slots:
+        """What the exchange before this one changed of what the session's own tools keep, as it was before."""
+        return self.conversation.before(self.conversation.turns_back(EXCHANGE))
+
     async def send(self, command: Command) -> None:
         """Hand a command over; waits while too many are waiting. Raises ChannelClosed after `close`."""
         await self._commands.send(command)
 
     def close(self) -> None:
         """End the session as soon as possible; a running reply stops at the engines' next step."""
+        if not self._stop.is_set():
+            self.conversation.kept = self._tools.kept.to_json()
+            self._tools.kept.close()
         self._commands.close()
         self._stop.set()
 
@@ -162,6 +173,7 @@ class Session:
     async def run(self) -> None:
         """Serve commands until `close`. Call it once."""
         try:
+            self._tools.kept.resume(self.conversation.kept)
             async with self._shared.group as group:
                 group.create_task(self._hearing.run())
                 group.create_task(self._serve())
@@ -171,10 +183,12 @@ class Session:
         finally:
             self.close()
             self.events.close()
-            self._tools.close()
+            self.conversation.leave()
             try:
-                await self._around.thinker.park(self.talk)
-                await self._around.speaker.park(self.talk)
+                with contextlib.suppress(EngineFailed):  # the engines end too: the words are kept, the state is not
+                    await self._replies.close()
+                    await self._around.thinker.park(self.talk)
+                    await self._around.speaker.park(self.talk)
             finally:
                 self._on_end(self)
 
@@ -258,6 +272,8 @@ class Session:
         if active is self._replies.active:
             await self._floor.stop_player()
         await self._replies.stop(active, "client_cancelled")
+        if self._replies.active is None:
+            await self._replies.due()
 
     async def _switch_persona(self, name: str) -> None:
         begin = self._shared.now()
@@ -311,7 +327,7 @@ class Session:
         for done in reply.effects:
             match done.effect:
                 case "undo":
-                    await self._edits.take_back(2)
+                    await self._edits.take_back(EXCHANGE)
                 case "start_over":
                     await self._edits.take_back_all()
                 case "switch_persona":

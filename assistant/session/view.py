@@ -36,8 +36,9 @@ class View:
         taken = {tool.name for tool in asked}
         allowed = self.persona(settings).tools
         return ToolRegistry(
-            tool for tool in self._own
-            if tool.spec.name not in taken and (allowed is None or tool.spec.name in allowed)
+            (tool for tool in self._own
+             if tool.spec.name not in taken and (allowed is None or tool.spec.name in allowed)),
+            self._own.kept,
         )  # fmt: skip
 
     def prompt(self, settings: Settings, params: ResponseParams | None = None) -> Prompt:

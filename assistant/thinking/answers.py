@@ -270,6 +270,11 @@ def spell(word: str) -> str:
     return ", ".join(letters)
 
 
+def joined(things: Sequence[str]) -> str:
+    """milk, eggs and bread"""
+    return " and ".join([", ".join(things[:-1]), things[-1]] if len(things) > 1 else things)
+
+
 def listed(things: Sequence[str], none: str) -> str:
     """`milk, eggs`-like rows joined for reading out, or the words for an empty list."""
     return "; ".join(things) or none

@@ -7,53 +7,35 @@ the model writes them.
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from assistant.thinking import answers
 from assistant.thinking.answers import AnswerError
+from assistant.thinking.kept import ALARMS, LIST, NOTES, REMINDERS, TIMERS, Kept, Row, Slots
 from assistant.thinking.tools import ToolRegistry, ToolResult
 
 SHOPPING = "shopping"
 
 
-@dataclass(slots=True)
-class _Due:
-    """Something that will be spoken at its time."""
-
-    words: str
-    label: str
-    at: dt.datetime
-    handle: asyncio.TimerHandle
-
-
 class Household:
-    """What one talk keeps. `say` speaks a sentence; `now` is the wall clock with its zone."""
+    """The functions behind the tools. `kept` is what they keep; `now` is the wall clock with its zone; `undoing` is
+    what the exchange before this one changed of what is kept, as it was before."""
 
     def __init__(
         self,
-        say: Callable[[str], None],
+        kept: Kept,
         now: Callable[[], dt.datetime],
         personas: Mapping[str, str],
         persona: Callable[[], str],
+        undoing: Callable[[], Slots] = dict,
         rng: random.Random | None = None,
     ) -> None:
-        self._say, self._now = say, now
-        self._personas, self._persona = personas, persona
+        self.kept = kept
+        self._now = now
+        self._personas, self._persona, self._undoing = personas, persona, undoing
         self._rng = rng if rng is not None else random.Random()
-        self._timers: list[_Due] = []
-        self._alarms: list[_Due] = []
-        self._reminders: list[tuple[str, _Due | None]] = []
-        self._lists: dict[str, list[str]] = {}
-        self._notes: list[str] = []
-
-    def close(self) -> None:
-        """The talk is over: nothing of it goes off any more."""
-        for due in (*self._timers, *self._alarms, *(due for _, due in self._reminders if due is not None)):
-            due.handle.cancel()
 
     # ------------------------------------------------------------------------------ time and date
 
@@ -74,31 +56,31 @@ class Household:
     async def set_timer(self, duration: str, label: str = "") -> str:
         "Set a timer, for example of 5 minutes."
         seconds = answers.seconds_of(duration)
-        name = f"{label} timer" if label else "timer"
-        due = self._later(self._timers, seconds, f"Your {name} is done.", label)
-        self._timers.append(due)
-        return answers.timer(answers.duration(seconds), label)
+        length = answers.duration(seconds)
+        words = f"Your {label} timer is done." if label else "Your timer is done."
+        self.kept.add(TIMERS, length, label, self._now() + dt.timedelta(seconds=seconds), words)
+        return answers.timer(length, label)
 
     async def change_timer(self, duration: str) -> str:
         "Set the running timer to another length."
-        if not self._timers:
+        if not self.kept.rows(TIMERS):
             return "no timer is running"
-        old = self._timers.pop()
-        old.handle.cancel()
+        answers.seconds_of(duration)
+        old = self.kept.rows(TIMERS)[-1]
+        self.kept.remove(TIMERS, old)
         return await self.set_timer(duration, old.label)
 
     async def cancel_timer(self, label: str = "") -> str:
         "Stop a timer."
-        found = [due for due in self._timers if not label or due.label.lower() == label.lower()]
+        found = [row for row in self.kept.rows(TIMERS) if not label or row.label.lower() == label.lower()]
         if not found:
             return "no timer is running"
-        found[-1].handle.cancel()
-        self._timers.remove(found[-1])
+        self.kept.remove(TIMERS, found[-1])
         return answers.timer(self._left(found[-1]), found[-1].label)
 
     async def list_timers(self) -> str:
         "What the running timers still have to run."
-        rows = [answers.timer(self._left(due), due.label) for due in self._timers]
+        rows = [answers.timer(self._left(row), row.label) for row in self.kept.rows(TIMERS)]
         return answers.listed(rows, "no timer is running")
 
     async def set_alarm(self, time: str, day: str = "") -> str:
@@ -110,37 +92,35 @@ class Household:
         if moment <= now:
             moment += dt.timedelta(days=7 if day else 1)
         words = answers.clock(moment) + (f", {day}" if day else "")
-        due = self._later(self._alarms, (moment - now).total_seconds(), f"It is {answers.clock(moment)}.", words)
-        self._alarms.append(due)
+        self.kept.add(ALARMS, words, "", moment, f"It is {answers.clock(moment)}.")
         return words
 
     async def cancel_alarm(self, time: str = "") -> str:
         "Take an alarm back."
-        found = list(self._alarms)
+        found = list(self.kept.rows(ALARMS))
         if time:
             either = {answers.clock(answers.find_time(time, now)) for now in (None, self._now().time())}
-            found = [due for due in found if answers.clock(due.at) in either]
+            found = [row for row in found if row.moment is not None and answers.clock(row.moment) in either]
         if not found:
             return "no alarm is set"
-        found[-1].handle.cancel()
-        self._alarms.remove(found[-1])
-        return found[-1].label
+        self.kept.remove(ALARMS, found[-1])
+        return found[-1].text
 
     async def list_alarms(self) -> str:
         "The alarms that are set."
-        return answers.listed([due.label for due in self._alarms], "no alarm is set")
+        return self._told(ALARMS, "no alarm is set")
 
     async def set_reminder(self, text: str, time: str) -> str:
         "Remind of something at a time."
         row = answers.entry(text, time)
         seconds = self._seconds_until(time)
-        due = None if seconds is None else self._later([], seconds, f"Remember: {text}.", text)
-        self._reminders.append((row, due))
+        moment = None if seconds is None else self._now() + dt.timedelta(seconds=seconds)
+        self.kept.add(REMINDERS, row, "", moment, f"Remember: {text}.")
         return row
 
     async def list_reminders(self) -> str:
         "All reminders."
-        return answers.listed([row for row, _ in self._reminders], "no reminders")
+        return self._told(REMINDERS, "no reminders")
 
     # -------------------------------------------------------------------------- numbers and words
 
@@ -171,42 +151,45 @@ class Household:
     async def list_add(self, items: str, list: str = SHOPPING) -> str:
         "Put things on a list."
         things = _things(items)
-        self._lists.setdefault(list.lower(), []).extend(things)
+        for thing in things:
+            self.kept.add(LIST + list.lower(), thing)
         return ", ".join(things)
 
     async def list_remove(self, items: str, list: str = SHOPPING) -> str:
         "Take things off a list."
-        rows = self._lists.get(list.lower(), [])
-        for thing in _things(items):
-            match = next((row for row in rows if row.lower() == thing.lower()), None)
-            if match is None:
+        rows = {row.text.lower(): row for row in reversed(self.kept.rows(LIST + list.lower()))}
+        things = _things(items)
+        for thing in things:
+            if thing.lower() not in rows:
                 return f"{thing} is not on the list"
-            rows.remove(match)
-        return ", ".join(_things(items))
+        self.kept.remove(LIST + list.lower(), *(rows[thing.lower()] for thing in things))
+        return ", ".join(things)
 
     async def list_read(self, list: str = SHOPPING) -> str:
         "What is on a list."
-        return ", ".join(self._lists.get(list.lower(), [])) or "empty"
+        return ", ".join(row.text for row in self.kept.rows(LIST + list.lower())) or "empty"
 
     async def list_clear(self, list: str = SHOPPING) -> str:
         "Empty a list."
-        self._lists.pop(list.lower(), None)
+        self.kept.remove(LIST + list.lower(), *self.kept.rows(LIST + list.lower()))
         return "cleared"
 
     async def note_add(self, text: str) -> str:
         "Take a note."
-        self._notes.append(text)
+        self.kept.add(NOTES, text)
         return "noted"
 
     async def note_read(self) -> str:
         "All notes."
-        return answers.listed(self._notes, "no notes")
+        return self._told(NOTES, "no notes")
 
     # -------------------------------------------------------------------------------- the talk
 
     async def undo(self) -> ToolResult:
         "Take back the exchange before this one."
-        return ToolResult("ok", "undo")
+        if not (told := self.kept.told(self._undoing())):
+            return ToolResult("ok", "undo")
+        return ToolResult(f"ok. {told}", "undo", say=f"Okay, I took that back. {told}")
 
     async def start_over(self) -> ToolResult:
         "Forget the whole talk."
@@ -226,18 +209,12 @@ class Household:
 
     # ------------------------------------------------------------------------------------ inside
 
-    def _later(self, where: list[_Due], seconds: float, words: str, label: str) -> _Due:
-        def ring() -> None:
-            if due in where:
-                where.remove(due)
-            self._say(words)
+    def _told(self, slot: str, none: str) -> str:
+        return answers.listed([row.text for row in self.kept.rows(slot)], none)
 
-        handle = asyncio.get_running_loop().call_later(seconds, ring)
-        due = _Due(words, label, self._now() + dt.timedelta(seconds=seconds), handle)
-        return due
-
-    def _left(self, due: _Due) -> str:
-        return answers.duration((due.at - self._now()).total_seconds())
+    def _left(self, timer: Row) -> str:
+        assert timer.moment is not None
+        return answers.duration((timer.moment - self._now()).total_seconds())
 
     def _seconds_until(self, time: str) -> float | None:
         """Seconds until `in 10 minutes`, `at 5 pm` or `tomorrow at 8`; None for times that only a person knows."""
@@ -276,8 +253,8 @@ ORDER = (
 
 
 def household_tools(household: Household) -> ToolRegistry:
-    """All built-in tools over one household. Closing the registry closes the household."""
-    registry = ToolRegistry(on_close=household.close)
+    """All built-in tools over one household."""
+    registry = ToolRegistry(kept=household.kept)
     for name in ORDER:
         registry.tool(getattr(household, name))
     return registry

@@ -2,6 +2,9 @@
 
 A pass ends when the model ends it. If it called tools of the session's own, they run, their results join the talk and
 the model is asked again; calls that are the client's go out like words, for the client to answer.
+
+A tool that fails says why in a sentence. A large model reads it: it may mend its call, and it tells the reason in the
+words and the language of the talk. A limited one has no words for it, so there the sentence itself is said.
 """
 
 from __future__ import annotations
@@ -79,12 +82,20 @@ class Rounds:
                 await self._out.send(EndOfMessage())
                 return
             for place in range(MAX_ROUNDS):
-                if not await self._pass(f"{self._order.options.reply_id}.{place}"):
+                results = await self._pass(self._reply_id(place))
+                if not results:
+                    return
+                if self._thinker.limited and (said := [result.say for result in results if result.say is not None]):
+                    await self._out.send(Words(" ".join(said), self._reply_id(place + 1)))
+                    await self._out.send(EndOfMessage())
                     return
             self.status, self.reason = "incomplete", "tool_rounds"
 
-    async def _pass(self, reply_id: str) -> bool:
-        """One pass of the model. True if a tool of our own ran, so that the model must see its result."""
+    def _reply_id(self, place: int) -> str:
+        return f"{self._order.options.reply_id}.{place}"
+
+    async def _pass(self, reply_id: str) -> list[ToolResult]:
+        """One pass of the model. Returns what tools of our own came to, which the model must see."""
         own: list[CallPiece] = []
         said = False
         options = replace(self._order.options, reply_id=reply_id)
@@ -113,11 +124,9 @@ class Rounds:
             await self._out.send(EndOfMessage())
         if own:
             self._trace.mark("llm", self._clock.now())
-        for call in own:
-            await self._run_tool(call, reply_id)
-        return bool(own)
+        return [await self._run_tool(call, reply_id) for call in own]
 
-    async def _run_tool(self, call: CallPiece, reply_id: str) -> None:
+    async def _run_tool(self, call: CallPiece, reply_id: str) -> ToolResult:
         begin = self._clock.now()
         running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
         try:
@@ -125,20 +134,26 @@ class Rounds:
             if not done:
                 await self._out.send(Words(FILLER, None))
                 await self._out.send(EndOfMessage())
-            result = await running
+            await asyncio.wait([running])
         finally:
             running.cancel()
+            if running.done():  # an interruption stops the reply and undoes nothing: what was done is remembered
+                self._remember(call, reply_id, running.result())
+        result = running.result()
         now = self._clock.now()
         self._trace.mark("tool", now)
+        ms = (now - begin) * 1000
+        await self._emit(ToolUsed(self._order.response.id, call.name, call.arguments, result.text, ms))
+        return result
+
+    def _remember(self, call: CallPiece, reply_id: str, result: ToolResult) -> None:
         if result.effect is not None:
             self.effects.append(result)
         if self._order.response.in_conversation:
             asked = FunctionCall(self._ids("item"), call.call_id, call.name, call.arguments)
             answer = FunctionOutput(self._ids("item"), call.call_id, result.text)
             self._talk.add(Entry(asked, reply_id, hidden=True))
-            self._talk.add(Entry(answer, reply_id, hidden=True))
-        ms = (now - begin) * 1000
-        await self._emit(ToolUsed(self._order.response.id, call.name, call.arguments, result.text, ms))
+            self._talk.add(Entry(answer, reply_id, hidden=True, before=result.before))
 
     def _count_input(self, ready: PromptReady) -> None:
         first = self.usage.input_text_tokens == 0

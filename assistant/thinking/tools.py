@@ -16,25 +16,32 @@ import json
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from assistant.errors import ToolError
 from assistant.events import ToolSpec
 from assistant.thinking.answers import AnswerError
+from assistant.thinking.kept import Kept, Slots
 
 TIMEOUT_S = 8.0
+FAILED = "Sorry, that did not work."
+"""Said of a failure whose reason is for the model and not for the person."""
 
 Effect = Literal["undo", "start_over", "switch_persona"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool says to the model, and what it wants done to the talk once the reply is out."""
+    """What a tool says to the model, and what it wants done to the talk once the reply is out. `before`: what it
+    changed of what the talk's tools keep, as it was before."""
 
     text: str
     effect: Effect | None = None
     argument: str = ""
+    say: str | None = None
+    """What it comes to as a sentence for the person, for a mind that cannot find one."""
+    before: Slots = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +54,11 @@ class Tool:
 
 
 class ToolRegistry:
-    """Tools by name. Copies are cheap: each talk may add its own."""
+    """Tools by name, and what they keep. Copies are cheap: each talk may add its own."""
 
-    def __init__(self, tools: Iterable[Tool] = (), on_close: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, tools: Iterable[Tool] = (), kept: Kept | None = None) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
-        self.close = on_close
-        """Call it when the talk that has these tools is over."""
+        self.kept = kept if kept is not None else Kept()
 
     def __contains__(self, name: str) -> bool:
         return name in self._tools
@@ -74,6 +80,11 @@ class ToolRegistry:
 
     async def call(self, name: str, arguments: str) -> ToolResult:
         """Run a tool with JSON arguments. Every failure comes back as words that the model can pass on."""
+        mark = self.kept.mark()
+        result = await self._call(name, arguments)
+        return replace(result, before=self.kept.changed(mark))
+
+    async def _call(self, name: str, arguments: str) -> ToolResult:
         tool = self._tools.get(name)
         if tool is None:
             return _failure(f"there is no tool {name!r}; known: {', '.join(self._tools) or 'none'}")
@@ -88,7 +99,7 @@ class ToolRegistry:
                 else:
                     result = await asyncio.to_thread(tool.function, **values)
         except AnswerError as error:
-            return _failure(str(error))
+            return _failure(str(error), sentence(str(error)))
         except TimeoutError:
             return _failure(f"{name} did not answer within {tool.timeout_s:g} s")
         except Exception as error:
@@ -135,8 +146,13 @@ def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, Any]:
     return {key: _coerced(spec.name, key, value, properties[key]) for key, value in values.items()}
 
 
-def _failure(reason: str) -> ToolResult:
-    return ToolResult(json.dumps({"error": reason}, ensure_ascii=False))
+def _failure(reason: str, say: str = FAILED) -> ToolResult:
+    return ToolResult(json.dumps({"error": reason}, ensure_ascii=False), say=say)
+
+
+def sentence(text: str) -> str:
+    """`nothing can be divided by zero` → Nothing can be divided by zero."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 _KINDS: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}

@@ -1,11 +1,13 @@
 """Talks as timelines in virtual time: what comes when, to the millisecond."""
 
 import asyncio
+import datetime as dt
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from assistant.engines import Sound
 from assistant.errors import TalksFull, UnknownTalk
 from assistant.events import (
     AppendAudio,
@@ -53,8 +55,13 @@ from assistant.events import (
     Undo,
     UpdateSettings,
 )
+from assistant.thinking.answers import AnswerError
+from assistant.thinking.builtins import Household, household_tools
+from assistant.thinking.kept import Kept
+from assistant.thinking.prompt import build
 from assistant.thinking.tools import Tool, ToolRegistry, ToolResult
 from tests.fakes.loop import run
+from tests.fakes.models import FakeSpeaker
 from tests.fakes.talk import PERSONAS, World
 
 COUNT = "one two three four five six seven eight nine ten eleven twelve."
@@ -294,6 +301,26 @@ def test_own_tool_runs_here_and_a_slow_one_is_bridged():
     assert [item.role for item in session.items] == ["user", "assistant", "assistant"]  # the call stays inside
 
 
+async def divide() -> str:
+    "Cannot be done."
+    raise AnswerError("nothing can be divided by zero")
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_why_a_tool_failed_is_said_by_a_mind_that_can_and_else_for_it(limited):
+    def mind(prompt):
+        return [("divide", {})] if prompt.lines[-1].role == "user" else ["I read " + prompt.lines[-1].text]
+
+    world = World(mind, tools=tools_of(divide))
+    world.thinker.limited = limited
+    session = world.play((0.0, typed("go")), (0.1, CreateResponse()), until=8)
+    [done] = world.of(ResponseDone)
+    said = "Nothing can be divided by zero." if limited else 'I read {"error": "nothing can be divided by zero"}'
+    assert [item.content[0].transcript for item in done.response.output] == [said]
+    lines = build("", (), session.conversation).lines
+    assert [line.role for line in lines] == ["user", "assistant", "tool", "assistant"] and lines[-1].text == said
+
+
 async def undo() -> ToolResult:
     "Take the last turn back."
     return ToolResult("ok", effect="undo")
@@ -317,6 +344,124 @@ def test_spoken_undo_leaves_the_state_of_before():
     alone = other.play((0.0, typed("keep", "a")), (0.1, CreateResponse()), until=4)
     assert world.thinker.folded[session.talk] == other.thinker.folded[alone.talk]
     assert world.speaker.said[session.talk] == other.speaker.said[alone.talk]
+
+
+def test_undo_takes_back_what_tools_did_and_an_interruption_does_not(tmp_path):
+    """Over two sessions with a restart between them; the tools' state and the words of the talk stay together."""
+
+    def mind(prompt):
+        last = prompt.lines[-1]
+        if last.role == "tool" or " " not in last.text:
+            return [COUNT]
+        name, _, value = last.text.partition(" ")
+        return [(name, {"items": value} if "list" in name else {"duration": value} if value != "that" else {})]
+
+    def world():
+        return World(mind, folder=tmp_path, tools=lambda: household_tools(House.of(made)))
+
+    class House(Household):
+        @classmethod
+        def of(cls, made):
+            made.append(cls(Kept(), lambda: dt.datetime.now().astimezone(), {}, lambda: "ada"))
+            return made[-1]
+
+    made: list[House] = []
+    one = world()
+    session = one.play(
+        (0.0, typed("list_add milk", "a")), (0.1, CreateResponse()), (8.0, typed("list_add eggs", "b")),
+        (8.1, CreateResponse()), (9.0, CancelResponse()), (10.0, typed("set_timer 5 hours", "c")),
+        (10.1, CreateResponse()), (18.0, Undo(1)), until=19,
+    )  # fmt: skip
+    used = [event.output for event in one.of(ToolUsed)]
+    assert used == ["milk", "eggs", "5 hours", "The timer of 5 hours is stopped."]
+    assert [item.id for item in session.items if item.role == "user"] == ["a", "b"]
+    [house] = made
+    assert [row.text for row in house.kept.rows("list shopping")] == ["milk", "eggs"] and not house.kept.rows("timer")
+
+    two = world()
+    run(two.talk((0.0, Undo(1)), until=1, resume=session.talk))
+    assert [event.output for event in two.of(ToolUsed)] == ["I took eggs off the shopping list."]
+    assert [row.text for row in made[-1].kept.rows("list shopping")] == ["milk"]
+
+
+def test_a_talk_of_which_nothing_is_left_is_not_resumed(tmp_path):
+    world = World(folder=tmp_path)
+    session = world.play((0.0, typed("secret")), until=1)
+    run(world.talk((0.0, Undo(1)), until=1, resume=session.talk))
+    with pytest.raises(UnknownTalk):
+        World(folder=tmp_path).talks.open(resume=session.talk)
+
+
+def test_start_over_forgets_the_talk_and_keeps_what_was_asked_to_be_kept():
+    def mind(prompt):
+        last = prompt.lines[-1]
+        return ["Well."] if last.role == "tool" else [(last.text, {"items": "milk"} if "list" in last.text else {})]
+
+    house = Household(Kept(), lambda: dt.datetime.now().astimezone(), {}, lambda: "ada")
+    world = World(mind, tools=lambda: household_tools(house))
+    session = world.play(
+        (0.0, typed("list_add", "a")), (0.1, CreateResponse()),
+        (4.0, typed("start_over", "b")), (4.1, CreateResponse()), until=8,
+    )  # fmt: skip
+    assert not session.items and [row.text for row in house.kept.rows("list shopping")] == ["milk"]
+
+
+def test_the_next_turn_is_prepared_when_one_is_over_and_after_an_edit():
+    world = World()
+    session = world.play(
+        (0.0, typed("hello")), (0.1, CreateResponse()), (2.0, Undo(1)),
+        (3.0, CreateResponse(ResponseParams(conversation="none"))), until=6,
+    )  # fmt: skip
+    assert world.thinker.prepared == [(session.talk, 2), (session.talk, 0)]
+
+
+def test_sound_that_comes_in_the_moment_of_the_end_is_not_sent_after_it():
+    """The next piece of sound has arrived, and its task is about to go on, when the reply is stopped."""
+
+    class Held(FakeSpeaker):
+        async def speak(self, talk, voice, piece_id, text, *, speed=1.0):
+            yield Sound(np.full(2400, 0.1, np.float32))
+            self.more = asyncio.get_running_loop().create_future()
+            await self.more
+            yield Sound(np.full(2400, 0.1, np.float32))
+
+    speaker = Held()
+    world = World(speaker=speaker)
+
+    def stop(session, event):
+        async def at_once():
+            await asyncio.sleep(1)
+            speaker.more.set_result(None)
+            await session._replies.stop(session._replies.active, "turn_detected")
+
+        if isinstance(event, AudioDelta):
+            world.stopping = asyncio.ensure_future(at_once())
+        return ()
+
+    world.on_event = stop
+    session = world.play((0.0, typed("hello")), (0.1, CreateResponse()), until=4)
+    assert world.names()[-1] == "ResponseDone" and len(world.of(AudioDelta)) == 1
+    assert session.items[-1].status == "incomplete"
+
+
+def test_a_turn_that_waits_behind_a_cancelled_reply_is_answered_once():
+    listens = Settings(persona="ada", turn_detection=ServerVad(interrupt_response=False))
+    world = World(counting, listens, speed=1)
+    world.play(
+        (0.0, typed("count")), (0.1, CreateResponse()), (0.8, ("hello", 0.5)), (3.0, CancelResponse()),
+        (8.0, typed("and you")), (8.1, CreateResponse()), until=12,
+    )  # fmt: skip
+    statuses = [done.response.status for done in world.of(ResponseDone)]
+    assert statuses == ["cancelled", "completed", "completed"]
+
+
+def test_a_front_that_leaves_in_mid_reply_leaves_nothing_open():
+    world = World(counting, speed=1)
+    aside = CreateResponse(ResponseParams(conversation="none", input=(Message("x", "user", (TextPart("count"),)),)))
+    session = world.play((0.0, typed("count")), (0.1, CreateResponse()), (0.1, aside), until=1.0)
+    assert world.of(ResponseDone) == [] and len(world.of(ResponseCreated)) == 2
+    assert session.items[-1].status == "incomplete"
+    assert set(world.thinker.folded) == set(world.speaker.said) == {session.talk}
 
 
 def test_undo_and_rewind_from_the_front():

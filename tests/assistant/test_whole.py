@@ -69,7 +69,7 @@ class House:
         registry = Registry.standard(ctx, Budgets(host_bytes=1 << 28), lambda: 0.0)
         self.voices = load_voices(self.tts, TTS, registry)
         self.thinker = LocalThinker(
-            self.cohost, self.llm, load_language(LLM), registry, "tiny", sampling=Sampling.greedy()
+            self.cohost, self.llm, load_language(LLM, limited=True), registry, "tiny", sampling=Sampling.greedy()
         )
         self.speaker = LocalSpeaker(self.cohost, self.tts, self.voices, registry, "tiny", spoken=speech_text)
         personas = load_personas()
@@ -88,6 +88,7 @@ class House:
                     group.create_task(session.run())
                     result = await play(self, session)
                     session.close()
+                self.items = session.items
                 return result
             finally:
                 session.close()
@@ -123,6 +124,28 @@ async def at_rest(session, item_id):
 
 def words_of(events):
     return " ".join(item_text(item) for item in events[-1].response.output)
+
+
+def test_typed_number_words_are_read_as_digits_and_shown_as_typed(engines):
+    async def play(house, session):
+        return await typed(session, "set a timer for five minutes")
+
+    house = House(engines)
+    used = [event for event in house.run(play) if isinstance(event, ToolUsed)]
+    assert [(event.name, event.output) for event in used] == [("set_timer", "5 minutes")]
+    assert [item_text(item) for item in house.items if item.role == "user"] == ["set a timer for five minutes"]
+
+
+def test_why_a_sum_has_no_answer_is_said_and_what_a_timer_was_is_taken_back_aloud(engines):
+    async def play(house, session):
+        said = []
+        for text in ("what is 5 divided by 0", "set a timer for 5 minutes", "undo that"):
+            said.append(words_of(await typed(session, text)))
+        return said
+
+    failed, _, undone = House(engines).run(play)
+    assert failed == "Nothing can be divided by zero."
+    assert undone == "Okay, I took that back. The timer of 5 minutes is stopped."
 
 
 def test_a_spoken_question_is_heard_answered_by_a_tool_and_spoken(engines):
