@@ -86,3 +86,14 @@ def launch_delta_step(
 delta_step_op = torch.library.custom_op(
     "llm_engine::delta_step", launch_delta_step, mutates_args=("window", "memory"), device_types="cuda"
 )
+
+
+@delta_step_op.register_fake
+def _(
+    mixed: Tensor, gate: Tensor, ba: Tensor, window: Tensor, conv: Tensor, decay: Tensor, dt_bias: Tensor, norm: Tensor,
+    memory: Tensor, eps: float,
+) -> Tensor:  # fmt: skip
+    heads, key, value = memory.shape
+    assert mixed.stride(-1) == gate.stride(-1) == 1 and all(t.is_contiguous() for t in (ba, window, conv, memory))
+    assert key.bit_count() == value.bit_count() == 1
+    return mixed.new_empty(1, heads * value)

@@ -114,8 +114,6 @@ class HiggsTTS:
         """
         if dtype not in DTYPES:
             raise ConfigRefused(f"dtype {dtype!r}; {', '.join(DTYPES)} are implemented")
-        if ctx.device.type == "cuda":
-            exact_on_cuda()
         folder = Path(path)
         config = load_config(folder)
         frontend = frontend or load_frontend(folder, config)
@@ -391,14 +389,6 @@ class HiggsTTS:
         for piece in session.pieces:
             tokens += [-100] * len(piece.lead_in) + piece.ids + [-100] * len(piece.rows)
         return tuple(tokens)
-
-
-def exact_on_cuda() -> None:
-    """The same call gives the same bits, in full float32: no search for the fastest convolution, and no TF32."""
-    torch.backends.cudnn.deterministic = True
-    torch.backends.cudnn.benchmark = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.matmul.allow_tf32 = False
 
 
 def _codec(raw: dict[str, Any], tensors: dict[str, Tensor] | Any, config: TTSConfig, device: torch.device) -> Codec:

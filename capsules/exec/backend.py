@@ -38,8 +38,6 @@ def backend_for(device: str, kernels: Path | None = None) -> Backend:
     if kernels is not None:
         raise ValueError(f"device {device!r}: C++ kernels are for 'cpu'; a GPU has kernels of its own")
     if wanted.type == "cuda":
-        if not torch.cuda.is_available():
-            raise ValueError("device 'cuda': torch sees no CUDA device. Use 'cpu', or install a CUDA build of torch.")
         from capsules.exec.cuda import CudaBackend
 
         return CudaBackend(wanted)

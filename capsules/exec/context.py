@@ -111,9 +111,10 @@ class ExecContext:
         return Plan(steps, self.home)
 
     def release(self, scope: str) -> None:
-        """Free all graphs and buffers of a scope, for example when an engine is replaced."""
+        """Free all graphs and buffers of a scope and the pool of its name, for example when an engine is replaced."""
         for name in [name for name in self._graphs if name.partition(".")[0] == scope]:
             self._graphs.pop(name).clear()
+        self._pools.pop(scope, None)
         for buffer in self.buffers(scope):
             del self._buffers[buffer.name]
             siblings = self._by_storage[storage_key(buffer.tensor)]

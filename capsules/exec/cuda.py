@@ -1,40 +1,119 @@
-"""The cuda backend: a step becomes a CUDA graph, after one recorded run that warms up and checks the same rules."""
+"""The cuda backend: a step becomes a CUDA graph, after one watched run that warms up and checks the same rules."""
 
+import warnings
 from collections.abc import Callable
-from typing import cast
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
-from capsules.exec.recorder import OwnerOf, Recording, record
+from capsules.errors import CaptureError
+from capsules.exec.recorder import OwnerOf, Recording, watch
 from capsules.exec.sync import CudaStream, Stream
+
+LEAST_CAPABILITY = (8, 0)  # Ampere: matrix units for bfloat16, and what Triton compiles for
+
+
+class Pool:
+    """Memory and a capture stream for graphs that never replay at the same time.
+
+    torch keeps the workspace of cuBLAS per capture stream, and graphs hold its address: so pools share no stream, and
+    since destroying any graph frees the workspace of its stream (pytorch issue 193402), those of a pool go together.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.handle = torch.cuda.graph_pool_handle()
+        self.stream = torch.cuda.Stream(device)
+        self._graphs: list[torch.cuda.CUDAGraph] = []
+
+    def keep(self, graph: torch.cuda.CUDAGraph) -> Callable[[], None]:
+        """A replay of the graph that keeps the pool alive."""
+        self._graphs.append(graph)
+        return partial(self._replay, graph)
+
+    def _replay(self, graph: torch.cuda.CUDAGraph) -> None:
+        graph.replay()
 
 
 class CudaBackend:
-    """One NVIDIA GPU."""
+    """One NVIDIA GPU. Raises ValueError, saying what to do, if it cannot be used."""
 
     def __init__(self, device: torch.device) -> None:
+        trouble = unusable()
+        if trouble:
+            raise ValueError(f"device {str(device)!r}: {trouble}")
         self.device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
+        _exact()
 
     def describe(self) -> str:
-        return f"cuda {torch.cuda.get_device_name(self.device)} torch {torch.__version__}"
+        """With Triton, whose kernels differ from torch's own in the order of sums."""
+        try:
+            kernels = version("triton")
+        except PackageNotFoundError:
+            kernels = "none"
+        return f"cuda {torch.cuda.get_device_name(self.device)} torch {torch.__version__} triton {kernels}"
 
     def stream(self, name: str, priority: int) -> Stream:
         return CudaStream(name, self.device, priority)
 
-    def pool(self) -> object:
-        return torch.cuda.graph_pool_handle()
+    def pool(self) -> Pool:
+        return Pool(self.device)
 
     def capture(self, fn: Callable[[], object], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
+        place = pool if isinstance(pool, Pool) else self.pool()
         torch.cuda.synchronize(self.device)
-        side = torch.cuda.Stream(self.device)
-        with torch.cuda.stream(side):
-            touched = record(fn, owner_of, preserve).touched  # compiles and autotunes whatever the step launches
-        side.synchronize()
+        try:
+            with torch.cuda.stream(place.stream):
+                touched = watch(fn, owner_of, preserve)  # compiles whatever the step launches, sets up the libraries
+        finally:
+            place.stream.synchronize()
         graph = torch.cuda.CUDAGraph()
-        handle = cast("torch.cuda._POOL_HANDLE | None", pool)
-        with torch.no_grad(), torch.cuda.graph(graph, handle, side, capture_error_mode="thread_local"):
-            fn()
-        return Recording(graph.replay, touched)
+        try:
+            with (
+                torch.no_grad(),
+                torch.cuda.graph(graph, place.handle, place.stream, capture_error_mode="thread_local"),
+            ):
+                fn()
+        except RuntimeError as error:
+            first = _first(error)
+            if isinstance(first, torch.OutOfMemoryError):
+                raise first from None
+            raise CaptureError(f"the device refused the capture: {str(first).splitlines()[0]}") from error
+        return Recording(place.keep(graph), touched)
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.device)
+
+
+def unusable() -> str:
+    """Why this process can use no GPU, and what to do about it; empty if it can."""
+    plain = torch.__version__.partition("+")[0]
+    if torch.version.cuda is None:
+        return f"this torch is built without CUDA; install one with it: pip install --force-reinstall torch=={plain}"
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        there = torch.cuda.is_available()
+    if not there:
+        why = str(told[-1].message).partition("(Triggered")[0].strip() if told else "no NVIDIA driver answers"
+        return f"{why}. Install or update the NVIDIA driver; this torch needs one for CUDA {torch.version.cuda}"
+    found = torch.cuda.get_device_capability()
+    if found < LEAST_CAPABILITY:
+        name, has, needs = torch.cuda.get_device_name(), ".".join(map(str, found)), ".".join(map(str, LEAST_CAPABILITY))
+        return f"{name} has compute capability {has}; {needs} (RTX 30) or newer is needed. Use the processor"
+    return ""
+
+
+def _exact() -> None:
+    """The same call gives the same bits, sums in full float32: no search for the fastest kernel, no TF32."""
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong at first: the end of a capture only says that something had."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error

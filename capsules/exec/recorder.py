@@ -5,7 +5,7 @@ recorded operation produced must lie inside a declared buffer: that is what make
 Kernels of our own enter through `torch.library`, so they are seen like any other operation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from capsules.errors import CaptureError
 from capsules.exec.buffer import Buffer, Role
@@ -46,9 +47,46 @@ class Recording:
 
 def record(fn: Callable[[], object], owner_of: OwnerOf, preserve: bool) -> Recording:
     """Run `fn` once. Raises CaptureError. With `preserve`, touched buffers are put back, also after an error."""
-    with torch.no_grad(), _HostReads(), _Recorder(owner_of, preserve) as recorder:
+    tape = Tape()
+    touched = _run(fn, tape, owner_of, preserve)
+    return Recording(tape.finish(), touched)
+
+
+def watch(fn: Callable[[], object], owner_of: OwnerOf, preserve: bool) -> tuple[Buffer, ...]:
+    """`record` for a device that captures by itself: the same rules, and the buffers touched, but no tape.
+
+    A tape would keep every temporary of the step alive at once: 50 GB of unpacked matrices for a packed 4B model.
+    """
+    return _run(fn, _Met(), owner_of, preserve)
+
+
+def _run(fn: Callable[[], object], tape: "Tape | _Met", owner_of: OwnerOf, preserve: bool) -> tuple[Buffer, ...]:
+    with torch.no_grad(), _HostReads(), _Recorder(tape, owner_of, preserve) as recorder:
         fn()
-    return Recording(recorder.tape.finish(), tuple(recorder.touched.values()))
+    return tuple(recorder.touched.values())
+
+
+class _Met:
+    """In place of a tape: which tensors the step has met so far, without keeping them alive."""
+
+    def __init__(self) -> None:
+        self._tensors = WeakTensorKeyDictionary()
+
+    def __contains__(self, tensor: Tensor) -> bool:
+        return tensor in self._tensors
+
+    def constant(self, tensor: Tensor) -> None:
+        self._tensors[tensor] = None
+
+    def call(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                if tensor.device.type == "cpu":
+                    raise CaptureError(
+                        f"the step makes a tensor on the processor ({func._schema.name}); a capture cannot copy it to "
+                        "the device. Make it there (device=...) or adopt it as a buffer beforehand."
+                    )
+                self._tensors[tensor] = None
 
 
 class _Recorder(TorchDispatchMode):
@@ -57,9 +95,9 @@ class _Recorder(TorchDispatchMode):
         """Keeps torch from importing its compiler, which costs seconds at start and is not used here."""
         return False
 
-    def __init__(self, owner_of: OwnerOf, preserve: bool) -> None:
+    def __init__(self, tape: Tape | _Met, owner_of: OwnerOf, preserve: bool) -> None:
         super().__init__()
-        self.tape = Tape()
+        self._tape = tape
         self.touched: dict[str, Buffer] = {}
         self._owner_of = owner_of
         self._preserve = preserve
@@ -78,10 +116,10 @@ class _Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         _refuse(func, args, kwargs)
         for tensor in tree_leaves((args, kwargs)):
-            if isinstance(tensor, Tensor) and tensor not in self.tape:
+            if isinstance(tensor, Tensor) and tensor not in self._tape:
                 self._enter(tensor)
         result = func(*args, **kwargs)
-        self.tape.call(func, args, kwargs, result)
+        self._tape.call(func, args, kwargs, result)
         return result
 
     def _enter(self, tensor: Tensor) -> None:
@@ -96,7 +134,7 @@ class _Recorder(TorchDispatchMode):
             self.touched[buffer.name] = buffer
             if self._preserve:
                 self._before[buffer.name] = buffer.tensor.clone()
-        self.tape.constant(tensor)
+        self._tape.constant(tensor)
 
 
 class _HostReads(TorchFunctionMode):

@@ -18,7 +18,7 @@ from capsules import ExecContext
 from capsules.nn.fp8 import Fp8Weight
 from tests.tts_engine.sessions import rows, run
 from tts_engine.config import load_config
-from tts_engine.engine import HiggsTTS, Sampling, exact_on_cuda
+from tts_engine.engine import HiggsTTS, Sampling
 from tts_engine.errors import CheckpointRefused, ConfigRefused, ContextFull, EngineMisuse, ReferenceRefused, TextRefused
 from tts_engine.streaming import SIZES, Window
 from tts_engine.text import speech_text
@@ -377,20 +377,3 @@ def test_fp8_weights_speak_as_their_unpacked_selves(miniature: Path) -> None:
     narrow = replace(packed.config, backbone=replace(packed.config.backbone, intermediate=161))
     with pytest.raises(ConfigRefused, match="multiples of 32"):
         empty_weights(narrow, torch.device("cpu"), torch.bfloat16, packed=True)
-
-
-def test_convolutions_on_cuda_are_exact_and_repeatable() -> None:
-    flags = {
-        torch.backends.cudnn: ("deterministic", "benchmark", "allow_tf32"),
-        torch.backends.cuda.matmul: ("allow_tf32",),
-    }
-    before = [(owner, name, getattr(owner, name)) for owner, names in flags.items() for name in names]
-    try:
-        torch.backends.cudnn.benchmark = torch.backends.cudnn.allow_tf32 = True
-        torch.backends.cuda.matmul.allow_tf32 = True
-        exact_on_cuda()
-        assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark
-        assert not torch.backends.cudnn.allow_tf32 and not torch.backends.cuda.matmul.allow_tf32
-    finally:
-        for owner, name, value in before:
-            setattr(owner, name, value)

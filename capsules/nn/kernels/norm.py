@@ -106,11 +106,29 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return launch_rms_norm(x, weight, eps)
 
 
+@rms_norm.register_fake
+def _(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    assert x.is_contiguous() and weight.is_contiguous()
+    return torch.empty_like(x)
+
+
 @torch.library.custom_op("capsules::norm_rotate", mutates_args=(), device_types="cuda")
 def norm_rotate(x: Tensor, weight: Tensor, eps: float, cos: Tensor, sin: Tensor) -> Tensor:
     return launch_norm_rotate(x, weight, eps, cos, sin)
 
 
+@norm_rotate.register_fake
+def _(x: Tensor, weight: Tensor, eps: float, cos: Tensor, sin: Tensor) -> Tensor:
+    assert x.stride(-1) == 1 and x.shape[-1].bit_count() == 1 and cos.is_contiguous() and sin.is_contiguous()
+    return x.new_empty(x.shape)
+
+
 @torch.library.custom_op("capsules::swiglu", mutates_args=(), device_types="cuda")
 def swiglu(gate_up: Tensor) -> Tensor:
     return launch_swiglu(gate_up)
+
+
+@swiglu.register_fake
+def _(gate_up: Tensor) -> Tensor:
+    assert gate_up.is_contiguous()
+    return gate_up.new_empty(gate_up.shape[0], gate_up.shape[1] // 2)
