@@ -36,7 +36,7 @@ class Plan:
 class QuantiserTrainer:
     """The moving averages behind a `Quantiser`'s codebooks: k-means start, EMA, restart of codes that die."""
 
-    DECAY = 0.97
+    DECAY = 0.99
     DEAD = 0.03
 
     def __init__(self, codec: IstftCodec) -> None:
@@ -221,12 +221,13 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path(".training/speech"))
     parser.add_argument("--steps", type=int, default=Plan.steps)
     parser.add_argument("--rate", type=float, default=Plan.rate)
+    parser.add_argument("--batch", type=int, default=Plan.batch)
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--shards", type=int, default=24, help="how many teacher shards to train on")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    plan = Plan(steps=args.steps, rate=args.rate)
+    plan = Plan(steps=args.steps, batch=args.batch, rate=args.rate)
     train(CodecRun(plan, CodecShape(), load_clips(args.work, args.shards)), args.work / "codec.pt", args.seconds)
 
 
