@@ -36,10 +36,13 @@ done; where a run was taken up with other numbers or other texts, the step is na
 
 Then `python -m assistant.recipes.llm export` and `python -m assistant.recipes.score --talks {talks} --requests {requests}`.
 
-**Scores** on held-out phrasings and values, float32, greedy, exact match unless said otherwise:
+**Scores** on held-out phrasings and values, float32, greedy, exact match unless said otherwise. What is held out depends
+on the texts, here {texts}, so scores of other texts are on another set; *before* is what the weights of the run before
+this one reach on this set. *Own words* are the requests of `assistant/recipes/unscripted.txt`, written without the texts in
+view and never trained on, though what failed there showed what to add.
 
-| what | right | n | target |
-|---|---|---|---|
+| what | right | n | before | target |
+|---|---|---|---|---|
 {totals}
 
 Turn end: a whole request has a higher probability of being over than one cut at a word before its end in {area} of pairs
@@ -80,12 +83,17 @@ def write_card(directory: Path) -> None:
     result = json.loads((directory / "scores.json").read_text("utf-8"))
     scores, ends = result["scores"], result["turn end"]
 
-    def row(name: str, last: str = "") -> str:
-        shown, score = name.removeprefix("= "), scores[name]
-        return f"| {shown} | {score['percent']:.1f} % | {score['n']} |{last}"
+    before = result["before"]
 
-    totals = [row(f"= {name}", f" {target} % |") for name, target in TARGETS.items() if f"= {name}" in scores]
-    totals.append(row("= spoken replies", " – |"))
+    def row(name: str, *last: str) -> str:
+        cells = [name.removeprefix("= "), f"{scores[name]['percent']:.1f} %", str(scores[name]["n"]), *last]
+        return f"| {' | '.join(cells)} |"
+
+    def total(name: str, target: str) -> str:
+        return row(f"= {name}", f"{before[f'= {name}']:.1f} %" if f"= {name}" in before else "–", target)
+
+    totals = [total(name, f"{target} %") for name, target in TARGETS.items() if f"= {name}" in scores]
+    totals += [total("spoken replies", "–"), total("own words", "–")]
     hashes = [
         f"    {hashlib.sha256((directory / name).read_bytes()).hexdigest()}  {name}"
         for name in ("model.safetensors", "tokenizer.json", "chat_template.jinja")
@@ -96,6 +104,7 @@ def write_card(directory: Path) -> None:
         minutes=sum(run["seconds"] for run in training["runs"]) // 60,
         runs="\n\n".join(_run(number, run) for number, run in enumerate(training["runs"], 1)),
         talks=result["talks"],
+        texts=result["texts"],
         requests=ends["n"],
         totals="\n".join(totals),
         kinds="\n".join(row(name) for name in scores if not name.startswith("=")),

@@ -1,6 +1,7 @@
 """Scores the shipped language model through the engine, on phrasings and values that its training never saw.
 
     python -m assistant.recipes.score --talks 200        prints a table; writes scores.json and card.md beside the model
+    python -m assistant.recipes.score --before DIRECTORY puts another model's scores of the same set into the card as well
 
 Every reply is made from the true history and compared with the replies that count as right. A request is right in
 *intent and format* if the right tool is called in a well-formed call, or if words are spoken where words are wanted;
@@ -26,6 +27,7 @@ from tokenizers import Tokenizer
 
 from assistant.hearing.written import as_written
 from assistant.recipes.chatml import Encoder, parse_call, turn_text
+from assistant.recipes.llm import TEXTS, digest
 from assistant.recipes.llm_card import TARGETS, write_card
 from assistant.recipes.texts.scene import Talk, Turn
 from assistant.recipes.texts.smalltalk import JOKES
@@ -113,7 +115,7 @@ def is_right(turn: Turn, said: str) -> bool:
         ends = said.endswith(turn.text.rsplit(". ", 1)[-1])
         return ends and any(f" {hero} " in said for hero in turn.accept) and "<" not in said
     if turn.kind == "story taken up":
-        return said.split(" ")[:4] == turn.text.split(" ")[:4] and "<" not in said
+        return any(said.split(" ")[:4] == way.split(" ")[:4] for way in turn.accept) and "<" not in said
     return said in turn.accept
 
 
@@ -212,6 +214,14 @@ def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
     }
 
 
+def scores_before(directory: Path, texts: str, talks: int) -> dict[str, float]:
+    """The percentages in another model's scores.json. Raises ValueError if they are of another set."""
+    held = json.loads((directory / "scores.json").read_text("utf-8"))
+    if (held.get("texts"), held["talks"]) != (texts, talks):
+        raise ValueError(f"{directory} was scored on other talks; run: score --model {directory} --talks {talks}")
+    return {name: row["percent"] for name, row in held["scores"].items()}
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -220,12 +230,17 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=TINY)
     parser.add_argument("--misses", type=int, default=0, help="show this many wrong replies")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--before", type=Path, help="an earlier model's directory, scored on the same texts")
     parser.add_argument("--dry", action="store_true", help="write nothing")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    texts = digest(*sorted(TEXTS.iterdir()))[:12]
+    before = scores_before(arguments.before, texts, arguments.talks) if arguments.before else {}
     tally, speed = score(arguments.model, arguments.talks)
+    own = own_words(arguments.model)
     ends = turn_end(arguments.model, arguments.requests)
-    rows = tally.rows()
+    rows = own.rows() | tally.rows()
+    tally.misses += own.misses
     for name, row in rows.items():
         target = TARGETS.get(name.removeprefix("= "))
         print(f"{name:24s} {row['percent']:6.1f} %  n {row['n']:<5.0f}" + (f" target {target} %" if target else ""))
@@ -236,7 +251,9 @@ def main() -> None:
     if not arguments.dry:
         result = {
             "talks": arguments.talks,
+            "texts": texts,
             "scores": rows,
+            "before": before,
             "turn end": ends,
             "tokens per second": round(speed),
             "threads": arguments.threads,

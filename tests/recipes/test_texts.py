@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from assistant.hearing.written import as_written
-from assistant.recipes.texts import reply_sentences, talks, user_utterances
+from assistant.recipes import misheard as recogniser
+from assistant.recipes.texts import misheard, reply_sentences, scenes_repair, talks, user_utterances
 from assistant.recipes.texts.phrases import PHRASES
 from assistant.recipes.texts.scene import Scene, Talk, Unusable, phrasings
 from assistant.recipes.texts.scenes import SCENES
@@ -171,3 +172,32 @@ def test_dates_are_read_back() -> None:
     for n in range(1, 32):
         assert as_written(f"july {spoken_ordinal(n)}") == f"July {n}"
         assert answers.find_day(f"July {n}", dt.date(2026, 1, 1)) == dt.date(2026, 7, n)
+
+
+def test_words_are_misheard_as_the_recogniser_does_and_slots_stay_whole() -> None:
+    rng = random.Random(6)
+    for said, heard, times in misheard.confusions():
+        assert said and times > 0
+        words = ["x", *said, "y"]
+        assert misheard.misheard(rng, words, set(words)) == words
+        ways = {tuple(misheard.misheard(rng, words, set())) for _ in range(200)}
+        assert ("x", *heard, "y") in ways or len(ways) > 5
+    assert recogniser.confusions("add a tomato to it".split(), "and a potato to it".split()) == [
+        ("add", "and"),
+        ("tomato", "potato"),
+    ]
+
+
+def test_a_repair_takes_the_wrong_thing_back() -> None:
+    repaired = 0
+    for seed in range(60):
+        scene = Scene(random.Random(seed), "test")
+        try:
+            scenes_repair.thing(scene)
+        except Unusable:
+            continue
+        calls = [turn.call for turn in scene.turns if turn.call]
+        assert [name for name, _ in calls] == ["list_add", "list_remove", "list_add"]
+        assert calls[0][1] == calls[1][1] != calls[2][1]
+        repaired += 1
+    assert repaired > 30

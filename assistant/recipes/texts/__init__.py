@@ -7,6 +7,7 @@ smalltalk   fixed questions and answers, and what is out of reach
 stories     stories in parts
 scene       a talk while it is being made up
 slots       values as people say them
+misheard    what the speech recogniser makes of words
 scenes*     what happens in a talk, by subject; `scenes` gives each its share
 talks       whole talks; user_utterances and reply_sentences for the speech recipes
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import random
 import re
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from functools import cache
 from typing import Final, Literal
 
 from assistant.hearing.written import as_written
+from assistant.recipes.texts.misheard import misheard
 from assistant.recipes.texts.phrases import PHRASES
 from assistant.recipes.texts.tools import PERSONAS, TOOL_NAMES
 from assistant.recipes.texts.words import Split, allowed, dictionary, spoken_number, whole
@@ -118,7 +120,7 @@ class Scene:
     In `practice` half of the open values are made of random words: what has to be learnt of them is to copy them.
     """
 
-    def __init__(self, rng: random.Random, split: Split, noise: float = 0.1, practice: bool = False) -> None:
+    def __init__(self, rng: random.Random, split: Split, noise: float = 0.15, practice: bool = False) -> None:
         self.rng, self.split, self.noise, self.practice = rng, split, noise, practice
         names = list(PERSONAS)
         self.me = names[0] if rng.random() < 0.6 else names[1]
@@ -176,6 +178,13 @@ class Scene:
             if self.split == "test" or (text not in held_wordings(lines) and text not in all_held()):
                 return text
 
+    def piece(self) -> list[str]:
+        """Two words of some request, as they stand in it."""
+        lines = self.rng.choice(list(PHRASES.values()))
+        words = [word for word in self.phrasing(lines).split() if "{" not in word] or ["well"]
+        at = self.rng.randrange(len(words))
+        return words[at : at + 2]
+
     def user(self, line: str, **slots: str) -> dict[str, str]:
         """The user says a line with those slots that it has. Raises Unusable if one reads differently in its place."""
         slots = {key: value for key, value in slots.items() if f"{{{key}}}" in line}
@@ -194,6 +203,16 @@ class Scene:
         """The assistant calls a tool and gets its result. Without tools it says so instead and the exchange ends."""
         self.turns.append(Turn("assistant", "", (tool, arguments), kind or f"call {tool}"))
         self.turns.append(Turn("tool", result))
+
+    def fail(self, tool: str, reason: str, kind: str = "", **arguments: str) -> None:
+        """The assistant calls a tool, which answers with an error, and says it."""
+        self.call(tool, json.dumps({"error": reason}, ensure_ascii=False), kind, **arguments)
+        if reason.startswith(f"{tool} did not answer"):
+            self.say("Sorry, that took too long.", kind="reply error")
+        elif reason.startswith(f"{tool} "):
+            self.say("Sorry, that did not work.", kind="reply error")
+        else:
+            self.say(f"Sorry, that did not work: {reason}.", kind="reply error")
 
     def say(self, *texts: str, kind: str) -> str:
         """The assistant says one of these."""
@@ -229,20 +248,20 @@ class Scene:
         return line
 
     def _noisy(self, spoken: str, slots: dict[str, str]) -> str:
-        """Now and then what a transcriber does: a filler, a word twice, a small word lost. Slots stay whole."""
+        """Now and then a filler or a word twice, as people talk, or words misheard. Slots stay whole."""
         if self.rng.random() >= self.noise:
             return spoken
         words = spoken.split()
         held = {w for value in slots.values() for w in value.lower().split()}
         at = self.rng.randrange(len(words))
         what = self.rng.random()
-        if what < 0.45:
+        if what < 0.3:
             words.insert(0, self.rng.choice(_FILLER))
-        elif what < 0.7 and words[at] not in held:
+        elif what < 0.4 and words[at] not in held:
             words.insert(at, words[at])
-        elif words[at] in ("a", "the", "is", "me", "my", "to", "of", "please", "for") and words[at] not in held:
-            words.pop(at)
-        return " ".join(words) or spoken
+        elif what >= 0.4:
+            words = misheard(self.rng, words, held)
+        return " ".join(words)
 
 
 def written_list(items: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from assistant.recipes.texts.scene import Scene
+from assistant.recipes.texts.scenes_repair import repair
 from assistant.recipes.texts.scenes_talk import (
     after_me,
     again,
@@ -25,9 +26,9 @@ from assistant.recipes.texts.scenes_told import counting, fun, story
 from assistant.recipes.texts.scenes_tools import arithmetic, chance_games, conversion, lists, notes, spelling
 
 SCENES: Final[tuple[tuple[Callable[[Scene], None], float, float], ...]] = (
-    (clock, 2, 1), (date, 4, 2.5), (until, 2, 1), (timer, 8, 8), (timers, 3.5, 4), (alarm, 8, 4), (reminder, 7, 10), (arithmetic, 9, 6),
-    (conversion, 4, 2), (spelling, 2.5, 4), (chance_games, 2, 1), (lists, 9, 16), (notes, 5, 9), (counting, 6, 30), (story, 4, 3),
-    (fun, 2, 1), (memory, 6, 8), (again, 4, 9), (after_me, 2, 6), (session, 5, 6), (small_talk, 6, 8), (itself, 4, 6),
-    (out_of_reach, 4, 8), (knowledge, 7, 10), (unclear, 2, 1.5), (stopping, 1.5, 2), (failed, 0.3, 0.3),
+    (clock, 2, 1), (date, 4, 2.5), (until, 2, 1.5), (timer, 8, 8), (timers, 3.5, 4), (alarm, 8, 5), (reminder, 7, 10), (arithmetic, 9, 7),
+    (conversion, 4, 4), (spelling, 2.5, 5), (chance_games, 2, 2), (lists, 9, 16), (notes, 5, 9), (counting, 6, 22), (story, 4, 4),
+    (fun, 2, 2), (memory, 6, 12), (again, 4, 9), (after_me, 2, 8), (session, 5, 7), (small_talk, 6, 18), (itself, 4, 12),
+    (out_of_reach, 4, 18), (knowledge, 7, 14), (unclear, 2, 2), (repair, 1.5, 4), (stopping, 1.5, 3), (failed, 0.5, 1),
 )  # fmt: skip
 """Every kind of exchange, its share in talks as people may have them, and in practice: more of what is hard to learn."""

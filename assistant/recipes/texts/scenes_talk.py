@@ -3,11 +3,14 @@
 # ruff: noqa: E501  (sentences and word lists read better unbroken)
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable
 from typing import Final
 
 from assistant.recipes.texts import smalltalk
-from assistant.recipes.texts.scene import NOT_UNDERSTOOD, Scene, Turn
+from assistant.recipes.texts.scene import NOT_UNDERSTOOD, Scene, Turn, Unusable
 from assistant.recipes.texts.tools import PERSONAS
+from assistant.thinking import answers
 
 
 def memory(s: Scene) -> None:
@@ -170,8 +173,11 @@ def unclear(s: Scene) -> None:
     """Noise instead of words; then the user may say it again."""
     if s.chance(0.4):
         s.turns.append(Turn("user", NOT_UNDERSTOOD))
+    elif s.chance(0.5):
+        s.user(s.words(s.rng.randint(1, 4)))
     else:
-        s.user(" ".join(s.word() for _ in range(s.rng.randint(1, 4))))
+        pieces = [piece for _ in range(s.rng.randint(2, 4)) for piece in s.piece()]
+        s.user(" ".join(s.rng.sample(pieces, len(pieces))))
     s.say("I did not catch that. Could you say it again?", kind="not understood")
 
 
@@ -186,12 +192,39 @@ def stopping(s: Scene) -> None:
 
 
 def failed(s: Scene) -> None:
-    """A tool that fails."""
-    s.ask("time")
-    s.call(
-        "get_time",
-        '{"error": "'
-        + s.rng.choice(["get_time did not answer within 8 s", "the clock is not available", "get_time failed"])
-        + '"}',
-    )
-    s.say("Sorry, that did not work.", kind="reply error")
+    """A tool that fails: it is slow, it breaks, or it was asked for something that there is not."""
+    shape = s.rng.random()
+    if shape < 0.4:
+        tool, intent = s.rng.choice(
+            [("get_time", "time"), ("get_date", "date"), ("list_read", "list_read"), ("note_read", "note_read"), ("flip_coin", "coin"),
+             ("list_timers", "timer_list"), ("list_alarms", "alarm_list"), ("list_reminders", "remind_list"), ("undo", "undo")]
+        )  # fmt: skip
+        s.ask(intent)
+        late = f"{tool} did not answer within {s.rng.choice([2, 5, 8, 10, 20])} s"
+        s.fail(tool, s.rng.choice([late, f"{tool} failed: {s.words(s.rng.randint(1, 4))}"]))
+    elif shape < 0.55:
+        time = s.ask("alarm", time=s.words(s.rng.randint(1, 2)))["time"]
+        s.fail("set_alarm", said_error(answers.find_time, time), time=time)
+    elif shape < 0.7:
+        feast = s.ask("days_until", feast=s.words(s.rng.randint(1, 2)))["feast"]
+        s.fail("days_until", said_error(answers.find_day, feast, dt.date(2026, 1, 1)), day=feast)
+    elif shape < 0.8:
+        sides = s.ask("die_sides", sides=s.number(s.rng.choice([0, 1, s.whole(1001, 9000)])))["sides"]
+        s.fail("roll_die", "a die has 2 to 1000 sides", sides=sides)
+    else:
+        n, (source, target) = (
+            s.number(s.whole(2, 300)),
+            s.rng.sample(["miles", "pounds", "cups", "hours", s.word(), s.word()], 2),
+        )
+        slots = s.ask("convert", **{"n": n, "from": source, "to": target})
+        given = {"value": slots["n"], "unit": slots["from"], "to": slots["to"]}
+        s.fail("convert", said_error(answers.convert, *given.values()), **given)
+
+
+def said_error(ask: Callable[..., object], *given: object) -> str:
+    """What the product's tool says is wrong with what it was given."""
+    try:
+        ask(*given)
+    except answers.AnswerError as error:
+        return str(error)
+    raise Unusable(str(given))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from assistant.recipes.texts import smalltalk
 from assistant.recipes.texts.scene import Scene, Unusable
 from assistant.recipes.texts.scenes_time import clock, timer
@@ -86,10 +88,11 @@ def story(s: Scene) -> None:
         s.say(" ".join(sentences), kind=f"story {number + 1}")
         s.turns[-1].accept = (tale.hero,) if asked or number else tuple(WORDS["hero"])
         if s.chance(0.2):
-            sentences = interrupted(s, sentences)
-            if not sentences:
+            told = s.turns[-1]
+            if not (left := interrupted(s, sentences)):
                 return
-            s.say(" ".join(sentences), kind="story taken up")
+            s.say(" ".join(left), kind="story taken up")
+            s.turns[-1].accept = ways_on(tale, number, sentences, len(left), len(told.text.split(" ")))
         if number == 2:
             break
         what = s.rng.random()
@@ -116,6 +119,16 @@ def story(s: Scene) -> None:
 def about(s: Scene, tale: Story) -> None:
     s.ask("story_what")
     s.say(*tale.about, kind="story about")
+
+
+def ways_on(tale: Story, number: int, sentences: list[str], left: int, heard: int) -> tuple[str, ...]:
+    """What may come after `heard` words of a part of which `left` sentences are still to be told.
+
+    A sentence that was begun must be that one again; of one that was not, nobody can know how it was to be put.
+    """
+    begun = sentences[-left].split(" ")[: heard - sum(len(sentence.split(" ")) for sentence in sentences[:-left])]
+    ways = {part(random.Random(seed), tale, number)[-left] for seed in range(64)}
+    return tuple(sorted(way for way in ways if way.split(" ")[: len(begun)] == begun))
 
 
 def interrupted(s: Scene, sentences: list[str]) -> list[str]:

@@ -20,8 +20,7 @@ def calculated(s: Scene, expression: str, said: str, kind: str = "") -> str | No
     try:
         result = answers.calculate(expression)
     except answers.AnswerError as error:
-        s.call("calculate", str(error), kind, expression=expression)
-        s.say(f"{error}.", kind="reply calculate")
+        s.fail("calculate", str(error), kind, expression=expression)
         return None
     s.call("calculate", result, kind, expression=expression)
     s.say(f"{said} is {result}.", kind="reply calculate")

@@ -14,7 +14,7 @@ _SHARES = {False: [usual for _, usual, _ in SCENES], True: [practised for _, _, 
 
 
 def make_talk(
-    rng: random.Random, split: Split = "train", scenes: int | None = None, noise: float = 0.1, practice: bool = False
+    rng: random.Random, split: Split = "train", scenes: int | None = None, noise: float = 0.15, practice: bool = False
 ) -> Talk:
     """One talk of a few exchanges. In practice there are more of the hard ones, and more random words to copy."""
     while True:
