@@ -144,6 +144,7 @@ class Floor:
             self._overlap = None
             if self._ducked:
                 await self._do(Action.RESUME)
+            self._quiet_again()
         await self._shared.emit(AudioCleared())
 
     async def stop_player(self) -> None:
@@ -190,6 +191,12 @@ class Floor:
                 if self._overlap is not None:
                     self._drop(self._overlap.item_id)
                     self._overlap = None
+                    self._quiet_again()
+
+    def _quiet_again(self) -> None:
+        """Nothing was said after all: the wait for the user goes on behind the last reply."""
+        if self._replies.active is None and self._replies.last is not None:
+            self._idle.start(self._replies.last.play_end)
 
     async def _announce(self) -> None:
         overlap = self._overlap

@@ -85,6 +85,7 @@ class LocalThinker:
             return self._guarded(_ahead(talk), self._prepare(talk, prompt))
 
         self._interrupt(talk)
+        job: Job[None]
         async with self._cohost.job(Lane.THINK, work, talk=_ahead(talk), idle_work=True) as job:
             self._preparing[talk] = job
             async for _ in job.results():

@@ -539,6 +539,13 @@ def test_idle_timeout_speaks_up():
     assert first == pytest.approx(world.when(TimelineReady)[0] + 0.6 + 2.0, abs=0.01)  # two words, then the wait
 
 
+def test_a_nod_does_not_end_the_wait_for_the_user():
+    world = World(counting, replace(DUCKING, turn_detection=ServerVad(idle_timeout_ms=2000)))
+    world.play((0.0, typed("count")), (0.1, CreateResponse()), (1.5, ("mhm", 0.25)), until=7)
+    assert len(world.of(Resume)) == 1
+    assert world.when(IdleTimeout)[0] == pytest.approx(world.when(TimelineReady)[0] + 12 * 0.3 + 2.0, abs=0.01)
+
+
 def test_failing_model_fails_its_reply_and_the_talk_goes_on():
     world = World()
     world.thinker.fail_after = 1
