@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 TORCH  := torch==2.13.0
+INSTALL := $(BIN)/pip install --disable-pip-version-check -q
+NOT_INSTALLED := echo "the packages could not be installed; pip says why above. It needs the internet and room on the disk; what it has fetched is kept, so just run make again"; exit 1
 
 .PHONY: run test lint clean help
 
@@ -12,8 +14,9 @@ help:
 	@echo "make lint   ruff and mypy only"
 	@echo "make clean  remove .venv"
 
+# Ctrl-C is how it is stopped, not an error.
 run: $(VENV)/.run
-	@$(BIN)/assistant serve $(ARGS)
+	@trap : INT; $(BIN)/assistant serve $(ARGS) || [ $$? -eq 130 ]
 
 test: $(VENV)/.test lint
 	@$(BIN)/python -m pytest $(ARGS)
@@ -21,20 +24,21 @@ test: $(VENV)/.test lint
 lint: $(VENV)/.test
 	@$(BIN)/ruff check . && $(BIN)/mypy
 
-$(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
+# pip is the last thing that an environment gets; one that was broken off is made again.
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1); run: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.run: $(BIN)/pip pyproject.toml constraints.txt
 	@.ci/system-packages libportaudio2
-	@echo "installing the Python packages into .venv (first run only)"
-	@$(BIN)/pip install --disable-pip-version-check -q $(TORCH)
-	@$(BIN)/pip install --disable-pip-version-check -q -c constraints.txt -e .
+	@echo "installing the Python packages into .venv: once, some minutes, 1 GB (on Linux several more if torch brings CUDA)"
+	@$(INSTALL) $(TORCH) && $(INSTALL) -c constraints.txt -e . || { $(NOT_INSTALLED); }
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
 	@.ci/system-packages libportaudio2 chromium espeak-ng
-	@$(BIN)/pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'
+	@echo "installing what the tests need into .venv: once, some minutes"
+	@$(INSTALL) -c constraints.txt -e '.[dev]' || { $(NOT_INSTALLED); }
 	@touch $@
 
 clean:

@@ -222,17 +222,11 @@ export class Talk {
   /** Open the speaker on the first gesture; before one, browsers keep it silent. */
   async wakeSpeaker() {
     if (!Playback.possible) return;
-    if (this._opening === null) setTimeout(() => this._tellOfSilence(), SILENT_MS);
+    if (this._opening === null) setTimeout(() => { if (!this._playback?.running) this._dispatch({ type: "page.silent" }); }, SILENT_MS);
     this._opening ??= Playback.open((report) => this._report(report));
     this._playback = await this._opening;
     this._playback.context.onstatechange = () => this._dispatch({ type: "page.speaker", on: this._playback?.running ?? false });
     this._dispatch({ type: "page.speaker", on: await this._playback.wake() });
-  }
-
-  _tellOfSilence() {
-    if (this._playback?.running) return;
-    const text = "The browser does not get its sound going, so replies can only be read. Check the speaker, then reload the page.";
-    this._dispatch({ type: "page.notice", text });
   }
 
   /** @param {import("./audio/playback.js").Report} report */

@@ -6,26 +6,25 @@
 /** @typedef {{name: string, startMs: number, ms: number, where: "server"|"link"|"page"}} Part */
 /** @typedef {{parts: Part[], totalMs: number, uncertaintyMs: number|null, startedAt: number}} Waterfall */
 
-const LABELS = {
-  hearing: "Hearing",
-  turn_wait: "Turn wait",
-  transcribe: "Last words heard",
-  restore: "Restore",
-  plan: "Plan",
-  prefill: "Read the words",
-  think_wait: "Wait for the mind",
-  tool: "Tool",
-  llm: "First words",
-  llm_tokens: "First words",
-  tts_restore: "Restore the voice",
-  tts_prefill: "Voice reads",
-  tts_wait: "Wait for the voice",
-  rows: "Voice speaks",
-  tts_rows: "Voice speaks",
-  codec: "Sound",
-  transport: "Link",
-  player: "Player",
-  small: "Smaller steps",
+/** What each part is called, and what happens in it. @type {Record<string, [string, string]>} */
+const PARTS = {
+  hearing: ["Hearing", "what you say is turned into words"],
+  turn_wait: ["Turn wait", "silence, until it is sure that you have finished"],
+  transcribe: ["Last words heard", "the end of your sentence is turned into words"],
+  restore: ["Restore", "the mind is put back to where this talk stood"],
+  plan: ["Plan", "it is looked up how much of this talk the mind still knows"],
+  prefill: ["Read the words", "the mind reads what it does not know yet: your words"],
+  think_wait: ["Wait for the mind", "the processor is still busy with something else"],
+  tool: ["Tool", "the clock, a timer, a sum: whatever the mind asked for"],
+  llm: ["First words", "the mind writes enough words to begin speaking"],
+  tts_restore: ["Restore the voice", "the voice is put back to where this talk stood"],
+  tts_prefill: ["Voice reads", "the voice reads these words"],
+  tts_wait: ["Wait for the voice", "the processor is still busy, mostly with the next words"],
+  tts_rows: ["Voice speaks", "the voice decides how the first moment sounds"],
+  codec: ["Sound", "that becomes a wave that can be played"],
+  transport: ["Link", "from the server to this page"],
+  player: ["Player", "from this page to the loudspeaker"],
+  small: ["Smaller steps", "all that is too short to draw"],
 };
 
 /** What the server can only guess of the road to the speaker; the page was there. */
@@ -33,10 +32,13 @@ const ROAD = new Set(["transport", "player"]);
 
 /** @param {string} name as the server says it @returns {string} as the page says it */
 export function partLabel(name) {
-  if (Object.hasOwn(LABELS, name)) return LABELS[/** @type {keyof typeof LABELS} */ (name)];
+  if (Object.hasOwn(PARTS, name)) return PARTS[name][0];
   const words = name.replace(/_ms$/, "").replaceAll("_", " ").trim();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+/** What happens in a part, for somebody who sees it for the first time; empty for one that is not known here. @param {string} name */
+export const partMeaning = (name) => (Object.hasOwn(PARTS, name) ? PARTS[name][1] : "");
 
 /**
  * Join the server's timeline with what the page saw of the same turn.

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HeardLog } from "../../ui/audio/heard.js";
 import { InputClock, ServerClock } from "../../ui/clock.js";
-import { partLabel, quantile, rowsOf, showMs, summary, waterfall } from "../../ui/timeline.js";
+import { partLabel, partMeaning, quantile, rowsOf, showMs, summary, waterfall } from "../../ui/timeline.js";
 import { random } from "./random.mjs";
 
 test("the shortest round trip sets the server's clock, and the truth lies within its uncertainty", () => {
@@ -92,6 +92,8 @@ test("milliseconds are written with as many figures as mean something", () => {
   assert.equal(partLabel("tts_prefill"), "Voice reads");
   assert.equal(partLabel("some_new_part"), "Some new part");
   assert.equal(partLabel("constructor"), "Constructor");
+  assert.match(partMeaning("tts_prefill"), /the voice reads/);
+  assert.equal(partMeaning("some_new_part"), "");
 });
 
 test("heard positions equal a sample-by-sample simulation with underruns, cuts and several items", () => {

@@ -27,6 +27,10 @@ export function conversation({ onTurn }) {
   const live = byId("spoken");
   /** @type {Map<string, {row: HTMLElement, item: Item|null, speaker: boolean, turn: any, name: string, told: boolean}>} */
   const rows = new Map();
+  let following = true; // the end of the talk, until somebody scrolls away from it
+  scroller.addEventListener("scroll", () => { following = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120; });
+  const follow = new ResizeObserver(() => { if (following) scroller.scrollTop = scroller.scrollHeight; });
+  for (const one of [list, scroller]) follow.observe(one);
 
   /** @param {Item} item */
   function build(item) {
@@ -81,7 +85,6 @@ export function conversation({ onTurn }) {
 
   /** @param {import("../session.js").State} state @param {any[]} turns with figures @param {(persona: string|null) => string} nameOf */
   return function render(state, turns, nameOf) {
-    const near = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
     const keep = new Set();
     let before = null;
     const items = state.items.filter((item) => item.role !== "system");
@@ -112,7 +115,6 @@ export function conversation({ onTurn }) {
       known.row.remove();
       rows.delete(id);
     }
-    if (near) scroller.scrollTop = scroller.scrollHeight;
   };
 }
 

@@ -1,6 +1,6 @@
 /** Draws time: the two large figures, the waterfall of one turn, the strip of all turns, and what is usual. */
 
-import { partLabel, rowsOf, showMs, summary } from "../timeline.js";
+import { partLabel, partMeaning, rowsOf, showMs, summary } from "../timeline.js";
 import { byId, draw, make } from "./dom.js";
 
 /** The measures of the table, with how to read them from a turn. */
@@ -67,7 +67,22 @@ function waterfallRows(turns, chosen, onStep) {
   const total = make("tr.total", {}, make("th", { scope: "row", text: "Sum" }), make("td"), make("td", { text: showMs(fall.totalMs) }));
   const table = make("table.fall", { "aria-label": "Where the time of this turn went" }, make("tbody", {}, ...rows), make("tfoot", {}, total));
   const memory = chosen.memory.map((one) => `${one.what} of the ${one.engine === "llm" ? "mind" : "voice"} ${showMs(one.ms)}`);
-  return [stepper, table, make("p.memory", { text: memory.join(", ") })];
+  return [stepper, table, make("p.memory", { text: memory.join(", ") }), meanings(parts)];
+}
+
+let meant = false;
+
+/** What the rows mean; stays open from turn to turn. @param {import("../timeline.js").Part[]} parts */
+function meanings(parts) {
+  const told = [
+    ["To first audio", "from the end of your turn until sound reaches this page"],
+    ["Voice to voice", "from your last sound until the reply's first sound leaves the loudspeaker: the sum above"],
+    ...parts.map(({ name }) => [partLabel(name), partMeaning(name)]),
+  ];
+  const list = told.flatMap(([name, meaning]) => (meaning ? [make("dt", { text: name }), make("dd", { text: meaning })] : []));
+  const details = make("details.meanings", { open: meant }, make("summary", { text: "What these mean" }), make("dl", {}, ...list));
+  details.addEventListener("toggle", () => { meant = details.open; });
+  return details;
 }
 
 const WIDTH = 360;
