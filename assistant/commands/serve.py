@@ -1,8 +1,8 @@
 """Serve the page and the OpenAI-shaped APIs; everything stays on this machine.
 
-  assistant serve                              models by machine, http://127.0.0.1:8765
-  assistant serve --profile desk               larger models, fetched with `assistant pull desk`
-  assistant serve --llm http://gpu-box:8000/v1 think on another server (vLLM, SGLang, llama.cpp …)
+  assistant serve                               models by machine, http://127.0.0.1:8765
+  assistant serve --profile desk                larger models, fetched with `assistant pull desk`
+  assistant serve --llm http://gpu-box:8000/v1  think on another server (vLLM, SGLang, llama.cpp …)
   assistant serve --host 0.0.0.0 --token "$(openssl rand -hex 16)" --tls-cert cert.pem --tls-key key.pem
 
 Any setting can also stand in $ASSISTANT_HOME/config.toml or in a variable such as ASSISTANT_PORT.
