@@ -23,6 +23,7 @@ from assistant.errors import AssistantError, EngineFailed
 from assistant.schedule import Lane, Speaking, Thinking, next_lane, next_mind, next_voice
 from capsules import ExecContext
 from capsules.errors import CompileError
+from capsules.exec.cuda import unusable
 
 T = TypeVar("T")
 Work = Generator[T | None, None, None]
@@ -264,11 +265,12 @@ def open_context(device: str, threads: int = 0, kernels: Path | None = None) -> 
     kernels  on a processor, the folder of compiled kernels; None: torch's operators
     Raises AssistantError without the device or the compiler that was asked for.
     """
-    if device == "cuda" and not torch.cuda.is_available():
-        raise AssistantError("no CUDA device is usable here; `assistant doctor` says why, --device cpu works anywhere")
+    trouble = "" if device == "cpu" else unusable()
+    if device == "cuda" and trouble:
+        raise AssistantError(f"--device cuda: {trouble}; --device cpu works anywhere")
     if threads:
         torch.set_num_threads(threads)
-    if device != "cpu" and torch.cuda.is_available():
+    if device != "cpu" and not trouble:
         return ExecContext("cuda")
     try:
         return ExecContext("cpu", kernels)
@@ -278,4 +280,16 @@ def open_context(device: str, threads: int = 0, kernels: Path | None = None) -> 
 
 def gpu_free_bytes() -> int:
     """Free memory of the GPU that `open_context` would take; 0 without one."""
-    return int(torch.cuda.mem_get_info()[0]) if torch.cuda.is_available() else 0
+    return 0 if unusable() else int(torch.cuda.mem_get_info()[0])
+
+
+def load_on(ctx: ExecContext, load: Callable[..., T], *args: Any) -> T:
+    """`load(*args)`. Raises AssistantError if the device has no room for it."""
+    try:
+        return load(*args)
+    except torch.OutOfMemoryError as error:
+        free, total = (size / 2**30 for size in torch.cuda.mem_get_info(ctx.device))
+        raise AssistantError(
+            f"the GPU's memory is full ({free:.1f} of {total:.1f} GiB free). Close other programs that use it, lower "
+            "--max-positions, choose a smaller --profile, or --device cpu"
+        ) from error

@@ -128,7 +128,7 @@ class _Loaded:
 
 
 async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Loaded:
-    from assistant.cohost import Cohost, gpu_free_bytes, open_context
+    from assistant.cohost import Cohost, gpu_free_bytes, load_on, open_context
     from assistant.hearing.ears import LocalEars
     from assistant.remote import RemoteSpeaker, RemoteThinker, is_address, read_address
     from assistant.speaking.voice import LocalSpeaker, load_voices
@@ -150,8 +150,12 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     cohost = Cohost()
     facts: dict[str, Any] = {"device": str(ctx.device), "hearing": ears.name}
     local_llm, local_tts = not is_address(config.llm), not is_address(config.tts)
+    room = config.capsule_gpu_mb * MIB
+    if ctx.device.type == "cuda":
+        told, room = _gpu_plan(config, profile, dtype, gpu_free_bytes())
+        report(told)
     budgets = Budgets(
-        gpu_bytes=config.capsule_gpu_mb * MIB,
+        gpu_bytes=room,
         host_bytes=config.capsule_host_mb * MIB,
         disk_bytes=config.capsule_disk_mb * MIB,
     )
@@ -166,7 +170,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     if local_llm:
         path = _model_path(config, config.llm, profile.llm, "llm_engine")
         report(f"loading the language model from {path}")
-        llm = await asyncio.to_thread(HybridLLM.load, path, ctx, dtype, config.max_positions)
+        llm = await asyncio.to_thread(load_on, ctx, HybridLLM.load, path, ctx, dtype, config.max_positions)
         sampling = Sampling.greedy() if profile.name == "tiny" else Sampling(temperature=0.7, top_k=20, top_p=0.95)
         language = load_language(path, limited=not config.llm and not profile.llm)
         thinker = LocalThinker(
@@ -181,7 +185,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     if local_tts:
         path = _model_path(config, config.tts, profile.tts, "tts_engine")
         report(f"loading the voice from {path}")
-        tts = await asyncio.to_thread(HiggsTTS.load, path, ctx, dtype)
+        tts = await asyncio.to_thread(load_on, ctx, HiggsTTS.load, path, ctx, dtype)
         voices = await asyncio.to_thread(load_voices, tts, path, registry)
         speaker = LocalSpeaker(
             cohost, tts, voices, registry, path.name if config.tts else f"{profile.name}-tts",
@@ -212,6 +216,22 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         lambda: _metrics_text(registry.counters.samples(), ctx.buffers()),
         LocalEngines(ctx, cohost, llm, tts) if llm is not None and tts is not None else None,
     )
+
+
+def _gpu_plan(config: Config, profile: Profile, dtype: str, free_bytes: int) -> tuple[str, int]:
+    """See `assistant.memory.plan`. A remote model takes nothing here."""
+    from assistant.memory import plan
+    from assistant.remote import is_address
+    from llm_engine import memory as llm_memory
+    from tts_engine import memory as tts_memory
+
+    llm_bytes = tts_bytes = 0
+    if not is_address(config.llm):
+        path = _model_path(config, config.llm, profile.llm, "llm_engine")
+        llm_bytes = llm_memory.needed_bytes(path, dtype, config.max_positions)
+    if not is_address(config.tts):
+        tts_bytes = tts_memory.needed_bytes(_model_path(config, config.tts, profile.tts, "tts_engine"), dtype)
+    return plan(free_bytes, llm_bytes, tts_bytes, config.capsule_gpu_mb * MIB)
 
 
 def _make_home(home: Path) -> None:

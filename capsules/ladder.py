@@ -82,6 +82,9 @@ class Ladder:
                 try:
                     tier.put(key, held, notes)
                 except CapsuleNotSaved:
+                    if not tier.durable:
+                        self._counters.add("refused", cause="no memory")
+                        continue
                     self._counters.add("refused", cause="disk error")
                     self._report()
                     return False
@@ -205,7 +208,7 @@ class Ladder:
                         self._make_room(lower, cost)
                         tier.put(key, held, slot.notes)
                 except CapsuleNotSaved:
-                    self._counters.add("copies", outcome="disk error")
+                    self._counters.add("copies", outcome="disk error" if tier.durable else "no memory")
                     continue
                 self._enter(slot, lower, cost)
             self._leave(key, slot, t)
@@ -219,7 +222,16 @@ class Ladder:
             self._leave(key, slot, source)  # first, so that what is demoted may take its place
         with self._steady(key):
             self._make_room(t, cost)
-        self.tiers[t].put(key, held, slot.notes)
+        try:
+            self.tiers[t].put(key, held, slot.notes)
+        except CapsuleNotSaved:
+            self._counters.add("copies", outcome="no memory")
+            if not slot.homes:  # back to where it was; what was demoted there meanwhile goes further down
+                with self._steady(key):
+                    self._make_room(source, cost)
+                self.tiers[source].put(key, held, slot.notes)
+                self._enter(slot, source, cost)
+            return held
         self._enter(slot, t, cost)
         self._counters.add("promotions", source=self.tiers[source].name, target=self.tiers[t].name)
         return self.tiers[t].take(key)

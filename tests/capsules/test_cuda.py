@@ -5,6 +5,7 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 
 from capsules import ExecContext, Role, ShapeKey
 from capsules.errors import CaptureError
-from capsules.exec.cuda import CudaBackend, unusable
+from capsules.exec.cuda import CudaBackend, kernel_trouble, unusable
 from tests.fakes.cuda import fake_cuda
 
 
@@ -34,6 +35,20 @@ def test_an_old_driver_is_told_in_torchs_own_words(monkeypatch: pytest.MonkeyPat
     assert "Triggered" not in told and told.endswith("needs one for CUDA 13.0")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert unusable().startswith("no NVIDIA driver answers")
+
+
+def test_what_triton_lacks_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CC", "cc")
+    monkeypatch.setattr("capsules.exec.cuda.find_spec", lambda name: object())
+    monkeypatch.setattr("capsules.exec.cuda.sysconfig.get_paths", lambda: {"include": str(tmp_path)})
+    assert kernel_trouble().endswith("apt install python3-dev")
+    (tmp_path / "Python.h").touch()
+    assert kernel_trouble() == ""
+    monkeypatch.delenv("CC")
+    monkeypatch.setattr("capsules.exec.cuda.shutil.which", lambda name: None)
+    assert "apt install gcc" in kernel_trouble()
+    monkeypatch.setattr("capsules.exec.cuda.find_spec", lambda name: None)
+    assert "CUDA build of torch" in kernel_trouble()
 
 
 FLAGS = [

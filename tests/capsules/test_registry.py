@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 )
 
 from capsules import Capsule, CapsuleError, ExecContext, Fingerprint
+from capsules.disk import CapsuleNotSaved
 from capsules.errors import CapsuleDamaged, CapsuleMismatch
 from capsules.exec.sync import Event, HostEvent, HostStream
 from capsules.metrics import Counters
@@ -292,6 +293,47 @@ def test_a_pinned_capsule_keeps_its_place_however_long_it_lies_idle():
     kept = registry(gpu=200, host=200)
     keys = [kept.put(capsule([0], 100), CHAT, pin=True)] + [kept.put(capsule([n], 100), CHAT) for n in (1, 2, 3, 4)]
     assert places(kept, keys) == ["gpu", "", "host", "host", "gpu"]
+
+
+class FullTier(MemoryTier):
+    """Has room by its budget, but from some moment on the device has not."""
+
+    full = False
+
+    def put(self, key, held, notes):
+        if self.full:
+            raise CapsuleNotSaved("no room")
+        super().put(key, held, notes)
+
+
+def test_a_device_that_is_full_before_its_budget_costs_speed_and_no_capsule():
+    mover = Mover(ExecContext("cpu"))
+    gpu = FullTier("gpu", CPU, 300, mover)
+    kept = Registry([gpu, MemoryTier("host", CPU, 200, mover)], mover, Clock())
+    keys = [kept.put(capsule([n], 100, n), CHAT) for n in range(4)]
+    assert places(kept, keys) == ["host", "gpu", "gpu", "gpu"]
+    gpu.full = True
+    assert kept.get(keys[0]).host == {"mark": 0}
+    assert places(kept, keys) == ["host", "host", "gpu", "gpu"]
+    keys.append(kept.put(capsule([4], 100, 4), CHAT))
+    assert kept.counters.total("refused", cause="no memory") == 1
+    assert places(kept, keys)[4] == "host" and kept.get(keys[4]).host == {"mark": 4}
+    for tier in ("gpu", "host"):
+        held = sum(kept.ladder.homes(key).get(tier, 0) for key in kept.ladder)
+        assert kept.ladder.used_bytes(tier) == held
+
+
+def test_a_copy_that_no_memory_is_left_for_is_told(monkeypatch):
+    tensors, empty = capsule([1], 3_000_000).tensors, torch.empty
+
+    def refuse(shape, **options):
+        if shape == 0:
+            return empty(shape, **options)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch, "empty", refuse)
+    with pytest.raises(CapsuleNotSaved, match=r"no room for 3\.0 MB in cpu: CUDA out of memory"):
+        copy_flat(tensors, CPU)
 
 
 def test_too_big_to_keep_is_no_error_and_harms_nothing():

@@ -46,6 +46,7 @@ def fake_cuda(backend: Backend | None = None) -> Iterator[ExecContext]:
         for name, method in _PAST_THE_GUARD.items():
             patch.setattr(FakeTensor, name, method, raising=False)
         patch.setattr("capsules.exec.context.storage_key", _allocation)
+        patch.setattr("capsules.nn.kernels._BUILDABLE", True)
         patch.setattr("capsules.exec.context.backend_for", lambda device, kernels: backend or FakeCudaBackend())
         yield ExecContext("cuda")
 

@@ -70,6 +70,13 @@ class Size:
     end_scale: float = 2.2  # of the row of (codebook 0, end of codes): greedy runs end after a few dozen rows
 
 
+PUBLISHED = Size(  # but for its layers: 36 of the backbone, 12 of HuBERT
+    hidden=2560, layers=2, heads=32, kv_heads=8, head_dim=128, intermediate=9728, text_vocab=151936,
+    max_positions=32768, encoder_width=64, decoder_width=1024, latent=256, codebook_dim=64, hubert=768,
+    hubert_heads=12, hubert_inner=3072, hubert_conv=512, position_groups=16,
+)  # fmt: skip
+
+
 def write_miniature(folder: Path, size: Size = Size(), seed: int = 0) -> Path:
     """A whole checkpoint directory. Returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)

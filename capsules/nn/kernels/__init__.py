@@ -19,15 +19,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsules.exec import native
+from capsules.exec import cuda, native
 
 MAX_ROWS = 8  # more rows go to the matrix units through the library
-_HAVE_TRITON = find_spec("triton") is not None
+_BUILDABLE = not cuda.kernel_trouble()
 
 
 def fits(x: Tensor) -> bool:
-    """Whether the kernels may stand in: a CUDA tensor, no autograd, Triton installed."""
-    return x.is_cuda and _HAVE_TRITON and not torch.is_grad_enabled()
+    """Whether the kernels may stand in: a CUDA tensor, no autograd, Triton and its tools installed."""
+    return x.is_cuda and _BUILDABLE and not torch.is_grad_enabled()
 
 
 def host(x: Tensor) -> Any:

@@ -1,0 +1,49 @@
+"""What an engine will take of a device's memory, from its config and the headers of its checkpoint."""
+
+from math import prod
+from pathlib import Path
+from typing import cast
+
+from capsules import ExecContext
+from capsules.ledger import Ledger
+from capsules.nn.fp8 import Fp8Weight
+from capsules.safefile import Entry
+from capsules.weights import catalogue
+from tts_engine.config import TTSConfig, load_config
+from tts_engine.dac_codec import CONTEXT_FRAMES
+from tts_engine.engine import DEFAULT_POSITIONS, DTYPES
+from tts_engine.graphs import plan_shapes
+from tts_engine.state import declare
+from tts_engine.weights import CODEC_PREFIX, empty_weights, named
+
+_AS_STORED = ("acoustic_encoder.", "semantic_model.", "encoder_semantic.")
+
+
+def needed_bytes(folder: Path, dtype: str, max_positions: int | None = None) -> int:
+    """Weights, codec and all buffers. What captured graphs take comes on top. Raises ConfigRefused."""
+    config = load_config(folder)
+    codec = sum(_codec_bytes(name, entry) for name, entry in catalogue(folder).items())
+    return codec + backbone_bytes(config, dtype, max_positions)
+
+
+def backbone_bytes(config: TTSConfig, dtype: str, max_positions: int | None = None) -> int:
+    """All but the codec."""
+    positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
+    shapes = plan_shapes(positions, CONTEXT_FRAMES, CONTEXT_FRAMES)
+    ledger = Ledger()
+    kind = DTYPES[dtype]
+    declare(cast(ExecContext, ledger), config, shapes.capacity, kind, shapes.chunks[-1], max(shapes.windows))
+    weights = empty_weights(config, ledger.device, kind, dtype == "float8")
+    sizes = (
+        [matrix.values.nbytes, matrix.scale.nbytes] if isinstance(matrix, Fp8Weight) else [matrix.nbytes]
+        for _, matrix in named(weights, config)
+    )
+    return ledger.nbytes + sum(map(sum, sizes))
+
+
+def _codec_bytes(name: str, entry: Entry) -> int:
+    """What encodes in the published codec stays as stored; all else is float32."""
+    part = name.removeprefix(CODEC_PREFIX)
+    if part == name:
+        return 0
+    return entry.nbytes if part.startswith(_AS_STORED) else prod(entry.shape) * 4
