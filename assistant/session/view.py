@@ -6,7 +6,7 @@ from assistant.conversation import Conversation
 from assistant.engines import Prompt
 from assistant.events import ResponseParams, Settings, ToolSpec
 from assistant.personas import DEFAULT, Persona
-from assistant.thinking.prompt import build, choose_tools, entries_of
+from assistant.thinking.prompt import Lines, build, choose_tools, entries_of
 from assistant.thinking.tools import ToolRegistry
 
 
@@ -15,6 +15,7 @@ class View:
 
     def __init__(self, personas: dict[str, Persona], own: ToolRegistry, conversation: Conversation) -> None:
         self._personas, self._own, self._conversation = personas, own, conversation
+        self._lines = Lines()
 
     def persona(self, settings: Settings) -> Persona:
         return self._personas.get(settings.persona) or self._personas[DEFAULT]
@@ -46,7 +47,7 @@ class View:
         system = settings.instructions if settings.instructions is not None else self.persona(settings).instructions
         if params is not None and params.instructions is not None:
             system = params.instructions
-        entries = list(self._conversation)
+        tools = self.tools(settings, params)
         if params is not None and params.input is not None:
-            entries = entries_of(self._conversation, params.input)
-        return build(system, self.tools(settings, params), entries)
+            return build(system, tools, entries_of(self._conversation, params.input))
+        return build(system, tools, self._conversation, self._lines)

@@ -6,7 +6,7 @@ can reuse the very tokens it wrote. A line that was cut carries the heard words 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from assistant.conversation import Conversation, Entry, item_text
 from assistant.engines import Line, Prompt, ToolCall
@@ -17,16 +17,32 @@ NOT_UNDERSTOOD = "[inaudible]"
 """Stands for a user's turn in which no words were recognised."""
 
 
-def build(system: str, tools: Sequence[ToolSpec], entries: Iterable[Entry]) -> Prompt:
+class Lines:
+    """Makes lines of entries, and remembers those of the last time: a talk asks for all of its lines at every turn."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Entry, Line | None]] = {}
+
+    def of(self, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Line | None]]:
+        known, self._known = self._known, {}
+        for entry in entries:
+            found = known.get(entry.item.id)
+            if found is None or found[0] is not entry:
+                found = entry, _line(entry)
+            self._known[entry.item.id] = found
+            yield found
+
+
+def build(system: str, tools: Sequence[ToolSpec], entries: Iterable[Entry], made: Lines | None = None) -> Prompt:
     """The prompt of these entries. System items before any other join the instructions; later ones are user lines,
     because the templates of the model family take a system text in first place only."""
     lines: list[Line] = []
     heads = [system.strip()]
-    for entry in entries:
+    for entry, line in (made or Lines()).of(entries):
         item = entry.item
-        if isinstance(item, Message) and item.role == "system" and not lines:
+        if not lines and isinstance(item, Message) and item.role == "system":
             heads.append(item_text(item).strip())
-        elif (line := _line(entry)) is None:
+        elif line is None:
             continue
         elif lines and _same_reply(lines[-1], line):
             lines[-1] = _joined(lines[-1], line)

@@ -29,7 +29,7 @@ from assistant.speaking.segment import Segmenter
 from assistant.telemetry.trace import TraceLog, TurnTrace
 from assistant.telemetry.trace import to_json as trace_json
 from assistant.thinking.layout import find_layout, plain
-from assistant.thinking.prompt import build, choose_tools
+from assistant.thinking.prompt import Lines, build, choose_tools
 from assistant.thinking.tape import Step, Tape, Written, wanted_steps
 from tests.fakes.engines import encode, render
 
@@ -440,6 +440,21 @@ def test_a_plan_leads_from_any_tape_to_any_wanted_steps(have, want):
     assert tape.ids == tuple(token for step in want for token in step.ids)
     for before, now in zip(have, kept, strict=False):  # nothing is kept that ends inside an append
         assert now == before or (now.written and before.ids[: len(now.ids)] == now.ids)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "put", "delete", "system"]), st.integers(0, 9)), max_size=20))
+def test_remembered_lines_are_those_of_the_talk_as_it_is(steps):
+    talk, made = Conversation(), Lines()
+    for number, (what, place) in enumerate(steps):
+        ids = [entry.item.id for entry in talk]
+        if what in ("add", "system"):
+            role = "system" if what == "system" else ("user", "assistant")[place % 2]
+            talk.add(message(f"i{number}", role, f"text {number}"))
+        elif ids and what == "put":
+            talk.put(message(ids[place % len(ids)], "user", f"changed {number}"))
+        elif ids:
+            talk.delete(ids[place % len(ids)])
+        assert build("You are Ada.", (), talk, made) == build("You are Ada.", (), talk)
 
 
 def test_a_prompt_is_one_append_per_turn():
