@@ -35,12 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from assistant.cli import run_async
-    from assistant.local.devices import list_devices
+    from assistant.local.devices import check_devices, list_devices
 
-    listed = list_devices()
     if args.devices:
-        print(listed)
+        print(list_devices())
         return 0
+    check_devices(args.microphone, args.loudspeaker)
     return run_async(_talk(args))
 
 

@@ -39,6 +39,19 @@ def list_devices() -> str:
     return listed
 
 
+def check_devices(microphone: str | None, loudspeaker: str | None) -> None:
+    """Before minutes of loading. Raises DeviceError for one that is not there or does not take this sound."""
+    list_devices()
+    sd = _portaudio()
+    with chatter_to(Path(os.devnull)):
+        for what, name, check in (
+            ("microphone", microphone, sd.check_input_settings),
+            ("loudspeaker", loudspeaker, sd.check_output_settings),
+        ):
+            with _told(sd, what):
+                check(device=_named(name), samplerate=REPLY_RATE, channels=1, dtype="float32")
+
+
 @contextmanager
 def chatter_to(path: Path) -> Iterator[None]:
     """Send what sound libraries write on the error stream by themselves to a file; Python's own errors stay.
@@ -70,7 +83,7 @@ class Device:
         opened: Callable[[float], None] = lambda latency_s: None,
     ) -> None:  # fmt: skip
         self._kind, self._what, self._callback, self._opened = kind, what, callback, opened
-        self._name: str | int | None = int(name) if name is not None and name.isdigit() else name
+        self._name = _named(name)
         self._wanted_s = LATENCY_S
         self._dry = False
 
@@ -98,17 +111,12 @@ class Device:
 
     def _open(self) -> None:
         sd = _portaudio()
-        try:
+        with _told(sd, self._what):
             self._stream = getattr(sd, self._kind)(
                 samplerate=REPLY_RATE, channels=1, dtype="float32", blocksize=BLOCK, device=self._name,
                 callback=self._called, latency=self._wanted_s,
             )  # fmt: skip
             self._stream.start()
-        except (sd.PortAudioError, ValueError) as error:
-            raise DeviceError(
-                f"no {self._what} can be opened ({error}); `assistant talk --devices` lists what there is, "
-                f"--{self._what} chooses"
-            ) from error
         self._dry = False
         self._opened(self._stream.latency)
 
@@ -145,6 +153,22 @@ def loudspeaker(player: Player, name: str | None = None, echo: EchoCanceller | N
         player.latency_samples = int(latency_s * REPLY_RATE)
 
     return Device("OutputStream", "loudspeaker", name, play, opened)
+
+
+def _named(name: str | None) -> str | int | None:
+    """As sounddevice wants it: a number, or a part of a name; None is the default device."""
+    return int(name) if name is not None and name.isascii() and name.isdigit() else name
+
+
+@contextmanager
+def _told(sd: Any, what: str) -> Iterator[None]:
+    try:
+        yield
+    except (sd.PortAudioError, ValueError) as error:
+        rate = " (one called default, pulse or pipewire takes every rate)" if "sample rate" in str(error) else ""
+        raise DeviceError(
+            f"no {what} can be opened: {error}; `assistant talk --devices` lists what there is{rate}, --{what} chooses"
+        ) from error
 
 
 def _portaudio() -> Any:

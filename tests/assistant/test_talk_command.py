@@ -118,3 +118,30 @@ def test_without_devices_it_says_what_to_do(monkeypatch, capsys):
     assert cli.main(["talk"]) == 1
     told = capsys.readouterr()
     assert told.out == "" and told.err.startswith("assistant: there is no microphone and no loudspeaker")
+
+
+@pytest.mark.parametrize(
+    ("asked", "wrong", "told"),
+    [
+        (
+            ["--microphone", "7"],
+            ("check_input_settings", ValueError("No input device 7")),
+            "no microphone can be opened",
+        ),
+        (
+            ["--loudspeaker", "hw:1"],
+            ("check_output_settings", OSError("Invalid sample rate")),
+            "pulse or pipewire takes",
+        ),
+    ],
+)
+def test_a_device_that_cannot_be_used_is_told_before_anything_loads(asked, wrong, told, monkeypatch, capsys):
+    def refuse(**kinds):
+        raise wrong[1]
+
+    settings = {"check_input_settings": lambda **kinds: None, "check_output_settings": lambda **kinds: None}
+    sound = SimpleNamespace(query_devices=lambda: "0 one", PortAudioError=OSError, **settings | {wrong[0]: refuse})
+    monkeypatch.setattr("assistant.local.devices._portaudio", lambda: sound)
+    assert cli.main(["talk", *asked]) == 1
+    err = capsys.readouterr().err
+    assert told in err and "--devices" in err and err.count("\n") == 1
