@@ -29,8 +29,9 @@ $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1); run: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
+# With an NVIDIA driver Triton builds kernels at the first start, with a C compiler and Python's headers.
 $(VENV)/.run: $(BIN)/pip pyproject.toml constraints.txt
-	@.ci/system-packages libportaudio2
+	@.ci/system-packages libportaudio2 $(if $(wildcard /dev/nvidiactl /dev/dxg),gcc python3-dev)
 	@echo "installing the Python packages into .venv: once, some minutes, 1 GB (on Linux several more if torch brings CUDA)"
 	@$(INSTALL) $(TORCH) && $(INSTALL) -c constraints.txt -e . || { $(NOT_INSTALLED); }
 	@touch $@

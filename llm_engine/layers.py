@@ -78,7 +78,7 @@ def delta_mixer(
 def delta_step(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, state: Tensor) -> Tensor:
     """The same for one row [1, h], with window [taps - 1, C] and state [Hv, K, N] updated in place."""
     mixed, gate = linear(x, w.qkvz).split((config.conv_dim, config.value_dim), -1)
-    if kernels.fits(x):
+    if kernels.fits(x) and state.shape[-1].bit_count() == state.shape[-2].bit_count() == 1:
         from llm_engine.delta_kernel import delta_step_op
 
         ba = linear(x, w.ba)

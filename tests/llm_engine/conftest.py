@@ -71,9 +71,10 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Oracle]:
     return make
 
 
-@pytest.fixture(scope="session", params=["torch", "kernels"])
+@pytest.fixture(scope="session", params=["torch", "kernels", pytest.param("cuda", marks=pytest.mark.gpu)])
 def engine(request: pytest.FixtureRequest, oracle: Callable[[str], Oracle], kernel_folder: Path) -> Callable[..., Any]:
-    """A warmed-up engine by shape and dtype, made once and handed out empty; on torch alone and on our C++ kernels."""
+    """A warmed-up engine by shape and dtype, made once and handed out empty: on torch alone, on our C++ kernels, and
+    on a GPU where there is one."""
     if request.param == "kernels" and not any(map(shutil.which, ("c++", "g++", "clang++"))):
         pytest.skip("needs a C++ compiler; `apt install g++` brings one")
     folder = kernel_folder if request.param == "kernels" else None
@@ -85,7 +86,8 @@ def engine(request: pytest.FixtureRequest, oracle: Callable[[str], Oracle], kern
     def make(shape: str = "two", dtype: str = "float32", max_positions: int = 500) -> Any:
         key = (shape, dtype, max_positions)
         if key not in made:
-            made[key] = HybridLLM.load(oracle(shape).path, ExecContext("cpu", folder), dtype, max_positions)
+            ctx = ExecContext("cuda") if request.param == "cuda" else ExecContext("cpu", folder)
+            made[key] = HybridLLM.load(oracle(shape).path, ctx, dtype, max_positions)
         made[key].reset()
         made[key].set_sampling(Sampling.greedy())
         return made[key]

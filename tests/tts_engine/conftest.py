@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from capsules import ExecContext
+from tests.capsules.toy import BACKENDS
 from tests.tts_engine.miniature import Size, write_miniature
 from tts_engine.engine import HiggsTTS
 
@@ -18,9 +19,9 @@ def miniature(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_miniature(tmp_path_factory.mktemp("higgs"), Size(), seed=0)
 
 
-@pytest.fixture(scope="session")
-def engine(miniature: Path) -> HiggsTTS:
-    return HiggsTTS.load(miniature, ExecContext("cpu"), max_positions=POSITIONS)
+@pytest.fixture(scope="session", params=BACKENDS)
+def engine(request: pytest.FixtureRequest, miniature: Path) -> HiggsTTS:
+    return HiggsTTS.load(miniature, ExecContext(request.param), max_positions=POSITIONS)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def sound(tts: HiggsTTS) -> Tensor:
 def state_bytes(tts: HiggsTTS) -> dict[str, bytes]:
     """The live bytes of the closure."""
     return {
-        b.name: b.live_view(tts.position).contiguous().view(torch.uint8).numpy().tobytes()
+        b.name: b.live_view(tts.position).contiguous().cpu().view(torch.uint8).numpy().tobytes()
         for b in tts._ctx.buffers(SCOPE, Role.STATE)
     }
 
