@@ -249,7 +249,7 @@ class Connection:
     ) -> None:
         now = self.server.now_ms()
         spent = now - committed
-        shares = {"prefill": 0.16, "llm_tokens": 0.23, "tts_prefill": 0.1, "rows": 0.38, "codec": 0.0}
+        shares = {"prefill": 0.16, "llm": 0.23, "tts_prefill": 0.1, "tts_rows": 0.38, "codec": 0.0}
         parts = [("turn_wait", waited_ms)] if started_ms is not None else []
         parts += [("restore", 0.6), *((name, spent * share) for name, share in shares.items())]
         start = now - spent - waited_ms if started_ms is not None else committed

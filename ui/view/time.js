@@ -76,7 +76,7 @@ let meant = false;
 function meanings(parts) {
   const told = [
     ["To first audio", "from the end of your turn until sound reaches this page"],
-    ["Voice to voice", "from your last sound until the reply's first sound leaves the loudspeaker: the sum above"],
+    ["Voice to voice", "from your last sound until the reply's first sound leaves the loudspeaker: the sum above, where you spoke"],
     ...parts.map(({ name }) => [partLabel(name), partMeaning(name)]),
   ];
   const list = told.flatMap(([name, meaning]) => (meaning ? [make("dt", { text: name }), make("dd", { text: meaning })] : []));
