@@ -35,6 +35,6 @@ class LocalEars:
 
     def give_back(self, transcriber: Transcriber) -> None:
         """A talk is over: its transcriber serves the next one."""
-        transcriber.reset()
+        transcriber.forget()
         with self._lock:
             self._spare.append(transcriber)

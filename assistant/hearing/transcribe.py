@@ -18,11 +18,23 @@ import numpy as np
 from pocketsphinx import Config, Decoder
 
 from assistant.events import Pcm
+from assistant.hearing.cepstra import CEPSTRA, Cepstra, Floats
+from assistant.hearing.speaker import MEAN, WARPS, Speaker
 
 RATE = 16_000
 TINY = Path(__file__).parent / "tiny"
 DITHER_RMS = 60.0  # of 32768; digital silence breaks the mean normalisation
 UNDERSTOOD = 0.42  # refuses half of what is outside the vocabulary, and one in forty of what is inside
+FIRST_FRAMES = 90
+"""Of 10 ms: the padding before the onset and 0.6 s of speech tell enough of a new speaker."""
+LEAD_FRAMES = 15
+"""As many quiet frames before the speech are left out: noise in them passes for a fricative of the first word."""
+MEAN_EVERY = 10
+"""Frames for which a mean is good."""
+KEPT_FRAMES = 3_000
+"""What an utterance teaches of its speaker is in its first half minute."""
+SLOPE_FRAMES = 3
+"""The decoder holds this many back for the slopes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +70,16 @@ class Transcriber(Protocol):
     def reset(self) -> None:
         """Drop the utterance."""
 
+    def forget(self) -> None:
+        """The talk is over: drop the utterance and what was learnt of the speaker."""
+
 
 class PocketsphinxTranscriber:
-    """One pocketsphinx decoder over `folder`'s words.lm and words.dict; a few milliseconds from end to transcript."""
+    """One pocketsphinx decoder over `folder`'s words.lm and words.dict; a few milliseconds from end to transcript.
+
+    It gets cepstra made here, with the mean and the frequency axis of the speaker. The first utterance of a talk waits
+    for `FIRST_FRAMES` of sound: a wrong mean costs more words than anything else.
+    """
 
     def __init__(self, folder: Path = TINY, understood: float = UNDERSTOOD) -> None:
         self._understood = understood
@@ -70,45 +89,92 @@ class PocketsphinxTranscriber:
                 dict=str(folder / "words.dict"),
                 lw=6.5,
                 fwdflat=False,  # the second pass costs 60 ms after the end and gained nothing
-                cmn="live",
-                remove_noise=True,
                 loglevel="FATAL",
             )
         )
-        self._started = False
-        self._partial = ""
-        self._rng = np.random.default_rng(0)
+        settings = self._decoder.config
+        settings["cmn"] = "none"  # only now: the acoustic model's own file of settings overrides those given at birth
+        self._decoder.reinit_feat(settings)
+        self._cepstra = Cepstra(WARPS)
+        self._decoding = False
+        self.forget()
 
     @property
     def partial(self) -> str:
         return self._partial
 
+    def forget(self) -> None:
+        self.reset()
+        self._speaker = Speaker()
+        self._unlearnt: Floats | None = None
+
+    def reset(self) -> None:
+        if self._decoding:
+            self._decoder.end_utt()
+            self._decoding = False
+        self._partial = ""
+        self._cepstra.reset()
+        self._rng = np.random.default_rng(0)  # the same sound gets the same dither
+        self._heard: list[Floats] = []  # [W, C] each
+        self._frames, self._total = 0, np.zeros((len(WARPS), CEPSTRA))
+        self._warp, self._mean = 0, MEAN
+
     def push(self, pcm: Pcm) -> str:
-        if not self._started:
-            self._rng = np.random.default_rng(0)  # the same sound gets the same dither
-            self._decoder.start_utt()
-            self._started = True
+        if self._unlearnt is not None:  # not when the utterance ends: somebody waits for its words
+            self._speaker.learn(self._unlearnt)
+            self._unlearnt = None
         sound = np.nan_to_num(np.asarray(pcm, dtype=np.float32)) * 32767
         noisy = sound + self._rng.standard_normal(len(sound)) * DITHER_RMS
-        self._decoder.process_raw(np.clip(noisy, -32768, 32767).astype("<i2").tobytes())
-        self._partial = self._words()
+        for frame in self._cepstra.push(np.clip(noisy, -32768, 32767)):
+            self._frames += 1
+            self._total += frame
+            if self._frames <= KEPT_FRAMES:
+                self._heard.append(frame)
+            if self._decoding:
+                if self._frames % MEAN_EVERY == 0:
+                    self._mean = self._speaker.mean(self._total, self._frames)[self._warp]
+                self._decode(frame)
+            elif self._frames == (LEAD_FRAMES if self._speaker.known else FIRST_FRAMES):
+                self._begin()
+        if self._decoding:
+            self._partial = self._words()
         return self._partial
 
     def final(self) -> Transcript:
-        if not self._started:
+        if not self._frames:
+            self.reset()
             return Transcript("", 0.0, False)
+        if not self._decoding:
+            self._begin()
+        for _ in range(SLOPE_FRAMES):
+            self._decode(self._heard[-1])
         self._decoder.end_utt()
         text = self._words()
         segments = self._decoder.seg() if text else []
         chances = [min(1.0, s.prob) for s in segments if not s.word.startswith(("<", "["))]
         confidence = float(np.mean(chances)) if chances else 0.0
-        self._started, self._partial = False, ""
-        return Transcript(text, confidence, bool(text) and confidence >= self._understood)
+        understood = bool(text) and confidence >= self._understood
+        if understood:
+            self._unlearnt = np.array(self._heard)
+        self._decoding = False
+        self.reset()
+        return Transcript(text, confidence, understood)
 
-    def reset(self) -> None:
-        if self._started:
-            self._decoder.end_utt()
-        self._started, self._partial = False, ""
+    def _begin(self) -> None:
+        """Decode what was heard so far."""
+        heard = np.array(self._heard)  # [T, W, C]
+        self._warp = self._speaker.warp(None if self._speaker.known else heard)
+        self._mean = self._speaker.mean(self._total, self._frames)[self._warp]
+        loud = heard[:LEAD_FRAMES, self._warp, 0] >= self._mean[0]
+        lead = int(loud.argmax()) if loud.any() else len(loud)
+        self._decoder.start_utt()
+        self._decoding = True
+        for frame in self._heard[lead:]:
+            self._decode(frame)
+
+    def _decode(self, frame: Floats) -> None:
+        bare = (frame[self._warp] - self._mean).astype(np.float32)
+        self._decoder.process_cep(bare.tobytes())  # one at a time: blocks that cross its buffer's end lose frames
 
     def _words(self) -> str:
         hypothesis = self._decoder.hyp()

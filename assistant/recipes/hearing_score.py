@@ -147,6 +147,7 @@ def main() -> None:
         per_voice, cpu, seconds = {}, 0.0, 0.0
         for voice in VOICES:
             before = (errors, words)
+            ear.forget()  # each voice is a talk of its own
             for i, text in enumerate(texts):
                 wave = synthesise(text, voice, args.work / name / voice / f"{i:03d}.wav")
                 if snr is not None:
