@@ -49,7 +49,7 @@ _AFTER_ONE: Final = re.compile(
     r"(second|minute|hour|day|week|month|year|mile|kilometer|meter|centimeter|pound|kilogram|gram|inch|foot|liter|"
     r"gallon|cup|degree|ounce|yard|dollar|euro|tablespoon|teaspoon|ton|pint|quart)s?|feet|inches)"
 )
-_MARKS: Final = re.compile(r"(.*?)([.,!?;:]*)$", re.DOTALL)
+_MARKS: Final = ".,!?;:"
 
 
 def digits(text: str) -> str:
@@ -75,21 +75,20 @@ def _split(text: str) -> list[str]:
 
 
 def _plain(word: str) -> str:
-    match = _MARKS.match(word)
-    return (match[1] if match else word).lower()
+    return word.rstrip(_MARKS).lower()
 
 
 def _marks(word: str) -> str:
-    match = _MARKS.match(word)
-    return match[2] if match else ""
+    return word[len(word.rstrip(_MARKS)) :]
 
 
 def _numbers(words: list[str]) -> list[str]:
     """Every run of number words replaced by digits."""
     out: list[str] = []
+    here = [_plain(word) for word in words]
     i = 0
     while i < len(words):
-        found = _number(words, i, out)
+        found = _number(words, here, i, out)
         if found is None:
             out.append(words[i])
             i += 1
@@ -99,9 +98,8 @@ def _numbers(words: list[str]) -> list[str]:
     return out
 
 
-def _number(words: list[str], i: int, before: list[str]) -> tuple[str, int] | None:
-    """The number that starts at word i, and the word after it."""
-    here = [_plain(w) for w in words]
+def _number(words: list[str], here: list[str], i: int, before: list[str]) -> tuple[str, int] | None:
+    """The number that starts at word i, and the word after it. `here`: the words without their marks."""
     previous = _plain(before[-1]) if before else ""
     following = here[i + 1] if i + 1 < len(here) else ""
     if here[i] in ("a", "an") and following in ("hundred", "thousand", "million", "dozen"):

@@ -106,3 +106,11 @@ def test_names(spoken: str, written: str) -> None:
 
 def test_numbers_and_names_together() -> None:
     assert as_written("remind me to call anna at half past five") == "remind me to call Anna at 5:30"
+
+
+def test_a_text_of_any_length_is_read_in_one_pass(monkeypatch):
+    read = []
+    monkeypatch.setattr("assistant.hearing.numbers._plain", lambda word: read.append(word) or word.lower())
+    text = "why twenty two " * 200
+    assert digits(text) == ("why 22 " * 200).strip()
+    assert len(read) <= 3 * len(text.split())
