@@ -38,7 +38,7 @@ def parse_event(frame: str, limit: int = MAX_EVENT) -> Fields:
     except RecursionError:
         raise PeerError("invalid_event", f"the event is nested deeper than {MAX_DEPTH} levels") from None
     except ValueError as error:
-        raise PeerError("invalid_event", f"the frame is not valid JSON: {str(error)[:200]}") from None
+        raise PeerError("invalid_event", f"this is not valid JSON: {str(error)[:200]}") from None
     if not isinstance(value, dict):
         raise PeerError("invalid_event", f"an event is a JSON object, not {_kind(value)}")
     if (size := _check_tree(value)) > limit:

@@ -99,9 +99,8 @@ def read_file(data: bytes) -> Pcm:
                 raise PeerError("invalid_value", f"file is longer than {MAX_SECONDS / 60:.0f} minutes", "file")
             sound = file.read(dtype="float32", always_2d=True)
             rate = file.samplerate
-    except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
-        message = f"file cannot be read as sound ({str(error)[:100]}); WAV, FLAC, OGG and MP3 work"
-        raise PeerError("invalid_value", message, "file") from None
+    except (soundfile.LibsndfileError, RuntimeError, ValueError):
+        raise PeerError("invalid_value", "file cannot be read as sound; WAV, FLAC, OGG and MP3 work", "file") from None
     mono = np.nan_to_num(sound.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
     return resample(mono, rate, HEARING_RATE)
 
