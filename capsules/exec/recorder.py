@@ -34,6 +34,7 @@ _HOST_READS = {
     Tensor.__index__: "use as an index",
 }
 _MOVES = ("aten::set_", "aten::resize_", "aten::resize_as_")
+_COPIES = ("aten::_to_copy", "aten::copy_")
 _INDEXING = ("aten::index", "aten::index_put_", "aten::index_put", "aten::_index_put_impl_")
 
 
@@ -79,14 +80,20 @@ class _Met:
         self._tensors[tensor] = None
 
     def call(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
-        for tensor in tree_leaves(result):
-            if isinstance(tensor, Tensor):
-                if tensor.device.type == "cpu":
-                    raise CaptureError(
-                        f"the step makes a tensor on the processor ({func._schema.name}); a capture cannot copy it to "
-                        "the device. Make it there (device=...) or adopt it as a buffer beforehand."
-                    )
-                self._tensors[tensor] = None
+        """Raises CaptureError for what crosses between processor and device."""
+        given = [tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, Tensor)]
+        made = [tensor for tensor in tree_leaves(result) if isinstance(tensor, Tensor)]
+        name = func._schema.name
+        if any(not tensor.is_cpu for tensor in (*given, *made)):
+            if name in _COPIES and any(tensor.is_cpu for tensor in made):
+                raise CaptureError(_host_read(name))
+            if any(tensor.is_cpu and (tensor.dim() or name in _COPIES) for tensor in given):
+                raise CaptureError(
+                    f"the step hands {name} a tensor on the processor, which a capture cannot copy. Make it on the "
+                    "device (device=...) or adopt it as a buffer beforehand."
+                )
+        for tensor in made:
+            self._tensors[tensor] = None
 
 
 class _Recorder(TorchDispatchMode):
