@@ -178,6 +178,8 @@ class Session:
                 group.create_task(self._hearing.run())
                 group.create_task(self._serve())
                 group.create_task(self._end_when_closed())
+                if len(self.conversation):
+                    self._settling.ahead()
         except* (_Closed, ChannelClosed):
             pass
         finally:

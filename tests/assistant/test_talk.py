@@ -415,6 +415,14 @@ def test_the_next_turn_is_prepared_when_one_is_over_and_after_an_edit():
     assert world.thinker.prepared == [(session.talk, 2), (session.talk, 0)]
 
 
+def test_a_resumed_talk_is_prepared_before_its_first_turn():
+    world = World()
+    session = world.play((0.0, typed("hello")), until=1)
+    assert world.thinker.prepared == []
+    run(world.talk(until=1, resume=session.talk))
+    assert world.thinker.prepared == [(session.talk, 1)]
+
+
 def test_sound_that_comes_in_the_moment_of_the_end_is_not_sent_after_it():
     """The next piece of sound has arrived, and its task is about to go on, when the reply is stopped."""
 
