@@ -60,7 +60,7 @@ def chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Ten
     def heads_first(x: Tensor) -> Tensor:  # [..., T, H, D] -> [..., chunk, H, size, D]
         return x.unflatten(-3, (-1, size)).transpose(-2, -3)
 
-    q, k = (heads_first(x).repeat_interleave(share, -3) for x in (q, k))
+    q, k = (_spread(heads_first(x), share, -3) for x in (q, k))
     v = heads_first(v)
     g, beta = (x.unflatten(-2, (-1, size)).transpose(-1, -2) for x in (g, beta))  # [..., chunk, Hv, size]
 
@@ -69,7 +69,7 @@ def chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Ten
     # Masked before the exponential: above the diagonal it would overflow.
     decay = (total[..., :, None] - total[..., None, :]).masked_fill(~lower, float("-inf")).exp()
     weighted = k * beta[..., None]
-    system = ((weighted @ k.transpose(-1, -2)) * decay).tril(-1)
+    system = (weighted @ k.transpose(-1, -2)) * decay  # only what lies below the diagonal is read
     known = torch.cat((v * beta[..., None], weighted * total.exp()[..., None]), -1)
     solved = torch.linalg.solve_triangular(system, known, upper=False, unitriangular=True)
     fresh, reach = solved.split((v.shape[-1], k.shape[-1]), -1)  # U, W
@@ -93,10 +93,15 @@ def step(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor
     The old state is read once, for key and query together: Sᵀq after the update is exp(g) Sᵀq + (k·q) correction.
     """
     share = v.shape[-2] // k.shape[-2]
-    pair = torch.stack((k, q), -2).repeat_interleave(share, 0)  # [Hv, 2, K]
+    pair = _spread(torch.stack((k, q), -2), share, 0)  # [Hv, 2, K]
     decay = g.exp()[:, None]
     predicted, read = torch.bmm(pair, state).unbind(1)  # [Hv, N]
     correction = (v - decay * predicted) * beta[:, None]
-    agreement = (k * q).sum(-1).repeat_interleave(share, 0)[:, None]
+    agreement = _spread((k * q).sum(-1), share, 0)[:, None]
     state.mul_(decay[:, :, None]).addcmul_(pair[:, 0, :, None], correction[:, None, :])
     return decay * read + agreement * correction
+
+
+def _spread(x: Tensor, share: int, axis: int) -> Tensor:
+    """Every key head once for each value head that shares it."""
+    return x if share == 1 else x.repeat_interleave(share, axis)

@@ -19,6 +19,7 @@ from llm_engine.config import LLMConfig
 from llm_engine.gated_delta import chunked, step, unit
 
 KeepRows = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+_HOST = Path(__file__).with_name("delta_rule.cpp")
 
 
 @dataclass(frozen=True)
@@ -75,20 +76,28 @@ def delta_mixer(
     return _leave(out, gate, w, config, x.dtype), window, state
 
 
+def delta_chunk(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, state: Tensor, count: Tensor) -> Tensor:
+    """`delta_mixer` of one sequence [T, h], with window [taps - 1, C] and state [Hv, K, N] updated in place."""
+    host = native.operators("llm_host", _HOST)
+    if host is not None:
+        mixed, gate = linear(x, w.qkvz).split((config.conv_dim, config.value_dim), -1)
+        return linear(host.delta_rule(mixed, gate, *_rule(x, w, window, state), count, config.rms_norm_eps), w.out)
+    y, new_window, new_state = delta_mixer(x, w, config, window, state, count)
+    window.copy_(new_window)
+    state.copy_(new_state)
+    return y
+
+
 def delta_step(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, state: Tensor) -> Tensor:
-    """The same for one row [1, h], with window [taps - 1, C] and state [Hv, K, N] updated in place."""
+    """The same for one row [1, h]."""
     mixed, gate = linear(x, w.qkvz).split((config.conv_dim, config.value_dim), -1)
     if kernels.fits(x) and state.shape[-1].bit_count() == state.shape[-2].bit_count() == 1:
         from llm_engine.delta_kernel import delta_step_op
 
-        ba = linear(x, w.ba)
-        fused = delta_step_op(mixed, gate, ba, window, w.conv, w.decay, w.dt_bias, w.norm, state, config.rms_norm_eps)
-        return linear(fused, w.out)
-    host = native.operators("llm_host", Path(__file__).with_name("delta_step.cpp"))
+        return linear(delta_step_op(mixed, gate, *_rule(x, w, window, state), config.rms_norm_eps), w.out)
+    host = native.operators("llm_host", _HOST)
     if host is not None:
-        ba = linear(x, w.ba)
-        fused = host.delta_step(mixed, gate, ba, window, w.conv, w.decay, w.dt_bias, w.norm, state, config.rms_norm_eps)
-        return linear(fused, w.out)
+        return linear(host.delta_rule(mixed, gate, *_rule(x, w, window, state), None, config.rms_norm_eps), w.out)
     history = torch.cat((window, mixed), 0)
     convolved = (history.float() * w.conv).sum(0, keepdim=True)
     window.copy_(history[1:])
@@ -118,11 +127,15 @@ def gated_attention(
     return linear(out.flatten(-2), w.out)
 
 
+def _rule(x: Tensor, w: LinearWeights, window: Tensor, state: Tensor) -> tuple[Tensor, ...]:
+    """What the fused operators take after the projection in."""
+    return linear(x, w.ba), window, w.conv, w.decay, w.dt_bias, w.norm, state
+
+
 def _heads(convolved: Tensor, config: LLMConfig) -> tuple[Tensor, Tensor, Tensor]:
     """[..., T, C] float32 to unit queries and keys [..., T, Hk, K] and values [..., T, Hv, N]."""
-    q, k, v = convolved.split((config.key_dim, config.key_dim, config.value_dim), -1)
-    shape = (config.linear_num_key_heads, config.linear_key_head_dim)
-    q, k = unit(q.unflatten(-1, shape)), unit(k.unflatten(-1, shape))
+    qk, v = convolved.split((2 * config.key_dim, config.value_dim), -1)
+    q, k = unit(qk.unflatten(-1, (2, config.linear_num_key_heads, config.linear_key_head_dim))).unbind(-3)
     v = v.unflatten(-1, (config.linear_num_value_heads, config.linear_value_head_dim))
     return q * config.linear_key_head_dim**-0.5, k, v
 

@@ -25,7 +25,15 @@ from torch.nn import functional as F
 
 from capsules.nn import Weight, gated_mlp, linear, rms_norm, rope_table
 from llm_engine.config import LINEAR, LLMConfig
-from llm_engine.layers import FullWeights, KeepRows, LinearWeights, delta_mixer, delta_step, gated_attention
+from llm_engine.layers import (
+    FullWeights,
+    KeepRows,
+    LinearWeights,
+    delta_chunk,
+    delta_mixer,
+    delta_step,
+    gated_attention,
+)
 from llm_engine.names import Kind, parts, prepare, published_shapes, text_only
 
 
@@ -99,9 +107,7 @@ def forward_chunk(
         normed = rms_norm(x, layer.norm_in, config.rms_norm_eps)
         if isinstance(layer.mixer, LinearWeights):
             assert held.window is not None and held.memory is not None
-            y, window, memory = delta_mixer(normed, layer.mixer, config, held.window, held.memory, count)
-            held.window.copy_(window)
-            held.memory.copy_(memory)
+            y = delta_chunk(normed, layer.mixer, config, held.window, held.memory, count)
         else:
             y = gated_attention(normed, layer.mixer, config, positions, cos, sin, _keep(held, positions, bucket))
         x = _feed(x + y, layer, config)

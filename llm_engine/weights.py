@@ -12,7 +12,7 @@ from torch import Tensor
 
 from capsules import ExecContext, Role
 from capsules.errors import WeightsError
-from capsules.nn import Weight
+from capsules.nn import Weight, empty_matrix
 from capsules.nn.fp8 import Fp8Weight, unpack_fp8
 from capsules.weights import Progress, Target, catalogue, digest, load
 from llm_engine.config import LLMConfig
@@ -173,8 +173,12 @@ class _Loader:
         stored = [self._stored_as(self._full(source)) for source, _ in part.sources if part.kind is Kind.MATRIX]
         if self.packed and stored and stored[0] != "plain" and len(set(stored)) == 1 and self._joinable(part):
             return self._place_packed(part, stored[0])
-        dtype = self.dtype if part.kind is Kind.MATRIX else torch.float32
-        whole = self._weight(part.name, part.shape, dtype)
+        if part.kind is Kind.MATRIX:
+            rows, columns = part.shape
+            memory = empty_matrix(rows, columns, self.dtype, self.ctx.device)
+            whole = self.ctx.adopt(self._named(part.name), memory).tensor
+        else:
+            whole = self._weight(part.name, part.shape, torch.float32)
         row = 0
         for source, shape in part.sources:
             view = whole if part.kind is Kind.CONV else whole[row : row + shape[0]]
@@ -230,7 +234,10 @@ class _Loader:
         )
 
     def _weight(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        return self.ctx.buffer(f"{self.scope}.w.{name}", shape, dtype, role=Role.WEIGHT).tensor
+        return self.ctx.buffer(self._named(name), shape, dtype, role=Role.WEIGHT).tensor
+
+    def _named(self, name: str) -> str:
+        return f"{self.scope}.w.{name}"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from capsules.errors import CapsuleError
+from capsules.nn import empty_matrix
 from capsules.nn.fp8 import Fp8Weight, empty_fp8
 from capsules.weights import CASTABLE, DTYPES, Progress, Target, catalogue, digest, load
 from tts_engine.backbone import BackboneWeights, CursorWeights, LayerWeights, Matrix
@@ -124,7 +125,7 @@ def empty_weights(config: TTSConfig, device: torch.device, dtype: torch.dtype, p
         return torch.empty(shape, dtype=dtype, device=device)
 
     def matrix(rows: int, columns: int) -> Matrix:
-        return empty_fp8(rows, columns, FP8_BLOCK, device) if packed else new(rows, columns)
+        return empty_fp8(rows, columns, FP8_BLOCK, device) if packed else empty_matrix(rows, columns, dtype, device)
 
     layers = tuple(
         LayerWeights(
@@ -144,9 +145,9 @@ def empty_weights(config: TTSConfig, device: torch.device, dtype: torch.dtype, p
         cursor = CursorWeights(
             phones=new(len(c.offsets) * b.text_vocab, b.hidden),
             rows=new(c.max_rows, b.hidden),
-            advance=new(c.max_advance + 1, b.hidden),
+            advance=empty_matrix(c.max_advance + 1, b.hidden, dtype, device),
         )
-    audio = new(config.audio.codebooks * config.audio.vocab, b.hidden)
+    audio = empty_matrix(config.audio.codebooks * config.audio.vocab, b.hidden, dtype, device)
     return BackboneWeights(new(b.text_vocab, b.hidden), audio, layers, new(b.hidden), cursor)
 
 

@@ -24,13 +24,14 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
 """
 
 from capsules.nn.attention import attend, write_rows
-from capsules.nn.linear import PackedWeight, Weight, linear
+from capsules.nn.linear import PackedWeight, Weight, empty_matrix, linear
 from capsules.nn.mlp import gated_mlp
 from capsules.nn.norm import rms_norm, rms_norm_centred
 from capsules.nn.rope import norm_rotate, rope_table, rotate
 from capsules.nn.sampling import SamplerBuffers, count_token, penalise, sample, uniform
 
 __all__ = [
-    "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "gated_mlp", "linear", "norm_rotate",
-    "penalise", "rms_norm", "rms_norm_centred", "rope_table", "rotate", "sample", "uniform", "write_rows",
+    "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "empty_matrix", "gated_mlp", "linear",
+    "norm_rotate", "penalise", "rms_norm", "rms_norm_centred", "rope_table", "rotate", "sample", "uniform",
+    "write_rows",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from capsules.nn import kernels
 
@@ -22,20 +23,18 @@ def attend(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, *, scale: float |
 
         return decode_attention(q[0].contiguous(), k, v, positions, size**-0.5 if scale is None else scale)[None]
     host = kernels.host(q)
-    if host is not None and not batch and rows == 1 and k.stride(-1) == v.stride(-1) == 1:
-        return host.decode_attention(q.contiguous(), k, v, positions, size**-0.5 if scale is None else scale)
-    groups = k.shape[-2]
+    if host is not None and not batch and k.stride(-1) == v.stride(-1) == 1 and (rows == 1 or size % 4 == 0):
+        kernel = host.decode_attention if rows == 1 else host.chunk_attention
+        return kernel(q.contiguous(), k, v, positions, size**-0.5 if scale is None else scale)
+    groups, seen_rows = k.shape[-2], k.shape[-3]
     share = heads // groups
-    scale = size**-0.5 if scale is None else scale
-    # Rows and the heads that share a key are one axis of a matrix product per key head.
-    query = (q.float() * scale).unflatten(-2, (groups, share)).transpose(-4, -3)  # [..., G, T, share, D]
-    query = query.reshape(*batch, groups, rows * share, size)
-    scores = query @ k.float().movedim(-2, -3).transpose(-1, -2)  # [..., G, T·share, S]
-    seen = torch.arange(k.shape[-3], device=q.device) <= positions[..., None]  # [..., T, S]
-    scores = scores.unflatten(-2, (rows, share)).masked_fill(~seen[..., None, :, None, :], float("-inf"))
-    weights = scores.softmax(-1).flatten(-3, -2)
-    out = weights @ v.float().movedim(-2, -3)  # [..., G, T·share, D]
-    out = out.unflatten(-2, (rows, share)).transpose(-4, -3)  # [..., T, G, share, D]
+    # Rows and the heads that share a key are one axis, so that no key is repeated.
+    query = q.float().unflatten(-2, (groups, share)).transpose(-4, -3).reshape(-1, groups, rows * share, size)
+    keys, values = (x.float().movedim(-2, -3).reshape(-1, groups, seen_rows, size) for x in (k, v))
+    seen = torch.arange(seen_rows, device=q.device) <= positions[..., None]  # [..., T, S]
+    mask = seen[..., None, :].expand(*seen.shape[:-1], share, seen_rows).reshape(-1, 1, rows * share, seen_rows)
+    out = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale)  # [B, G, T·share, D]
+    out = out.unflatten(-2, (rows, share)).transpose(1, 2)  # [B, T, G, share, D]
     return out.reshape(*batch, rows, heads, size).to(q.dtype)
 
 

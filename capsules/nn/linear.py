@@ -36,7 +36,8 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
 
     On a CPU one bfloat16 row runs at the speed of memory only through `mv`, and several rows are three times faster
     when both sides are widened to float32 first (no bfloat16 instructions on most desktop CPUs), strip by strip so that
-    the wide copy stays in the cache. The choice depends on shapes alone, so equal calls stay bit-equal.
+    the wide copy stays in the cache. Float32 is the library's strength, given the order of `empty_matrix`.
+    The choice depends on shapes alone, so equal calls stay bit-equal.
     """
     rows = x.numel() // x.shape[-1]
     if isinstance(weight, Fp8Weight) and kernels.fits(x) and rows <= kernels.MAX_ROWS:
@@ -49,15 +50,24 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
         from capsules.nn.kernels.gemv import gemv
 
         return gemv(x.reshape(rows, -1), matrix).view(*x.shape[:-1], matrix.shape[0])
-    host = kernels.host(x)
-    if host is not None and (rows == 1 or matrix.dtype == torch.bfloat16):
-        return host.linear(x.contiguous(), matrix)
-    if x.device.type != "cpu" or torch.is_grad_enabled():
+    if x.device.type != "cpu" or x.dtype != torch.bfloat16 or torch.is_grad_enabled():
         return F.linear(x, matrix)
+    host = kernels.host(x)
+    if host is not None:
+        return host.linear(x.contiguous(), matrix)
     if rows == 1:
         return torch.mv(matrix, x.reshape(-1)).view(*x.shape[:-1], matrix.shape[0])
-    if x.dtype == torch.bfloat16:
-        wide = x.float()
-        strips = matrix.split(max(64, _STRIP_VALUES // matrix.shape[1]))
-        return torch.cat([F.linear(wide, strip.float()) for strip in strips], -1).to(x.dtype)
-    return F.linear(x, matrix)
+    wide = x.float()
+    strips = matrix.split(max(64, _STRIP_VALUES // matrix.shape[1]))
+    return torch.cat([F.linear(wide, strip.float()) for strip in strips], -1).to(x.dtype)
+
+
+def empty_matrix(rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Uninitialised memory for a weight [rows, columns], laid out as `linear` reads it fastest.
+
+    On a CPU float32 lies column by column: products with one row then take half the time (2560 x 192: 120 us against
+    258 with rows of 192 in a row, one thread of an EPYC), those with 24 rows a fifth less.
+    """
+    if device.type == "cpu" and dtype == torch.float32:
+        return torch.empty(columns, rows, dtype=dtype, device=device).t()
+    return torch.empty(rows, columns, dtype=dtype, device=device)

@@ -12,7 +12,6 @@ well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and n
     decode_attention(q [H, D], k, v [S, G, D], position [1])   -> [H, D]
 """
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ def fits(x: Tensor) -> bool:
 
 
 def host(x: Tensor) -> Any:
-    """The same for a CPU in C++ (`host.cpp`, with `linear` for any number of rows), or None where they are not used."""
+    """The same for a CPU in C++ (`host.cpp`; any number of rows, products in bfloat16), or None where switched off."""
     if x.is_cuda or torch.is_grad_enabled() or x.dtype not in (torch.float32, torch.bfloat16):
         return None
     return native.operators("capsules_host", Path(__file__).with_name("host.cpp"))
