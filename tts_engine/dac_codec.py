@@ -3,8 +3,7 @@
 Quantiser tables are folded once with both projections, so a frame is Q lookups, a sum and one bias. Float32 throughout;
 transposed convolutions are unstable in bfloat16. Same arithmetic as transformers' HiggsAudioV2TokenizerModel: output
 padding stride mod 2 in transposed convolutions, no final tanh. Every layer works frame by frame, so windows of any
-length give the samples of one-shot decoding bit for bit. Measured on CPUs; on CUDA equality across window lengths
-further rests on the library taking one kernel for batches of different size.
+length give the samples of one-shot decoding bit for bit. Measured on CPUs, not yet on a GPU.
 Q codebooks, K codes each, T frames, C channels.
 """
 

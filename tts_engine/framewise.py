@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+BATCH = 8  # products in one call on a GPU
 _LEAST = 16  # positions in one product
 
 
@@ -24,7 +25,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor, per: int) -> Tensor:
     length, rows = x.shape[-2], max(per, _LEAST)
     short = _short(length, rows)
     items = (F.pad(x, (0, 0, 0, short)) if short else x).reshape(-1, rows, x.shape[-1])
-    made = torch.baddbmm(bias, items, weight.expand(items.shape[0], -1, -1))
+    made = _products(bias, items, weight)
     return made.view(*x.shape[:-2], length + short, weight.shape[1]).narrow(-2, 0, length)
 
 
@@ -50,7 +51,7 @@ def conv_columns(x: Tensor, weight: Tensor, bias: Tensor, per: int, dilation: in
     before, after = _both(taps, dilation)
     seen = _seen(F.pad(x, (before, after + short)), -1, taps, dilation)  # [C, T, k]
     items = seen.unflatten(1, (-1, per)).permute(1, 0, 3, 2).reshape(-1, channels * taps, per)
-    made = torch.baddbmm(bias, weight.expand(items.shape[0], -1, -1), items)  # [frames, O, per]
+    made = _products(bias, items, weight, weight_first=True)  # [frames, O, per]
     return made.transpose(0, 1).reshape(weight.shape[0], -1).narrow(1, 0, length)
 
 
@@ -89,6 +90,24 @@ def pack_upsample(weight: Tensor) -> Tensor:
     """Of `upsample_rows`, from a transposed convolution's [C, O, 2·stride]: first what the input before adds."""
     now, before = weight.chunk(2, -1)
     return torch.cat([before, now]).transpose(1, 2).flatten(1).contiguous()
+
+
+def _products(bias: Tensor, items: Tensor, weight: Tensor, weight_first: bool = False, size: int = 0) -> Tensor:
+    """bias + items[i] · weight (or weight · items[i]) for every i: items [N, ...] -> [N, ...].
+
+    size  products in one call; 0: all on a CPU, BATCH on a GPU, where cuBLAS chooses its kernel by the batch as well
+    """
+    count = items.shape[0]
+    size = size or (count if items.is_cpu else BATCH)
+    matrix = weight.expand(size, -1, -1)
+
+    def product(part: Tensor) -> Tensor:
+        return torch.baddbmm(bias, matrix, part) if weight_first else torch.baddbmm(bias, part, matrix)
+
+    if size == count:
+        return product(items)
+    padded = F.pad(items, (0, 0, 0, 0, 0, -count % size))
+    return torch.cat([product(part) for part in padded.split(size)]).narrow(0, 0, count)
 
 
 def _short(length: int, rows: int) -> int:

@@ -52,6 +52,17 @@ def layer(kind: str, per: int, dilation: int = 3, dtype: torch.dtype = torch.flo
     return made, lambda x: F.conv1d(x.t()[None], w, bias, padding=3 * dilation, dilation=dilation)[0].t(), 1
 
 
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 21])
+def test_calls_of_one_size_make_the_products_of_one_call(count: int) -> None:
+    rows, columns = normal(count, 16, 12, dtype=torch.float64), normal(count, 12, 5, dtype=torch.float64)
+    w, bias = normal(12, 20, dtype=torch.float64), normal(20, dtype=torch.float64)
+    v = normal(20, 12, dtype=torch.float64)
+    exact = {"rtol": 0, "atol": 1e-12}
+    torch.testing.assert_close(framewise._products(bias, rows, w, size=8), bias + rows @ w, **exact)
+    made = framewise._products(bias[:, None], columns, v, weight_first=True, size=8)
+    torch.testing.assert_close(made, bias[:, None] + v @ columns, **exact)
+
+
 @pytest.mark.parametrize("per", [1, 4, 40])
 @pytest.mark.parametrize("kind", LAYERS)
 def test_value_is_that_of_the_librarys_layer(kind: str, per: int) -> None:
