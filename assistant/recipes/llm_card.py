@@ -37,9 +37,9 @@ done; where a run was taken up with other numbers or other texts, the step is na
 Then `python -m assistant.recipes.llm export` and `python -m assistant.recipes.score --talks {talks} --requests {requests}`.
 
 **Scores** on held-out phrasings and values, float32, greedy, exact match unless said otherwise. What is held out depends
-on the texts, here {texts}, so scores of other texts are on another set; *before* is what the weights of the run before
-this one reach on this set. *Own words* are the requests of `assistant/recipes/unscripted.txt`, written without the texts in
-view and never trained on, though what failed there showed what to add.
+on the texts (these talks: {talks_hash}), so scores of other texts are on another set; *before* is what the weights of the run before
+this one reach on this set. *Own words* are the requests of `assistant/recipes/unscripted.txt`, written by one person after
+the texts were finished; no text holds one of them.
 
 | what | right | n | before | target |
 |---|---|---|---|---|
@@ -104,7 +104,7 @@ def write_card(directory: Path) -> None:
         minutes=sum(run["seconds"] for run in training["runs"]) // 60,
         runs="\n\n".join(_run(number, run) for number, run in enumerate(training["runs"], 1)),
         talks=result["talks"],
-        texts=result["texts"],
+        talks_hash=result["set"],
         requests=ends["n"],
         totals="\n".join(totals),
         kinds="\n".join(row(name) for name in scores if not name.startswith("=")),

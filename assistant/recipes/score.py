@@ -1,7 +1,7 @@
 """Scores the shipped language model through the engine, on phrasings and values that its training never saw.
 
     python -m assistant.recipes.score --talks 200        prints a table; writes scores.json and card.md beside the model
-    python -m assistant.recipes.score --before DIRECTORY puts another model's scores of the same set into the card as well
+    python -m assistant.recipes.score --before DIRECTORY puts another model's scores of this set into the card as well
 
 Every reply is made from the true history and compared with the replies that count as right. A request is right in
 *intent and format* if the right tool is called in a well-formed call, or if words are spoken where words are wanted;
@@ -12,6 +12,7 @@ for) and end as they should.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import time
@@ -27,7 +28,6 @@ from tokenizers import Tokenizer
 
 from assistant.hearing.written import as_written
 from assistant.recipes.chatml import Encoder, parse_call, turn_text
-from assistant.recipes.llm import TEXTS, digest
 from assistant.recipes.llm_card import TARGETS, write_card
 from assistant.recipes.texts.scene import Talk, Turn
 from assistant.recipes.texts.smalltalk import JOKES
@@ -119,13 +119,17 @@ def is_right(turn: Turn, said: str) -> bool:
     return said in turn.accept
 
 
+def talks_for(count: int, seed: int = 99, split: Split = "test") -> Iterator[Talk]:
+    """The talks of a score."""
+    rng = random.Random(f"score {seed}")
+    return (make_talk(rng, split, noise=0.1) for _ in range(count))
+
+
 def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tuple[Tally, float]:
     """Tally over generated talks, and the decoding speed in tokens per second of processor time."""
     judge = Judge(path)
     tally = Tally()
-    rng = random.Random(f"score {seed}")
-    for _ in range(talks):
-        talk = make_talk(rng, split, noise=0.1)
+    for talk in talks_for(talks, seed, split):
         for turn, said in judge.replies(talk):
             right = is_right(turn, said)
             tally.add(turn.kind, right)
@@ -156,7 +160,7 @@ def own_words(path: Path) -> Tally:
     persona = next(iter(PERSONAS))
     for line in UNSCRIPTED.read_text("utf-8").splitlines():
         spoken, wanted = line.split(" => ")
-        ask, reply = Turn("user", as_written(spoken)), _wanted(wanted)
+        ask, reply = Turn("user", as_written(spoken)), wanted_turn(wanted)
         said = next(said for _, said in judge.replies(Talk(PERSONAS[persona], TOOL_NAMES, [ask, reply])))
         right = is_right(reply, said)
         tally.add("= own words", right)
@@ -165,7 +169,7 @@ def own_words(path: Path) -> Tally:
     return tally
 
 
-def _wanted(text: str) -> Turn:
+def wanted_turn(text: str) -> Turn:
     """The right side of a line of `unscripted.txt` as the turn that is wanted."""
     if text == "joke":
         return Turn("assistant", JOKES[0], kind="joke", accept=JOKES)
@@ -214,11 +218,11 @@ def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
     }
 
 
-def scores_before(directory: Path, texts: str, talks: int) -> dict[str, float]:
+def scores_before(directory: Path, scored: str) -> dict[str, float]:
     """The percentages in another model's scores.json. Raises ValueError if they are of another set."""
     held = json.loads((directory / "scores.json").read_text("utf-8"))
-    if (held.get("texts"), held["talks"]) != (texts, talks):
-        raise ValueError(f"{directory} was scored on other talks; run: score --model {directory} --talks {talks}")
+    if held.get("set") != scored:
+        raise ValueError(f"{directory} was scored on other talks; score it with --model and the same --talks")
     return {name: row["percent"] for name, row in held["scores"].items()}
 
 
@@ -234,8 +238,8 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="write nothing")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    texts = digest(*sorted(TEXTS.iterdir()))[:12]
-    before = scores_before(arguments.before, texts, arguments.talks) if arguments.before else {}
+    scored = hashlib.sha256(repr([*talks_for(arguments.talks)]).encode()).hexdigest()[:12]
+    before = scores_before(arguments.before, scored) if arguments.before else {}
     tally, speed = score(arguments.model, arguments.talks)
     own = own_words(arguments.model)
     ends = turn_end(arguments.model, arguments.requests)
@@ -251,7 +255,7 @@ def main() -> None:
     if not arguments.dry:
         result = {
             "talks": arguments.talks,
-            "texts": texts,
+            "set": scored,
             "scores": rows,
             "before": before,
             "turn end": ends,

@@ -12,9 +12,10 @@ from tokenizers import Tokenizer
 
 from assistant.recipes.chatml import TEMPLATE, Encoder, call_text, messages, parse_call
 from assistant.recipes.llm import TINY, Recipe, Training, digest, orthogonal, probe, rate_factor
-from assistant.recipes.score import is_right
-from assistant.recipes.texts import talks
-from assistant.recipes.texts.scene import Role, Talk, Turn
+from assistant.recipes.score import UNSCRIPTED, is_right, wanted_turn
+from assistant.recipes.texts import smalltalk, talks
+from assistant.recipes.texts.phrases import PHRASES
+from assistant.recipes.texts.scene import Role, Talk, Turn, wordings
 from assistant.recipes.texts.tools import PARAMETERS, PERSONAS, TOOL_NAMES, specs
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
@@ -218,6 +219,23 @@ def test_fixed_talks(
     made = [Turn(role, "", text) if isinstance(text, tuple) else Turn(role, text) for role, text in turns]
     said = answer(llm, encoder, tokenizer, Talk(PERSONAS["Ada"], TOOL_NAMES, made))
     assert said == expected or (expected.startswith("Hello") and said.startswith("H"))
+
+
+def test_requests_in_own_words_are_in_no_text() -> None:
+    rows = [line.split(" => ") for line in UNSCRIPTED.read_text("utf-8").splitlines()]
+    for _, wanted in rows:
+        turn = wanted_turn(wanted)
+        if turn.call:
+            name, given = turn.call
+            assert set(given) <= {key.rstrip("?") for key in PARAMETERS[name]}
+            assert {key for key in PARAMETERS[name] if not key.endswith("?")} <= set(given)
+        else:
+            assert turn.accept
+    pairs = (smalltalk.SMALL_TALK, smalltalk.ABOUT, smalltalk.OUT_OF_REACH)
+    asked = [*PHRASES.values(), *(lines for them in pairs for lines, _ in them), *smalltalk.KNOWLEDGE.values()]
+    written = {text for lines in asked for line in lines if "{" not in line for text in wordings(line)}
+    assert len(rows) > 50
+    assert not written & {spoken for spoken, _ in rows}
 
 
 def test_scoring_is_strict() -> None:

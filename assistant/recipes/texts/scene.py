@@ -17,6 +17,7 @@ from functools import cache
 from typing import Final, Literal
 
 from assistant.hearing.written import as_written
+from assistant.recipes.texts import smalltalk
 from assistant.recipes.texts.misheard import misheard
 from assistant.recipes.texts.phrases import PHRASES
 from assistant.recipes.texts.tools import PERSONAS, TOOL_NAMES
@@ -79,8 +80,9 @@ def held_wordings(lines: tuple[str, ...]) -> frozenset[str]:
 
 @cache
 def all_held() -> frozenset[str]:
-    """The held-out wordings of all intents."""
-    return frozenset().union(*(held_wordings(lines) for lines in PHRASES.values()))
+    """The held-out wordings of all intents, small talk among them."""
+    asked = (lines for pairs in (smalltalk.SMALL_TALK, smalltalk.ABOUT, smalltalk.OUT_OF_REACH) for lines, _ in pairs)
+    return frozenset().union(*map(held_wordings, (*PHRASES.values(), *asked, *smalltalk.KNOWLEDGE.values())))
 
 
 _BEFORE: Final = (
@@ -189,7 +191,8 @@ class Scene:
         """The user says a line with those slots that it has. Raises Unusable if one reads differently in its place."""
         slots = {key: value for key, value in slots.items() if f"{{{key}}}" in line}
         spoken = " ".join(line.format(me=self.me.lower(), **{k: v.lower() for k, v in slots.items()}).split())
-        spoken = self._noisy(spoken, slots)
+        noisy = self._noisy(spoken, slots)
+        spoken = spoken if self.split == "train" and noisy in all_held() else noisy
         text = as_written(spoken)
         written = {key: "1" if value == "one" else as_written(value.lower()) for key, value in slots.items()}
         if any(value and value not in text for value in written.values()):

@@ -14,10 +14,11 @@ def repair(s: Scene) -> None:
 
 
 def alarm(s: Scene) -> None:
-    wrong = s.ask("alarm", time=time_of_day(s))["time"]
+    heard = time_of_day(s)
+    wrong = s.ask("alarm", time=heard)["time"]
     s.call("set_alarm", set_for := said_time(s, wrong), time=wrong)
     s.say(f"Your alarm is set for {set_for}.", kind="reply set_alarm")
-    right = s.ask("repair", right=time_of_day(s), wrong=wrong)["right"]
+    right = s.ask("repair", right=time_of_day(s), wrong=heard)["right"]
     s.call("cancel_alarm", set_for, "follow-up call", time=set_for)
     s.call("set_alarm", said := said_time(s, right), "follow-up call", time=right)
     s.say(f"Your alarm is set for {said}.", kind="reply set_alarm")
@@ -55,9 +56,10 @@ def which_list(s: Scene) -> None:
 
 
 def a_sum(s: Scene) -> None:
-    expression = s.ask("sum", sum=spoken_sum(s))["sum"]
+    heard = spoken_sum(s)
+    expression = s.ask("sum", sum=heard)["sum"]
     calculated(s, expression, said_sum(expression))
-    right = s.ask("repair", right=spoken_sum(s), wrong=expression)["right"]
+    right = s.ask("repair", right=spoken_sum(s), wrong=heard)["right"]
     calculated(s, right, said_sum(right), "follow-up call")
 
 
