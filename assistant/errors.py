@@ -32,6 +32,10 @@ class EngineFailed(AssistantError):
     """A model, local or remote, failed in the middle of its work; the talk lives on."""
 
 
+class ContextExceeded(EngineFailed):
+    """A message is longer than all that the model can hold; the talk lives on."""
+
+
 class ChannelClosed(AssistantError):
     """Sent into a channel that takes nothing more."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import WSCloseCode, web
 
-from assistant.errors import EngineFailed, PeerError, TalksFull
+from assistant.errors import ContextExceeded, EngineFailed, PeerError, TalksFull
 from assistant.ids import random_ids
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.settings import SessionConfig, merge
@@ -51,6 +51,7 @@ def make_app(house: House, gate: Gate, ui: Path | None = None) -> web.Applicatio
     app.router.add_post("/v1/audio/transcriptions", _with_house(audio_transcriptions))
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/v1/models/{name:.+}", _model)
+    app.router.add_route("*", "/v1/{rest:.*}", _no_endpoint)
     app.router.add_get("/healthz", _healthz)
     app.router.add_get("/metrics", _metrics)
     if ui is not None:
@@ -106,6 +107,8 @@ async def _tell_errors(request: web.Request, handler: Handler) -> web.StreamResp
         return web.json_response(error_body(error), status=400)
     except TalksFull as error:
         return problem(429, "session_limit_reached", str(error), "rate_limit_error")
+    except ContextExceeded as error:
+        return problem(400, "context_length_exceeded", str(error))
     except EngineFailed as error:
         log.warning("%s %s: %s", request.method, request.path, error)
         return problem(502, "engine_error", str(error), "server_error")
@@ -194,6 +197,14 @@ async def _model(request: web.Request) -> web.StreamResponse:
         if model["id"] == name:
             return web.json_response(model)
     return problem(404, "model_not_found", f"there is no model {name[:80]!r} here; see /v1/models")
+
+
+async def _no_endpoint(request: web.Request) -> web.StreamResponse:
+    routes = [(route.resource.canonical, route.method) for route in request.app.router.routes() if route.resource]
+    if methods := [method for path, method in routes if path == request.path]:
+        return problem(405, "method_not_allowed", f"{request.path} takes {' and '.join(methods)}")
+    known = ", ".join(sorted({path for path, _ in routes if path.startswith("/v1/") and "{" not in path}))
+    return problem(404, "not_found", f"nothing is at {request.path[:80]}; there is {known}")
 
 
 async def _healthz(request: web.Request) -> web.StreamResponse:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from assistant.engines import Prompt
-from assistant.errors import EngineFailed
+from assistant.errors import ContextExceeded
 from assistant.thinking.language import Language
 from assistant.thinking.state import TalkState
 from assistant.thinking.tape import Step, wanted_steps
@@ -45,8 +45,8 @@ class Window:
         return _length(self.steps(state, prompt, open_reply=False)) > self._limit * CROWDED_SHARE
 
     def shorten(self, state: TalkState, prompt: Prompt) -> list[Step]:
-        """Let the oldest turns go; returns the steps of what is left. Raises EngineFailed if the last message alone is
-        too long."""
+        """Let the oldest turns go; returns the steps of what is left. Raises ContextExceeded if the last message
+        alone is too long."""
         while state.dropped < len(prompt.lines) - 1:
             state.dropped += 1
             if prompt.lines[state.dropped].role != "user":
@@ -56,7 +56,7 @@ class Window:
                 break
         wanted = self.steps(state, prompt, open_reply=True)
         if not self.holds(wanted):
-            raise EngineFailed(
+            raise ContextExceeded(
                 f"the last message takes {_length(wanted)} tokens, this model holds {self._limit} beside its reply; "
                 "say less at once or start with a larger --max-positions"
             )

@@ -9,12 +9,15 @@ import json
 import os
 import random
 import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
 import numpy as np
 import pytest
 
+from assistant.engines import ThinkPiece
+from assistant.errors import ContextExceeded
 from tests.fakes.talk import World
 from tests.server.test_conformance import counted, counter, slow
 from tests.server.web import Site, Wire, run
@@ -177,9 +180,7 @@ def mutated(rng: random.Random) -> str | bytes:
     for _ in range(rng.randint(1, 3)):
         node = event
         while rng.random() < 0.6:
-            below = [
-                v for v in (node.values() if isinstance(node, dict) else node) if isinstance(v, dict | list) and v
-            ]
+            below = [v for v in (node.values() if isinstance(node, dict) else node) if isinstance(v, dict | list) and v]
             if not below:
                 break
             node = rng.choice(below)
@@ -243,6 +244,22 @@ def test_engine_failure_in_mid_reply_fails_that_reply_only():
                 assert (await each.until("response.done"))["response"]["status"] == "completed"
 
     run(story, world=counter())
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_chat_that_no_context_holds_is_the_clients_mistake(stream):
+    async def story(site: Site) -> None:
+        async def too_long(*asked: object) -> AsyncIterator[ThinkPiece]:
+            raise ContextExceeded("the last message takes 9,000 tokens")
+            yield
+
+        site.world.thinker.reply = too_long  # type: ignore[method-assign, assignment]
+        body = {"messages": [{"role": "user", "content": "hello"}], "stream": stream}
+        async with site.client.post(f"{site.http}/v1/chat/completions", json=body) as answer:
+            assert answer.status == 400
+            assert (await answer.json())["error"]["code"] == "context_length_exceeded"
+
+    run(story)
 
 
 def test_a_bug_in_a_session_closes_it_with_1011_and_leaves_the_others():

@@ -163,6 +163,13 @@ def test_the_page_is_served_with_a_policy_and_nothing_beside_it(tmp_path):
         for path in ("/../secret", "/%2e%2e/secret", "/nothing"):
             async with site.client.get(site.http + path) as answer:
                 assert answer.status in {403, 404}
+        for method, path, status in (
+            ("GET", "/v1/nothing", 404),
+            ("POST", "/v1/nothing", 404),
+            ("GET", "/v1/chat/completions", 405),
+        ):
+            async with site.client.request(method, site.http + path) as answer:
+                assert answer.status == status and path in (await answer.json())["error"]["message"]
 
     run(story, ui=tmp_path / "ui")
 
