@@ -132,6 +132,7 @@ def fixed(s: Scene, pairs: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...], 
         slots["rel"] = s.rng.choice(["today", "tomorrow", "tonight", f"on {s.value('day')}", "this weekend"])
     s.user(line, **slots)
     s.say(*(text.replace("{me}", s.me) for text in said), kind=kind)
+    s.turns[-1].accept = smalltalk.as_right(s.turns[-1].accept)
 
 
 def small_talk(s: Scene) -> None:
@@ -167,6 +168,9 @@ def knowledge(s: Scene) -> None:
         written["inventor"] = inventor
     would = shape.format(**written)
     s.say(f"I am too small to {would}. A larger model could.", kind="refusal")
+    about = next((written[key] for key in ("topic", "far", "city", "inventor", "word") if key in written), "")
+    if about and "language" not in written:  # whatever was asked of it, to say that it cannot be told about is right
+        s.turns[-1].accept += (f"I am too small to tell you about {about}. A larger model could.",)
 
 
 def unclear(s: Scene) -> None:
