@@ -1,10 +1,10 @@
-"""Sound to cepstra, as the English acoustic model of pocketsphinx wants them, for several vocal tracts at once.
+"""Sound to cepstra, as the English acoustic model of pocketsphinx wants them.
 
 The arithmetic is that of the package's own front end: mel filters, noise removal (Doblinger's lower envelope, masking
 in time, smoothing over frequency), logarithm, cosine transform, lifter. It is done here because the mean can then be
-taken away with what is known of the speaker, and because a warped frequency axis costs one filter bank and no more.
+taken away with what is known of the speaker.
 
-T: frames of 10 ms; W: warps; M: mel filters; C: cepstra.
+T: frames of 10 ms; M: mel filters; C: cepstra.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ RATE = 16_000
 FRAME, SHIFT, POINTS = 410, 160, 512
 FILTERS, CEPSTRA = 25, 13
 LOWEST_HZ, HIGHEST_HZ = 130.0, 6800.0
-FRAMES_PER_S = RATE // SHIFT
 Floats = NDArray[np.float64]
 
 _INDEX = np.arange(CEPSTRA)
@@ -29,45 +28,46 @@ _TO_CEPSTRA = (
 _WINDOW = np.hamming(FRAME)
 
 
-def filter_bank(warp: float) -> Floats:
-    """[POINTS // 2 + 1, M]: triangles of unit area, their corners on whole bins.
-
-    `warp`: how much wider than the acoustic model's the spectrum is; the range of the filters stays the same, so they
-    move most in the middle.
-    """
+def _filter_bank() -> Floats:
+    """[POINTS // 2 + 1, M]: triangles of unit area, their corners on whole bins."""
     step = RATE / POINTS
-    low, high = (2595 * np.log10(1 + hz / warp / 700) for hz in (LOWEST_HZ, HIGHEST_HZ))
-    corners = 700 * (10 ** (np.linspace(low, high, FILTERS + 2) / 2595) - 1) * warp
+    low, high = (2595 * np.log10(1 + hz / 700) for hz in (LOWEST_HZ, HIGHEST_HZ))
+    corners = 700 * (10 ** (np.linspace(low, high, FILTERS + 2) / 2595) - 1)
     left, middle, right = (np.floor(corners / step + 0.5)[i : i + FILTERS] * step for i in range(3))
     hz = np.arange(POINTS // 2 + 1)[:, None] * step
     rising, falling = (hz - left) / (middle - left), (right - hz) / (right - middle)
     return np.maximum(np.minimum(rising, falling), 0) * 2 / (right - left)
 
 
-class Cepstra:
-    """One stream of sound. What comes out does not depend on how the sound is cut into pushes."""
+_BANK = _filter_bank()
 
-    def __init__(self, warps: tuple[float, ...] = (1.0,)) -> None:
-        self._shape = (len(warps), FILTERS)
-        self._bank = np.concatenate([filter_bank(warp) for warp in warps], axis=1)  # [bins, W * M]
-        self.reset()
+
+class Cepstra:
+    """One speaker's sound. What comes out does not depend on how the sound is cut into pushes."""
+
+    def __init__(self) -> None:
+        self.forget()
 
     def reset(self) -> None:
-        """Begin a new stream: its first frame tells how loud the noise is."""
+        """Begin a new utterance; the noise behind it is still known."""
         self._sound = np.zeros(1)  # one sample more than is left over: the high-pass looks back
+
+    def forget(self) -> None:
+        """Begin a new talk: its first frame tells how loud the noise is, and it takes seconds to know it well."""
+        self.reset()
         self._noise: _Noise | None = None
 
     def push(self, sound: Pcm | Floats) -> Floats:
-        """Samples at 16 kHz, 32,767 the loudest -> [T, W, C], the frames that are now whole."""
+        """Samples at 16 kHz, 32,767 the loudest -> [T, C], the frames that are now whole."""
         self._sound = np.concatenate([self._sound, sound])
         high = self._sound[1:] - 0.97 * self._sound[:-1]
         frames = [self._frame(high[at : at + FRAME]) for at in range(0, len(high) - FRAME + 1, SHIFT)]
         self._sound = self._sound[len(frames) * SHIFT :]
-        return np.array(frames).reshape(-1, self._shape[0], CEPSTRA)
+        return np.array(frames).reshape(-1, CEPSTRA)
 
     def _frame(self, high: Floats) -> Floats:
         spectrum = np.abs(np.fft.rfft(high * _WINDOW, POINTS)) ** 2
-        power = (spectrum @ self._bank).reshape(self._shape)
+        power = spectrum @ _BANK
         if self._noise is None:
             self._noise = _Noise(power)
         result: Floats = np.log(self._noise.removed(power) + 1e-4) @ _TO_CEPSTRA
@@ -75,7 +75,7 @@ class Cepstra:
 
 
 class _Noise:
-    """The noise in each filter, learnt frame by frame; [W, M] throughout.
+    """The noise in each filter, learnt frame by frame; [M] throughout.
 
     Source: Doblinger 1995 for the envelope, Kim and Stern 2010 for the masking, in the constants of pocketsphinx.
     """
@@ -99,8 +99,8 @@ class _Noise:
         self._peak = np.maximum(fading, clean)
         clean = np.maximum(np.where(clean < 0.85 * fading, 0.2 * fading, clean), self._floor)
         gain = np.clip(clean / self._power, 1 / self._MOST, self._MOST)
-        total = np.concatenate([np.zeros((len(gain), 1)), np.cumsum(gain, axis=1)], axis=1)
-        smooth = (total[:, self._END] - total[:, self._START]) / (self._END - self._START)
+        total = np.concatenate([[0.0], np.cumsum(gain)])
+        smooth = (total[self._END] - total[self._START]) / (self._END - self._START)
         return power * smooth
 
     @staticmethod

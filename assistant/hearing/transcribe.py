@@ -19,7 +19,7 @@ from pocketsphinx import Config, Decoder
 
 from assistant.events import Pcm
 from assistant.hearing.cepstra import CEPSTRA, Cepstra, Floats
-from assistant.hearing.speaker import MEAN, WARPS, Speaker
+from assistant.hearing.speaker import MEAN, Speaker
 
 RATE = 16_000
 TINY = Path(__file__).parent / "tiny"
@@ -27,12 +27,8 @@ DITHER_RMS = 60.0  # of 32768; digital silence breaks the mean normalisation
 UNDERSTOOD = 0.42  # refuses half of what is outside the vocabulary, and one in forty of what is inside
 FIRST_FRAMES = 90
 """Of 10 ms: the padding before the onset and 0.6 s of speech tell enough of a new speaker."""
-LEAD_FRAMES = 15
-"""As many quiet frames before the speech are left out: noise in them passes for a fricative of the first word."""
 MEAN_EVERY = 10
 """Frames for which a mean is good."""
-KEPT_FRAMES = 3_000
-"""What an utterance teaches of its speaker is in its first half minute."""
 SLOPE_FRAMES = 3
 """The decoder holds this many back for the slopes."""
 
@@ -77,8 +73,8 @@ class Transcriber(Protocol):
 class PocketsphinxTranscriber:
     """One pocketsphinx decoder over `folder`'s words.lm and words.dict; a few milliseconds from end to transcript.
 
-    It gets cepstra made here, with the mean and the frequency axis of the speaker. The first utterance of a talk waits
-    for `FIRST_FRAMES` of sound: a wrong mean costs more words than anything else.
+    It gets cepstra made here, with the mean of the talk's speaker taken away. The first utterance of a talk waits for
+    `FIRST_FRAMES` of sound: a wrong mean costs more words than anything else.
     """
 
     def __init__(self, folder: Path = TINY, understood: float = UNDERSTOOD) -> None:
@@ -95,7 +91,7 @@ class PocketsphinxTranscriber:
         settings = self._decoder.config
         settings["cmn"] = "none"  # only now: the acoustic model's own file of settings overrides those given at birth
         self._decoder.reinit_feat(settings)
-        self._cepstra = Cepstra(WARPS)
+        self._cepstra = Cepstra()
         self._decoding = False
         self.forget()
 
@@ -105,8 +101,8 @@ class PocketsphinxTranscriber:
 
     def forget(self) -> None:
         self.reset()
+        self._cepstra.forget()
         self._speaker = Speaker()
-        self._unlearnt: Floats | None = None
 
     def reset(self) -> None:
         if self._decoding:
@@ -115,26 +111,24 @@ class PocketsphinxTranscriber:
         self._partial = ""
         self._cepstra.reset()
         self._rng = np.random.default_rng(0)  # the same sound gets the same dither
-        self._heard: list[Floats] = []  # [W, C] each
-        self._frames, self._total = 0, np.zeros((len(WARPS), CEPSTRA))
-        self._warp, self._mean = 0, MEAN
+        self._waiting: list[Floats] = []  # [C] each
+        self._last = self._mean = MEAN
+        self._frames, self._total = 0, np.zeros(CEPSTRA)
 
     def push(self, pcm: Pcm) -> str:
-        if self._unlearnt is not None:  # not when the utterance ends: somebody waits for its words
-            self._speaker.learn(self._unlearnt)
-            self._unlearnt = None
         sound = np.nan_to_num(np.asarray(pcm, dtype=np.float32)) * 32767
         noisy = sound + self._rng.standard_normal(len(sound)) * DITHER_RMS
         for frame in self._cepstra.push(np.clip(noisy, -32768, 32767)):
+            self._last = frame
             self._frames += 1
             self._total += frame
-            if self._frames <= KEPT_FRAMES:
-                self._heard.append(frame)
             if self._decoding:
                 if self._frames % MEAN_EVERY == 0:
-                    self._mean = self._speaker.mean(self._total, self._frames)[self._warp]
+                    self._mean = self._speaker.mean(self._total, self._frames)
                 self._decode(frame)
-            elif self._frames == (LEAD_FRAMES if self._speaker.known else FIRST_FRAMES):
+                continue
+            self._waiting.append(frame)
+            if self._speaker.known or self._frames == FIRST_FRAMES:
                 self._begin()
         if self._decoding:
             self._partial = self._words()
@@ -147,33 +141,28 @@ class PocketsphinxTranscriber:
         if not self._decoding:
             self._begin()
         for _ in range(SLOPE_FRAMES):
-            self._decode(self._heard[-1])
+            self._decode(self._last)
         self._decoder.end_utt()
+        self._decoding = False
         text = self._words()
         segments = self._decoder.seg() if text else []
         chances = [min(1.0, s.prob) for s in segments if not s.word.startswith(("<", "["))]
         confidence = float(np.mean(chances)) if chances else 0.0
-        understood = bool(text) and confidence >= self._understood
-        if understood:
-            self._unlearnt = np.array(self._heard)
-        self._decoding = False
+        self._speaker.learn(self._total, self._frames)
         self.reset()
-        return Transcript(text, confidence, understood)
+        return Transcript(text, confidence, bool(text) and confidence >= self._understood)
 
     def _begin(self) -> None:
         """Decode what was heard so far."""
-        heard = np.array(self._heard)  # [T, W, C]
-        self._warp = self._speaker.warp(None if self._speaker.known else heard)
-        self._mean = self._speaker.mean(self._total, self._frames)[self._warp]
-        loud = heard[:LEAD_FRAMES, self._warp, 0] >= self._mean[0]
-        lead = int(loud.argmax()) if loud.any() else len(loud)
+        self._mean = self._speaker.mean(self._total, self._frames)
         self._decoder.start_utt()
         self._decoding = True
-        for frame in self._heard[lead:]:
+        for frame in self._waiting:
             self._decode(frame)
+        self._waiting = []
 
     def _decode(self, frame: Floats) -> None:
-        bare = (frame[self._warp] - self._mean).astype(np.float32)
+        bare = (frame - self._mean).astype(np.float32)
         self._decoder.process_cep(bare.tobytes())  # one at a time: blocks that cross its buffer's end lose frames
 
     def _words(self) -> str:
