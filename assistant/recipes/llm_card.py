@@ -37,8 +37,8 @@ done; where a run was taken up with other numbers or other texts, the step is na
 Then `python -m assistant.recipes.llm export` and `python -m assistant.recipes.score --talks {talks} --requests {requests}`.
 
 **Scores** on held-out phrasings and values, float32, greedy, exact match unless said otherwise. What is held out depends
-on the texts (these talks: {talks_hash}), so scores of other texts are on another set; *before* is what the weights of the run before
-this one reach on this set. *Own words* are the requests of `assistant/recipes/unscripted.txt`, written after
+on the texts (these talks: {talks_hash}), so scores of other texts are on another set; *before* is what the weights shipped before
+these reach on this set. *Own words* are the requests of `assistant/recipes/unscripted.txt`, written after
 the texts were finished; no text holds one of them.
 
 | what | right | n | before | target |

@@ -225,7 +225,7 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
             heard = item_text(session.conversation.entry(item.id).item)
             pieces = session.conversation.entry(item.id).pieces
             state = await house.cohost_call(lambda: tensors(house.llm))
-            tokens = house.thinker._talks[session.talk].tape.steps[-1]
+            tokens = house.thinker._held.begin(session.talk).tape.steps[-1]
             voice = await house.cohost_call(lambda: tensors(house.tts))
             if index % 10 == 9 and pieces:
                 checked_tts += 1
