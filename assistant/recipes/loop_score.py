@@ -337,7 +337,7 @@ async def run_talks(args: argparse.Namespace, kept: Path) -> list[Row]:
     """All talks, each written down when it is over; those that are there already are not held again."""
     rows = [Row(**json.loads(line)) for line in kept.read_text().splitlines()] if kept.exists() else []
     done = {row.talk for row in rows}
-    share, of = (int(part) for part in args.share.split("/"))
+    share, of = args.share
     wanted = enumerate(talks(args.seed, args.turns))
     left = [(number, questions) for number, questions in wanted if number not in done and number % of == share]
     if not left:
@@ -356,13 +356,23 @@ async def run_talks(args: argparse.Namespace, kept: Path) -> list[Row]:
     return rows
 
 
+def part(text: str) -> tuple[int, int]:
+    """I/N. Raises ArgumentTypeError unless 0 ≤ I < N."""
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no share; with two processes they are 0/2 and 1/2")
+    return int(index), int(count)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--seed", type=int, default=20261121)
     parser.add_argument("--work", type=Path, default=Path(".training/loop"))
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--share", default="0/1", metavar="I/N", help="hold each N-th talk only; others run the rest")
+    parser.add_argument(
+        "--share", type=part, default=(0, 1), metavar="I/N", help="hold each N-th talk only, from talk I on"
+    )
     parser.add_argument("--threads", default="1")
     parser.add_argument("--llm", help="another model directory than the shipped one")
     parser.add_argument("--tts", help="another model directory than the shipped one")
