@@ -393,7 +393,8 @@ def main() -> None:
         print(f"  {causes[row.talk, row.place]}: {row.asked} | {row.heard} | {row.said} | {row.fitted}")
     if args.json is not None:
         turns = [{**asdict(row), "cause": causes[row.talk, row.place]} for row in rows]
-        report = {"command": " ".join(sys.argv), **figures, "turns": turns}
+        command = " ".join(["python -m assistant.recipes.loop_score", *sys.argv[1:]])
+        report = {"command": command, **figures, "turns": turns}
         args.json.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
 
