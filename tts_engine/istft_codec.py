@@ -13,6 +13,7 @@ whatever their length; training and encoding run the same layers whole, within r
 Sources: ConvNeXt + iSTFT head, Siuzdak 2023 (Vocos); residual quantisation with moving averages, Défossez et al. 2022.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -374,7 +375,7 @@ def keep(x: Tensor, mask: Tensor | None) -> Tensor:
 
 def mel_filters(size: int, mels: int, sample_rate: int) -> Tensor:
     """Triangular filters [mels, size//2+1] evenly spaced on the HTK mel scale up to half the sample rate."""
-    top = 2595 * torch.log10(torch.tensor(1 + sample_rate / 2 / 700, dtype=torch.float64))
+    top = 2595 * math.log10(1 + sample_rate / 2 / 700)
     edges = 700 * (10 ** (torch.linspace(0, 1, mels + 2, dtype=torch.float64) * top / 2595) - 1)
     hertz = torch.linspace(0, sample_rate / 2, size // 2 + 1, dtype=torch.float64)[None]
     rising = (hertz - edges[:-2, None]) / (edges[1:-1] - edges[:-2])[:, None]
