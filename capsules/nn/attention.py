@@ -23,7 +23,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, *, scale: float |
 
         return decode_attention(q[0].contiguous(), k, v, positions, size**-0.5 if scale is None else scale)[None]
     host = kernels.host(q)
-    if host is not None and not batch and k.stride(-1) == v.stride(-1) == 1 and (rows == 1 or size % 4 == 0):
+    if host is not None and not batch and k.stride(-1) == v.stride(-1) == 1:
         kernel = host.decode_attention if rows == 1 else host.chunk_attention
         return kernel(q.contiguous(), k, v, positions, size**-0.5 if scale is None else scale)
     groups, seen_rows = k.shape[-2], k.shape[-3]

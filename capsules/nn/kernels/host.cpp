@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
 #include "vectors.h"
@@ -21,8 +20,8 @@ using torch::headeronly::ScalarType;
 namespace {
 
 constexpr int64_t PAIR = 2 * LANES;  // bfloat16 values in one 32-byte read
-constexpr int64_t TILE = 4, WIDEST = 3;  // outputs times vectors of rows: twelve sums in registers
-constexpr int64_t BLOCK_O = 24 * TILE, BLOCK_I = 512;  // what the caches hold
+constexpr int64_t TILE_O = 6, TILE_T = 2 * LANES;  // twelve sums in registers; 4 times 24 runs at half the speed
+constexpr int64_t BLOCK_O = 16 * TILE_O, BLOCK_I = 1024;  // what the second-level cache holds
 
 template <class F>
 void by_type(const Tensor& x, const F& f) {
@@ -100,35 +99,23 @@ void one_row(const bf16* x, const bf16* w, bf16* y, int64_t inputs, int64_t outp
 
 // ------------------------------------------------------------------------------------------------- linear, many rows
 
-// Rows lie side by side in lanes: `vectors` of eight, cut into tiles of at most WIDEST, none of them narrow if avoidable.
-template <class F>
-void by_tile(int64_t vectors, const F& f) {
-  for (int64_t at = 0; at < vectors;) {
-    const int64_t rest = vectors - at, width = rest == WIDEST + 1 ? 2 : std::min(rest, WIDEST);
-    f(at, width);
-    at += width;
-  }
-}
-
-// sums [TILE][stride] += w · x over `size` inputs, in ascending order. Entry (o, i) of w is w[o * w_o + i * w_i];
-// x [size][WIDTH · LANES] is one stream.
+// TILE_O outputs times the first WIDTH vectors of TILE_T lanes: sums [TILE_O][stride] += w · x over `size` inputs, in
+// ascending order. Entry (o, i) of w is w[o * w_o + i * w_i]; x [size][TILE_T] is one stream.
 template <int WIDTH>
 void tile(const float* w, int64_t w_o, int64_t w_i, const float* x, float* sums, int64_t size, int64_t stride) {
-  f8 held[TILE][WIDTH];
-  for (int64_t o = 0; o < TILE; ++o)
+  f8 held[TILE_O][WIDTH];
+  for (int64_t o = 0; o < TILE_O; ++o)
     for (int64_t t = 0; t < WIDTH; ++t) held[o][t] = load(sums + o * stride + t * LANES);
-  for (int64_t i = 0; i < size; ++i, x += WIDTH * LANES)
-    for (int64_t o = 0; o < TILE; ++o) {
+  for (int64_t i = 0; i < size; ++i) {
+    f8 lanes[WIDTH];
+    for (int64_t t = 0; t < WIDTH; ++t) lanes[t] = load(x + i * TILE_T + t * LANES);
+    for (int64_t o = 0; o < TILE_O; ++o) {
       const f8 weight = all(w[o * w_o + i * w_i]);
-      for (int64_t t = 0; t < WIDTH; ++t) held[o][t] += weight * load(x + t * LANES);
+      for (int64_t t = 0; t < WIDTH; ++t) held[o][t] += weight * lanes[t];
     }
-  for (int64_t o = 0; o < TILE; ++o)
+  }
+  for (int64_t o = 0; o < TILE_O; ++o)
     for (int64_t t = 0; t < WIDTH; ++t) store(sums + o * stride + t * LANES, held[o][t]);
-}
-
-void tile(int64_t width, const float* w, int64_t w_o, int64_t w_i, const float* x, float* sums, int64_t size,
-          int64_t stride) {
-  (width == 1 ? tile<1> : width == 2 ? tile<2> : tile<3>)(w, w_o, w_i, x, sums, size, stride);
 }
 
 template <class W>
@@ -138,40 +125,35 @@ void widen(const W* w, float* to, int64_t size) {
   for (; i < size; ++i) to[i] = wide(w[i]);
 }
 
-// Every output sums its inputs in ascending order, whatever the number of rows.
+// Tokens lie side by side in the lanes; every output sums its inputs in ascending order, whatever the number of rows.
 void many_rows(const bf16* x, const bf16* w, bf16* y, int64_t rows, int64_t inputs, int64_t outputs) {
-  const int64_t vectors = (rows + LANES - 1) / LANES, stride = vectors * LANES;
+  const int64_t stride = (rows + TILE_T - 1) / TILE_T * TILE_T;
   thread_local std::vector<float> kept;  // fresh pages at every call would cost more than what is written to them
   kept.resize(std::max<size_t>(kept.size(), inputs * stride));
-  float* const turned = kept.data();  // for each tile [inputs][its lanes], so that a tile is one stream
+  float* const turned = kept.data();  // [stride / TILE_T][inputs][TILE_T], so that a tile is one stream
   torch::stable::parallel_for(0, inputs, 64, [&](int64_t from, int64_t to) {
-    by_tile(vectors, [&](int64_t at, int64_t width) {
-      float* const lanes = turned + at * LANES * inputs;
+    for (int64_t t = 0; t < stride; t += TILE_T)
       for (int64_t i = from; i < to; ++i)
-        for (int64_t j = 0; j < width * LANES; ++j) {
-          const int64_t row = at * LANES + j;
-          lanes[i * width * LANES + j] = row < rows ? wide(x[row * inputs + i]) : 0.0f;
-        }
-    });
+        for (int64_t j = 0; j < TILE_T; ++j)
+          turned[t * inputs + i * TILE_T + j] = t + j < rows ? wide(x[(t + j) * inputs + i]) : 0.0f;
   });
   const int64_t blocks = (outputs + BLOCK_O - 1) / BLOCK_O;
   torch::stable::parallel_for(0, blocks, 1, [&](int64_t from, int64_t to) {
     const int64_t step = std::min(BLOCK_I, inputs) + 16;  // rows a power of two apart would share cache sets
     thread_local std::vector<float> sums, weights;
     sums.resize(BLOCK_O * stride);
-    weights.resize(TILE * step);
+    weights.resize(TILE_O * step);
     for (int64_t block = from; block < to; ++block) {
       const int64_t first = block * BLOCK_O, count = std::min(BLOCK_O, outputs - first);
       std::fill(sums.begin(), sums.end(), 0.0f);
       for (int64_t i = 0; i < inputs; i += BLOCK_I) {
         const int64_t size = std::min(BLOCK_I, inputs - i);
-        for (int64_t o = 0; o < count; o += TILE) {
-          for (int64_t k = 0; k < TILE; ++k)  // rows beyond the last repeat it; their sums are not used
+        for (int64_t o = 0; o < count; o += TILE_O) {
+          for (int64_t k = 0; k < TILE_O; ++k)  // rows beyond the last repeat it; their sums are not used
             widen(w + (first + std::min(o + k, count - 1)) * inputs + i, &weights[k * step], size);
-          by_tile(vectors, [&](int64_t at, int64_t width) {
-            const float* const lanes = turned + at * LANES * inputs + i * width * LANES;
-            tile(width, weights.data(), step, 1, lanes, &sums[o * stride + at * LANES], size, stride);
-          });
+          for (int64_t t = 0; t < stride; t += TILE_T)
+            (rows - t > LANES ? tile<2> : tile<1>)(weights.data(), step, 1, &turned[t * inputs + i * TILE_T],
+                                                   &sums[o * stride + t], size, stride);
         }
       }
       for (int64_t t = 0; t < rows; ++t)
@@ -314,37 +296,38 @@ Tensor decode_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
 
 // ----------------------------------------------------------------------------------------- attention, a chunk of rows
 
-// q [T, H, D] with D a multiple of TILE; k, v [S, G, D]; row t reads the keys 0 … positions[t]. The rows and the heads
+// q [T, H, D]; k, v [S, G, D]; row t reads the keys 0 … positions[t]. The rows and the heads
 // that share a key lie side by side in lanes, so that a key is read once for all of them.
 template <class T, class K>
 void attend_lanes(const Tensor& q, const Tensor& k, const Tensor& v, const int64_t* positions, Tensor& y, float scale,
-                  int64_t group, int64_t first, int64_t width) {
-  const int64_t heads = q.size(1), size = q.size(2), share = heads / k.size(1), lanes = width * LANES;
-  const int64_t used = std::min(lanes, q.size(0) * share - first);  // lane j is row (first + j) / share
+                  int64_t group, int64_t first) {
+  const int64_t heads = q.size(1), size = q.size(2), share = heads / k.size(1);
+  const int64_t used = std::min(TILE_T, q.size(0) * share - first);  // lane j is row (first + j) / share
+  const auto multiply = used > LANES ? tile<2> : tile<1>;
   const auto place = [&](int64_t j) {
     return ((first + j) / share * heads + group * share + (first + j) % share) * size;
   };
-  std::vector<float> query(size * lanes), total(lanes), out_lanes(size * lanes), block(TILE * size * 16);
-  std::vector<int64_t> last(lanes, 0);
+  const int64_t padded = (size + TILE_O - 1) / TILE_O * TILE_O, step = BLOCK_O;  // keys or values widened at a time
+  std::vector<float> query(size * TILE_T), total(TILE_T), out_lanes(padded * TILE_T), block(step * padded);
+  std::vector<int64_t> last(TILE_T, 0);
   for (int64_t j = 0; j < used; ++j) {
     last[j] = positions[(first + j) / share];
-    for (int64_t d = 0; d < size; ++d) query[d * lanes + j] = wide(in<T>(q)[place(j) + d]) * scale;
+    for (int64_t d = 0; d < size; ++d) query[d * TILE_T + j] = wide(in<T>(q)[place(j) + d]) * scale;
   }
   const int64_t length = *std::max_element(last.begin(), last.end()) + 1;
-  const int64_t step = int64_t(block.size()) / size;  // keys or values widened at a time
-  std::vector<float> scores((length + TILE) * lanes);
+  std::vector<float> scores((length + TILE_O) * TILE_T);
   const auto widened = [&](const Tensor& from, int64_t at) {
     const int64_t count = std::min(step, length - at);
     for (int64_t s = 0; s < count; ++s)
-      widen(in<K>(from) + (at + s) * from.stride(0) + group * from.stride(1), &block[s * size], size);
+      widen(in<K>(from) + (at + s) * from.stride(0) + group * from.stride(1), &block[s * padded], size);
     return count;
   };
   for (int64_t at = 0; at < length; at += step) {
     const int64_t count = widened(k, at);  // a tile may run over into keys of an earlier block: those sums are not used
-    for (int64_t s = 0; s < count; s += TILE)
-      tile(width, &block[s * size], size, 1, query.data(), &scores[(at + s) * lanes], size, lanes);
+    for (int64_t s = 0; s < count; s += TILE_O)
+      multiply(&block[s * padded], padded, 1, query.data(), &scores[(at + s) * TILE_T], size, TILE_T);
   }
-  for (int64_t j = 0; j < lanes; j += LANES) {
+  for (int64_t j = 0; j < TILE_T; j += LANES) {
     f8 peak = all(-INFINITY), sum = all(0);
     const auto visible = [&](int64_t s) {
       i8 mask;
@@ -353,39 +336,36 @@ void attend_lanes(const Tensor& q, const Tensor& k, const Tensor& v, const int64
     };
     const int64_t shown = *std::min_element(&last[j], &last[j] + LANES);  // up to here no lane is masked
     for (int64_t s = 0; s < length; ++s) {
-      f8 score = load(&scores[s * lanes + j]);
+      f8 score = load(&scores[s * TILE_T + j]);
       if (s > shown) score = visible(s) ? score : all(-INFINITY);
       peak = peak > score ? peak : score;
     }
     for (int64_t s = 0; s < length; ++s) {
-      f8 weight = exp(load(&scores[s * lanes + j]) - peak);
+      f8 weight = exp(load(&scores[s * TILE_T + j]) - peak);
       if (s > shown) weight = visible(s) ? weight : all(0);
-      store(&scores[s * lanes + j], weight);
+      store(&scores[s * TILE_T + j], weight);
       sum += weight;
     }
     store(&total[j], sum);
   }
   for (int64_t at = 0; at < length; at += step) {
     const int64_t count = widened(v, at);
-    for (int64_t d = 0; d < size; d += TILE)
-      tile(width, &block[d], 1, size, &scores[at * lanes], &out_lanes[d * lanes], count, lanes);
+    for (int64_t d = 0; d < size; d += TILE_O)
+      multiply(&block[d], 1, padded, &scores[at * TILE_T], &out_lanes[d * TILE_T], count, TILE_T);
   }
   for (int64_t j = 0; j < used; ++j)
-    for (int64_t d = 0; d < size; ++d) put(out<T>(y) + place(j) + d, out_lanes[d * lanes + j] / total[j]);
+    for (int64_t d = 0; d < size; ++d) put(out<T>(y) + place(j) + d, out_lanes[d * TILE_T + j] / total[j]);
 }
 
 Tensor chunk_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& positions, double scale) {
-  const int64_t groups = k.size(1), lanes = q.size(0) * q.size(1) / groups;
-  std::vector<std::pair<int64_t, int64_t>> tiles;  // first lane, vectors
-  by_tile((lanes + LANES - 1) / LANES, [&](int64_t at, int64_t width) { tiles.emplace_back(at * LANES, width); });
-  const int64_t count = tiles.size();
+  const int64_t groups = k.size(1), lanes = q.size(0) * q.size(1) / groups, tiles = (lanes + TILE_T - 1) / TILE_T;
   Tensor y = torch::stable::empty_like(q);
   by_type(q, [&](auto kind) {
     by_type(k, [&](auto stored) {
-      torch::stable::parallel_for(0, groups * count, 1, [&](int64_t from, int64_t to) {
+      torch::stable::parallel_for(0, groups * tiles, 1, [&](int64_t from, int64_t to) {
         for (int64_t n = from; n < to; ++n)
-          attend_lanes<decltype(kind), decltype(stored)>(q, k, v, in<int64_t>(positions), y, float(scale), n / count,
-                                                         tiles[n % count].first, tiles[n % count].second);
+          attend_lanes<decltype(kind), decltype(stored)>(q, k, v, in<int64_t>(positions), y, float(scale), n / tiles,
+                                                         n % tiles * TILE_T);
       });
     });
   });
