@@ -7,9 +7,8 @@
 `train --from DIRECTORY` begins a further run from an exported model: its tokenizer and weights, a fresh optimiser, and
 talks that the runs before it did not see.
 
-Every step makes fresh talks from its own number, so a resumed run is the same run. Matrices are trained with Muon
-(Jordan et al. 2024: momentum, then the nearest orthogonal matrix by Newton-Schulz), the rest with AdamW. The rate is
-constant and falls linearly over the last `decay` steps. What is exported is an exponential average of the weights.
+Every step makes fresh talks from its own number, so a resumed run is the same run. The rate is constant and falls
+linearly over the last `decay` steps. What is exported is an exponential average of the weights.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from assistant.recipes.chatml import TEMPLATE, Encoder, tokenizer_config, train_tokenizer
+from assistant.recipes.muon import Muon
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.model import forward_train, init_params
 from llm_engine.weights import save_checkpoint
@@ -79,52 +79,6 @@ def config(vocabulary: int) -> LLMConfig:
     )
 
 
-# -------------------------------------------------------------------------------------------------- optimiser
-
-
-def orthogonal(matrix: Tensor, steps: int = 5) -> Tensor:
-    """About the nearest (semi-)orthogonal matrix, by the quintic Newton-Schulz iteration."""
-    a, b, c = 3.4445, -4.7750, 2.0315
-    x = matrix / (matrix.norm() + 1e-7)
-    tall = x.shape[0] > x.shape[1]
-    if tall:
-        x = x.T
-    for _ in range(steps):
-        square = x @ x.T
-        x = a * x + (b * square + c * square @ square) @ x
-    return x.T if tall else x
-
-
-class Muon:
-    """Muon for the matrices inside the blocks, AdamW for everything else, one step at a time."""
-
-    def __init__(self, params: dict[str, Tensor], recipe: Recipe) -> None:
-        self._params, self._recipe = params, recipe
-        self._matrices = [n for n, p in params.items() if p.dim() == 2 and "embed" not in n and p.shape[0] > 8]
-        self.momenta = {name: torch.zeros_like(params[name]) for name in self._matrices}
-        others = [params[n] for n in params if n not in self.momenta]
-        self.adam = torch.optim.AdamW(others, recipe.other_rate, betas=(0.9, 0.95), weight_decay=0.0)
-
-    def step(self, factor: float) -> None:
-        """Apply the gradients at `factor` of the full rate, and clear them."""
-        r = self._recipe
-        for group in self.adam.param_groups:
-            group["lr"] = r.other_rate * factor
-        torch.nn.utils.clip_grad_norm_([p for group in self.adam.param_groups for p in group["params"]], 1.0)
-        self.adam.step()
-        with torch.no_grad():
-            for name in self._matrices:
-                p, m = self._params[name], self.momenta[name]
-                assert p.grad is not None
-                m.lerp_(p.grad, 1 - r.momentum)
-                update = orthogonal(p.grad.lerp(m, r.momentum))
-                rate = r.matrix_rate * factor
-                p.mul_(1 - rate * r.weight_decay)
-                p.add_(update, alpha=-rate * max(1.0, p.shape[0] / p.shape[1]) ** 0.5)
-        for p in self._params.values():
-            p.grad = None
-
-
 def rate_factor(step: int, recipe: Recipe) -> float:
     """Warm-up, constant, linear fall to zero at the last step."""
     return min(1.0, (step + 1) / recipe.warm_up, max(0.0, (recipe.steps - step) / recipe.decay))
@@ -143,7 +97,15 @@ class Training:
         fresh = init_params(self.config, torch.Generator().manual_seed(recipe.seed))
         self.params = {name: p.to(device).requires_grad_() for name, p in fresh.items()}
         self.average = {name: p.detach().clone() for name, p in self.params.items()}
-        self.optimiser = Muon(self.params, recipe)
+        matrices = [n for n, p in self.params.items() if p.dim() == 2 and "embed" not in n and p.shape[0] > 8]
+        self.optimiser = Muon(
+            [self.params[n] for n in matrices],
+            [p for n, p in self.params.items() if n not in matrices],
+            recipe.matrix_rate,
+            recipe.other_rate,
+            momentum=recipe.momentum,
+            weight_decay=recipe.weight_decay,
+        )
         self.done = 0
         self.tokens = 0
         self.seconds = 0.0
@@ -217,8 +179,7 @@ class Training:
             {
                 "params": {n: p.detach() for n, p in self.params.items()},
                 "average": self.average,
-                "momenta": self.optimiser.momenta,
-                "adam": self.optimiser.adam.state_dict(),
+                "optimiser": self.optimiser.state(),
                 "done": self.done,
                 "tokens": self.tokens,
                 "seconds": self.seconds,
@@ -237,9 +198,7 @@ class Training:
             for name, p in self.params.items():
                 p.copy_(held["params"][name])
                 self.average[name].copy_(held["average"][name])
-            for name, m in self.optimiser.momenta.items():
-                m.copy_(held["momenta"][name])
-        self.optimiser.adam.load_state_dict(held["adam"])
+        self.optimiser.load(held["optimiser"])
         self.done, self.tokens, self.seconds = held["done"], held["tokens"], held["seconds"]
         self.begun_from, self.plans, self.before = held["begun from"], held["plans"], held["runs"][:-1]
 

@@ -11,7 +11,8 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from assistant.recipes.chatml import TEMPLATE, Encoder, call_text, messages, parse_call
-from assistant.recipes.llm import TINY, Recipe, Training, digest, orthogonal, probe, rate_factor
+from assistant.recipes.llm import TINY, Recipe, Training, digest, probe, rate_factor
+from assistant.recipes.muon import orthogonal
 from assistant.recipes.score import UNSCRIPTED, is_right, wanted_turn
 from assistant.recipes.texts import smalltalk, talks
 from assistant.recipes.texts.phrases import PHRASES
