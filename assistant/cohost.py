@@ -9,6 +9,7 @@ What a step yields travels to the loop; a job's consumer may be slow without hol
 from __future__ import annotations
 
 import asyncio
+import platform
 import threading
 import time
 from collections import deque
@@ -259,10 +260,11 @@ async def _surely(waiting: Any) -> None:
         raise asyncio.CancelledError
 
 
-def open_context(device: str, threads: int = 0, kernels: Path | None = None) -> ExecContext:
+def open_context(device: str, threads: int = 0, kernels: str = "torch", folder: Path | None = None) -> ExecContext:
     """The process's one context. `device` auto: a GPU if there is one.
 
-    kernels  on a processor, the folder of compiled kernels; None: torch's operators
+    kernels  on a processor: torch, or compiled into `folder`; auto: compiled if this is a machine of the kind on which
+             they were measured (Linux on x86-64) and has a compiler
     Raises AssistantError without the device or the compiler that was asked for.
     """
     trouble = "" if device == "cpu" else unusable()
@@ -272,10 +274,14 @@ def open_context(device: str, threads: int = 0, kernels: Path | None = None) -> 
         torch.set_num_threads(threads)
     if device != "cpu" and not trouble:
         return ExecContext("cuda")
-    try:
-        return ExecContext("cpu", kernels)
-    except CompileError as error:
-        raise AssistantError(f"--kernels compiled: {error}") from error
+    measured = (platform.system(), platform.machine()) == ("Linux", "x86_64")
+    if kernels == "compiled" or (kernels == "auto" and measured):
+        try:
+            return ExecContext("cpu", folder)
+        except CompileError as error:
+            if kernels == "compiled":
+                raise AssistantError(f"--kernels compiled: {error}") from error
+    return ExecContext("cpu")
 
 
 def gpu_free_bytes() -> int:

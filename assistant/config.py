@@ -75,8 +75,8 @@ class Config:
     capsule_disk_mb: int = 2048
     threads: int = 0
     """Processor threads for the models; 0: one for the tiny models, for others what the library takes."""
-    kernels: str = "torch"
-    """On a processor: torch's operators, or C++ kernels compiled once on this machine."""
+    kernels: str = "auto"
+    """On a processor: torch's operators, or C++ kernels compiled once on this machine; auto: where that can be done."""
     origins: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -93,8 +93,8 @@ class Config:
 
     @property
     def compiled(self) -> Path:
-        """Where C++ kernels are kept."""
-        return self.home / "kernels"
+        """Where C++ kernels are kept: they are this machine's, whatever the home."""
+        return platformdirs.user_cache_path("assistant", appauthor=False) / "kernels"
 
     @property
     def logs(self) -> Path:
@@ -115,7 +115,7 @@ _CHOICES: dict[str, Sequence[str]] = {
     "device": ("auto", "cpu", "cuda"),
     "dtype": ("", "float32", "bfloat16"),
     "first_chunk": ("exact", "fast"),
-    "kernels": ("torch", "compiled"),
+    "kernels": ("auto", "torch", "compiled"),
 }
 
 

@@ -142,13 +142,15 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     profile = choose_profile(config.profile, gpu_free_bytes(), _present(config))
     device = "cpu" if profile.name == "tiny" and config.device == "auto" else config.device
     threads = config.threads or (1 if profile.name == "tiny" else 0)  # two threads over matrices this small lose time
-    ctx = open_context(device, threads, config.compiled if config.kernels == "compiled" else None)
+    ctx = open_context(device, threads, config.kernels, config.compiled)
     dtype = config.dtype or profile.dtype
     ears = LocalEars()
     warming = asyncio.ensure_future(asyncio.to_thread(ears.warm))
     stack.push_async_callback(_settled, warming)
     cohost = Cohost()
-    facts: dict[str, Any] = {"device": str(ctx.device), "hearing": ears.name}
+    facts: dict[str, Any] = {"device": str(ctx.device), "deployment": ctx.describe(), "hearing": ears.name}
+    if " kernels " in ctx.describe() and not any(config.compiled.glob("*.so")):
+        report("compiling C++ kernels for this processor: once, some ten seconds")
     local_llm, local_tts = not is_address(config.llm), not is_address(config.tts)
     room = config.capsule_gpu_mb * MIB
     if ctx.device.type == "cuda":

@@ -1,5 +1,6 @@
 """Shared set-up: uninitialised memory is NaN, there is one thread, and a missing device skips with its reason."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "gpu" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Processes under test build their C++ kernels here, once for all of them."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--first-chunk", help="exact, or fast: sound starts earlier and differs a little")
     models.add_argument("--max-positions", help="longest talk in tokens")
     models.add_argument("--threads", help="processor threads for the models")
-    models.add_argument("--kernels", help="torch, or compiled: C++ kernels for this processor, built once (needs g++)")
+    models.add_argument("--kernels", help="auto, torch, or compiled: C++ for this processor, built once (needs g++)")
 
 
 def model_flags(args: argparse.Namespace) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from assistant.recipes.codec import load_codec
+from assistant.recipes.muon import Muon
 from assistant.recipes.teacher import load_shard
 from tts_engine.backbone import (
     BackboneWeights,
@@ -252,11 +253,15 @@ class Builder:
 
 @dataclass(frozen=True)
 class Plan:
-    """One training run. `corrupt` is the share of input codes replaced at random, half singly and half by rows."""
+    """One training run. `corrupt` is the share of input codes replaced at random, half singly and half by rows.
+
+    `matrix_rate` is Muon's, for the layers' matrices; `rate` is AdamW's, for embeddings, heads and norms.
+    """
 
     steps: int = 4000
-    batch: int = 8
+    batch: int = 16
     rate: float = 2e-3
+    matrix_rate: float = 0.02
     corrupt: float = 0.16
     held_out: int = 96
     seed: int = 0
@@ -309,10 +314,9 @@ class VoiceRun:
         self.weights = init_weights(config, plan.seed)
         self.tensors = [t.requires_grad_() for t in parameters(self.weights)]
         self.averaged = [t.detach().clone() for t in self.tensors]
-        decay = [t for t in self.tensors if t.dim() > 1]
-        rest = [t for t in self.tensors if t.dim() == 1]
-        groups = [{"params": decay, "weight_decay": 0.02}, {"params": rest, "weight_decay": 0.0}]
-        self.optimiser = torch.optim.AdamW(groups, plan.rate, betas=(0.9, 0.98))
+        matrices = [t for layer in self.weights.layers for t in parameters(layer) if t.dim() == 2]
+        others = [t for t in self.tensors if not any(t is matrix for matrix in matrices)]
+        self.optimiser = Muon(matrices, others, plan.matrix_rate, plan.rate)
         self.rng = np.random.default_rng(plan.seed)
         self.step_index = 0
         ids = {p: len(SPECIAL_TOKENS) + i for i, p in enumerate(PHONES)}
@@ -360,15 +364,12 @@ class VoiceRun:
         """One step; returns the cross-entropy of each codebook and of the advance."""
         plan = self.plan
         cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, self.step_index / plan.steps)))
-        for group in self.optimiser.param_groups:
-            group["lr"] = plan.rate * min(1.0, (self.step_index + 1) / 100) * (0.97 * cosine + 0.03)
+        factor = min(1.0, (self.step_index + 1) / 100) * (0.97 * cosine + 0.03)
         codes, advance = losses(self.weights, self.config, self.batch())
         shares = torch.tensor(CODEBOOK_SHARES[: len(codes)])
         loss = (codes * shares).sum() / shares.sum() + ADVANCE_SHARE * advance
-        self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.tensors, 1.0)
-        self.optimiser.step()
+        self.optimiser.step(factor)
         keep = min(plan.average, (1 + self.step_index) / (10 + self.step_index))
         with torch.no_grad():
             for slow, fast in zip(self.averaged, self.tensors, strict=True):
@@ -404,7 +405,7 @@ class VoiceRun:
             "plan": asdict(self.plan),
             "tensors": [t.detach() for t in self.tensors],
             "averaged": self.averaged,
-            "optimiser": self.optimiser.state_dict(),
+            "optimiser": self.optimiser.state(),
             "rng": json.dumps(self.rng.bit_generator.state),
             "step": self.step_index,
         }
@@ -415,7 +416,7 @@ class VoiceRun:
         state = torch.load(path, weights_only=True)
         self.use(state["tensors"])
         self.averaged = state["averaged"]
-        self.optimiser.load_state_dict(state["optimiser"])
+        self.optimiser.load(state["optimiser"])
         self.rng.bit_generator.state = json.loads(state["rng"])
         self.step_index = state["step"]
 
@@ -452,7 +453,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path(".training/speech"))
     parser.add_argument("--out", type=Path, default=Path("tts_engine/tiny"))
     parser.add_argument("--steps", type=int, default=Plan.steps)
-    parser.add_argument("--rate", type=float, default=Plan.rate)
+    parser.add_argument("--rate", type=float, default=Plan.rate, help="AdamW's")
+    parser.add_argument("--matrix-rate", type=float, default=Plan.matrix_rate, help="Muon's")
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
@@ -460,7 +462,7 @@ def main() -> None:
     if args.what == "encode":
         encode_shards(args.work)
     elif args.what == "voice":
-        train_voice(args.work, Plan(steps=args.steps, rate=args.rate), args.seconds)
+        train_voice(args.work, Plan(steps=args.steps, rate=args.rate, matrix_rate=args.matrix_rate), args.seconds)
     else:
         from assistant.recipes import speech_export
 

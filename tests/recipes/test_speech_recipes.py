@@ -21,7 +21,7 @@ CODEC_PLAN = CodecPlan(steps=8, batch=2, samples=9_600, warm=0.5)
 
 
 CODEC_LOSSES = [2.25788, 2.35374, 2.32405, 2.32863, 2.30313, 2.26964]
-VOICE_LOSSES = [4.88806, 4.90122, 4.9128, 4.89369]
+VOICE_LOSSES = [4.88806, 4.76901, 4.65277, 4.49577]
 
 
 def clips():
@@ -70,9 +70,10 @@ def test_first_losses_of_the_codec_are_the_recorded_ones():
 
 
 def test_first_losses_of_the_voice_are_the_recorded_ones():
-    run = voice_run()
+    run = VoiceRun(Plan(steps=400, batch=4, held_out=4), config(), utterances())
+    run.step_index = 100  # behind the warm-up, where every part of a step tells
     losses = [float(codes.mean()) + advance for codes, advance in (run.step() for _ in range(4))]
-    assert losses == pytest.approx(VOICE_LOSSES, rel=2e-3)
+    assert losses == pytest.approx(VOICE_LOSSES, rel=2e-4)
 
 
 def test_the_codec_run_resumes_without_a_seam(tmp_path):
