@@ -13,12 +13,11 @@ from assistant.recipes.speech import (
     DEFAULT_VOICE,
     REFERENCE_FRAMES,
     Plan,
-    Utterance,
     VoiceRun,
-    load_utterances,
     parameters,
     published_config,
 )
+from assistant.recipes.speech_data import Utterance, load_utterances
 from tts_engine.config import parse_config
 from tts_engine.istft_codec import CodecShape
 from tts_engine.weights import load_checkpoint, to_checkpoint

@@ -9,7 +9,8 @@ from assistant.recipes.codec import CodecRun, load_codec
 from assistant.recipes.codec import Plan as CodecPlan
 from assistant.recipes.codec_decoder import DecoderRun
 from assistant.recipes.spectral import PhaseAdvance
-from assistant.recipes.speech import Builder, Plan, Utterance, VoiceRun, align, published_config, split_at_pause
+from assistant.recipes.speech import Plan, VoiceRun, published_config
+from assistant.recipes.speech_data import Builder, Utterance, align, split_at_pause
 from assistant.recipes.teacher import tokens
 from tts_engine.config import parse_config
 from tts_engine.istft_codec import CodecShape
