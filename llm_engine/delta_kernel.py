@@ -25,7 +25,7 @@ def delta_step_kernel(
     q = tl.load(mixed + q_at).to(tl.float32) * tl.load(conv + newest * channels + q_at)
     k = tl.load(mixed + k_at).to(tl.float32) * tl.load(conv + newest * channels + k_at)
     v = tl.load(mixed + v_at).to(tl.float32) * tl.load(conv + newest * channels + v_at)
-    for tap in tl.static_range(TAPS - 1):
+    for tap in range(TAPS - 1):
         q += tl.load(window + tap * channels + q_at).to(tl.float32) * tl.load(conv + tap * channels + q_at)
         k += tl.load(window + tap * channels + k_at).to(tl.float32) * tl.load(conv + tap * channels + k_at)
         v += tl.load(window + tap * channels + v_at).to(tl.float32) * tl.load(conv + tap * channels + v_at)
@@ -37,7 +37,7 @@ def delta_step_kernel(
     softplus = tl.where(a > 20.0, a, tl.log(1.0 + tl.exp(tl.minimum(a, 20.0))))
     forget = tl.exp(tl.load(decay + head) * softplus)
 
-    place = memory + (head * KEY + i[:, None]).to(tl.int64) * VALUE + j[None, :]
+    place = memory + head.to(tl.int64) * (KEY * VALUE) + (i[:, None] * VALUE + j[None, :])
     held = tl.load(place) * forget
     correction = (v - tl.sum(held * k[:, None], axis=0)) * beta
     held += k[:, None] * correction[None, :]

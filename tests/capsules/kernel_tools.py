@@ -2,10 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
-ARCHITECTURES = [89, 90, 120]  # RTX 40, H100/H200, RTX 50
+SHARED_BYTES = {89: 101_376, 90: 232_448, 120: 101_376}
+"""For one block, by architecture: RTX 40, H100 and H200, RTX 50. CUDA programming guide, compute capabilities."""
+ARCHITECTURES = list(SHARED_BYTES)
 
 
 def interpreted(module: str) -> dict[str, float]:
@@ -22,10 +27,16 @@ def interpreted(module: str) -> dict[str, float]:
     return found
 
 
-def compiled_bytes(kernel: object, signature: dict[str, str], constants: dict[str, object], architecture: int) -> int:
-    """Size of the machine code for one card; the compiler raises where it cannot."""
+def shortcomings(
+    kernel: object, signature: dict[str, str], constants: dict[str, object], warps: int, architecture: int
+) -> list[str]:
+    """What the machine code for one card wants that the card lacks; the compiler raises where there can be none.
+
+    Registers beyond 255 per thread are kept in memory ("spilled"), which costs more than the kernel's own work.
+    """
     from triton import compile as build
     from triton.backends.compiler import GPUTarget
+    from triton.backends.nvidia.compiler import get_ptxas
     from triton.compiler import ASTSource
 
     types = signature | dict.fromkeys(constants, "constexpr")
@@ -35,6 +46,19 @@ def compiled_bytes(kernel: object, signature: dict[str, str], constants: dict[st
         signature={name: types[name] for name in names},
         constexprs={(names.index(name),): value for name, value in constants.items()},
     )
-    return len(
-        build(source, target=GPUTarget("cuda", architecture, 32), options={"enable_fp_fusion": True}).asm["cubin"]
-    )
+    options = {"enable_fp_fusion": True, "num_warps": warps}
+    made = build(source, target=GPUTarget("cuda", architecture, 32), options=options)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(made.asm["cubin"])
+        file.flush()
+        tool = Path(get_ptxas(architecture).path).with_name("cuobjdump")
+        told = subprocess.run([tool, "--dump-resource-usage", file.name], capture_output=True, text=True, check=True)
+    found = {name: int(count) for name, count in re.findall(r"(REG|STACK):(\d+)", told.stdout)}
+    lacks = []
+    if found["STACK"]:
+        lacks.append(f"{found['STACK']} bytes per thread do not fit into registers")
+    if made.metadata.shared > SHARED_BYTES[architecture]:
+        lacks.append(f"{made.metadata.shared} bytes of shared memory where there are {SHARED_BYTES[architecture]}")
+    if found["REG"] * 32 * warps > 65_536:
+        lacks.append(f"{warps} warps of {found['REG']} registers")
+    return lacks

@@ -1,8 +1,8 @@
-"""The fused delta-net kernel: equal to the plain mixer in the interpreter, and compilable for every card."""
+"""The fused delta-net kernel: equal to the plain mixer in the interpreter, and machine code that fits every card."""
 
 import pytest
 
-from tests.capsules.kernel_tools import ARCHITECTURES, compiled_bytes, interpreted
+from tests.capsules.kernel_tools import ARCHITECTURES, interpreted, shortcomings
 
 pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
 
@@ -15,7 +15,7 @@ def test_it_equals_the_plain_mixer_over_three_tokens() -> None:
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_it_compiles_for_every_card(architecture: int) -> None:
+def test_it_fits_every_card(architecture: int) -> None:
     from llm_engine.delta_kernel import delta_step_kernel
 
     small = dict.fromkeys(("mixed", "gate", "ba", "window", "out"), "*bf16")
@@ -23,4 +23,4 @@ def test_it_compiles_for_every_card(architecture: int) -> None:
     sizes = dict.fromkeys(("share", "heads", "channels", "key_dim"), "i32")
     scalars = dict.fromkeys(("eps", "unit_eps", "query_scale"), "fp32")
     constants: dict[str, object] = {"TAPS": 4, "KEY": 128, "VALUE": 128}
-    assert compiled_bytes(delta_step_kernel, small | wide | sizes | scalars, constants, architecture) > 1000
+    assert shortcomings(delta_step_kernel, small | wide | sizes | scalars, constants, 8, architecture) == []

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-SPLIT, TILE = 256, 64
+SPLIT, TILE = 256, 32
 _MIN_DOT = 16  # smallest extent of a matrix product on tensor cores
 
 
@@ -31,18 +31,18 @@ def split_kernel(
         peak = tl.full([HEADS], float("-inf"), dtype=tl.float32)
         total = tl.zeros([HEADS], dtype=tl.float32)
         gathered = tl.zeros([HEADS, SIZE], dtype=tl.float32)
+        first = start.to(tl.int64) * key_stride + group * group_stride
         for offset in range(0, SPLIT, TILE):
-            row = start + offset + s
-            valid = row < length
-            at = row[:, None].to(tl.int64) * key_stride + group * group_stride + d[None, :]
-            keys = tl.load(k + at, mask=valid[:, None], other=0.0).to(tl.float32)
+            valid = start + offset + s < length
+            at = (offset + s[:, None]) * key_stride + d[None, :]
+            keys = tl.load(k + first + at, mask=valid[:, None], other=0.0).to(tl.float32)
             scores = tl.dot(query, tl.trans(keys), input_precision="ieee")  # [HEADS, TILE]
             scores = tl.where(valid[None, :], scores, float("-inf"))
             higher = tl.maximum(peak, tl.max(scores, axis=1))
             safe = tl.where(higher == float("-inf"), 0.0, higher)
             weights = tl.exp(scores - safe[:, None])
             shrink = tl.exp(peak - safe)
-            values = tl.load(v + at, mask=valid[:, None], other=0.0).to(tl.float32)
+            values = tl.load(v + first + at, mask=valid[:, None], other=0.0).to(tl.float32)
             gathered = gathered * shrink[:, None] + tl.dot(weights, values, input_precision="ieee")
             total = total * shrink + tl.sum(weights, axis=1)
             peak = higher
@@ -86,7 +86,7 @@ def launch_decode_attention(q: Tensor, k: Tensor, v: Tensor, position: Tensor, s
     split_kernel[(groups, splits)](
         q, k, v, position, peaks, sums, parts, scale, splits, k.stride(0), k.stride(1),
         SHARE=share, HEADS=max(_MIN_DOT, triton.next_power_of_2(share)), SIZE=size, SPLIT=SPLIT, TILE=TILE,
-        num_warps=4, enable_fp_fusion=True,
+        num_warps=8, enable_fp_fusion=True,
     )  # fmt: skip
     out = torch.empty_like(q)
     join_kernel[(heads,)](
