@@ -6,15 +6,17 @@ Run:  python -m assistant.recipes.codec --work .training/speech --steps 2400 --s
 import argparse
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
+from assistant.recipes.muon import Muon
 from assistant.recipes.spectral import PhaseAdvance, SpectralLoss
 from assistant.recipes.teacher import load_shard
 from tts_engine.istft_codec import CodecShape, IstftCodec
@@ -22,12 +24,16 @@ from tts_engine.istft_codec import CodecShape, IstftCodec
 
 @dataclass(frozen=True)
 class Plan:
-    """One run; `warm`: the share of steps without quantiser, `phase`: the weight of the loss on the phase's advance."""
+    """One run; `warm`: the share of steps without quantiser, `phase`: the weight of the loss on the phase's advance.
+
+    `matrix_rate` is Muon's, for the linear layers; `rate` is AdamW's, for all else.
+    """
 
     steps: int = 2400
     batch: int = 10
     samples: int = 19_200
     rate: float = 8e-4
+    matrix_rate: float = 0.01
     phase: float = 0.5
     warm: float = 0.2
     seed: int = 0
@@ -112,10 +118,16 @@ class CodecRun:
         self.codec = IstftCodec(shape)
         self.trainer = QuantiserTrainer(self.codec)
         self.loss, self.turn = SpectralLoss(), PhaseAdvance()
-        self.optimiser = torch.optim.AdamW(self.codec.parameters(), plan.rate, betas=(0.8, 0.99), weight_decay=1e-3)
+        self.optimiser = self.optimiser_of(self.codec.parameters())
         self.rng = torch.Generator().manual_seed(plan.seed)
         self.step_index = 0
         self.recent: list[Tensor] = []
+
+    def optimiser_of(self, learnt: Iterable[Tensor]) -> Muon:
+        """Muon for the linear layers among these."""
+        tensors = list(learnt)
+        matrices, others = [p for p in tensors if p.dim() == 2], [p for p in tensors if p.dim() != 2]
+        return Muon(matrices, others, self.plan.matrix_rate, self.plan.rate, weight_decay=0.002)
 
     def batch(self) -> Tensor:
         """[B, N] float32 at random places."""
@@ -129,9 +141,7 @@ class CodecRun:
     def step(self) -> float:
         """One step; returns the spectral loss."""
         plan, done = self.plan, self.step_index / self.plan.steps
-        for group in self.optimiser.param_groups:
-            cosine = 0.97 * 0.5 * (1 + math.cos(math.pi * done)) + 0.03
-            group["lr"] = plan.rate * min(1, (self.step_index + 1) / 100) * cosine
+        factor = min(1, (self.step_index + 1) / 100) * (0.97 * 0.5 * (1 + math.cos(math.pi * done)) + 0.03)
         if done >= plan.warm and not self.trainer.on and self.recent:
             self.trainer.start(torch.cat(self.recent), self.rng)
             self.recent = []
@@ -144,10 +154,8 @@ class CodecRun:
         hop = self.codec.shape.hop
         made, real = made[:, hop:], real[:, hop:]
         loss = self.loss(made, real)
-        self.optimiser.zero_grad(set_to_none=True)
         (loss + plan.phase * self.turn(made, real) + 0.25 * commitment).backward()
-        nn.utils.clip_grad_norm_(self.codec.parameters(), 1.0)
-        self.optimiser.step()
+        self.optimiser.step(factor)
         self.step_index += 1
         return float(loss.detach())
 
@@ -158,7 +166,7 @@ class CodecRun:
             "shape": self.codec.shape.to_json(),
             "codec": self.codec.state_dict(),
             "trainer": self.trainer.state(),
-            "optimiser": self.optimiser.state_dict(),
+            "optimiser": self.optimiser.state(),
             "rng": self.rng.get_state(),
             "step": self.step_index,
             "recent": self.recent,
@@ -174,7 +182,7 @@ class CodecRun:
         state: dict[str, Any] = torch.load(path, weights_only=True)
         self.codec.load_state_dict(state["codec"])
         self.trainer.load(state["trainer"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        self.optimiser.load(state["optimiser"])
         self.rng.set_state(state["rng"])
         self.step_index, self.recent = state["step"], state["recent"]
         return state
@@ -220,14 +228,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path(".training/speech"))
     parser.add_argument("--steps", type=int, default=Plan.steps)
-    parser.add_argument("--rate", type=float, default=Plan.rate)
+    parser.add_argument("--rate", type=float, default=Plan.rate, help="AdamW's")
+    parser.add_argument("--matrix-rate", type=float, default=Plan.matrix_rate, help="Muon's")
     parser.add_argument("--batch", type=int, default=Plan.batch)
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--shards", type=int, default=24, help="how many teacher shards to train on")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    plan = Plan(steps=args.steps, batch=args.batch, rate=args.rate)
+    plan = Plan(steps=args.steps, batch=args.batch, rate=args.rate, matrix_rate=args.matrix_rate)
     train(CodecRun(plan, CodecShape(), load_clips(args.work, args.shards)), args.work / "codec.pt", args.seconds)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from assistant.recipes.adversary import Adversary
 from assistant.recipes.codec import CodecRun, Plan, load_clips, load_codec, train
@@ -30,7 +29,7 @@ class DecoderRun(CodecRun):
         self.codec.encoder.requires_grad_(False)
         self.adversary = adversary
         learnt = [*self.codec.decoder.parameters(), *self.codec.quantiser.project_out.parameters()]
-        self.optimiser = torch.optim.AdamW(learnt, plan.rate, betas=(0.8, 0.99), weight_decay=1e-3)
+        self.optimiser = self.optimiser_of(learnt)
 
     def state(self) -> dict[str, Any]:
         return super().state() | ({"adversary": self.adversary.state()} if self.adversary else {})
@@ -44,8 +43,7 @@ class DecoderRun(CodecRun):
     def step(self) -> float:
         """One step; returns the spectral loss."""
         plan, done = self.plan, self.step_index / self.plan.steps
-        for group in self.optimiser.param_groups:
-            group["lr"] = plan.rate * min(1, (self.step_index + 1) / 50) * (0.5 * (1 + math.cos(math.pi * done)) + 0.02)
+        factor = min(1, (self.step_index + 1) / 50) * (0.5 * (1 + math.cos(math.pi * done)) + 0.02)
         real = self.batch()
         with torch.no_grad():
             codes = self.codec.encode(real)
@@ -56,10 +54,8 @@ class DecoderRun(CodecRun):
         if self.adversary:
             verdict, matching = self.adversary.judge(made, real)
             total = total + self.VERDICT * verdict + self.MATCHING * matching
-        self.optimiser.zero_grad(set_to_none=True)
         total.backward()
-        nn.utils.clip_grad_norm_(self.codec.decoder.parameters(), 1.0)
-        self.optimiser.step()
+        self.optimiser.step(factor)
         if self.adversary:
             self.adversary.learn(made, real)
         self.step_index += 1

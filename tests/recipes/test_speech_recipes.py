@@ -21,7 +21,7 @@ SHAPE = CodecShape(codebooks=2, codebook_size=8, code_dim=4, latent=8, width=8, 
 CODEC_PLAN = CodecPlan(steps=8, batch=2, samples=9_600, warm=0.5)
 
 
-CODEC_LOSSES = [2.25788, 2.35374, 2.32405, 2.32863, 2.30313, 2.26964]
+CODEC_LOSSES = [2.25789, 2.3533, 2.32235, 2.32549, 2.29841, 2.26079]
 VOICE_LOSSES = [4.88806, 4.76901, 4.65277, 4.49577]
 
 
@@ -67,7 +67,7 @@ def test_first_losses_of_the_codec_are_the_recorded_ones():
     run = CodecRun(CODEC_PLAN, SHAPE, clips())
     losses = [run.step() for _ in range(6)]
     assert run.trainer.on
-    assert losses == pytest.approx(CODEC_LOSSES, rel=2e-3)
+    assert losses == pytest.approx(CODEC_LOSSES, rel=2e-4)
 
 
 def test_first_losses_of_the_voice_are_the_recorded_ones():
