@@ -42,36 +42,56 @@ def _filter_bank() -> Floats:
 _BANK = _filter_bank()
 
 
-class Cepstra:
-    """One speaker's sound. What comes out does not depend on how the sound is cut into pushes."""
+class MelPower:
+    """Sound to the power in each filter. What comes out does not depend on how the sound is cut into pushes."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.reset()
 
     def reset(self) -> None:
-        """Begin a new utterance; the noise behind it is still known."""
+        """Begin a new stretch of sound."""
         self._sound = np.zeros(1)  # one sample more than is left over: the high-pass looks back
 
-    def forget(self) -> None:
-        """Begin a new talk: its first frame tells how loud the noise is, and it takes seconds to know it well."""
-        self.reset()
-        self._noise: _Noise | None = None
-
     def push(self, sound: Pcm | Floats) -> Floats:
-        """Samples at 16 kHz, 32,767 the loudest -> [T, C], the frames that are now whole."""
+        """Samples at 16 kHz, 32,767 the loudest -> [T, M], the frames that are now whole."""
         self._sound = np.concatenate([self._sound, sound])
         high = self._sound[1:] - 0.97 * self._sound[:-1]
-        frames = [self._frame(high[at : at + FRAME]) for at in range(0, len(high) - FRAME + 1, SHIFT)]
+        frames = [_power(high[at : at + FRAME]) for at in range(0, len(high) - FRAME + 1, SHIFT)]
         self._sound = self._sound[len(frames) * SHIFT :]
-        return np.array(frames).reshape(-1, CEPSTRA)
+        return np.array(frames).reshape(-1, FILTERS)
 
-    def _frame(self, high: Floats) -> Floats:
-        spectrum = np.abs(np.fft.rfft(high * _WINDOW, POINTS)) ** 2
-        power = spectrum @ _BANK
+
+def _power(high: Floats) -> Floats:
+    spectrum = np.abs(np.fft.rfft(high * _WINDOW, POINTS)) ** 2
+    result: Floats = spectrum @ _BANK
+    return result
+
+
+def power_of_white_noise() -> Floats:
+    """[M], for noise of which a sample has the standard deviation 1."""
+    angle = np.pi * np.arange(POINTS // 2 + 1) / (POINTS // 2)
+    high_pass = 1 + 0.97**2 - 2 * 0.97 * np.cos(angle)
+    result: Floats = float(np.sum(_WINDOW**2)) * high_pass @ _BANK
+    return result
+
+
+class Cepstra:
+    """Of one talk, whose noise it gets to know: its first frame tells how loud that is, and seconds tell it well."""
+
+    def __init__(self) -> None:
+        self._noise: _Noise | None = None
+
+    def of(self, power: Floats) -> Floats:
+        """The next frame's power in each filter [M] -> its cepstra [C]."""
         if self._noise is None:
             self._noise = _Noise(power)
         result: Floats = np.log(self._noise.removed(power) + 1e-4) @ _TO_CEPSTRA
         return result
+
+    def scale(self, factor: float) -> None:
+        """The same noise will have `factor` times its power from now on."""
+        if self._noise is not None:
+            self._noise.scale(factor)
 
 
 class _Noise:
@@ -102,6 +122,11 @@ class _Noise:
         total = np.concatenate([[0.0], np.cumsum(gain)])
         smooth = (total[self._END] - total[self._START]) / (self._END - self._START)
         return power * smooth
+
+    def scale(self, factor: float) -> None:
+        self._power, self._noise, self._floor, self._peak = (
+            factor * known for known in (self._power, self._noise, self._floor, self._peak)
+        )
 
     @staticmethod
     def _under(power: Floats, envelope: Floats) -> Floats:

@@ -18,12 +18,12 @@ import numpy as np
 from pocketsphinx import Config, Decoder
 
 from assistant.events import Pcm
-from assistant.hearing.cepstra import CEPSTRA, Cepstra, Floats
+from assistant.hearing.cepstra import CEPSTRA, Cepstra, Floats, MelPower
+from assistant.hearing.level import Level
 from assistant.hearing.speaker import MEAN, Speaker
 
 RATE = 16_000
 TINY = Path(__file__).parent / "tiny"
-DITHER_RMS = 60.0  # of 32768; digital silence breaks the mean normalisation
 UNDERSTOOD = 0.42  # refuses half of what is outside the vocabulary, and one in forty of what is inside
 FIRST_FRAMES = 90
 """Of 10 ms: the padding before the onset and 0.6 s of speech tell enough of a new speaker."""
@@ -73,8 +73,8 @@ class Transcriber(Protocol):
 class PocketsphinxTranscriber:
     """One pocketsphinx decoder over `folder`'s words.lm and words.dict; a few milliseconds from end to transcript.
 
-    It gets cepstra made here, with the mean of the talk's speaker taken away. The first utterance of a talk waits for
-    `FIRST_FRAMES` of sound: a wrong mean costs more words than anything else.
+    It gets cepstra made here, at one level, with the mean of the talk's speaker taken away. The first utterance of a
+    talk waits for `FIRST_FRAMES` of sound: a wrong mean costs more words than anything else.
     """
 
     def __init__(self, folder: Path = TINY, understood: float = UNDERSTOOD) -> None:
@@ -91,7 +91,7 @@ class PocketsphinxTranscriber:
         settings = self._decoder.config
         settings["cmn"] = "none"  # only now: the acoustic model's own file of settings overrides those given at birth
         self._decoder.reinit_feat(settings)
-        self._cepstra = Cepstra()
+        self._mel = MelPower()
         self._decoding = False
         self.forget()
 
@@ -101,41 +101,35 @@ class PocketsphinxTranscriber:
 
     def forget(self) -> None:
         self.reset()
-        self._cepstra.forget()
-        self._speaker = Speaker()
+        self._cepstra, self._level, self._speaker = Cepstra(), Level(), Speaker()
 
     def reset(self) -> None:
         if self._decoding:
             self._decoder.end_utt()
             self._decoding = False
         self._partial = ""
-        self._cepstra.reset()
-        self._rng = np.random.default_rng(0)  # the same sound gets the same dither
-        self._waiting: list[Floats] = []  # [C] each
+        self._mel.reset()
+        self._powers: list[Floats] = []  # [M] each
         self._last = self._mean = MEAN
         self._frames, self._total = 0, np.zeros(CEPSTRA)
 
     def push(self, pcm: Pcm) -> str:
-        sound = np.nan_to_num(np.asarray(pcm, dtype=np.float32)) * 32767
-        noisy = sound + self._rng.standard_normal(len(sound)) * DITHER_RMS
-        for frame in self._cepstra.push(np.clip(noisy, -32768, 32767)):
-            self._last = frame
-            self._frames += 1
-            self._total += frame
+        sound = np.clip(np.nan_to_num(np.asarray(pcm, dtype=np.float32)), -1.0, 1.0) * 32767
+        for power in self._mel.push(sound):
+            self._powers.append(power)
             if self._decoding:
+                frame = self._frame(power)
                 if self._frames % MEAN_EVERY == 0:
                     self._mean = self._speaker.mean(self._total, self._frames)
                 self._decode(frame)
-                continue
-            self._waiting.append(frame)
-            if self._speaker.known or self._frames == FIRST_FRAMES:
+            elif (self._speaker.known and self._level.known) or len(self._powers) == FIRST_FRAMES:
                 self._begin()
         if self._decoding:
             self._partial = self._words()
         return self._partial
 
     def final(self) -> Transcript:
-        if not self._frames:
+        if not self._powers:
             self.reset()
             return Transcript("", 0.0, False)
         if not self._decoding:
@@ -149,17 +143,25 @@ class PocketsphinxTranscriber:
         chances = [min(1.0, s.prob) for s in segments if not s.word.startswith(("<", "["))]
         confidence = float(np.mean(chances)) if chances else 0.0
         self._speaker.learn(self._total, self._frames)
+        self._level.learn(self._powers)
         self.reset()
         return Transcript(text, confidence, bool(text) and confidence >= self._understood)
 
     def _begin(self) -> None:
         """Decode what was heard so far."""
+        self._cepstra.scale(self._level.settle(self._powers))
+        waiting = [self._frame(power) for power in self._powers]
         self._mean = self._speaker.mean(self._total, self._frames)
         self._decoder.start_utt()
         self._decoding = True
-        for frame in self._waiting:
+        for frame in waiting:
             self._decode(frame)
-        self._waiting = []
+
+    def _frame(self, power: Floats) -> Floats:
+        self._last = self._cepstra.of(self._level.leveled(power))
+        self._frames += 1
+        self._total += self._last
+        return self._last
 
     def _decode(self, frame: Floats) -> None:
         bare = (frame - self._mean).astype(np.float32)
