@@ -172,7 +172,8 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     if local_llm:
         path = _model_path(config, config.llm, profile.llm, "llm_engine")
         report(f"loading the language model from {path}")
-        llm = await asyncio.to_thread(load_on, ctx, HybridLLM.load, path, ctx, dtype, config.max_positions)
+        load = partial(HybridLLM.load, packed=ctx.device.type == "cuda")  # a processor has no kernels for packed ones
+        llm = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
         sampling = Sampling.greedy() if profile.name == "tiny" else Sampling(temperature=0.7, top_k=20, top_p=0.95)
         language = load_language(path, limited=not config.llm and not profile.llm)
         thinker = LocalThinker(
@@ -230,7 +231,7 @@ def _gpu_plan(config: Config, profile: Profile, dtype: str, free_bytes: int) -> 
     llm_bytes = tts_bytes = 0
     if not is_address(config.llm):
         path = _model_path(config, config.llm, profile.llm, "llm_engine")
-        llm_bytes = llm_memory.needed_bytes(path, dtype, config.max_positions)
+        llm_bytes = llm_memory.needed_bytes(path, dtype, config.max_positions, packed=True)
     if not is_address(config.tts):
         tts_bytes = tts_memory.needed_bytes(_model_path(config, config.tts, profile.tts, "tts_engine"), dtype)
     return plan(free_bytes, llm_bytes, tts_bytes, config.capsule_gpu_mb * MIB)

@@ -14,12 +14,12 @@ from capsules import ExecContext, Role
 from capsules.errors import WeightsError
 from capsules.nn import Weight, empty_matrix
 from capsules.nn.fp8 import Fp8Weight, unpack_fp8
+from capsules.nn.int4 import Int4Weight, unpack_int4
 from capsules.weights import Progress, Target, catalogue, digest, load
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
 from llm_engine.names import Kind, Part, parts, prepare, published_shapes, text_only
-from llm_engine.quant import Int4Weight, unpack_int4
 
 PREFIXES = ("model.language_model.", "model.", "language_model.model.", "language_model.")
 VISION = ("model.visual.*", "visual.*", "vision_tower.*", "language_model.visual.*")

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from capsules.nn import kernels
 from capsules.nn.fp8 import Fp8Weight
+from capsules.nn.int4 import Int4Weight
 
 
 @runtime_checkable
@@ -40,11 +41,9 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
     The choice depends on shapes alone, so equal calls stay bit-equal.
     """
     rows = x.numel() // x.shape[-1]
-    if isinstance(weight, Fp8Weight) and kernels.fits(x) and rows <= kernels.MAX_ROWS:
-        from capsules.nn.kernels.gemv_fp8 import gemv_fp8
-
-        made = gemv_fp8(x.reshape(rows, -1), weight.values, weight.scale, *weight.block)
-        return made.view(*x.shape[:-1], weight.shape[0])
+    if isinstance(weight, Fp8Weight | Int4Weight) and kernels.fits(x) and rows <= kernels.MAX_PACKED_ROWS:
+        parts = [_packed(part, weight) for part in x.reshape(rows, -1).split(kernels.MAX_ROWS)]
+        return torch.cat(parts).view(*x.shape[:-1], weight.shape[0])
     matrix = weight if isinstance(weight, Tensor) else weight.unpack(x.dtype)
     if kernels.fits(x) and rows <= kernels.MAX_ROWS:
         from capsules.nn.kernels.gemv import gemv
@@ -60,6 +59,15 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
     wide = x.float()
     strips = matrix.split(max(64, _STRIP_VALUES // matrix.shape[1]))
     return torch.cat([F.linear(wide, strip.float()) for strip in strips], -1).to(x.dtype)
+
+
+def _packed(x: Tensor, weight: Fp8Weight | Int4Weight) -> Tensor:
+    """Up to eight rows on a GPU, by a kernel that widens the weights as it reads them."""
+    from capsules.nn.kernels.gemv import gemv_fp8, gemv_int4
+
+    if isinstance(weight, Fp8Weight):
+        return gemv_fp8(x, weight.values, weight.scale, *weight.block)
+    return gemv_int4(x, weight.packed, weight.scale)
 
 
 def empty_matrix(rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> Tensor:

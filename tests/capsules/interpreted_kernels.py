@@ -10,9 +10,9 @@ from torch import Tensor
 
 from capsules.nn import attend, gated_mlp, rms_norm, rotate
 from capsules.nn.fp8 import Fp8Weight, quantise_fp8
+from capsules.nn.int4 import Int4Weight
 from capsules.nn.kernels.attention import launch_decode_attention
-from capsules.nn.kernels.gemv import launch_gemv
-from capsules.nn.kernels.gemv_fp8 import launch_gemv_fp8
+from capsules.nn.kernels.gemv import launch_gemv, launch_gemv_fp8, launch_gemv_int4
 from capsules.nn.kernels.norm import launch_norm_rotate, launch_rms_norm, launch_swiglu
 
 NOISE = torch.Generator().manual_seed(0)
@@ -43,6 +43,11 @@ def main() -> None:
                 got = launch_gemv_fp8(x, packed.values.contiguous(), packed.scale, *block)
                 plain = launch_gemv(x, packed.unpack(dtype))
                 found[f"gemv_fp8 {kind} {rows}x{inputs} {block}"] = ratio(got, plain)
+            bits = torch.randint(-(2**31), 2**31, (outputs, inputs // 8), generator=NOISE).int()
+            for groups in (1, inputs // 8):
+                four = Int4Weight(bits, draw(outputs, groups).log2().round().exp2().nan_to_num(0.5))
+                got = launch_gemv_int4(x, four.packed, four.scale)
+                found[f"gemv_int4 {kind} {rows}x{inputs} {groups}"] = ratio(got, launch_gemv(x, four.unpack(dtype)))
         for size in (65, 128, 1000):
             x, w = draw(3, size, dtype=dtype), draw(size)
             found[f"rms_norm {kind} {size}"] = ratio(launch_rms_norm(x, w, 1e-6), rms_norm(x, w, 1e-6))

@@ -9,21 +9,18 @@ from tests.capsules.kernel_tools import ARCHITECTURES, interpreted, shortcomings
 pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
 
 BF, F, I64 = "*bf16", "*fp32", "*i64"
-_GEMV = {"x": BF, "w": BF, "out": BF, "outputs": "i32", "inputs": "i32", "rows": "i32"}
-_GEMV_FP8 = _GEMV | {"w": "*u8", "scale": F, "scale_columns": "i32"}
+_GEMV = {"x": BF, "scale": F, "out": BF} | dict.fromkeys(("outputs", "inputs", "rows", "scale_columns"), "i32")
 _SPLIT = {"q": BF, "k": BF, "v": BF, "position": I64, "peaks": F, "sums": F, "parts": F, "scale": "fp32"}
 _NORM_ROTATE = {"x": BF, "weight": F, "cos": F, "sin": F, "out": BF, "heads": "i32", "row_stride": "i32"}
 CASES: list[tuple[str, str, dict[str, str], dict[str, object], int]] = [
     *(
-        ("gemv", "gemv_kernel", _GEMV, {"ROWS": rows, "BLOCK_O": 8, "BLOCK_I": 1024 // rows}, 4)
-        for rows in (1, 8)
-    ),
-    *(
         (
-            "gemv_fp8", "gemv_fp8_kernel", _GEMV_FP8,
-            {"BLOCK_ROWS": 128, "BLOCK_COLUMNS": 128, "ROWS": rows, "BLOCK_O": 8, "BLOCK_I": 1024 // rows}, 4,
+            "gemv", "gemv_kernel", _GEMV | {"w": kind, "scale": BF if stored == 0 else F},
+            {"STORED": stored, "GROUP_ROWS": group[0], "GROUP_COLUMNS": group[1]}
+            | {"ROWS": rows, "BLOCK_O": 8, "BLOCK_I": 1024 // rows}, 4,
         )
         for rows in (1, 8)
+        for stored, kind, group in ((0, BF, (1, 1)), (1, "*u8", (128, 128)), (2, "*i32", (1, 128)))
     ),
     *(
         (
@@ -57,11 +54,11 @@ CASES: list[tuple[str, str, dict[str, str], dict[str, object], int]] = [
 
 def test_every_kernel_equals_its_reference_in_the_interpreter() -> None:
     found = interpreted("tests.capsules.interpreted_kernels")
-    assert len(found) == 42
+    assert len(found) == 54
     # bfloat16: the interpreter cuts off where hardware rounds, so up to one unit in the last place (2^-8 relative).
     wrong = {case: error for case, error in found.items() if error > (1e-2 if "bfloat16" in case else 2e-6)}
     assert not wrong
-    assert not {c: e for c, e in found.items() if c.startswith("gemv_fp8") and e}, "the very sums of gemv"
+    assert not {c: e for c, e in found.items() if c.startswith("gemv_") and e}, "the very sums of gemv"
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

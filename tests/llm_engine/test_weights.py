@@ -13,9 +13,10 @@ from torch import Tensor
 from capsules import ExecContext
 from capsules.nn import PackedWeight
 from capsules.nn.fp8 import unpack_fp8
+from capsules.nn.int4 import unpack_int4
 from llm_engine import CheckpointError, HybridLLM, Sampling
+from llm_engine.memory import needed_bytes
 from llm_engine.model import ModelWeights
-from llm_engine.quant import unpack_int4
 from llm_engine.weights import LoadedWeights, load_weights
 
 LARGE = ("_proj.weight", "in_proj_qkv.weight", "in_proj_z.weight")
@@ -248,6 +249,16 @@ def test_a_packed_model_talks_like_its_unpacked_self(copy: Callable[[str], Copy]
         llm.append(list(range(40)))
         replies.append(llm.decode(10, Sampling.greedy()))
     assert replies[0] == replies[1]
+
+
+def test_a_packed_models_memory_plan_covers_what_it_declares(copy: Callable[[str], Copy]) -> None:
+    changed = copy("two")
+    to_int4(changed, 16)
+    path, ctx = changed.write(), ExecContext("cpu")
+    HybridLLM.load(path, ctx, max_positions=100, packed=True, capture=False)
+    declared = sum(buffer.nbytes for buffer in ctx.buffers("llm"))
+    planned = needed_bytes(path, "float32", 100, packed=True)
+    assert declared <= planned < needed_bytes(path, "float32", 100)
 
 
 def test_zero_points_and_half_a_description_are_refused(copy: Callable[[str], Copy]) -> None:

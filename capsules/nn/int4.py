@@ -1,4 +1,4 @@
-"""Matrices of 4-bit integers with a scale per group. (FP8 is in capsules.nn.fp8: both engines read it.)
+"""Matrices of 4-bit integers with a scale per group, as published files have them.
 
 The format is compressed-tensors' `pack-quantized`: its values lie along the input like a plain row, lowest bits
 first, and it is what llm-compressor writes for the dense sizes that a desktop GPU holds. (The official GPTQ files cover
