@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from pocketsphinx import Config, Decoder
+from pocketsphinx import Config, Decoder, Segment
 
 from assistant.events import Pcm
+from assistant.hearing.adaptation import Adaptation, Word
 from assistant.hearing.cepstra import CEPSTRA, Cepstra, Floats, MelPower
+from assistant.hearing.gaussians import english
 from assistant.hearing.level import Level
 from assistant.hearing.speaker import MEAN, Speaker
 
@@ -29,6 +31,8 @@ FIRST_FRAMES = 90
 """Of 10 ms: the padding before the onset and 0.6 s of speech tell enough of a new speaker."""
 MEAN_EVERY = 10
 """Frames for which a mean is good."""
+SURE = 0.5
+"""The probability from which a word tells of the speaker."""
 SLOPE_FRAMES = 3
 """The decoder holds this many back for the slopes."""
 
@@ -73,8 +77,9 @@ class Transcriber(Protocol):
 class PocketsphinxTranscriber:
     """One pocketsphinx decoder over `folder`'s words.lm and words.dict; a few milliseconds from end to transcript.
 
-    It gets cepstra made here, at one level, with the mean of the talk's speaker taken away. The first utterance of a
-    talk waits for `FIRST_FRAMES` of sound: a wrong mean costs more words than anything else.
+    It gets cepstra made here, at one level, with the mean of the talk's speaker taken away, and scaled as what was
+    understood so far fits the acoustic model best. The first utterance of a talk waits for `FIRST_FRAMES` of sound: a
+    wrong mean costs more words than anything else.
     """
 
     def __init__(self, folder: Path = TINY, understood: float = UNDERSTOOD) -> None:
@@ -91,6 +96,7 @@ class PocketsphinxTranscriber:
         settings = self._decoder.config
         settings["cmn"] = "none"  # only now: the acoustic model's own file of settings overrides those given at birth
         self._decoder.reinit_feat(settings)
+        self._gaussians = english()
         self._mel = MelPower()
         self._decoding = False
         self.forget()
@@ -102,6 +108,10 @@ class PocketsphinxTranscriber:
     def forget(self) -> None:
         self.reset()
         self._cepstra, self._level, self._speaker = Cepstra(), Level(), Speaker()
+        self._adaptation = Adaptation(self._gaussians)
+        self._lesson: tuple[Floats, list[Word]] | None = (
+            None  # learnt when the next utterance begins: nobody waits then
+        )
 
     def reset(self) -> None:
         if self._decoding:
@@ -110,6 +120,7 @@ class PocketsphinxTranscriber:
         self._partial = ""
         self._mel.reset()
         self._powers: list[Floats] = []  # [M] each
+        self._bare: list[Floats] = []  # [C] each, without the mean
         self._last = self._mean = MEAN
         self._frames, self._total = 0, np.zeros(CEPSTRA)
 
@@ -139,16 +150,26 @@ class PocketsphinxTranscriber:
         self._decoder.end_utt()
         self._decoding = False
         text = self._words()
-        segments = self._decoder.seg() if text else []
-        chances = [min(1.0, s.prob) for s in segments if not s.word.startswith(("<", "["))]
+        words = [s for s in self._decoder.seg() if not s.word.startswith(("<", "["))] if text else []
+        chances = [min(1.0, word.prob) for word in words]
         confidence = float(np.mean(chances)) if chances else 0.0
+        understood = bool(text) and confidence >= self._understood
         self._speaker.learn(self._total, self._frames)
         self._level.learn(self._powers)
+        if understood:
+            self._lesson = np.array(self._bare), [self._placed(word) for word in words if word.prob >= SURE]
         self.reset()
-        return Transcript(text, confidence, bool(text) and confidence >= self._understood)
+        return Transcript(text, confidence, understood)
+
+    def _placed(self, segment: Segment) -> Word:
+        phones = self._decoder.lookup_word(segment.word).split()
+        return Word(tuple(phones), segment.start_frame, segment.end_frame)
 
     def _begin(self) -> None:
-        """Decode what was heard so far."""
+        """Decode what was heard so far, with what the utterance before has told of the speaker."""
+        if self._lesson is not None:
+            self._adaptation.learn(*self._lesson)
+            self._lesson = None
         self._cepstra.scale(self._level.settle(self._powers))
         waiting = [self._frame(power) for power in self._powers]
         self._mean = self._speaker.mean(self._total, self._frames)
@@ -164,8 +185,9 @@ class PocketsphinxTranscriber:
         return self._last
 
     def _decode(self, frame: Floats) -> None:
-        bare = (frame - self._mean).astype(np.float32)
-        self._decoder.process_cep(bare.tobytes())  # one at a time: blocks that cross its buffer's end lose frames
+        self._bare.append(frame - self._mean)
+        fitting = (self._bare[-1] * self._adaptation.factors).astype(np.float32)
+        self._decoder.process_cep(fitting.tobytes())  # one at a time: blocks that cross its buffer's end lose frames
 
     def _words(self) -> str:
         hypothesis = self._decoder.hyp()

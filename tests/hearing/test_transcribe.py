@@ -86,3 +86,19 @@ def test_any_chunk_size_gives_the_same_transcripts(ear, spoken, chunk):
         talks.append([hear(ear, sound, size)[0] for sound in sounds])
     assert talks[0] == talks[1]
     assert "timer for five minutes" in talks[0][0].text
+
+
+def test_the_speaker_is_learnt_from_what_was_understood_and_forgotten_with_the_talk(ear, spoken):
+    """The same sound after the same talk is weighed otherwise if that talk was not understood; pushes do not matter."""
+    sounds = [spoken("set a timer for five minutes"), spoken("what time is it")]
+
+    def talk(ear, chunk=1_280):
+        ear.forget()
+        return [hear(ear, sound, chunk)[0] for sound in sounds]
+
+    once = talk(ear)
+    assert [heard.text for heard in once] == ["set a timer for five minutes", "what time is it"]
+    assert talk(ear, 333) == once
+    without = talk(PocketsphinxTranscriber(understood=1.1))
+    assert without[0].confidence == once[0].confidence
+    assert without[1].confidence != once[1].confidence
