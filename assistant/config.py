@@ -60,6 +60,7 @@ class Config:
     """A directory, or the URL of a server that speaks audio speech; empty: the profile's."""
     device: str = "auto"
     dtype: str = ""
+    """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are."""
     persona: str = "ada"
     voice: str = ""
     first_chunk: str = "exact"
@@ -113,7 +114,7 @@ _BOUNDS: dict[str, tuple[int, int | None]] = {
 _CHOICES: dict[str, Sequence[str]] = {
     "profile": ("auto", *PROFILES),
     "device": ("auto", "cpu", "cuda"),
-    "dtype": ("", "float32", "bfloat16"),
+    "dtype": ("", "float32", "bfloat16", "float8"),
     "first_chunk": ("exact", "fast"),
     "kernels": ("auto", "torch", "compiled"),
 }

@@ -20,7 +20,7 @@ def plan(free_bytes: int, llm_bytes: int, tts_bytes: int, capsule_bytes: int) ->
     if left < 0:
         raise ConfigError(
             f"the models do not fit the GPU: {told}, {_gib(-left)} too much. Close other programs that use it, lower "
-            "--max-positions, choose a smaller --profile, or --device cpu"
+            "--max-positions, take --dtype float8 or a smaller --profile, or --device cpu"
         )
     room = min(left, capsule_bytes)
     return f"{told}; up to {_gib(room)} for capsules", room

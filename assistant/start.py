@@ -144,6 +144,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     threads = config.threads or (1 if profile.name == "tiny" else 0)  # two threads over matrices this small lose time
     ctx = open_context(device, threads, config.kernels, config.compiled)
     dtype = config.dtype or profile.dtype
+    llm_dtype = "bfloat16" if dtype == "float8" else dtype
     ears = LocalEars()
     warming = asyncio.ensure_future(asyncio.to_thread(ears.warm))
     stack.push_async_callback(_settled, warming)
@@ -154,7 +155,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     local_llm, local_tts = not is_address(config.llm), not is_address(config.tts)
     room = config.capsule_gpu_mb * MIB
     if ctx.device.type == "cuda":
-        told, room = _gpu_plan(config, profile, dtype, gpu_free_bytes())
+        told, room = _gpu_plan(config, profile, llm_dtype, dtype, gpu_free_bytes())
         report(told)
     budgets = Budgets(
         gpu_bytes=room,
@@ -173,7 +174,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         path = _model_path(config, config.llm, profile.llm, "llm_engine")
         report(f"loading the language model from {path}")
         load = partial(HybridLLM.load, packed=ctx.device.type == "cuda")  # a processor has no kernels for packed ones
-        llm = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
+        llm = await asyncio.to_thread(load_on, ctx, load, path, ctx, llm_dtype, config.max_positions)
         sampling = Sampling.greedy() if profile.name == "tiny" else Sampling(temperature=0.7, top_k=20, top_p=0.95)
         language = load_language(path, limited=not config.llm and not profile.llm)
         thinker = LocalThinker(
@@ -221,7 +222,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     )
 
 
-def _gpu_plan(config: Config, profile: Profile, dtype: str, free_bytes: int) -> tuple[str, int]:
+def _gpu_plan(config: Config, profile: Profile, llm_dtype: str, dtype: str, free_bytes: int) -> tuple[str, int]:
     """See `assistant.memory.plan`. A remote model takes nothing here."""
     from assistant.memory import plan
     from assistant.remote import is_address
@@ -231,7 +232,7 @@ def _gpu_plan(config: Config, profile: Profile, dtype: str, free_bytes: int) -> 
     llm_bytes = tts_bytes = 0
     if not is_address(config.llm):
         path = _model_path(config, config.llm, profile.llm, "llm_engine")
-        llm_bytes = llm_memory.needed_bytes(path, dtype, config.max_positions, packed=True)
+        llm_bytes = llm_memory.needed_bytes(path, llm_dtype, config.max_positions, packed=True)
     if not is_address(config.tts):
         tts_bytes = tts_memory.needed_bytes(_model_path(config, config.tts, profile.tts, "tts_engine"), dtype)
     return plan(free_bytes, llm_bytes, tts_bytes, config.capsule_gpu_mb * MIB)

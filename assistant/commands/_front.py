@@ -42,7 +42,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--llm", help="a model directory, or the URL of a server that speaks chat completions")
     models.add_argument("--tts", help="a model directory, or the URL of a server that speaks audio speech")
     models.add_argument("--device", help="auto, cpu or cuda")
-    models.add_argument("--dtype", help="float32 or bfloat16")
+    models.add_argument("--dtype", help="float32, bfloat16, or float8: bfloat16 with a smaller voice")
     models.add_argument("--persona", help="who answers: ada, ben, or a file of yours in ASSISTANT_HOME/personas")
     models.add_argument("--voice", help="another voice than the persona's own")
     models.add_argument("--first-chunk", help="exact, or fast: sound starts earlier and differs a little")

@@ -63,6 +63,8 @@ def test_profiles_ask_for_what_their_models_take(name: str) -> None:
     assert tts == pytest.approx(8.087e9 + 4352 * 144 * 1024, rel=0.002)
     told, room = plan(PROFILES[name].gpu_bytes, llm, int(tts + CODEC_GB * 1e9), 1 * GIB)
     assert room >= 0.98 * GIB, told
+    if name == "desk":  # a voice of FP8 matrices leaves room on a card of 16 GiB
+        plan(16 * GIB, llm, int(tts_memory.backbone_bytes(voice, "float8") + CODEC_GB * 1e9), 0)
 
 
 def test_the_plan_is_told_and_gives_capsules_what_is_left() -> None:
