@@ -136,6 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path(".training/asr"))
     parser.add_argument("--set", type=Path, help="a file with one utterance per line instead of the built-in 60")
+    parser.add_argument("--gain", type=float, default=1.0, help="how loud the microphone is, in 16 bits; 0.05 is quiet")
     parser.add_argument("--show", type=int, default=0, help="print this many mistakes")
     args = parser.parse_args()
     texts = args.set.read_text().split("\n") if args.set else HELD_OUT
@@ -152,6 +153,7 @@ def main() -> None:
                 wave = synthesise(text, voice, args.work / name / voice / f"{i:03d}.wav")
                 if snr is not None:
                     wave = with_pink_noise(wave, snr, i)
+                wave = (np.round(wave * args.gain * 32767) / 32767).astype(np.float32)
                 began = time.process_time()
                 for start in range(0, len(wave), CHUNK):
                     ear.push(wave[start : start + CHUNK])
