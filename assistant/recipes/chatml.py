@@ -3,7 +3,8 @@
 The format is the Qwen3.5 family's (ChatML turns, XML tool calls, results as a user turn) with two simplifications that
 suit a small model. It never thinks, so no think block is written, neither in the generation prompt nor in history: a
 talk's tokens are append-only. And the tools block lists names only, because the model learnt the tools by heart.
-A third change: a space stands before each argument, so that its words are the tokens that they were in the request.
+A third change: a space stands before each argument, each result and each of the user's turns, so that a word is the
+same tokens in all of them.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ TEMPLATE: Final = """\
 {%- endif %}
 {%- for message in messages %}
 {%- if message.role == 'user' %}
-{{- '<|im_start|>user\\n' + message.content | trim + '<|im_end|>\\n' }}
+{{- '<|im_start|>user\\n ' + message.content | trim + '<|im_end|>\\n' }}
 {%- elif message.role == 'assistant' %}
 {{- '<|im_start|>assistant\\n' + (message.content or '') | trim }}
 {%- for call in message.tool_calls or [] %}
@@ -66,7 +67,7 @@ TEMPLATE: Final = """\
 {{- '<|im_end|>\\n' }}
 {%- elif message.role == 'tool' %}
 {%- if loop.first or loop.previtem.role != 'tool' %}{{- '<|im_start|>user' }}{% endif %}
-{{- '\\n<tool_response>\\n' + message.content + '\\n</tool_response>' }}
+{{- '\\n<tool_response>\\n ' + message.content + '\\n</tool_response>' }}
 {%- if loop.last or loop.nextitem.role != 'tool' %}{{- '<|im_end|>\\n' }}{% endif %}
 {%- elif message.role != 'system' %}
 {{- raise_exception('Unknown role: ' + message.role) }}
@@ -95,7 +96,9 @@ def parse_call(text: str) -> tuple[str, dict[str, str]] | None:
 def turn_text(turn: Turn) -> str:
     """What stands between the turn's header and its end mark."""
     if turn.role == "tool":
-        return f"<tool_response>\n{turn.text}\n</tool_response>"
+        return f"<tool_response>\n {turn.text}\n</tool_response>"
+    if turn.role == "user":
+        return f" {turn.text}"
     return call_text(*turn.call) if turn.call else turn.text
 
 

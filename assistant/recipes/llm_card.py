@@ -25,8 +25,8 @@ with pocketsphinx. A tenth of all phrasings and values, chosen by hash, is held 
 
 **Format.** ChatML turns, XML tool calls and `<tool_response>` results as in the family. Three differences: no think block is
 written anywhere, so a talk's tokens only grow at their end; the tools block lists the tools' names only, because the
-model knows them by heart (`assistant/recipes/texts/tools.py`); and a space stands before each argument, so that its words are
-the tokens that they were in the request (the template writes it, who parses a call takes it off). Numbers must come as digits and names with capitals:
+model knows them by heart (`assistant/recipes/texts/tools.py`); and a space stands before each argument, each result and each of the user's
+turns, so that a word is the same tokens in all of them (the template writes it, who parses a call takes it off). Numbers must come as digits and names with capitals:
 `assistant.hearing.written.as_written` does that to a transcript. Use greedy decoding.
 
 **Training** on one thread of a shared CPU, {tokens:.2f} million tokens in {minutes} minutes. Every command is repeated until it says

@@ -201,8 +201,9 @@ def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
             continue
         llm.reset()
         llm.append(encoder.system(talk) + encoder.ids("<|im_start|>user\n"))
-        whole.append(llm.turn_end_probability(encoder.ids(" ".join(words))))
-        cut.append(llm.turn_end_probability(encoder.ids(" ".join(words[: rng.randint(1, len(words) - 1)]))))
+        whole.append(llm.turn_end_probability(encoder.ids(f" {' '.join(words)}")))
+        part = " ".join(words[: rng.randint(1, len(words) - 1)])
+        cut.append(llm.turn_end_probability(encoder.ids(f" {part}")))
     pairs = [(w > c) + 0.5 * (w == c) for w in whole for c in cut]
     best = max(
         (sum(w >= level for w in whole) + sum(c < level for c in cut), level)

@@ -388,7 +388,7 @@ def test_the_small_models_template_has_these_parts():
     layout = find_layout(ChatTemplate(TEMPLATE).render)
     assert layout.opening == "<|im_start|>assistant\n" and layout.closing == "<|im_end|>\n"
     assert layout.turn(Line("tool", "3:45 pm")) == (
-        "<|im_start|>user\n<tool_response>\n3:45 pm\n</tool_response><|im_end|>\n"
+        "<|im_start|>user\n<tool_response>\n 3:45 pm\n</tool_response><|im_end|>\n"
     )
     call = ToolCall("k", "set_timer", '{"duration": "5 minutes"}')
     assert layout.reply(Line("assistant", "", (call,))) == (

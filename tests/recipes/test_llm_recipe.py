@@ -232,8 +232,7 @@ def test_requests_in_own_words_are_in_no_text() -> None:
             assert {key for key in PARAMETERS[name] if not key.endswith("?")} <= set(given)
         else:
             assert turn.accept
-    pairs = (smalltalk.SMALL_TALK, smalltalk.ABOUT, smalltalk.OUT_OF_REACH)
-    asked = [*PHRASES.values(), *(lines for them in pairs for lines, _ in them), *smalltalk.KNOWLEDGE.values()]
+    asked = [*PHRASES.values(), *(lines for pairs in smalltalk.ALL for lines, _ in pairs)]
     written = {text for lines in asked for line in lines if "{" not in line for text in wordings(line)}
     assert len(rows) > 50
     assert not written & {spoken for spoken, _ in rows}

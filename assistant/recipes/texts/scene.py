@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import random
 import re
 from collections.abc import Sequence
@@ -73,6 +74,13 @@ def wordings(line: str) -> tuple[str, ...]:
 
 
 @cache
+def shares(lines: tuple[str, ...], split: Split) -> tuple[float, ...]:
+    """How often each of `phrasings` is drawn, summed up: the fourth root of how many wordings it has."""
+    ways = (math.prod(choice.count("|") + 1 for choice in _CHOICE.findall(line)) for line in phrasings(lines, split))
+    return tuple(itertools.accumulate(number**0.25 for number in ways))
+
+
+@cache
 def held_wordings(lines: tuple[str, ...]) -> frozenset[str]:
     """All that the held-out phrasings of an intent can be; nothing else may come out as one of these in training."""
     return frozenset(text for line in phrasings(lines, "test") for text in wordings(line) if len(lines) > 1)
@@ -81,8 +89,8 @@ def held_wordings(lines: tuple[str, ...]) -> frozenset[str]:
 @cache
 def all_held() -> frozenset[str]:
     """The held-out wordings of all intents, small talk among them."""
-    asked = (lines for pairs in (smalltalk.SMALL_TALK, smalltalk.ABOUT, smalltalk.OUT_OF_REACH) for lines, _ in pairs)
-    return frozenset().union(*map(held_wordings, (*PHRASES.values(), *asked, *smalltalk.KNOWLEDGE.values())))
+    asked = (lines for pairs in smalltalk.ALL for lines, _ in pairs)
+    return frozenset().union(*map(held_wordings, (*PHRASES.values(), *asked)))
 
 
 _BEFORE: Final = (
@@ -125,9 +133,9 @@ class Scene:
     def __init__(self, rng: random.Random, split: Split, noise: float = 0.15, practice: bool = False) -> None:
         self.rng, self.split, self.noise, self.practice = rng, split, noise, practice
         names = list(PERSONAS)
-        self.me = names[0] if rng.random() < 0.6 else names[1]
+        self.me = names[0] if rng.random() < 0.5 else names[1]
         self.system = PERSONAS[self.me]
-        if rng.random() < 0.12:
+        if rng.random() < 0.2:
             self.me = rng.choice(allowed("name", split))
             manner = rng.choice(["friendly", "calm", "cheerful", "polite", "quiet"])
             self.system = f"You are {self.me}, a {manner} voice assistant. Answer in one or two short sentences."
@@ -174,7 +182,7 @@ class Scene:
     def phrasing(self, lines: tuple[str, ...]) -> str:
         """One of an intent's phrasings that the split may use: its choices made, perhaps wrapped in politeness."""
         while True:
-            line = self.rng.choice(phrasings(lines, self.split))
+            (line,) = self.rng.choices(phrasings(lines, self.split), cum_weights=shares(lines, self.split))
             made = _CHOICE.sub(lambda m: self.rng.choice(m[1].split("|")), line)
             text = " ".join(self._wrapped(made).split())
             if self.split == "test" or (text not in held_wordings(lines) and text not in all_held()):

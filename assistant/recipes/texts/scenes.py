@@ -26,9 +26,9 @@ from assistant.recipes.texts.scenes_told import counting, fun, story
 from assistant.recipes.texts.scenes_tools import arithmetic, chance_games, conversion, lists, notes, spelling
 
 SCENES: Final[tuple[tuple[Callable[[Scene], None], float, float], ...]] = (
-    (clock, 2, 1), (date, 4, 2.5), (until, 2, 1.5), (timer, 8, 8), (timers, 3.5, 4), (alarm, 8, 5), (reminder, 7, 10), (arithmetic, 9, 7),
-    (conversion, 4, 4), (spelling, 2.5, 5), (chance_games, 2, 2), (lists, 9, 16), (notes, 5, 9), (counting, 6, 22), (story, 4, 4),
-    (fun, 2, 2), (memory, 6, 12), (again, 4, 9), (after_me, 2, 8), (session, 5, 7), (small_talk, 6, 18), (itself, 4, 12),
-    (out_of_reach, 4, 18), (knowledge, 7, 14), (unclear, 2, 2), (repair, 1.5, 4), (stopping, 1.5, 3), (failed, 0.5, 1),
+    (clock, 2, 1), (date, 4, 2.5), (until, 2, 1.5), (timer, 8, 8), (timers, 3.5, 4), (alarm, 8, 5), (reminder, 7, 11), (arithmetic, 9, 6),
+    (conversion, 4, 3), (spelling, 2.5, 4), (chance_games, 2, 2), (lists, 9, 20), (notes, 5, 9), (counting, 6, 15), (story, 4, 6),
+    (fun, 2, 3), (memory, 6, 14), (again, 4, 12), (after_me, 2, 10), (session, 5, 7), (small_talk, 6, 20), (itself, 4, 12),
+    (out_of_reach, 5, 22), (knowledge, 7, 20), (unclear, 2, 2), (repair, 1.5, 4), (stopping, 1.5, 3), (failed, 0.5, 1),
 )  # fmt: skip
 """Every kind of exchange, its share in talks as people may have them, and in practice: more of what is hard to learn."""

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable
-from typing import Final
 
 from assistant.recipes.texts import smalltalk
 from assistant.recipes.texts.scene import NOT_UNDERSTOOD, Scene, Turn, Unusable
@@ -30,8 +30,10 @@ def memory(s: Scene) -> None:
         s.say("You have not told me yet.", kind="unknown fact")
         return
     if what == "name":
-        name = s.value("name") if s.chance(0.8) else s.word().capitalize()
-        name = s.ask("name_tell", name=name)["name"]
+        listed = s.chance(0.8)
+        name = s.ask("name_tell", name=s.value("name") if listed else s.word().capitalize())["name"]
+        if not listed and not re.search("name|call", s.turns[-1].text):
+            raise Unusable(name)  # who says `I am nervous` does not tell a name
         name = s.turns[-1].text[s.turns[-1].text.lower().find(name.lower()) :][: len(name)]
         s.known["name"] = f"Your name is {name}."
         s.say(f"Nice to meet you, {name}.", kind="name told")
@@ -124,15 +126,22 @@ def session(s: Scene) -> None:
         s.say(f"You are now talking to {who}.", kind="reply switch_persona")
 
 
-def fixed(s: Scene, pairs: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...], kind: str) -> None:
-    asked, said = s.rng.choice(pairs)
+def fixed(s: Scene, pairs: smalltalk.Pairs, kind: str) -> None:
+    """A question with a fixed answer; what can be asked in more ways is asked more often, by the root of their number."""
+    asked, said = s.rng.choices(pairs, [len(lines) ** 0.5 for lines, _ in pairs])[0]
     line = s.phrasing(asked)
-    slots = {key: s.value(key) for key in ("city", "name", "topic", "item") if f"{{{key}}}" in line}
-    if "{rel}" in line:
-        slots["rel"] = s.rng.choice(["today", "tomorrow", "tonight", f"on {s.value('day')}", "this weekend"])
+    fill: dict[str, Callable[[], str]] = {
+        "word": s.word,
+        "topic": lambda: s.value("topic") if s.chance(0.6) else s.words(s.rng.choice([1, 1, 2])),
+        "country": lambda: s.value("city"),
+        "inventor_bare": lambda: s.value("inventor").removeprefix("the "),
+        "rel": lambda: s.rng.choice(["today", "tomorrow", "tonight", f"on {s.value('day')}", "this weekend"]),
+    }
+    slots = {key: fill[key]() if key in fill else s.value(key) for key in re.findall(r"{(\w+)}", line) if key != "me"}
     s.user(line, **slots)
+    accept = [text.replace("{me}", s.me) for text in smalltalk.as_right(said)]
     s.say(*(text.replace("{me}", s.me) for text in said), kind=kind)
-    s.turns[-1].accept = smalltalk.as_right(s.turns[-1].accept)
+    s.turns[-1].accept = tuple(accept)
 
 
 def small_talk(s: Scene) -> None:
@@ -147,30 +156,9 @@ def out_of_reach(s: Scene) -> None:
     fixed(s, smalltalk.OUT_OF_REACH, "refusal")
 
 
-_ABOUT_ANYTHING: Final = "tell you about {topic}"
-
-
 def knowledge(s: Scene) -> None:
-    """What only a larger model could answer; the refusal names it."""
-    shape = _ABOUT_ANYTHING if s.chance(0.6) else s.rng.choice(list(smalltalk.KNOWLEDGE))
-    line = s.phrasing(smalltalk.KNOWLEDGE[shape])
-    inventor = s.value("inventor")
-    topic = s.value("topic") if s.chance(0.75) else " ".join(s.word() for _ in range(s.rng.choice([1, 1, 2])))
-    country = s.value("city")
-    slots = {
-        "topic": topic, "object": s.value("object"), "quality": s.value("quality"), "country": country, "city": s.value("city"),
-        "far": s.value("far"), "inventor": inventor, "word": s.word(), "language": s.value("language"),
-        "inventor_bare": inventor.removeprefix("the "),
-    }  # fmt: skip
-    used = {key: value for key, value in slots.items() if f"{{{key}}}" in line}
-    written = s.user(line, **used)
-    if "inventor_bare" in written:
-        written["inventor"] = inventor
-    would = shape.format(**written)
-    s.say(f"I am too small to {would}. A larger model could.", kind="refusal")
-    about = next((written[key] for key in ("topic", "far", "city", "inventor", "word") if key in written), "")
-    if about and "language" not in written:  # whatever was asked of it, to say that it cannot be told about is right
-        s.turns[-1].accept += (f"I am too small to tell you about {about}. A larger model could.",)
+    """What only a larger model could do; the refusal says so."""
+    fixed(s, smalltalk.KNOWLEDGE, "refusal")
 
 
 def unclear(s: Scene) -> None:

@@ -10,6 +10,7 @@ from assistant.recipes.texts.slots import (
     duration,
     relative_day,
     said_time,
+    short_duration,
     some_day,
     task,
     time_of_day,
@@ -85,6 +86,12 @@ def timer(s: Scene) -> None:
     elif s.chance(0.25):
         slots = s.ask("timer_label", duration=duration(s), label=s.value("label"))
         length, label, kind = slots["duration"], slots["label"], ""
+    elif s.chance(0.2):
+        labelled = s.chance(0.25)
+        slots = s.ask(
+            "timer_short_label" if labelled else "timer_short", short=short_duration(s), label=s.value("label")
+        )
+        length, label, kind = slots["short"], slots.get("label", ""), ""
     else:
         length, label, kind = s.ask("timer", duration=duration(s))["duration"], "", ""
     named = {"label": label} if label else {}

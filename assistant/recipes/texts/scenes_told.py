@@ -87,7 +87,7 @@ def story(s: Scene) -> None:
         sentences = part(s.rng, tale, number)
         s.say(" ".join(sentences), kind=f"story {number + 1}")
         s.turns[-1].accept = (tale.hero,) if asked or number else tuple(WORDS["hero"])
-        if s.chance(0.2):
+        if s.chance(0.45 if s.practice else 0.25):
             told = s.turns[-1]
             if not (left := interrupted(s, sentences)):
                 return
@@ -105,7 +105,7 @@ def story(s: Scene) -> None:
             break
         elif what < 0.82:
             s.ask("story_no")
-            s.say("All right, I will stop here.", kind="story stopped")
+            s.say("Okay.", kind="story stopped")
             return
         elif what < 0.9:
             about(s, tale)
@@ -153,15 +153,18 @@ def interrupted(s: Scene, sentences: list[str]) -> list[str]:
 
 
 def fun(s: Scene) -> None:
-    """Jokes, facts and poems, and another one that is not the same."""
+    """Jokes, facts and poems, and another one: the next of them in their order, which a small model can learn."""
     kind, pool = s.rng.choice(
         [("joke", smalltalk.JOKES), ("joke", smalltalk.JOKES), ("fact", smalltalk.FACTS), ("poem", smalltalk.POEMS)]
     )
     s.ask(kind)
-    left = list(pool)
+    at = s.rng.randrange(len(pool))
+    untold = set(pool)
     while True:
-        told = s.say(*left, kind=kind)
-        left.remove(told)
-        if not left or not s.chance(0.3):
+        told = s.say(pool[at], kind=kind)
+        s.turns[-1].accept = tuple(sorted(untold))
+        untold.remove(told)
+        at = (at + 1) % len(pool)
+        if not untold or not s.chance(0.4):
             return
         s.ask("another")

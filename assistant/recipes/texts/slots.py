@@ -31,6 +31,13 @@ def duration(s: Scene) -> str:
     return text
 
 
+def short_duration(s: Scene) -> str:
+    """A length of time as it stands before a noun: `thirty minute`, `one hour`."""
+    unit = s.rng.choice(["second", "minute", "minute", "minute", "hour"])
+    n = s.whole(1, 12) if unit == "hour" else s.rng.choice([s.whole(1, 20), s.whole(2, 99), 5 * s.whole(1, 12)])
+    return f"{s.number(n)} {unit}"
+
+
 def time_of_day(s: Scene) -> str:
     """A time of day as people say it."""
     hour = s.number(s.whole(1, 12))

@@ -1,7 +1,7 @@
 """Fixed questions and answers, read from smalltalk.txt: greetings, feelings, the assistant itself, and its limits.
 
-In the file: phrasings separated by `;`, then a line `=> answer | answer`. Under `[knowledge]` the answer is what a
-larger model would do. Jokes, facts and poems stand one per line.
+In the file: phrasings separated by `;`, then a line `=> answer | answer`. Few answers, each good for many questions: a
+model this small cannot tell two hundred of them apart. Jokes, facts and poems stand one per line.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ def _pairs(section: str) -> Pairs:
 SMALL_TALK: Final = _pairs("small talk")
 ABOUT: Final = _pairs("about itself")
 OUT_OF_REACH: Final = _pairs("out of reach")
-KNOWLEDGE: Final = {would[0]: asked for asked, would in _pairs("knowledge")}
+KNOWLEDGE: Final = _pairs("knowledge")
+ALL: Final = (SMALL_TALK, ABOUT, OUT_OF_REACH, KNOWLEDGE)
 JOKES, FACTS, POEMS = (tuple(_SECTIONS[name]) for name in ("jokes", "facts", "poems"))
 
-_ALIKE: Final = (
-    (
-        "I cannot look up the news, because I do not go online.",
-        "I do not know what goes on in the world. I do not go online.",
-    ),
-    ("That is all right. Take your time.", "Take your time."),
-    ("All right.", "All right. What shall I do?"),
-    (
-        "I can set timers and alarms, tell the time, calculate, keep lists and notes, and tell stories.",
-        "I can set timers and alarms, tell the time, calculate, keep lists and notes, and tell stories. Just ask.",
-    ),
+_INTRODUCED: Final = (
+    "I am {me}, a small voice assistant. I run on this machine, and I can help with time, lists, sums and stories."
 )
-"""Replies of which each is right where another is."""
+_ALSO: Final = {
+    "All right.": ("Okay.", "All right. What shall I do?", "All right. I am here if you need me."),
+    "All right. What shall I do?": ("All right.", "Okay."),
+    "All right. I am here if you need me.": ("All right.", "Okay."),
+    "I am {me}.": (_INTRODUCED,),
+    "I am not a person. I am a small language model on this machine.": (_INTRODUCED,),
+    "I am too small to know that. A larger model could tell you.": (
+        "I cannot look that up, because I do not go online.",
+    ),
+}
+"""Replies that are as right where a reply is; not always the other way round."""
 
 
 def as_right(replies: tuple[str, ...]) -> tuple[str, ...]:
     """The replies, and those that are as right."""
-    more = [alike for group in _ALIKE if set(group) & set(replies) for alike in group]
-    return tuple(dict.fromkeys((*replies, *more)))
+    return tuple(dict.fromkeys((*replies, *(also for reply in replies for also in _ALSO.get(reply, ())))))

@@ -91,7 +91,7 @@ def whole(rng: random.Random, split: Split, low: int, high: int) -> int:
 
 
 CLOSED: Final = frozenset(
-    _words("day month part unit_time feast relative friend hero goal place obstacle adj favorite pet")
+    _words("day month part unit_time feast relative friend hero goal place obstacle adj favorite pet language")
 )
 """Kinds that are not split: either all their values matter or only the reply holds them."""
 
@@ -177,7 +177,7 @@ WORDS: Final[dict[str, list[str]]] = {
         "the telephone, the light bulb, the radio, the airplane, the bicycle, the computer, paper, the wheel, the piano, "
         "the camera, the microscope, the printing press, the zipper, the elevator, the steam engine, the umbrella"
     ),
-    "language": _words("German French Spanish Italian Russian Chinese Japanese Latin English"),
+    "language": _words("German French Spanish Italian Russian Chinese Japanese Latin English Portuguese Dutch Arabic Polish Korean"),
     "favorite": _phrases("color, food, animal, number, season, drink, book, song, flower, city, sport, movie, game"),
     "pet": _words("dog cat bird horse rabbit hamster turtle parrot goldfish pony"),
     "hero": _words(
