@@ -109,9 +109,7 @@ class PocketsphinxTranscriber:
         self.reset()
         self._cepstra, self._level, self._speaker = Cepstra(), Level(), Speaker()
         self._adaptation = Adaptation(self._gaussians)
-        self._lesson: tuple[Floats, list[Word]] | None = (
-            None  # learnt when the next utterance begins: nobody waits then
-        )
+        self._lesson: tuple[Floats, list[Word]] | None = None  # learnt when the next utterance begins: no one waits
 
     def reset(self) -> None:
         if self._decoding:

@@ -43,7 +43,8 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
     rows = x.numel() // x.shape[-1]
     if isinstance(weight, Fp8Weight | Int4Weight) and kernels.fits(x) and rows <= kernels.MAX_PACKED_ROWS:
         parts = [_packed(part, weight) for part in x.reshape(rows, -1).split(kernels.MAX_ROWS)]
-        return torch.cat(parts).view(*x.shape[:-1], weight.shape[0])
+        made = parts[0] if len(parts) == 1 else torch.cat(parts)  # one row is one launch, without a copy
+        return made.view(*x.shape[:-1], weight.shape[0])
     matrix = weight if isinstance(weight, Tensor) else weight.unpack(x.dtype)
     if kernels.fits(x) and rows <= kernels.MAX_ROWS:
         from capsules.nn.kernels.gemv import gemv
