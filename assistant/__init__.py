@@ -1,8 +1,19 @@
-"""The voice assistant: hearing, thinking and speaking joined into a talk, and the ways to reach it.
+"""The voice assistant, in storeys: each folder sees only those listed before its own line.
 
-events      what travels between a talk and its front
-session     one talk; `Talks` opens, resumes and closes them
-cohost      both engines in one context, one thread that issues replays
-hearing, thinking, speaking   the stages
-realtime, server, local, commands   the fronts
+base         clocks, channels, errors, ids, sound as numbers
+events       what travels between a talk and its front
+contracts    what a talk asks of its models
+device, telemetry, text, tools, personas
+             the thread that issues replays; where time went; texts as they are written, said and cut; what a model can
+             call; who it is
+llm, tts, asr, remote
+             the models behind the contracts
+talk         one talk: what was said, heard and interrupted
+app, realtime, local
+             settings and wiring; the protocol; this machine's own microphone and loudspeaker
+server, bench
+             the web face; whole turns measured
+commands     what is typed; `cli` finds them
+
+`tests/test_imports.py` holds this.
 """

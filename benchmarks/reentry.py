@@ -20,9 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assistant.app.config import load_config
+from assistant.app.start import open_talks
+from assistant.base.ids import random_ids
 from assistant.bench.figures import parts_of
 from assistant.commands._front import add_model_arguments, model_flags
-from assistant.config import load_config
 from assistant.events import (
     AudioDelta,
     CreateItem,
@@ -33,8 +35,6 @@ from assistant.events import (
     TextPart,
     TruncateItem,
 )
-from assistant.ids import random_ids
-from assistant.start import open_talks
 
 LENGTHS = (1, 20, 100)
 QUESTION, FOLLOW_UP = "what is 12 plus 30", "what time is it"

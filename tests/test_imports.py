@@ -15,6 +15,21 @@ MAY_IMPORT = {
     "tts_engine": {"tts_engine", "capsules"},
     "assistant": {"assistant", "llm_engine", "tts_engine", "capsules"},
 }
+STOREYS = (
+    {"base"},
+    {"events"},
+    {"contracts"},
+    {"device", "telemetry", "text", "tools", "personas"},  # what models and talks are made of
+    {"llm", "tts", "asr", "remote"},  # the models
+    {"talk"},
+    {"app", "realtime", "local"},
+    {"server", "bench"},  # the fronts
+    {"commands"},
+    {"cli.py"},
+    {"__main__.py"},
+)
+"""Folders and loose files of `assistant`, the lowest first: each sees those below, and none beside it."""
+LOOSE = {"__init__.py", "__main__.py", "cli.py"}
 PURE = [
     "capsules/exec/shapekey.py",
     "capsules/hull.py",
@@ -26,20 +41,24 @@ PURE = [
     "llm_engine/toolcalls.py",
     "tts_engine/text.py",
     "tts_engine/text_tables.py",
-    "assistant/conversation.py",
-    "assistant/schedule.py",
-    "assistant/memory.py",
-    "assistant/interrupt.py",
-    "assistant/hearing/turn.py",
-    "assistant/thinking/prompt.py",
-    "assistant/speaking/segment.py",
-    "assistant/speaking/heard.py",
+    "assistant/device/schedule.py",
+    "assistant/device/memory_plan.py",
+    "assistant/text/segment.py",
+    "assistant/talk/conversation.py",
+    "assistant/talk/heard.py",
+    "assistant/talk/interruption.py",
+    "assistant/talk/prompt.py",
+    "assistant/talk/turn_end.py",
     "assistant/realtime/events.py",
     "assistant/realtime/protocol.py",
 ]
-PURE += [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "assistant/events").glob("*.py"))]
+PURE += [
+    path.relative_to(ROOT).as_posix()
+    for folder in ("events", "contracts")
+    for path in sorted((ROOT / "assistant" / folder).glob("*.py"))
+]
 IMPURE = {"torch", "asyncio", "socket", "aiohttp", "websockets", "time", "threading", "sounddevice"}
-TORCH_IN_ASSISTANT = ("assistant/cohost.py", "assistant/recipes/", "assistant/hearing/")
+TORCH_IN_ASSISTANT = ("assistant/device/",)
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -62,7 +81,7 @@ def test_imports_point_down(package: str) -> None:
         for name in imports(path):
             top = name.partition(".")[0]
             assert top not in PACKAGES or top in MAY_IMPORT[package], f"{path.relative_to(ROOT)} imports {name}"
-            assert top not in ("tests", "benchmarks"), f"{path.relative_to(ROOT)} imports {name}"
+            assert top not in ("tests", "benchmarks", "recipes"), f"{path.relative_to(ROOT)} imports {name}"
 
 
 def test_exec_sees_none_of_the_rest_and_nn_only_exec() -> None:
@@ -82,11 +101,56 @@ def test_pure_files_are_pure(name: str) -> None:
     assert not found & IMPURE
 
 
-def test_runtime_never_imports_the_recipes() -> None:
+def storey(place: str) -> int:
+    return next(number for number, row in enumerate(STOREYS) if place in row)
+
+
+def test_each_storey_of_the_assistant_sees_only_those_below() -> None:
+    for path in sources("assistant"):
+        place = path.relative_to(ROOT).parts[1]
+        if place == "__init__.py":
+            assert not any(name.startswith("assistant") for name in imports(path)), path
+            continue
+        for name in imports(path):
+            top, _, rest = name.partition(".")
+            seen = rest.partition(".")[0]
+            if top != "assistant" or not seen or seen == place:
+                continue
+            if (ROOT / "assistant" / f"{seen}.py").is_file():
+                seen += ".py"
+            assert storey(seen) < storey(place), f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_few_files_lie_loose() -> None:
+    assert {path.name for path in (ROOT / "assistant").glob("*.py")} == LOOSE
+
+
+def test_no_file_imports_itself_by_way_of_others() -> None:
+    """Imports of types count too: what is only needed to read a file is needed to read it."""
+    files = {path: path.relative_to(ROOT) for package in ("assistant",) for path in sources(package)}
+    modules = {".".join(place.with_suffix("").parts).removesuffix(".__init__"): path for path, place in files.items()}
+    below = {path: {modules[name] for name in modules_named(path, modules)} - {path} for path in files}
+    settled: set[Path] = set()
+    while free := {path for path, needed in below.items() if path not in settled and needed <= settled}:
+        settled |= free
+    assert settled == set(files), sorted(str(files[path]) for path in set(files) - settled)
+
+
+def modules_named(path: Path, modules: dict[str, Path]) -> Iterator[str]:
+    """Modules that a file imports, `from package import module` and what an `__init__` hands on included."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield from [whole] if whole in modules else [node.module] if node.module in modules else []
+
+
+def test_nothing_in_the_product_imports_recipes() -> None:
     for package in PACKAGES:
         for path in sources(package):
-            if "recipes" not in path.parts:
-                assert not any(n.startswith("assistant.recipes") for n in imports(path)), path.relative_to(ROOT)
+            assert not any(n.partition(".")[0] == "recipes" for n in imports(path)), path.relative_to(ROOT)
 
 
 def test_torch_stays_where_the_models_are() -> None:

@@ -10,8 +10,8 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from assistant.schedule import Lane
-from assistant.start import LocalEngines
+from assistant.app.start import LocalEngines
+from assistant.device.schedule import Lane
 from capsules import Role
 
 STEPS = 100

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from assistant.engines import Speaker
+from assistant.contracts import Speaker
 from assistant.events import (
     REPLY_RATE,
     AppendAudio,
@@ -29,7 +29,7 @@ from assistant.events import (
     TranscriptCompleted,
     TruncateItem,
 )
-from assistant.session import Session
+from assistant.talk import Session
 
 BLOCK_S = 0.02
 QUIET_S = 2.5

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assistant.errors import AssistantError
+from assistant.base.errors import AssistantError
 from assistant.events import (
     AudioDelta,
     Error,

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from assistant.base.errors import AssistantError
 from assistant.commands._front import Follow, Turn, add_model_arguments, check_writable, model_flags, timeline_lines
-from assistant.errors import AssistantError
 
 NAME = "ask"
 HELP = "hold a talk with sound files, or with typed text"
@@ -58,8 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from assistant.cli import run_async
-    from assistant.pcm import read_sound
+    from assistant.base.pcm import read_sound
+    from assistant.commands._run import run_async
 
     if not args.turns:
         raise AssistantError("nothing to ask; give a sound file, or --say \"some words\"")
@@ -74,10 +74,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _ask(args: argparse.Namespace) -> int:
-    from assistant.config import load_config
+    from assistant.app.config import load_config
+    from assistant.app.start import open_talks
+    from assistant.base.pcm import write_wav
     from assistant.events import SemanticVad, Settings
-    from assistant.pcm import write_wav
-    from assistant.start import open_talks
 
     quiet = (lambda line: None) if args.quiet else (lambda line: print(f"· {line}", file=sys.stderr, flush=True))
     async with open_talks(load_config(model_flags(args)), quiet) as house:
@@ -136,8 +136,8 @@ class _Talk:
 
     async def turn(self, turn: Path | str) -> None:
         """Speak or type one turn and wait for the end of its reply."""
+        from assistant.base.ids import random_ids
         from assistant.events import CommitAudio, CreateItem, CreateResponse, Message, TextPart
-        from assistant.ids import random_ids
 
         self._begun.clear()
         self._ended.clear()
@@ -156,8 +156,8 @@ class _Talk:
 
     async def _speak(self, path: Path) -> None:
         """A file and some silence behind it, in real time until a reply begins."""
+        from assistant.base.pcm import read_sound
         from assistant.events import AppendAudio
-        from assistant.pcm import read_sound
 
         pcm, rate = read_sound(path)
         if self._args.fast:

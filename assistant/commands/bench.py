@@ -24,8 +24,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assistant.base.errors import AssistantError
 from assistant.commands._front import add_model_arguments, check_writable, model_flags
-from assistant.errors import AssistantError
 
 if TYPE_CHECKING:
     from assistant.bench.turns import Turn
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from assistant.cli import run_async
+    from assistant.commands._run import run_async
 
     if args.turns < 1 or args.interrupt_every < 0:
         raise AssistantError(
@@ -56,11 +56,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def bench(args: argparse.Namespace) -> int:
+    from assistant.app.config import load_config
+    from assistant.app.start import open_talks
     from assistant.bench.floor import floors
     from assistant.bench.turns import LONG, SHORT, hold, questions
-    from assistant.config import load_config
     from assistant.events import SemanticVad, ServerVad
-    from assistant.start import open_talks
 
     def say(line: str) -> None:
         print(f"· {line}", file=sys.stderr, flush=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assistant.errors import AssistantError
+from assistant.base.errors import AssistantError
 
 if TYPE_CHECKING:
     from capsules.disk import About, CapsuleFolder
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from assistant.config import load_config
+    from assistant.app.config import load_config
 
     shelf = Shelf(load_config().capsules)
     if args.action == "ls":

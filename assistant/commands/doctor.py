@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from assistant.config import load_config
+    from assistant.app.config import load_config
 
     config = load_config()
     findings = list(examine(config.home, config.models))
@@ -121,7 +121,7 @@ def torch_and_gpu() -> Iterator[Finding]:
 def free_gpu_bytes() -> int:
     """0 without a GPU, or without a torch that could say."""
     try:
-        from assistant.cohost import gpu_free_bytes
+        from assistant.device.context import gpu_free_bytes
 
         return gpu_free_bytes()
     except (ImportError, OSError):
@@ -131,7 +131,7 @@ def free_gpu_bytes() -> int:
 def shipped_models() -> Finding:
     root = Path(__file__).resolve().parents[2]
     places = {"thinking": root / "llm_engine" / "tiny", "speaking": root / "tts_engine" / "tiny",
-              "hearing": root / "assistant" / "hearing" / "tiny"}  # fmt: skip
+              "hearing": root / "assistant" / "asr" / "tiny"}  # fmt: skip
     empty = [name for name, place in places.items() if not any(place.glob("*.*"))]
     if empty:
         return Finding("tiny models", "broken", f"missing: {', '.join(empty)}", "reinstall the program")
@@ -140,8 +140,8 @@ def shipped_models() -> Finding:
 
 
 def fetched_models(models: Path, gpu_free_bytes: int) -> Finding:
-    from assistant.config import PROFILES, offer
-    from assistant.hub import is_present, model_folder
+    from assistant.app.config import PROFILES, offer
+    from assistant.app.hub import is_present, model_folder
 
     here = [
         profile.name

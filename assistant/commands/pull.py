@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from assistant.errors import AssistantError
+from assistant.base.errors import AssistantError
 
 NAME = "pull"
 HELP = "fetch models from the hub"
@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from assistant.config import load_config
-    from assistant.hub import list_repo
+    from assistant.app.config import load_config
+    from assistant.app.hub import list_repo
 
     models = load_config().models
     if not args.what:
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 def repos_of(names: list[str]) -> list[str]:
     """Repositories of profiles and repositories named as they are, each once. Raises AssistantError."""
-    from assistant.config import PROFILES
+    from assistant.app.config import PROFILES
 
     repos: dict[str, None] = {}
     for name in names:
@@ -84,7 +84,7 @@ def fetch_with_progress(listing: object, models: Path, endpoint: str | None) -> 
     """One bar over the bytes of a repository."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from assistant.hub import Listing, fetch, is_present, model_folder, read_mark
+    from assistant.app.hub import Listing, fetch, is_present, model_folder, read_mark
 
     assert isinstance(listing, Listing)
     folder = model_folder(models, listing.repo)
@@ -106,8 +106,8 @@ def print_profiles(models: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from assistant.config import PROFILES
-    from assistant.hub import is_present, model_folder
+    from assistant.app.config import PROFILES
+    from assistant.app.hub import is_present, model_folder
 
     table = Table("profile", "models", "GPU memory", "licences", "here")
     for profile in PROFILES.values():

@@ -16,14 +16,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assistant.base.errors import AssistantError, ConfigError
 from assistant.commands._front import add_model_arguments, model_flags
-from assistant.errors import AssistantError, ConfigError
 
 if TYPE_CHECKING:
     import ssl
 
-    from assistant import start
-    from assistant.config import Config
+    from assistant.app import start
+    from assistant.app.config import Config
     from assistant.realtime.fields import Json
     from assistant.server.house import House
     from assistant.server.security import Gate
@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from assistant.cli import run_async
-    from assistant.config import load_config
+    from assistant.app.config import load_config
+    from assistant.commands._run import run_async
     from assistant.server.security import TLS_HINT, is_loopback, make_gate
 
     config = load_config(model_flags(args) | {name: getattr(args, name) for name in NETWORK_FLAGS})
@@ -110,8 +110,8 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
 
     from aiohttp import web
 
+    from assistant.app.start import open_talks
     from assistant.server.app import make_app
-    from assistant.start import open_talks
 
     with listening_socket(config.host, config.port) as sock:
         port = sock.getsockname()[1]
@@ -161,7 +161,7 @@ def open_page(url: str) -> None:
 
 def house_of(process: start.House) -> House:
     """The process behind its talks, as the web server wants to know it."""
-    from assistant.clock import LoopClock
+    from assistant.base.clock import LoopClock
     from assistant.realtime.settings import Character, Facts
     from assistant.server.house import House
 
@@ -215,8 +215,8 @@ def capsules_json(kept: list[dict[str, Any]], config: Config) -> Json:
 
 def about_json(process: start.House) -> Json:
     """What runs here, and which larger profile this machine could run."""
-    from assistant.cohost import gpu_free_bytes
-    from assistant.config import offer
+    from assistant.app.config import offer
+    from assistant.device.context import gpu_free_bytes
 
     facts = {name: value for name, value in process.facts.items() if name in {"device", "profile", "ready_s"}}
     larger = offer(gpu_free_bytes())

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from assistant.base.errors import DeviceError
 from assistant.commands._front import Follow, add_model_arguments, model_flags, timeline_lines
-from assistant.errors import DeviceError
 
 NAME = "talk"
 HELP = "talk with this machine's microphone and loudspeaker"
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from assistant.cli import run_async
+    from assistant.commands._run import run_async
     from assistant.local.devices import check_devices, list_devices
 
     if args.devices:
@@ -45,13 +45,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _talk(args: argparse.Namespace) -> int:
-    from assistant.channel import Channel
-    from assistant.config import load_config
+    from assistant.app.config import load_config
+    from assistant.app.start import open_talks
+    from assistant.base.channel import Channel
     from assistant.events import Pcm, SemanticVad, Settings
     from assistant.local.devices import chatter_to, loudspeaker, microphone
     from assistant.local.echo import echo_canceller
     from assistant.local.player import Player
-    from assistant.start import open_talks
 
     config = load_config(model_flags(args))
     async with open_talks(config, lambda line: print(f"· {line}", file=sys.stderr, flush=True)) as house:
@@ -108,7 +108,7 @@ async def follow_talk(session: Any, player: Any, follow: Follow, times: bool) ->
 
 
 async def _listen(session: Any, sound: Any) -> None:
-    from assistant.errors import ChannelClosed
+    from assistant.base.errors import ChannelClosed
     from assistant.events import REPLY_RATE, AppendAudio
 
     async for block in sound:
@@ -120,7 +120,7 @@ async def _listen(session: Any, sound: Any) -> None:
 
 async def _report(session: Any, player: Any) -> None:
     """Tell the session what was heard while it plays: the timeline's last part comes from this."""
-    from assistant.errors import ChannelClosed
+    from assistant.base.errors import ChannelClosed
     from assistant.events import ReportHeard
 
     while True:

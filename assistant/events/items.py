@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-Pcm: TypeAlias = NDArray[np.float32]
-
-REPLY_RATE = 24_000
-"""Sample rate of all sound that leaves a session; a front that needs another resamples."""
+from assistant.base.sound import REPLY_RATE, Pcm
 
 ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete"]
 

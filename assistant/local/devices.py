@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from assistant.channel import Channel
-from assistant.errors import DeviceError
+from assistant.base.channel import Channel
+from assistant.base.errors import DeviceError
 from assistant.events import REPLY_RATE, Pcm
 from assistant.local.echo import EchoCanceller
 from assistant.local.player import Player

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from assistant.errors import ConfigError
+from assistant.base.errors import ConfigError
 
 DEFAULT = "ada"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from assistant import events as talk
-from assistant.errors import PeerError
+from assistant.base.errors import PeerError
 from assistant.events import Command, Event
 from assistant.realtime.fields import MAX_ID, Fields, Json
 from assistant.realtime.items import item_json, part_json, read_item

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from assistant.errors import PeerError
+from assistant.base.errors import PeerError
 
 Json: TypeAlias = dict[str, Any]
 

@@ -11,7 +11,8 @@ import base64
 import binascii
 from typing import Literal
 
-from assistant.errors import PeerError
+from assistant.base.errors import PeerError
+from assistant.base.pcm import from_pcm16, to_pcm16
 from assistant.events import (
     AudioPart,
     FunctionCall,
@@ -24,7 +25,6 @@ from assistant.events import (
     TextPart,
     Usage,
 )
-from assistant.pcm import from_pcm16, to_pcm16
 from assistant.realtime.fields import Fields, Json
 
 MAX_ITEM_AUDIO = 15 * 1024 * 1024

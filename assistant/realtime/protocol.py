@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from assistant import events as talk
-from assistant.errors import PeerError
+from assistant.base.errors import PeerError
 from assistant.events import Command, Event, Item, Settings
 from assistant.realtime.events import (
     EXTENSION_NAMES,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from assistant.errors import PeerError
+from assistant.base.errors import PeerError
 from assistant.events import SemanticVad, ServerVad, Settings, ToolSpec, TurnDetection
 from assistant.realtime.fields import Fields, Json
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from assistant import pcm as sound
+from assistant.base import pcm as sound
 from assistant.events import REPLY_RATE, Pcm
 from assistant.realtime.fields import Fields
 from assistant.realtime.items import base64_bytes

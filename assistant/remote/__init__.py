@@ -8,8 +8,8 @@ thinker    /chat/completions
 speaker    /audio/speech
 """
 
+from assistant.remote.llm import RemoteThinker, chat_body
 from assistant.remote.server import Address, is_address, read_address
-from assistant.remote.speaker import RemoteSpeaker
-from assistant.remote.thinker import RemoteThinker, chat_body
+from assistant.remote.tts import RemoteSpeaker
 
 __all__ = ["Address", "RemoteSpeaker", "RemoteThinker", "chat_body", "is_address", "read_address"]

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 
-from assistant.errors import ConfigError, EngineFailed
+from assistant.base.errors import ConfigError, EngineFailed
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 60.0

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from assistant.errors import PeerError
+from assistant.base.errors import PeerError
 from assistant.realtime.fields import Fields, Json, parse_event
 
 T = TypeVar("T")

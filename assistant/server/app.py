@@ -12,8 +12,8 @@ from typing import Any
 
 from aiohttp import WSCloseCode, web
 
-from assistant.errors import ContextExceeded, EngineFailed, PeerError, TalksFull
-from assistant.ids import random_ids
+from assistant.base.errors import ContextExceeded, EngineFailed, PeerError, TalksFull
+from assistant.base.ids import random_ids
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.settings import SessionConfig, merge
 from assistant.server.answers import error_body, json_fields, problem

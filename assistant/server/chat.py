@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from assistant.engines import (
+from assistant.base.errors import EngineFailed, PeerError
+from assistant.base.ids import random_ids
+from assistant.contracts import (
     BadCall,
     CallPiece,
     Line,
@@ -22,9 +24,7 @@ from assistant.engines import (
     ThinkPiece,
     ToolCall,
 )
-from assistant.errors import EngineFailed, PeerError
 from assistant.events import ToolSpec
-from assistant.ids import random_ids
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.settings import read_tool_choice
 from assistant.server.answers import EventStream, error_body, json_fields, while_connected

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from assistant.clock import Clock
+from assistant.base.clock import Clock
 from assistant.events import Settings
 from assistant.realtime.fields import Json
 from assistant.realtime.settings import Facts
-from assistant.talks import Talks
+from assistant.talk.talks import Talks
 
 
 def _empty() -> Json:

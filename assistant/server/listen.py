@@ -15,15 +15,15 @@ import numpy as np
 import soundfile
 from aiohttp import web
 
-from assistant.engines import Ears
-from assistant.errors import PeerError
+from assistant.base.errors import PeerError
+from assistant.base.pcm import resample
+from assistant.base.sound import HEARING_RATE
+from assistant.contracts import Block, Ears
 from assistant.events import Pcm
-from assistant.hearing.vad import Block
-from assistant.hearing.written import as_written
-from assistant.pcm import HEARING_RATE, resample
 from assistant.realtime.fields import Json
 from assistant.server.answers import EventStream, while_connected
 from assistant.server.house import House
+from assistant.text.written import as_written
 
 MAX_FILE = 64 * 1024 * 1024
 MAX_SECONDS = 3600.0

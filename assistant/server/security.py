@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from assistant.errors import ConfigError
+from assistant.base.errors import ConfigError
 
 KEY_PROTOCOL = "openai-insecure-api-key."
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})

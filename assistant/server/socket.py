@@ -15,15 +15,15 @@ import time
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from assistant.errors import ChannelClosed, PeerError, TalksFull, UnknownTalk
+from assistant.base.errors import ChannelClosed, PeerError, TalksFull, UnknownTalk
+from assistant.base.ids import random_ids
 from assistant.events import Settings
-from assistant.ids import random_ids
 from assistant.realtime.events import error_json
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.protocol import Protocol, Step, read_extensions
 from assistant.realtime.settings import SessionConfig, merge
 from assistant.server.house import House
-from assistant.session import Session
+from assistant.talk import Session
 
 MAX_FRAME = 16 * 1024 * 1024
 HEARTBEAT_SECONDS = 20.0

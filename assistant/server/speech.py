@@ -16,14 +16,14 @@ import numpy as np
 import soundfile
 from aiohttp import web
 
-from assistant.errors import PeerError
+from assistant.base.errors import PeerError
+from assistant.base.ids import random_ids
+from assistant.base.pcm import to_pcm16
 from assistant.events import REPLY_RATE, Pcm
-from assistant.ids import random_ids
-from assistant.pcm import to_pcm16
 from assistant.realtime.settings import read_voice
 from assistant.server.answers import EventStream, json_fields, while_connected
 from assistant.server.house import House
-from assistant.speaking.segment import Segmenter
+from assistant.text.segment import Segmenter
 
 MAX_INPUT = 4096
 STREAMED = {"pcm": "audio/pcm", "wav": "audio/wav"}

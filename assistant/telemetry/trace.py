@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from assistant.engines import Cost
+from assistant.contracts import Cost
 from assistant.events import Timeline, TimelinePart
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.conversation import Conversation, Entry, from_json, to_json
-from assistant.engines import Cost, Line, Mark, Prompt, ToolCall
-from assistant.errors import PeerError
+from assistant.base.errors import PeerError
+from assistant.contracts import Cost, Line, Mark, Prompt, ToolCall
+from assistant.device.schedule import SLICE, TARGET_LEAD_MS, Lane, Speaking, Thinking, next_lane, next_mind, next_voice
 from assistant.events import (
     AudioPart,
     FunctionCall,
@@ -20,17 +20,17 @@ from assistant.events import (
     TextPart,
     ToolSpec,
 )
-from assistant.hearing.turn import Sign, TurnDetector, Words, end_silence_ms
-from assistant.interrupt import TABLE, Action, Manner, Phase, Signal, actions, manner_of, verdict
-from assistant.schedule import SLICE, TARGET_LEAD_MS, Lane, Speaking, Thinking, next_lane, next_mind, next_voice
-from assistant.speaking.aloud import aloud
-from assistant.speaking.heard import SpokenPiece, cut_pieces, heard
-from assistant.speaking.segment import Segmenter
+from assistant.llm.chat_layout import find_layout, plain
+from assistant.llm.token_log import Step, Tape, Written, wanted_steps
+from assistant.talk.conversation import Conversation, Entry, from_json, to_json
+from assistant.talk.heard import SpokenPiece, cut_pieces, heard
+from assistant.talk.interruption import TABLE, Action, Manner, Phase, Signal, actions, manner_of, verdict
+from assistant.talk.prompt import Lines, build, choose_tools
+from assistant.talk.turn_end import Sign, TurnDetector, Words, end_silence_ms
 from assistant.telemetry.trace import TraceLog, TurnTrace
 from assistant.telemetry.trace import to_json as trace_json
-from assistant.thinking.layout import find_layout, plain
-from assistant.thinking.prompt import Lines, build, choose_tools
-from assistant.thinking.tape import Step, Tape, Written, wanted_steps
+from assistant.text.segment import Segmenter
+from assistant.tts.alignment import aloud
 from tests.fakes.engines import encode, render
 
 # ------------------------------------------------------------------------------------------- segments
@@ -382,8 +382,8 @@ def test_what_people_type_cannot_become_structure():
 
 
 def test_the_small_models_template_has_these_parts():
-    from assistant.recipes.chatml import TEMPLATE
     from llm_engine.chat import ChatTemplate
+    from recipes.chatml import TEMPLATE
 
     layout = find_layout(ChatTemplate(TEMPLATE).render)
     assert layout.opening == "<|im_start|>assistant\n" and layout.closing == "<|im_end|>\n"

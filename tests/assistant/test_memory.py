@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from assistant.cohost import load_on
-from assistant.config import GIB, PROFILES
-from assistant.errors import AssistantError, ConfigError
-from assistant.memory import WORKING_BYTES, plan
+from assistant.app.config import GIB, PROFILES
+from assistant.base.errors import AssistantError, ConfigError
+from assistant.device.context import load_on
+from assistant.device.memory_plan import WORKING_BYTES, plan
 from capsules import ExecContext
 from llm_engine import HybridLLM
 from llm_engine import memory as llm_memory

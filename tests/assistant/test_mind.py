@@ -9,9 +9,9 @@ from contextlib import aclosing
 import pytest
 import torch
 
-from assistant.cohost import Cohost
-from assistant.engines import CallPiece, Line, Prompt, PromptReady, ReplyEnd, TextPiece, ThinkOptions
-from assistant.thinking.mind import LocalThinker
+from assistant.contracts import CallPiece, Line, Prompt, PromptReady, ReplyEnd, TextPiece, ThinkOptions
+from assistant.device.thread import Cohost
+from assistant.llm.local import LocalThinker
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling

@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.channel import Channel
-from assistant.clock import LoopClock, SampleClock
-from assistant.cohost import Cohost, open_context
-from assistant.config import Config, choose_profile, load_config, offer
-from assistant.errors import AssistantError, ChannelClosed, ConfigError, EngineFailed, ToolError
-from assistant.local.player import DUCKED, FADE_SAMPLES, Player
-from assistant.pcm import (
+from assistant.app.config import Config, choose_profile, load_config, offer
+from assistant.base.channel import Channel
+from assistant.base.clock import LoopClock, SampleClock
+from assistant.base.errors import AssistantError, ChannelClosed, ConfigError, EngineFailed, ToolError
+from assistant.base.pcm import (
     Resampler,
     fade_out,
     from_alaw,
@@ -31,12 +29,15 @@ from assistant.pcm import (
     to_ulaw,
     write_wav,
 )
+from assistant.device.context import open_context
+from assistant.device.schedule import Lane
+from assistant.device.thread import Cohost
+from assistant.local.player import DUCKED, FADE_SAMPLES, Player
 from assistant.personas import load_personas, read_persona
-from assistant.recipes.texts.tools import PARAMETERS, PERSONAS
-from assistant.schedule import Lane
-from assistant.thinking.builtins import ORDER, Household, household_tools
-from assistant.thinking.kept import Kept
-from assistant.thinking.tools import ToolRegistry, describe
+from assistant.tools.builtin import ORDER, Household, household_tools
+from assistant.tools.kept import Kept
+from assistant.tools.registry import ToolRegistry, describe
+from recipes.texts.tools import PARAMETERS, PERSONAS
 from tests.fakes.loop import Stuck, run
 
 # ------------------------------------------------------------------------------------- channel, clock

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assistant.engines import Sound
-from assistant.errors import TalksFull, UnknownTalk
+from assistant.base.errors import TalksFull, UnknownTalk
+from assistant.contracts import Sound
 from assistant.events import (
     AppendAudio,
     AudioCleared,
@@ -55,11 +55,11 @@ from assistant.events import (
     Undo,
     UpdateSettings,
 )
-from assistant.thinking.answers import AnswerError
-from assistant.thinking.builtins import Household, household_tools
-from assistant.thinking.kept import Kept
-from assistant.thinking.prompt import build
-from assistant.thinking.tools import Tool, ToolRegistry, ToolResult
+from assistant.talk.prompt import build
+from assistant.tools.answers import AnswerError
+from assistant.tools.builtin import Household, household_tools
+from assistant.tools.kept import Kept
+from assistant.tools.registry import Tool, ToolRegistry, ToolResult
 from tests.fakes.loop import run
 from tests.fakes.models import FakeSpeaker
 from tests.fakes.talk import PERSONAS, World

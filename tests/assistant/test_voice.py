@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from assistant.cohost import Cohost
-from assistant.engines import Uttered
-from assistant.speaking.voice import FRAME_SAMPLES, LocalSpeaker, load_voices
+from assistant.contracts import Uttered
+from assistant.device.thread import Cohost
+from assistant.tts.local import FRAME_SAMPLES, LocalSpeaker, load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from tests.tts_engine.miniature import write_miniature
@@ -151,7 +151,7 @@ def test_two_talks_share_the_engine_without_hearing_each_other(tts, folder):
 
 def test_sentences_of_two_talks_take_turns_and_sound_as_if_alone(tts, folder, monkeypatch):
     """Time stands still here, so that each talk's lead is what it made."""
-    monkeypatch.setattr("assistant.schedule.TARGET_LEAD_MS", 80.0)
+    monkeypatch.setattr("assistant.device.schedule.TARGET_LEAD_MS", 80.0)
     order = []
 
     async def told(speaker, talk, voice):

@@ -13,10 +13,11 @@ import torch
 
 import llm_engine
 import tts_engine
-from assistant.clock import LoopClock
-from assistant.cohost import Cohost
-from assistant.conversation import item_text
-from assistant.engines import Prompt, ThinkOptions
+from assistant.app.start import _own_tools
+from assistant.asr.local import LocalEars
+from assistant.base.clock import LoopClock
+from assistant.contracts import Prompt, ThinkOptions
+from assistant.device.thread import Cohost
 from assistant.events import (
     AppendAudio,
     AudioDelta,
@@ -36,13 +37,12 @@ from assistant.events import (
     TruncateItem,
     Undo,
 )
-from assistant.hearing.ears import LocalEars
+from assistant.llm.language import load_language
+from assistant.llm.local import LocalThinker
 from assistant.personas import load_personas
-from assistant.speaking.voice import FRAME_SAMPLES, LocalSpeaker, load_voices
-from assistant.start import _own_tools
-from assistant.talks import Engines, Talks
-from assistant.thinking.language import load_language
-from assistant.thinking.mind import LocalThinker
+from assistant.talk.conversation import item_text
+from assistant.talk.talks import Engines, Talks
+from assistant.tts.local import FRAME_SAMPLES, LocalSpeaker, load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
@@ -263,7 +263,7 @@ def reference_voice(house, talk, pieces):
 
 
 async def cohost_call(self, work):
-    from assistant.schedule import Lane
+    from assistant.device.schedule import Lane
 
     return await self.cohost.call(Lane.THINK, work)
 

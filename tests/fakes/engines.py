@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from assistant.thinking.language import Language
-from assistant.thinking.layout import find_layout
+from assistant.llm.chat_layout import find_layout
+from assistant.llm.language import Language
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.model import init_params
 from llm_engine.toolcalls import ToolCall

@@ -14,7 +14,9 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 
 import numpy as np
 
-from assistant.engines import (
+from assistant.base.errors import EngineFailed
+from assistant.contracts import (
+    Block,
     CallPiece,
     Cost,
     Mark,
@@ -26,11 +28,9 @@ from assistant.engines import (
     TextPiece,
     ThinkOptions,
     ThinkPiece,
+    Transcript,
     Uttered,
 )
-from assistant.errors import EngineFailed
-from assistant.hearing.transcribe import Transcript
-from assistant.hearing.vad import Block
 
 RATE = 24_000
 WORD_S = 0.3

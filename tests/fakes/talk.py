@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from assistant.clock import LoopClock
-from assistant.engines import Prompt, Speaker, Thinker
+from assistant.base.clock import LoopClock
+from assistant.contracts import Prompt, Speaker, Thinker
 from assistant.events import AppendAudio, Command, Event, Settings
 from assistant.personas import Persona
-from assistant.session import Session
-from assistant.talks import Engines, Talks
-from assistant.thinking.tools import ToolRegistry
+from assistant.talk import Session
+from assistant.talk.talks import Engines, Talks
+from assistant.tools.registry import ToolRegistry
 from tests.fakes.loop import run
 from tests.fakes.models import Answer, FakeEars, FakeSpeaker, FakeThinker, counting_ids
 

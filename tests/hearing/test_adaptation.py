@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from pocketsphinx import Config, Decoder
 
-from assistant.errors import EngineFailed
-from assistant.hearing import gaussians
-from assistant.hearing.adaptation import Adaptation, Word, likeliest
-from assistant.hearing.cepstra import CEPSTRA
-from assistant.hearing.gaussians import STATES, STREAMS, english, features_of
-from assistant.hearing.transcribe import TINY
+from assistant.asr import gmm
+from assistant.asr.adaptation import Adaptation, Word, likeliest
+from assistant.asr.gmm import STATES, STREAMS, english, features_of
+from assistant.asr.mfcc import CEPSTRA
+from assistant.asr.pocketsphinx import TINY
+from assistant.base.errors import EngineFailed
 
 TIMER = ("T", "AY", "M", "ER")
 
@@ -152,4 +152,4 @@ def test_another_model_is_refused_by_name(read, file, tmp_path):
     path.write_bytes(header + bytes(64))
     arguments = {"mdef": (), "means": (42,), "sendump": (42, 128)}[file]
     with pytest.raises(EngineFailed, match=f"{file} is not .*install"):
-        getattr(gaussians, read)(path, *arguments)
+        getattr(gmm, read)(path, *arguments)

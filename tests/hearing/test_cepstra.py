@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from pocketsphinx import Config, Decoder
 
-from assistant.hearing.cepstra import FILTERS, FRAME, SHIFT, Cepstra, MelPower, power_of_white_noise
-from assistant.hearing.transcribe import TINY
+from assistant.asr.mfcc import FILTERS, FRAME, SHIFT, Cepstra, MelPower, power_of_white_noise
+from assistant.asr.pocketsphinx import TINY
 
 
 def cepstra_of(sound: np.ndarray, cepstra: Cepstra) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Ears: a transcriber that comes back serves the next talk, and knows nobody."""
 
-from assistant.hearing.ears import LocalEars
+from assistant.asr.local import LocalEars
 
 
 class Noted:

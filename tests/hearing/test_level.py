@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from assistant.hearing.cepstra import CEPSTRA, FILTERS, Cepstra, MelPower, power_of_white_noise
-from assistant.hearing.level import MOST_GAIN, USUAL, Level
+from assistant.asr.level import MOST_GAIN, USUAL, Level
+from assistant.asr.mfcc import CEPSTRA, FILTERS, Cepstra, MelPower, power_of_white_noise
 
 
 def leveled(sound: np.ndarray, level: Level) -> np.ndarray:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.hearing.names import capitals
-from assistant.hearing.numbers import digits
-from assistant.hearing.written import as_written
-from assistant.recipes.texts.words import dictionary, spoken_number
+from assistant.text.names import capitals
+from assistant.text.numbers import digits
+from assistant.text.written import as_written
+from recipes.texts.words import dictionary, spoken_number
 
 
 @pytest.mark.parametrize("joiner", [" and ", " "])
@@ -110,7 +110,7 @@ def test_numbers_and_names_together() -> None:
 
 def test_a_text_of_any_length_is_read_in_one_pass(monkeypatch):
     read = []
-    monkeypatch.setattr("assistant.hearing.numbers._plain", lambda word: read.append(word) or word.lower())
+    monkeypatch.setattr("assistant.text.numbers._plain", lambda word: read.append(word) or word.lower())
     text = "why twenty two " * 200
     assert digits(text) == ("why 22 " * 200).strip()
     assert len(read) <= 3 * len(text.split())

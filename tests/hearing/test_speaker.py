@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from assistant.hearing.cepstra import CEPSTRA
-from assistant.hearing.speaker import KNOWN_FRAMES, MEAN, Speaker
+from assistant.asr.mfcc import CEPSTRA
+from assistant.asr.speaker import KNOWN_FRAMES, MEAN, Speaker
 
 NOTHING = np.zeros(CEPSTRA)
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from assistant.hearing.transcribe import PocketsphinxTranscriber, Transcript
+from assistant.asr.pocketsphinx import PocketsphinxTranscriber
+from assistant.contracts import Transcript
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from assistant.hearing.vad import BLOCK_SAMPLES, SileroDetector
+from assistant.asr.detector import BLOCK_SAMPLES, SileroDetector
 
 
 def sound(seconds: float, rms: float) -> np.ndarray:

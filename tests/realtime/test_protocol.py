@@ -9,7 +9,7 @@ from openai.types.realtime import RealtimeServerEvent
 from pydantic import TypeAdapter
 
 from assistant import events as talk
-from assistant.errors import PeerError
+from assistant.base.errors import PeerError
 from assistant.events import AudioPart, Message, Response, ServerVad, TextPart, Usage
 from assistant.realtime.events import EXTENSION_NAMES, EXTENSION_WRITERS, WRITERS
 from assistant.realtime.protocol import Protocol, read_extensions

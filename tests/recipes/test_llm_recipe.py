@@ -10,17 +10,17 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
-from assistant.recipes.chatml import TEMPLATE, Encoder, call_text, messages, parse_call
-from assistant.recipes.llm import TINY, Recipe, Training, digest, probe, rate_factor
-from assistant.recipes.muon import orthogonal
-from assistant.recipes.score import UNSCRIPTED, is_right, wanted_turn
-from assistant.recipes.texts import smalltalk, talks
-from assistant.recipes.texts.phrases import PHRASES
-from assistant.recipes.texts.scene import Role, Talk, Turn, wordings
-from assistant.recipes.texts.tools import PARAMETERS, PERSONAS, TOOL_NAMES, specs
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import ChatTemplate
+from recipes.chatml import TEMPLATE, Encoder, call_text, messages, parse_call
+from recipes.llm import TINY, Recipe, Training, digest, probe, rate_factor
+from recipes.muon import orthogonal
+from recipes.score import UNSCRIPTED, is_right, wanted_turn
+from recipes.texts import smalltalk, talks
+from recipes.texts.phrases import PHRASES
+from recipes.texts.scene import Role, Talk, Turn, wordings
+from recipes.texts.tools import PARAMETERS, PERSONAS, TOOL_NAMES, specs
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,7 @@ def test_files_are_small_and_described() -> None:
     size = sum(path.stat().st_size for path in TINY.iterdir())
     assert size < 9e6
     card = (TINY / "card.md").read_text("utf-8")
-    for words in ("Licence", "python -m assistant.recipes.llm", "sha256", "held-out"):
+    for words in ("Licence", "python -m recipes.llm", "sha256", "held-out"):
         assert words in card
 
 

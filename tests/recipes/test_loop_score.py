@@ -2,8 +2,8 @@
 
 import pytest
 
-from assistant.recipes.loop_questions import NOW, talks
-from assistant.recipes.loop_score import Row, blame, shares, spoken_words, table
+from recipes.loop_questions import NOW, talks
+from recipes.loop_score import Row, blame, shares, spoken_words, table
 
 
 def row(place=0, asked="what is two plus two", keys=("4",), needs=0, **fields) -> Row:

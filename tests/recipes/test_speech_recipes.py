@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from assistant.recipes.adversary import Adversary
-from assistant.recipes.codec import CodecRun, load_codec
-from assistant.recipes.codec import Plan as CodecPlan
-from assistant.recipes.codec_decoder import DecoderRun
-from assistant.recipes.spectral import PhaseAdvance
-from assistant.recipes.speech import Plan, VoiceRun, published_config
-from assistant.recipes.speech_data import Builder, Utterance, align, split_at_pause
-from assistant.recipes.teacher import tokens
+from recipes.adversary import Adversary
+from recipes.codec import CodecRun, load_codec
+from recipes.codec import Plan as CodecPlan
+from recipes.codec_decoder import DecoderRun
+from recipes.spectral import PhaseAdvance
+from recipes.speech import Plan, VoiceRun, published_config
+from recipes.speech_data import Builder, Utterance, align, split_at_pause
+from recipes.teacher import tokens
 from tts_engine.config import parse_config
 from tts_engine.istft_codec import CodecShape
 from tts_engine.phones import PHONES, SPECIAL_TOKENS

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from assistant.hearing.written import as_written
-from assistant.recipes import misheard as recogniser
-from assistant.recipes.texts import misheard, reply_sentences, scenes_repair, talks, user_utterances
-from assistant.recipes.texts.phrases import PHRASES
-from assistant.recipes.texts.scene import Scene, Talk, Unusable, phrasings
-from assistant.recipes.texts.scenes import SCENES
-from assistant.recipes.texts.tools import PARAMETERS, PERSONAS, TOOL_NAMES, specs
-from assistant.recipes.texts.words import CLOSED, WORDS, allowed, dictionary, spoken_ordinal
-from assistant.thinking import answers, builtins
+from assistant.text.written import as_written
+from assistant.tools import answers, builtin
+from recipes import misheard as recogniser
+from recipes.texts import misheard, reply_sentences, scenes_repair, talks, user_utterances
+from recipes.texts.phrases import PHRASES
+from recipes.texts.scene import Scene, Talk, Unusable, phrasings
+from recipes.texts.scenes import SCENES
+from recipes.texts.tools import PARAMETERS, PERSONAS, TOOL_NAMES, specs
+from recipes.texts.words import CLOSED, WORDS, allowed, dictionary, spoken_ordinal
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,9 +36,9 @@ def test_the_same_seed_makes_the_same_talks() -> None:
 
 
 def test_tools_are_those_of_the_product() -> None:
-    assert tuple(PARAMETERS) == TOOL_NAMES == builtins.ORDER
+    assert tuple(PARAMETERS) == TOOL_NAMES == builtin.ORDER
     for name, keys in PARAMETERS.items():
-        signature = inspect.signature(getattr(builtins.Household, name))
+        signature = inspect.signature(getattr(builtin.Household, name))
         theirs = {
             p.name + ("" if p.default is p.empty else "?") for p in signature.parameters.values() if p.name != "self"
         }

@@ -5,10 +5,10 @@ import asyncio
 import numpy as np
 import pytest
 
+from assistant.base.pcm import resample
 from assistant.bench import turns
 from assistant.bench.figures import Distribution, distribution, figures_of, shares_of, summary, table
 from assistant.events import Settings, Timeline, TimelinePart
-from assistant.pcm import resample
 from tests.fakes.loop import run
 from tests.fakes.talk import World
 

@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from assistant import cli
+from assistant.app.config import Config
+from assistant.base.errors import AssistantError
 from assistant.commands import doctor, serve
-from assistant.config import Config
-from assistant.errors import AssistantError
+from assistant.commands._run import run_async
 from capsules import Capsule, ExecContext, Fingerprint, Role, Whole, snapshot
 from capsules.disk import CapsuleFolder
 from capsules.errors import CapsuleDamaged
@@ -69,6 +70,7 @@ def test_engines_errors_are_told_and_bugs_are_not(capsys, monkeypatch):
 SLEEPER = """
 import asyncio, sys
 from assistant import cli
+from assistant.commands._run import run_async
 async def work():
     print("ready", flush=True)
     try:
@@ -79,7 +81,7 @@ async def work():
 class Module:
     NAME, HELP = "x", "x"
     add_arguments = staticmethod(lambda parser: None)
-    run = staticmethod(lambda args: cli.run_async(work()))
+    run = staticmethod(lambda args: run_async(work()))
 cli.command_modules = lambda: [Module]
 sys.argv = ["assistant", "x"]
 cli.run_and_exit()
@@ -112,7 +114,7 @@ def test_run_async_gives_the_tasks_result():
         await asyncio.sleep(0)
         return 7
 
-    assert cli.run_async(seven()) == 7
+    assert run_async(seven()) == 7
 
 
 # ------------------------------------------------------------------------------------------ doctor

@@ -11,8 +11,8 @@ import pytest
 from openai.types.realtime import RealtimeServerEvent
 from pydantic import TypeAdapter
 
-from assistant.engines import Prompt
-from assistant.ids import random_ids
+from assistant.base.ids import random_ids
+from assistant.contracts import Prompt
 from tests.fakes.talk import World
 from tests.server.web import LISTEN_16K, RATE, Site, Wire, run
 

@@ -16,8 +16,8 @@ import aiohttp
 import numpy as np
 import pytest
 
-from assistant.engines import ThinkPiece
-from assistant.errors import ContextExceeded
+from assistant.base.errors import ContextExceeded
+from assistant.contracts import ThinkPiece
 from tests.fakes.talk import World
 from tests.server.test_conformance import counted, counter, slow
 from tests.server.web import Site, Wire, run

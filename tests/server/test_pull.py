@@ -5,10 +5,10 @@ import random
 
 import pytest
 
+from assistant.app.hub import HubError, fetch, is_present, list_repo, missing, model_folder, read_mark
+from assistant.base.errors import AssistantError
 from assistant.cli import main
 from assistant.commands import pull
-from assistant.errors import AssistantError
-from assistant.hub import HubError, fetch, is_present, list_repo, missing, model_folder, read_mark
 from tests.server.hubserver import COMMIT, Hub, running
 
 REPO = "maker/model"
@@ -35,7 +35,7 @@ def hub(monkeypatch):
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path))
-    monkeypatch.setattr("assistant.hub.SPARE_BYTES", 0)
+    monkeypatch.setattr("assistant.app.hub.SPARE_BYTES", 0)
     return tmp_path
 
 
@@ -120,7 +120,7 @@ def test_errors_say_what_to_do(hub, tmp_path):
 
 
 def test_no_room_is_told_before_anything_is_fetched(hub, tmp_path, monkeypatch):
-    monkeypatch.setattr("assistant.hub.SPARE_BYTES", 1 << 60)
+    monkeypatch.setattr("assistant.app.hub.SPARE_BYTES", 1 << 60)
     with pytest.raises(HubError, match="make room"):
         fetch(list_repo(REPO, hub.url), tmp_path, quiet, hub.url)
     assert hub.ranges == []

@@ -9,7 +9,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from assistant.engines import (
+from assistant.base.errors import ConfigError, EngineFailed
+from assistant.contracts import (
     BadCall,
     CallPiece,
     Line,
@@ -20,7 +21,6 @@ from assistant.engines import (
     ThinkOptions,
     ToolCall,
 )
-from assistant.errors import ConfigError, EngineFailed
 from assistant.events import ToolSpec
 from assistant.remote import Address, RemoteSpeaker, RemoteThinker, chat_body, is_address, read_address
 from tests.fakes.talk import World

@@ -3,7 +3,7 @@
 import pytest
 from aiohttp import WSServerHandshakeError
 
-from assistant.errors import ConfigError
+from assistant.base.errors import ConfigError
 from assistant.server.house import Keys
 from assistant.server.security import Gate, host_name, is_loopback, keys_of, make_gate
 from tests.server.web import Site, run

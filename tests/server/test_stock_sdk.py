@@ -9,8 +9,8 @@ import numpy as np
 import openai
 import pytest
 
-from assistant.engines import Prompt
-from assistant.pcm import to_pcm16
+from assistant.base.pcm import to_pcm16
+from assistant.contracts import Prompt
 from tests.fakes.talk import World
 from tests.server.web import LISTEN_16K, Site, run
 

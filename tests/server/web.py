@@ -14,8 +14,8 @@ import aiohttp
 import numpy as np
 from aiohttp.test_utils import TestServer
 
-from assistant.clock import LoopClock
-from assistant.pcm import to_pcm16
+from assistant.base.clock import LoopClock
+from assistant.base.pcm import to_pcm16
 from assistant.realtime.settings import Character, Facts
 from assistant.server.app import make_app
 from assistant.server.house import House

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from assistant.thinking import answers
+from assistant.tools import answers
 
 FRIDAY = dt.date(2026, 11, 20)
 

@@ -89,7 +89,7 @@ def answered(page: Page, text: str) -> str:
 
 def transcript(sound: np.ndarray, rate: int) -> str:
     """What the product's own ears make of a sound."""
-    from assistant.hearing.transcribe import PocketsphinxTranscriber
+    from assistant.asr.pocketsphinx import PocketsphinxTranscriber
 
     ears = PocketsphinxTranscriber()
     quiet = np.zeros(4000, np.float32)

@@ -1,0 +1,204 @@
+"""Every setting of the process: defaults < file < environment < flags, checked once, each value knowing its origin.
+
+The file is `config.toml` in ASSISTANT_HOME. A variable is named after its setting: ASSISTANT_PORT, ASSISTANT_LLM.
+Nothing else reads the environment, and nothing here changes after start.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from assistant.base.errors import ConfigError
+from assistant.device.memory_plan import GIB
+
+TINY = "tiny"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A choice of models. `llm` and `tts` are hub repositories, or "" for the models that are shipped."""
+
+    name: str
+    llm: str
+    tts: str
+    dtype: str
+    gpu_bytes: int
+    """Free device memory it needs, weights and caches."""
+    licence: str = ""
+
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile(TINY, "", "", "float32", 0, "Apache-2.0"),
+        Profile("desk", "Qwen/Qwen3.5-4B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 20 * GIB,
+                "Qwen: Apache-2.0; Higgs Audio: its community licence"),
+        Profile("desk-9b", "Qwen/Qwen3.5-9B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 31 * GIB,
+                "Qwen: Apache-2.0; Higgs Audio: its community licence"),
+        Profile("desk-27b", "Qwen/Qwen3.5-27B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 68 * GIB,
+                "Qwen: Apache-2.0; Higgs Audio: its community licence"),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """`origins` says of each setting that is not a default where it came from."""
+
+    home: Path
+    profile: str = "auto"
+    llm: str = ""
+    """A directory, or the URL of a server that speaks chat completions; empty: the profile's."""
+    tts: str = ""
+    """A directory, or the URL of a server that speaks audio speech; empty: the profile's."""
+    device: str = "auto"
+    dtype: str = ""
+    """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are."""
+    persona: str = "ada"
+    voice: str = ""
+    first_chunk: str = "exact"
+    max_positions: int = 4096
+    sessions: int = 4
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token: str = ""
+    origins_allowed: tuple[str, ...] = ()
+    """Web pages from elsewhere that may connect."""
+    capsule_gpu_mb: int = 1024
+    capsule_host_mb: int = 512
+    capsule_disk_mb: int = 2048
+    threads: int = 0
+    """Processor threads for the models; 0: one for the tiny models, for others what the library takes."""
+    kernels: str = "auto"
+    """On a processor: torch's operators, or C++ kernels compiled once on this machine; auto: where that can be done."""
+    origins: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def models(self) -> Path:
+        return self.home / "models"
+
+    @property
+    def capsules(self) -> Path:
+        return self.home / "capsules"
+
+    @property
+    def talks(self) -> Path:
+        return self.home / "talks"
+
+    @property
+    def compiled(self) -> Path:
+        """Where C++ kernels are kept: they are this machine's, whatever the home."""
+        return platformdirs.user_cache_path("assistant", appauthor=False) / "kernels"
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    def origin(self, name: str) -> str:
+        """Where a setting came from, in words."""
+        return self.origins.get(name, "default")
+
+
+_SETTINGS = {f.name: f for f in fields(Config) if f.name not in ("home", "origins")}
+_BOUNDS: dict[str, tuple[int, int | None]] = {
+    "max_positions": (256, None), "sessions": (1, None), "port": (0, 65_535), "threads": (0, 1024),
+    "capsule_gpu_mb": (0, None), "capsule_host_mb": (0, None), "capsule_disk_mb": (0, None),
+}  # fmt: skip
+_CHOICES: dict[str, Sequence[str]] = {
+    "profile": ("auto", *PROFILES),
+    "device": ("auto", "cpu", "cuda"),
+    "dtype": ("", "float32", "bfloat16", "float8"),
+    "first_chunk": ("exact", "fast"),
+    "kernels": ("auto", "torch", "compiled"),
+}
+
+
+def load_config(
+    flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
+) -> Config:
+    """All settings. Flags that are None were not given. Raises ConfigError naming the setting and its origin."""
+    env = os.environ if environment is None else environment
+    home = Path(env.get("ASSISTANT_HOME") or platformdirs.user_data_dir("assistant", appauthor=False)).expanduser()
+    config = Config(home)
+    path = home / "config.toml"
+    if path.is_file():
+        config = _with(config, _read(path), str(path))
+    from_env = {
+        name: env[variable] for name in _SETTINGS if (variable := f"ASSISTANT_{name.upper()}") in env
+    }
+    for name, text in from_env.items():
+        config = _with(config, {name: text}, f"environment variable ASSISTANT_{name.upper()}")
+    for name, value in (flags or {}).items():
+        if value is not None:
+            config = _with(config, {name: value}, f"--{name.replace('_', '-')}")
+    return config
+
+
+def choose_profile(wanted: str, gpu_free_bytes: int, present: Sequence[str]) -> Profile:
+    """The profile to run. `present`: names of profiles whose models are on this machine.
+
+    "auto" takes the largest present one that fits the device, else the shipped models.
+    """
+    if wanted != "auto":
+        return PROFILES[wanted]
+    fitting = [PROFILES[name] for name in present if 0 < PROFILES[name].gpu_bytes <= gpu_free_bytes]
+    return max(fitting, key=lambda profile: profile.gpu_bytes, default=PROFILES[TINY])
+
+
+def offer(gpu_free_bytes: int) -> Profile | None:
+    """The largest profile that this device could run, for the page's advice. None without a large enough one."""
+    fitting = [profile for profile in PROFILES.values() if 0 < profile.gpu_bytes <= gpu_free_bytes]
+    return max(fitting, key=lambda profile: profile.gpu_bytes, default=None)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _with(config: Config, values: Mapping[str, Any], origin: str) -> Config:
+    for name, value in values.items():
+        if name not in _SETTINGS:
+            raise ConfigError(f"{origin}: there is no setting {name!r}; known: {', '.join(_SETTINGS)}")
+        checked = _checked(name, value, getattr(config, name), origin)
+        config = replace(config, **{name: checked}, origins={**config.origins, name: origin})
+    return config
+
+
+def _checked(name: str, value: Any, like: Any, origin: str) -> Any:
+    """The value in the setting's type; numbers and lists may come as text."""
+    if isinstance(like, int):
+        least, most = _BOUNDS[name]
+        text = str(value).strip()
+        if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or len(text) > 9:
+            number = -1
+        else:
+            number = int(text)
+        if number < least or (most is not None and number > most):
+            upper = " or more" if most is None else f" to {most}"
+            _refuse(name, value, f"a whole number, {least}{upper}", origin)
+        return number
+    if isinstance(like, tuple):
+        rows = value.split(",") if isinstance(value, str) else value
+        if not isinstance(rows, list | tuple) or not all(isinstance(row, str) for row in rows):
+            _refuse(name, value, "a list of texts", origin)
+        return tuple(row.strip() for row in rows if row.strip())
+    if not isinstance(value, str | Path):
+        _refuse(name, value, "text", origin)
+    text = str(value)
+    if name in _CHOICES and text not in _CHOICES[name]:
+        _refuse(name, value, "one of " + ", ".join(repr(choice) for choice in _CHOICES[name]), origin)
+    return text
+
+
+def _refuse(name: str, value: Any, allowed: str, origin: str) -> Any:
+    raise ConfigError(f"{origin}: {name} must be {allowed}, not {value!r}")

@@ -1,0 +1,234 @@
+"""Models from the hub: what a repository holds and under which licence, fetched, resumed and verified.
+
+A model lies in its own folder under `models/`. `model.json` is written there last, when every file had the size and
+the digest that the hub announced; a folder without it is not a model yet. huggingface_hub speaks to the hub; a begun
+file is kept here under a name of its own, because the library's own do not outlive an interrupted process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from assistant.base.errors import AssistantError
+
+MARK = "model.json"
+WANTED = ("*.safetensors", "*.json", "*.jinja", "tokenizer.model", "merges.txt", "vocab.txt", "LICENSE*", "NOTICE*")
+FREE_LICENCES = frozenset({"apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "isc", "cc0-1.0"})
+BLOCK = 1 << 20
+SPARE_BYTES = 1 << 30
+"""Disk that is left free."""
+
+
+class HubError(AssistantError):
+    """The hub cannot be reached, refuses, or sent something else than it announced."""
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """One file of a repository. Large files have a SHA-256, small ones git's own digest."""
+
+    name: str
+    size: int
+    sha256: str | None = None
+    git_sha1: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a repository that a model needs, at one revision."""
+
+    repo: str
+    revision: str
+    licence: str
+    licence_link: str
+    files: tuple[HubFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.size for file in self.files)
+
+    @property
+    def needs_consent(self) -> bool:
+        """Whether the licence restricts use, so that a person has to agree first."""
+        return self.licence.lower() not in FREE_LICENCES
+
+
+def model_folder(models: Path, repo: str) -> Path:
+    """Where a repository's files lie."""
+    return models / repo.replace("/", "--")
+
+
+def is_present(folder: Path) -> bool:
+    """Whether the model was fetched as a whole. Sizes are looked at, digests only when fetching."""
+    return (listing := read_mark(folder)) is not None and not missing(listing, folder)
+
+
+def read_mark(folder: Path) -> Listing | None:
+    """What `model.json` says, or None."""
+    try:
+        data = json.loads((folder / MARK).read_text("utf-8"))
+        files = tuple(HubFile(**file) for file in data.pop("files"))
+        return Listing(**data, files=files)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def missing(listing: Listing, folder: Path) -> tuple[HubFile, ...]:
+    """Files that are not there in their full size."""
+
+    def there(file: HubFile) -> bool:
+        path = folder / file.name
+        return path.is_file() and path.stat().st_size == file.size
+
+    return tuple(file for file in listing.files if not there(file))
+
+
+def damaged(files: Iterable[HubFile], folder: Path, progress: Callable[[int], None] = lambda n: None) -> list[HubFile]:
+    """Files whose content is not what the hub announced; `progress` gets the bytes read."""
+    return [file for file in files if not _is_whole(folder / file.name, file, progress)]
+
+
+def _is_whole(path: Path, file: HubFile, progress: Callable[[int], None]) -> bool:
+    if not path.is_file() or path.stat().st_size != file.size:
+        return False
+    digest = hashlib.sha256() if file.sha256 else hashlib.sha1(f"blob {file.size}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as data:
+        while block := data.read(BLOCK):
+            digest.update(block)
+            progress(len(block))
+    expected = file.sha256 or file.git_sha1
+    return expected is None or digest.hexdigest() == expected
+
+
+# ------------------------------------------------------------------------------------------- the hub
+
+
+def list_repo(repo: str, endpoint: str | None = None) -> Listing:
+    """What a repository holds now. Raises HubError."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        info = HfApi(endpoint=endpoint).model_info(repo, files_metadata=True)
+    except HFValidationError as error:
+        raise HubError(f"{repo!r} is not the name of a repository; they look like Qwen/Qwen3.5-4B") from error
+    except Exception as error:
+        raise _told(repo, error) from error
+    card: Any = info.card_data or {}
+    licence = card.get("license") or "unknown"
+    if licence == "other":
+        licence = card.get("license_name") or "other"
+    files = tuple(
+        HubFile(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else None, None if s.lfs else s.blob_id)
+        for s in info.siblings or ()
+        if _is_wanted(s.rfilename)
+    )
+    if not any(file.name.endswith(".safetensors") for file in files):
+        raise HubError(f"{repo} holds no safetensors weights, and no other form is loaded here")
+    link = card.get("license_link") or f"{endpoint or 'https://huggingface.co'}/{repo}"
+    return Listing(repo, str(info.sha), licence, link, files)
+
+
+def _is_wanted(name: str) -> bool:
+    """Weights, configuration, tokenizer, licence, from the top folder; nothing that could be run."""
+    return "/" not in name and name != MARK and any(fnmatch(name, pattern) for pattern in WANTED)
+
+
+def fetch(
+    listing: Listing, folder: Path, progress: Callable[[str, int], None], endpoint: str | None = None
+) -> None:
+    """Bring all files here and mark the folder. `progress(file name, bytes)` hears of every piece.
+
+    Files that are here and whole are not fetched again; a begun one goes on where it stopped. Raises HubError.
+    """
+    todo = missing(listing, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    _check_room(sum(file.size for file in todo), folder)
+    (folder / MARK).unlink(missing_ok=True)
+    for file in listing.files:
+        if file not in todo:
+            progress(file.name, file.size)
+            continue
+        _fetch_one(listing, file, folder, progress, endpoint)
+    bad = damaged(listing.files, folder)
+    for file in bad:
+        (folder / file.name).unlink(missing_ok=True)
+    if bad:
+        names = ", ".join(file.name for file in bad)
+        raise HubError(f"{listing.repo}: {names} arrived damaged and was removed; run the same command again")
+    aside = folder / f"{MARK}.part"
+    aside.write_text(json.dumps(asdict(listing), indent=1), "utf-8")
+    aside.replace(folder / MARK)
+
+
+def _check_room(needed: int, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < needed + SPARE_BYTES:
+        raise HubError(
+            f"{folder} has {free / 1e9:.1f} GB free, {(needed + SPARE_BYTES) / 1e9:.1f} GB are needed; "
+            "make room or point ASSISTANT_HOME at a larger disk"
+        )
+
+
+def _fetch_one(
+    listing: Listing, file: HubFile, folder: Path, progress: Callable[[str, int], None], endpoint: str | None
+) -> None:
+    """Into `NAME.part`, which a later run continues, then renamed. What is in it is checked with all the others."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers, tqdm
+
+    class Told(tqdm):
+        """Reports to us and draws nothing."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **{**kwargs, "disable": True})
+
+        def update(self, n: float | None = 1) -> None:
+            progress(file.name, int(n or 0))
+
+    part = folder / f"{file.name}.part"
+    if part.is_file() and part.stat().st_size > file.size:
+        part.unlink()
+    try:
+        url = hf_hub_url(listing.repo, file.name, revision=listing.revision, endpoint=endpoint)
+        headers = build_hf_headers()
+        location = get_hf_file_metadata(url, endpoint=endpoint).location
+        if urlsplit(location).netloc != urlsplit(url).netloc:
+            headers.pop("authorization", None)
+        with part.open("ab") as out:
+            progress(file.name, out.tell())
+            http_get(
+                location, out, resume_size=out.tell(), headers=headers, expected_size=file.size, tqdm_class=Told
+            )
+    except Exception as error:
+        raise _told(listing.repo, error) from error
+    part.replace(folder / file.name)
+
+
+def _told(repo: str, error: Exception) -> HubError:
+    """The library's many errors in one sentence each."""
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.GatedRepoError):
+        return HubError(
+            f"{repo} asks for consent on its page first: agree there while logged in, then run `hf auth login` here"
+        )
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return HubError(f"the hub has no repository {repo!r}, or it is private and needs `hf auth login`")
+    if isinstance(error, errors.HfHubHTTPError):
+        return HubError(f"{repo}: the hub answered {str(error).splitlines()[0][:200]}; try again later")
+    if isinstance(error, OSError) and error.errno == 28:
+        return HubError(f"{repo}: the disk is full; what was fetched stays, so make room and run the same command")
+    return HubError(
+        f"{repo}: the hub cannot be reached ({type(error).__name__}: {str(error)[:150]}); "
+        "check the network and run the same command, it goes on where it stopped"
+    )

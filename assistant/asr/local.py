@@ -1,0 +1,41 @@
+"""The default ears: Silero's detector and pocketsphinx, a transcriber kept ready for the next talk."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from assistant.asr.detector import SileroDetector
+from assistant.asr.pocketsphinx import PocketsphinxTranscriber
+from assistant.contracts import SpeechDetector, Transcriber
+
+
+class LocalEars:
+    """Loading a transcriber takes a moment, so one more than is in use is loaded ahead; `give_back` reuses one."""
+
+    def __init__(self, name: str = "pocketsphinx", make: Callable[[], Transcriber] = PocketsphinxTranscriber) -> None:
+        self.name = name
+        self._make = make
+        self._spare: list[Transcriber] = []
+        self._lock = threading.Lock()
+
+    def warm(self) -> None:
+        """Load one transcriber now, so that the first talk need not wait."""
+        ready = self._make()
+        with self._lock:
+            self._spare.append(ready)
+
+    def detector(self) -> SpeechDetector:
+        return SileroDetector()
+
+    def transcriber(self) -> Transcriber:
+        with self._lock:
+            if self._spare:
+                return self._spare.pop()
+        return self._make()
+
+    def give_back(self, transcriber: Transcriber) -> None:
+        """A talk is over: its transcriber serves the next one."""
+        transcriber.forget()
+        with self._lock:
+            self._spare.append(transcriber)

@@ -1,0 +1,9 @@
+"""What everything stands on, and what knows nothing of talks or models.
+
+channel   a bounded, closable queue between two tasks
+clock     the loop's seconds, and samples counted on a stream
+errors    what is raised on purpose
+ids       names for what is made during a talk
+pcm       formats, resampling, files
+sound     the type and the rates of sound inside
+"""

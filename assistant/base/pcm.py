@@ -1,0 +1,126 @@
+"""Sound as numbers: formats, sample arithmetic, resampling, files. Inside, sound is float32 mono in [-1, 1]."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import samplerate
+import soundfile
+
+from assistant.base.errors import AssistantError
+from assistant.base.sound import Pcm
+
+_MU = 255.0
+_A = 87.6
+
+
+def silence(samples: int) -> Pcm:
+    return np.zeros(samples, np.float32)
+
+
+def samples_of(ms: float, rate: int) -> int:
+    return round(ms * rate / 1000)
+
+
+def ms_of(samples: int, rate: int) -> float:
+    return samples * 1000 / rate
+
+
+def from_pcm16(data: bytes) -> Pcm:
+    """Little-endian 16-bit samples. Raises ValueError on an odd number of bytes."""
+    return np.frombuffer(data, "<i2").astype(np.float32) / 32768.0
+
+
+def to_pcm16(pcm: Pcm) -> bytes:
+    """Clipped to full scale; what is not a number becomes silence."""
+    safe = np.nan_to_num(pcm, nan=0.0, posinf=1.0, neginf=-1.0)
+    return (np.clip(safe, -1.0, 1.0) * 32767.0).round().astype("<i2").tobytes()
+
+
+def from_ulaw(data: bytes) -> Pcm:
+    """G.711 µ-law, 8 bits a sample."""
+    code = ~np.frombuffer(data, np.uint8)
+    magnitude = (((code & 0x0F).astype(np.int32) << 3) + 0x84 << ((code & 0x70) >> 4).astype(np.int32)) - 0x84
+    return (np.where(code & 0x80, -magnitude, magnitude) / 32768.0).astype(np.float32)
+
+
+def to_ulaw(pcm: Pcm) -> bytes:
+    value = np.frombuffer(to_pcm16(pcm), "<i2").astype(np.int32)
+    magnitude = np.minimum(np.abs(value), 32635) + 0x84
+    exponent = np.floor(np.log2(magnitude)).astype(np.int32) - 7
+    mantissa = (magnitude >> (exponent + 3)) & 0x0F
+    code = np.where(value < 0, 0x80, 0) | (exponent << 4) | mantissa
+    return (~code.astype(np.uint8)).tobytes()
+
+
+def from_alaw(data: bytes) -> Pcm:
+    """G.711 A-law, 8 bits a sample."""
+    code = np.frombuffer(data, np.uint8) ^ 0x55
+    exponent = ((code & 0x70) >> 4).astype(np.int32)
+    base = ((code & 0x0F).astype(np.int32) << 4) + 8
+    magnitude = np.where(exponent == 0, base, (base + 0x100) << np.maximum(exponent - 1, 0))
+    return (np.where(code & 0x80, magnitude, -magnitude) / 32768.0).astype(np.float32)
+
+
+def to_alaw(pcm: Pcm) -> bytes:
+    value = np.frombuffer(to_pcm16(pcm), "<i2").astype(np.int32)
+    magnitude = np.minimum(np.where(value < 0, -value - 1, value), 32767)
+    exponent = np.maximum(np.floor(np.log2(np.maximum(magnitude, 1))).astype(np.int32) - 7, 0)
+    mantissa = np.where(exponent == 0, magnitude >> 4, magnitude >> (exponent + 3)) & 0x0F
+    code = np.where(value >= 0, 0x80, 0) | (exponent << 4) | mantissa
+    return (code.astype(np.uint8) ^ 0x55).tobytes()
+
+
+class Resampler:
+    """A stream at one rate to a stream at another; keeps the filter's state between blocks."""
+
+    def __init__(self, source_rate: int, target_rate: int) -> None:
+        self.source_rate = source_rate
+        self.target_rate = target_rate
+        self._ratio = target_rate / source_rate
+        self._filter = None if source_rate == target_rate else samplerate.Resampler("sinc_fastest", 1)
+
+    def feed(self, pcm: Pcm, last: bool = False) -> Pcm:
+        """The samples that are ready; a few stay in the filter until more come or `last`."""
+        if self._filter is None:
+            return pcm
+        return np.asarray(self._filter.process(pcm, self._ratio, last), np.float32)
+
+
+def resample(pcm: Pcm, source_rate: int, target_rate: int) -> Pcm:
+    """A whole sound at another rate."""
+    if source_rate == target_rate:
+        return pcm
+    return np.asarray(samplerate.resample(pcm, target_rate / source_rate, "sinc_medium"), np.float32)
+
+
+def fade_out(pcm: Pcm, samples: int) -> Pcm:
+    """A copy whose last `samples` samples fall to silence, so that a cut does not click."""
+    out = pcm.copy()
+    n = min(samples, out.size)
+    if n:
+        out[-n:] *= np.cos(np.linspace(0.0, np.pi / 2, n, dtype=np.float32)) ** 2
+    return out
+
+
+def rms(pcm: Pcm) -> float:
+    return float(np.sqrt(np.mean(np.square(pcm, dtype=np.float64)))) if pcm.size else 0.0
+
+
+def read_sound(path: Path) -> tuple[Pcm, int]:
+    """A sound file of any format that libsndfile knows, mixed to mono. Returns (pcm, rate)."""
+    try:
+        data, rate = soundfile.read(path, dtype="float32", always_2d=True)
+    except (soundfile.LibsndfileError, OSError) as error:
+        why = "is a folder" if path.is_dir() else str(error) if path.exists() else "does not exist"
+        raise AssistantError(f"{path} cannot be read as sound ({why}); name a WAV, FLAC or OGG file") from error
+    if not data.size:
+        raise AssistantError(f"{path} has no sound in it; name a file with a spoken question")
+    mono = np.ascontiguousarray(data.mean(axis=1), np.float32)
+    return np.nan_to_num(mono, nan=0.0, posinf=0.0, neginf=0.0), int(rate)
+
+
+def write_wav(path: Path, pcm: Pcm, rate: int) -> None:
+    """16-bit mono WAV."""
+    soundfile.write(path, np.frombuffer(to_pcm16(pcm), "<i2"), rate, subtype="PCM_16", format="WAV")

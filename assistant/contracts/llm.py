@@ -1,0 +1,145 @@
+"""A language model behind a talk: whole prompts in, words and calls out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from assistant.contracts.work import Cost, Settled
+from assistant.events import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as the model wrote it; `arguments` is JSON text."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message of a prompt. `reply_id` names the reply that produced it, so that its tokens are reused."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    reply_id: str | None = None
+    call_id: str | None = None
+    """Of a tool line: the call it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Everything a reply depends on. An assistant line that is a beginning of its reply was cut there."""
+
+    system: str
+    tools: tuple[ToolSpec, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkOptions:
+    """How to make one reply. None leaves a value to the engine's own default."""
+
+    reply_id: str
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    tool_choice: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptReady:
+    """First piece of a reply: the state is in place and the prompt folded. A server that counts tokens only at the end
+    of its answer sends zeros first, and this once more."""
+
+    input_tokens: int
+    cached_tokens: int
+    costs: tuple[Cost, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """Part of a call. The first piece of a call carries its name; `done` says the arguments are whole."""
+
+    call_id: str
+    name: str
+    arguments: str
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BadCall:
+    """The model wrote a call that cannot be read; it is reported and not run."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnd:
+    """Last piece of a reply."""
+
+    reason: Literal["stop", "length", "tool_calls"]
+    output_tokens: int
+    costs: tuple[Cost, ...] = ()
+
+
+ThinkPiece: TypeAlias = PromptReady | TextPiece | CallPiece | BadCall | ReplyEnd
+
+
+class Thinker(Protocol):
+    """A language model behind a talk. All errors of the engine are raised as EngineFailed."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capsules(self) -> bool:
+        """Whether state is kept between turns here; a remote server keeps its own counsel."""
+        ...
+
+    @property
+    def limited(self) -> bool:
+        """Whether it can pass on no other sentences than those it was trained on."""
+        ...
+
+    def reply(self, talk: str, prompt: Prompt, options: ThinkOptions) -> AsyncGenerator[ThinkPiece, None]:
+        """Make a reply. Closing the generator stops the engine before its next step."""
+        ...
+
+    async def settle(self, talk: str, prompt: Prompt) -> Settled:
+        """Bring the state in line with the prompt ahead of the next reply: roll back what is no longer so."""
+        ...
+
+    async def prepare(self, talk: str, prompt: Prompt) -> None:
+        """Nobody waits: fold what the next reply would have to fold before its first word. All other work comes first;
+        what is asked for this talk stops it, and the next reply goes on from there."""
+        ...
+
+    async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
+        """How probable it is that the last line, a user's, is complete. None: this engine cannot say."""
+        ...
+
+    async def warm(self, prompt: Prompt) -> Settled:
+        """Make the beginning of a prompt (a persona) ready, from disk if it is there."""
+        ...
+
+    async def park(self, talk: str) -> None:
+        """The talk pauses: keep its state where it outlives the process, if there is room."""
+        ...
+
+    async def forget(self, talk: str) -> None:
+        """The talk is over: drop all it holds."""
+        ...

@@ -1,0 +1,73 @@
+"""A voice behind a talk: pieces of text in, sound out, its memory cut to what was heard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from assistant.base.sound import Pcm
+from assistant.contracts.work import Cost, Settled
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The text from character `char` on is spoken from sample `sample` on."""
+
+    sample: int
+    char: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """Some of a piece's sound at 24 kHz, and the marks that are known by now (absolute in the piece)."""
+
+    pcm: Pcm = field(compare=False, repr=False)
+    marks: tuple[Mark, ...] = ()
+    rows: int = 0
+    costs: tuple[Cost, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Uttered:
+    """A piece that was spoken in this talk, and how many of its samples count as heard."""
+
+    piece_id: str
+    text: str
+    samples: int
+
+
+class Speaker(Protocol):
+    """A voice behind a talk. Each piece is grounded on the pieces before it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capsules(self) -> bool: ...
+
+    @property
+    def paces(self) -> bool:
+        """Whether `speed` is followed; a voice that speaks at its own pace only is asked for 1.0."""
+        ...
+
+    @property
+    def voices(self) -> Sequence[str]: ...
+
+    def speak(
+        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
+    ) -> AsyncGenerator[Sound, None]:
+        """Speak a piece, sound as it is made. Closing the generator stops the engine before its next row."""
+        ...
+
+    async def settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
+        """Bring the voice's memory in line with what was heard: later frames and pieces never happened."""
+        ...
+
+    async def warm(self, voice: str | None) -> Settled:
+        """Make a voice ready, from disk if it is there."""
+        ...
+
+    async def park(self, talk: str) -> None: ...
+
+    async def forget(self, talk: str) -> None: ...

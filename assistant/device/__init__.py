@@ -1,0 +1,7 @@
+"""The device that the models run on, and the one thread that issues their replays.
+
+context       the execution context: which device, which kernels, is there room
+memory_plan   whether the models fit a GPU, told before a byte of them is read
+schedule      whose step is next, a pure function
+thread        work as steps, awaited from the event loop
+"""

@@ -1,0 +1,58 @@
+"""The process's one execution context: on which device, with which kernels, and whether there is room for a model."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from assistant.base.errors import AssistantError
+from capsules import ExecContext
+from capsules.errors import CompileError
+from capsules.exec.cuda import unusable
+
+T = TypeVar("T")
+
+
+def open_context(device: str, threads: int = 0, kernels: str = "torch", folder: Path | None = None) -> ExecContext:
+    """The process's one context. `device` auto: a GPU if there is one.
+
+    kernels  on a processor: torch, or compiled into `folder`; auto: compiled if this is a machine of the kind on which
+             they were measured (Linux on x86-64) and has a compiler
+    Raises AssistantError without the device or the compiler that was asked for.
+    """
+    trouble = "" if device == "cpu" else unusable()
+    if device == "cuda" and trouble:
+        raise AssistantError(f"--device cuda: {trouble}; --device cpu works anywhere")
+    if threads:
+        torch.set_num_threads(threads)
+    if device != "cpu" and not trouble:
+        return ExecContext("cuda")
+    measured = (platform.system(), platform.machine()) == ("Linux", "x86_64")
+    if kernels == "compiled" or (kernels == "auto" and measured):
+        try:
+            return ExecContext("cpu", folder)
+        except CompileError as error:
+            if kernels == "compiled":
+                raise AssistantError(f"--kernels compiled: {error}") from error
+    return ExecContext("cpu")
+
+
+def gpu_free_bytes() -> int:
+    """Free memory of the GPU that `open_context` would take; 0 without one."""
+    return 0 if unusable() else int(torch.cuda.mem_get_info()[0])
+
+
+def load_on(ctx: ExecContext, load: Callable[..., T], *args: Any) -> T:
+    """`load(*args)`. Raises AssistantError if the device has no room for it."""
+    try:
+        return load(*args)
+    except torch.OutOfMemoryError as error:
+        free, total = (size / 2**30 for size in torch.cuda.mem_get_info(ctx.device))
+        raise AssistantError(
+            f"the GPU's memory is full ({free:.1f} of {total:.1f} GiB free). Close other programs that use it, lower "
+            "--max-positions, choose a smaller --profile, or --device cpu"
+        ) from error

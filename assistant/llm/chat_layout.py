@@ -1,0 +1,123 @@
+"""The parts of a checkpoint's chat format, found by rendering its own template around marks.
+
+A talk's tokens must only ever grow at the end, whatever a template does with old turns (some drop the empty thinking
+block of earlier replies). So a talk is not rendered as a whole: the template is asked once for what stands before and
+after each kind of turn, and turns are joined from these parts. A reply keeps the opening under which it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assistant.base.errors import AssistantError
+from assistant.contracts import Line
+from assistant.events import ToolSpec
+
+Render = Callable[[list[dict[str, Any]], list[dict[str, Any]], bool], str]
+"""(messages, tools, add_generation_prompt) → text, thinking off."""
+
+_MARK = "QxMARKxQ"
+_OTHER = "QxOTHERxQ"
+_STRUCTURE = re.compile(r"<\|[^<>|]*\|>|</?(?:tool_call|tool_response|think)>")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Text around the turns. `opening` begins a reply, `closing` ends it, `value_lead` stands before an argument."""
+
+    render: Render
+    user_head: str
+    user_tail: str
+    opening: str
+    closing: str
+    tool_head: str
+    tool_tail: str
+    value_lead: str
+    read: Callable[[str], str] = str
+    """How the model takes a user's words."""
+
+    def system(self, text: str, tools: Sequence[ToolSpec]) -> str:
+        """Everything before the first turn; may be empty."""
+        messages = [{"role": "system", "content": text}] if text else []
+        whole = self.render([*messages, {"role": "user", "content": _MARK}], tool_json(tools), False)
+        return whole[: whole.index(self.user_head + _MARK)]
+
+    def turn(self, line: Line) -> str:
+        """A user's or a tool's turn, whole."""
+        if line.role == "tool":
+            return self.tool_head + plain(line.text) + self.tool_tail
+        return self.user_head + plain(self.read(line.text)).strip() + self.user_tail
+
+    def reply(self, line: Line) -> str:
+        """The words and calls of a reply whose tokens are not known, without opening and closing."""
+        if not line.calls:
+            return line.text.strip()
+        calls = [
+            {"type": "function", "function": {"name": call.name, "arguments": _arguments(call.arguments)}}
+            for call in line.calls
+        ]
+        message = {"role": "assistant", "content": line.text.strip(), "tool_calls": calls}
+        whole = self.render([{"role": "user", "content": _MARK}, message], [], False)
+        body = whole[whole.index(_MARK) + len(_MARK) + len(self.user_tail) :]
+        head = self.opening if body.startswith(self.opening) else self.opening.split("<think>")[0]
+        return body.removeprefix(head).removesuffix(self.closing)
+
+
+def find_layout(render: Render) -> Layout:
+    """Ask the template for its parts. Raises AssistantError if it does not keep turns apart as text."""
+    user = [{"role": "user", "content": _MARK}]
+    asked = [*user, {"role": "assistant", "content": _OTHER}, {"role": "tool", "content": _MARK + "2"}]
+    try:
+        bare = render(user, [], False)
+        open_ = render(user, [], True)
+        answered = render([*user, {"role": "assistant", "content": _OTHER}], [], False)
+        used = render(asked, [], False)
+        head, tail = bare.split(_MARK)
+        closing = answered.split(_OTHER)[1]
+        tool_head, tool_tail = used.split(_OTHER)[1].removeprefix(closing).split(_MARK + "2")
+    except (ValueError, IndexError) as error:
+        raise AssistantError("the chat template does not write turns one after another; use another model") from error
+    if not open_.startswith(bare):
+        raise AssistantError("the chat template changes earlier turns when a reply begins; use another model")
+    user_head = head[head.rindex("<|im_start|>") :] if "<|im_start|>" in head else head
+    return Layout(render, user_head, tail, open_[len(bare) :], closing, tool_head, tool_tail, _value_lead(render))
+
+
+def _value_lead(render: Render) -> str:
+    """What the template writes between an argument's opening line and its value, if it writes calls as XML."""
+    call = {"type": "function", "function": {"name": "f", "arguments": {"key": _MARK}}}
+    asked: list[dict[str, Any]] = [
+        {"role": "user", "content": _OTHER}, {"role": "assistant", "content": "", "tool_calls": [call]},
+    ]  # fmt: skip
+    written = re.search(rf"<parameter=key>\n(.*){_MARK}", render(asked, [], False))
+    return written[1] if written else ""
+
+
+def tool_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    """Tools as chat templates take them."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
+        }
+        for tool in tools
+    ]
+
+
+def plain(text: str) -> str:
+    """Without anything that would be read as structure; what people type must not become a turn of its own."""
+    while (kept := _STRUCTURE.sub("", text)) != text:
+        text = kept
+    return text
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        read = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {"input": text}
+    return read if isinstance(read, dict) else {"input": text}

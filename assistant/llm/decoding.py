@@ -1,0 +1,81 @@
+"""One reply decoded, token by token: each is noted on the talk's tape and read as words and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from assistant.contracts import BadCall, CallPiece, Prompt, TextPiece, ThinkOptions, ThinkPiece
+from assistant.device.thread import Work
+from assistant.llm.language import Language
+from assistant.llm.talk_state import TalkState
+from assistant.llm.token_log import Written
+from llm_engine import HybridLLM
+from llm_engine.textcut import StopStrings
+from llm_engine.toolcalls import BadCall as MalformedCall
+from llm_engine.toolcalls import Piece
+
+MOST_TOKENS = 1024
+
+
+class Writing:
+    """Run `steps` to the end; then `reason` and `tokens` say how it ended. Sampling was set before."""
+
+    def __init__(
+        self, llm: HybridLLM, language: Language, state: TalkState, prompt: Prompt, options: ThinkOptions
+    ) -> None:
+        self.reason: Literal["stop", "length", "tool_calls"] = "length"
+        self._llm, self._stop_tokens, self._state = llm, language.stops, state
+        self._written = state.written[options.reply_id] = Written()
+        self._text, self._calls = language.text_stream(), language.call_stream(prompt)
+        self._ends = StopStrings(options.stop)
+        self._room = max(0, min(options.max_tokens or MOST_TOKENS, llm.max_positions - llm.position - 1))
+        self._call_id = f"call_{options.reply_id.removeprefix('resp_').replace('.', '_')}"
+
+    @property
+    def tokens(self) -> int:
+        return len(self._written.tokens)
+
+    def steps(self) -> Work[ThinkPiece]:
+        """Decode until the model ends its turn; the ending token is not folded, the next append begins with it."""
+        for _ in range(self._room):
+            token = self._llm.step()
+            if token in self._stop_tokens:
+                self._llm.rollback(self._llm.position - 1)
+                self.reason = "stop"
+                break
+            self._state.tape.wrote(token)
+            found = self._upto_stop(self._calls.push(self._text.push(token)))
+            self._written.add(token, _words(found))
+            pieces: list[ThinkPiece | None] = [*self._pieces(found)]
+            yield from pieces or [None]
+            if self._ends.stopped:
+                self.reason = "stop"
+                break
+        self._llm.settle()
+        found = self._upto_stop([*self._calls.push(self._text.finish()), *self._calls.finish()])
+        found.append(self._ends.finish())
+        self._written.text += _words(found)
+        yield from self._pieces(found)
+        if self._written.calls and self.reason == "stop":
+            self.reason = "tool_calls"
+
+    def _upto_stop(self, found: Sequence[Piece]) -> list[Piece]:
+        """The pieces before a stop string."""
+        ends = self._ends
+        return [ends.push(part) if isinstance(part, str) else part for part in found if not ends.stopped]
+
+    def _pieces(self, found: Sequence[Piece]) -> Iterator[ThinkPiece]:
+        for part in found:
+            if isinstance(part, str):
+                if part:
+                    yield TextPiece(part)
+            elif isinstance(part, MalformedCall):
+                yield BadCall(part.text, part.reason)
+            else:
+                self._written.calls += 1
+                yield CallPiece(f"{self._call_id}_{self._written.calls}", part.name, part.arguments_json, True)
+
+
+def _words(found: Sequence[Piece]) -> str:
+    return "".join(part for part in found if isinstance(part, str))

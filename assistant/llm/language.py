@@ -1,0 +1,67 @@
+"""The text side of a language model: how a talk is laid out, turned into tokens, and read back as words and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from assistant.contracts import Prompt
+from assistant.llm.chat_layout import Layout, find_layout
+from assistant.text.numbers import digits
+from llm_engine.chat import Chat
+from llm_engine.toolcalls import Piece, ToolCallParser
+
+TURNS_REMEMBERED = 4096
+"""A talk is laid out anew for each reply; its earlier turns are not read and tokenised again."""
+
+
+class TextStream(Protocol):
+    """Tokens to text, piece by piece, never half a character."""
+
+    def push(self, token: int) -> str: ...
+
+    def finish(self) -> str: ...
+
+
+class CallStream(Protocol):
+    """Text to visible text and calls."""
+
+    def push(self, text: str) -> list[Piece]: ...
+
+    def finish(self) -> list[Piece]: ...
+
+
+@dataclass(frozen=True)
+class Language:
+    """A model's text side: layout, tokens, streams, and the ids that end a reply.
+
+    limited   it knows the phrases that it was trained on and no others
+    """
+
+    layout: Layout
+    encode: Callable[[str], Sequence[int]]
+    text_stream: Callable[[], TextStream]
+    call_stream: Callable[[Prompt], CallStream]
+    stops: frozenset[int]
+    limited: bool = False
+
+
+def load_language(path: Path, *, limited: bool = False) -> Language:
+    """Of a checkpoint directory. A limited model takes numbers as digits only, as spoken words come; typed ones are
+    written so for it alone. Raises TextError, AssistantError."""
+    chat = Chat.load(path)
+    layout = find_layout(chat.template.render)
+    if limited:
+        layout = replace(layout, read=lru_cache(TURNS_REMEMBERED)(digits))
+
+    def calls(prompt: Prompt) -> CallStream:
+        return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools}, layout.value_lead)
+
+    @lru_cache(TURNS_REMEMBERED)
+    def encode(text: str) -> Sequence[int]:
+        return tuple(chat.tokenizer.encode(text))
+
+    return Language(layout, encode, chat.tokenizer.stream, calls, chat.tokenizer.stops(), limited)

@@ -1,0 +1,206 @@
+"""What is folded into a model's state, how it was folded, and the shortest way from there to what a talk wants.
+
+A tape is a row of steps: ids that were appended in one call, or tokens that the model wrote one by one. How matters:
+sums in a matrix product depend on how many rows go through it, so a state that is to be bit-equal must be folded alike.
+Hence a kept part ends where a call ended, where a call that goes on would begin its next chunk, or behind any written
+token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+from assistant.contracts import Line, Prompt
+from assistant.llm.chat_layout import Layout
+from llm_engine.schedule import chunks
+
+Encode = Callable[[str], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`written`: tokens of the model's own, folded one by one; else ids of one append."""
+
+    ids: tuple[int, ...]
+    written: bool = False
+
+
+TURN = 4
+"""Steps of a turn with one tool: what was said, the call, what the tool answered, the reply."""
+HIDDEN = 1 << 40
+"""In place of a text position: the token shows nothing (part of a call, or of a character that is not whole yet)."""
+
+
+@dataclass(slots=True)
+class Written:
+    """A reply as the model wrote it: tokens, and how much of its visible text stands after each."""
+
+    tokens: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    text: str = ""
+    calls: int = 0
+
+    def add(self, token: int, shown: str) -> None:
+        """One more token, and the text that became visible with it; what it completes of earlier ones counts there."""
+        self.tokens.append(token)
+        self.ends.append(HIDDEN)
+        if shown:
+            self.text += shown
+            for at in range(len(self.ends) - 1, -1, -1):
+                if self.ends[at] != HIDDEN:
+                    break
+                self.ends[at] = len(self.text)
+
+    def upto(self, line: Line) -> tuple[int, ...] | None:
+        """The tokens that say what the line says; None if the line says something else.
+
+        The line may be a beginning of the reply: it was cut there.
+        """
+        lead = len(self.text) - len(self.text.lstrip())
+        said, whole = line.text.strip(), self.text.strip()
+        if not whole.startswith(said):
+            return None
+        if said == whole and len(line.calls) == self.calls:
+            return tuple(self.tokens)
+        if line.calls:
+            return None
+        count = 0
+        while count < len(self.ends) and self.ends[count] <= lead + len(said):
+            count += 1
+        return tuple(self.tokens[:count])
+
+    def to_json(self) -> list[Any]:
+        return [self.tokens, self.ends, self.text, self.calls]
+
+    @classmethod
+    def from_json(cls, row: Sequence[Any]) -> Written:
+        return cls([int(i) for i in row[0]], [int(i) for i in row[1]], str(row[2]), int(row[3]))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Keep the first `keep` ids of the tape, then do `steps`. `goes_on`: the first of them is the rest of the tape's
+    last step."""
+
+    keep: int
+    steps: tuple[Step, ...]
+    goes_on: bool = False
+
+
+class Tape:
+    """The steps folded so far."""
+
+    def __init__(self, steps: Sequence[Step] = ()) -> None:
+        self.steps: list[Step] = list(steps)
+
+    @property
+    def position(self) -> int:
+        return sum(len(step.ids) for step in self.steps)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(token for step in self.steps for token in step.ids)
+
+    def reentries(self) -> set[int]:
+        """Where the talk may soon be cut: where the last reply begins, and a turn or two with their tools before."""
+        last = max((place for place, step in enumerate(self.steps) if step.written), default=0)
+        places = (last, len(self.steps) - TURN, len(self.steps) - 2 * TURN)
+        return {sum(len(step.ids) for step in self.steps[:place]) for place in places if place > 0}
+
+    def appended(self, ids: Sequence[int], *, goes_on: bool = False) -> None:
+        """One more step, or more of the last one."""
+        before = self.steps.pop() if goes_on else Step(())
+        self.steps.append(Step((*before.ids, *ids), before.written))
+
+    def wrote(self, token: int) -> None:
+        if self.steps and self.steps[-1].written:
+            self.steps[-1] = Step((*self.steps[-1].ids, token), True)
+        else:
+            self.steps.append(Step((token,), True))
+
+    def keep(self, position: int) -> None:
+        """Forget what lies behind a position."""
+        kept: list[Step] = []
+        for step in self.steps:
+            room = position - sum(len(one.ids) for one in kept)
+            if room <= 0:
+                break
+            kept.append(step if len(step.ids) <= room else Step(step.ids[:room], step.written))
+        self.steps = kept
+
+    def plan(self, wanted: Sequence[Step]) -> Plan:
+        """The way from this tape to the wanted steps."""
+        keep = 0
+        for place, want in enumerate(wanted):
+            have = self.steps[place] if place < len(self.steps) else None
+            if have is not None and have.ids == want.ids:  # written once, or folded again from what was written
+                keep += len(want.ids)
+                continue
+            if have is not None and have.written and want.written:
+                same = _common(have.ids, want.ids)
+                return _going_on(keep, want, same, wanted[place + 1 :])
+            if have is not None and have.ids == want.ids[: len(have.ids)] and _ends_chunk(keep, want, len(have.ids)):
+                return _going_on(keep, want, len(have.ids), wanted[place + 1 :])
+            return Plan(keep, tuple(wanted[place:]))
+        return Plan(keep, ())
+
+    def to_json(self) -> list[Any]:
+        return [[int(step.written), list(step.ids)] for step in self.steps]
+
+    @classmethod
+    def from_json(cls, rows: Sequence[Any]) -> Tape:
+        return cls([Step(tuple(int(i) for i in ids), bool(written)) for written, ids in rows])
+
+
+def wanted_steps(
+    prompt: Prompt, layout: Layout, encode: Encode, written: Callable[[str], Written | None], *, open_reply: bool
+) -> list[Step]:
+    """The steps that lead to a prompt: the system part alone, then for each reply one append and its tokens.
+
+    open_reply  True: up to where a reply begins. False: only what surely stays, the last append left out
+    """
+    steps: list[Step] = []
+    if system := encode(layout.system(prompt.system, prompt.tools)):
+        steps.append(Step(tuple(system)))
+    waiting: list[int] = []
+    for line in prompt.lines:
+        if line.role != "assistant":
+            waiting += encode(layout.turn(line))
+            continue
+        known = written(line.reply_id) if line.reply_id is not None else None
+        tokens = known.upto(line) if known is not None else None
+        waiting += encode(layout.opening)
+        if tokens is None:
+            waiting += encode(layout.reply(line))
+        else:
+            steps.append(Step(tuple(waiting)))
+            waiting = []
+            if tokens:
+                steps.append(Step(tokens, True))
+        waiting += encode(layout.closing)
+    if open_reply:
+        steps.append(Step((*waiting, *encode(layout.opening))))
+    return steps
+
+
+def _going_on(start: int, want: Step, done: int, later: Sequence[Step]) -> Plan:
+    rest = Step(want.ids[done:], want.written)
+    return Plan(start + done, (rest, *later) if rest.ids else tuple(later), goes_on=0 < done < len(want.ids))
+
+
+def _ends_chunk(start: int, want: Step, done: int) -> bool:
+    """Whether the calls that fold `want` at `start` are at a chunk's end after `done` of its ids."""
+    ends = accumulate(chunk.count for chunk in chunks(start, len(want.ids)))
+    return done in ends
+
+
+def _common(one: Sequence[int], two: Sequence[int]) -> int:
+    same = 0
+    for a, b in zip(one, two, strict=False):
+        if a != b:
+            break
+        same += 1
+    return same

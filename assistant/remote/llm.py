@@ -1,0 +1,167 @@
+"""A language model behind `/chat/completions`: a prompt to a request, a stream of events to a reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any, Literal
+
+from assistant.base.errors import EngineFailed
+from assistant.contracts import (
+    BadCall,
+    CallPiece,
+    Line,
+    Prompt,
+    PromptReady,
+    ReplyEnd,
+    Settled,
+    TextPiece,
+    ThinkOptions,
+    ThinkPiece,
+)
+from assistant.events import ToolSpec
+from assistant.remote.server import Address, Server, events
+
+NOTHING = Settled(None, 0, 0.0)
+
+
+class RemoteThinker:
+    """Each reply sends the whole talk."""
+
+    capsules = False
+    limited = False
+
+    def __init__(self, address: Address) -> None:
+        self._server = Server(address)
+
+    @property
+    def name(self) -> str:
+        return self._server.model or self._server.address.base
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    async def reply(self, talk: str, prompt: Prompt, options: ThinkOptions) -> AsyncGenerator[ThinkPiece, None]:
+        body = chat_body(await self._server.model_name(), prompt, options)
+        answered, ready, told = _Answer(), False, 0
+        async with self._server.request("POST", "/chat/completions", body) as answer:
+            async for event in events(answer):
+                try:
+                    text = answered.take(event)
+                except (AttributeError, TypeError, ValueError) as error:
+                    raise EngineFailed(f"{answer.url} sent what is no chat completion: {str(event)[:100]}") from error
+                if not ready:
+                    ready, told = True, answered.asked
+                    yield PromptReady(answered.asked, answered.cached)
+                if text:
+                    yield TextPiece(text)
+        if not told:
+            yield PromptReady(answered.asked, answered.cached)
+        for index, call in sorted(answered.calls.items()):
+            yield _call_piece(index, call, options.reply_id)
+        yield ReplyEnd(answered.reason, answered.made)
+
+    async def settle(self, talk: str, prompt: Prompt) -> Settled:
+        return NOTHING
+
+    async def prepare(self, talk: str, prompt: Prompt) -> None:
+        return None
+
+    async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
+        return None
+
+    async def warm(self, prompt: Prompt) -> Settled:
+        await self._server.model_name()
+        return NOTHING
+
+    async def park(self, talk: str) -> None:
+        return None
+
+    async def forget(self, talk: str) -> None:
+        return None
+
+
+def chat_body(model: str, prompt: Prompt, options: ThinkOptions) -> dict[str, Any]:
+    """The request for one reply; what is None is left to the server."""
+    messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": messages + [_message_of(line) for line in prompt.lines],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    given: dict[str, Any] = {
+        "max_tokens": options.max_tokens,
+        "temperature": options.temperature,
+        "top_k": options.top_k,
+        "top_p": options.top_p,
+        "seed": options.seed,
+        "stop": list(options.stop) or None,
+    }
+    if prompt.tools:
+        body["tools"] = [_tool(tool) for tool in prompt.tools]
+        named = {"type": "function", "function": {"name": options.tool_choice}}
+        given["tool_choice"] = options.tool_choice if options.tool_choice in {"auto", "none", "required"} else named
+    return body | {name: value for name, value in given.items() if value is not None}
+
+
+def _message_of(line: Line) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": line.role, "content": line.text}
+    if line.calls:
+        message["tool_calls"] = [
+            {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in line.calls
+        ]
+    if line.call_id is not None:
+        message["tool_call_id"] = line.call_id
+    return message
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
+
+
+class _Answer:
+    """What a stream of chat completion events came to so far. Tokens are zero until the server counts them."""
+
+    def __init__(self) -> None:
+        self.calls: dict[int, dict[str, str]] = {}
+        self.asked = self.cached = self.made = 0
+        self._finish = "stop"
+
+    @property
+    def reason(self) -> Literal["stop", "length", "tool_calls"]:
+        return "tool_calls" if self.calls else "length" if self._finish == "length" else "stop"
+
+    def take(self, event: dict[str, Any]) -> str:
+        """Count an event in; returns its text. Raises AttributeError, TypeError, ValueError if it is none."""
+        if usage := event.get("usage"):
+            self.asked, self.made = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
+            self.cached = int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
+        text = ""
+        for choice in event.get("choices") or ():
+            delta = choice.get("delta") or {}
+            self._finish = choice.get("finish_reason") or self._finish
+            text += delta.get("content") or ""
+            for piece in delta.get("tool_calls") or ():
+                self._gather(piece)
+        return text
+
+    def _gather(self, piece: dict[str, Any]) -> None:
+        """Put the pieces of a call together by its index."""
+        call = self.calls.setdefault(int(piece.get("index") or 0), {"id": "", "name": "", "arguments": ""})
+        function = piece.get("function") or {}
+        call["id"] = call["id"] or piece.get("id") or ""
+        call["name"] += function.get("name") or ""
+        call["arguments"] += function.get("arguments") or ""
+
+
+def _call_piece(index: int, call: dict[str, str], reply_id: str) -> CallPiece | BadCall:
+    """A whole call, or what is wrong with it."""
+    try:
+        if not isinstance(json.loads(call["arguments"] or "{}"), dict):
+            raise ValueError("arguments are no object")
+    except ValueError as error:
+        return BadCall(call["arguments"], str(error))
+    return CallPiece(call["id"] or f"call_{reply_id}_{index}", call["name"], call["arguments"] or "{}", True)

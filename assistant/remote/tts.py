@@ -1,0 +1,71 @@
+"""A voice behind `/audio/speech`, as 24 kHz PCM. Where words are in the sound is not known."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+from assistant.base.errors import EngineFailed
+from assistant.base.pcm import from_pcm16
+from assistant.contracts import Settled, Sound, Uttered
+from assistant.remote.server import Address, Server
+
+NO_PCM = ("text/", "application/json", "audio/mpeg", "audio/mp3", "audio/wav", "audio/x-wav", "audio/ogg", "audio/flac")
+"""Played as samples these would be noise."""
+NOTHING = Settled(None, 0, 0.0)
+
+
+class RemoteSpeaker:
+    """Each piece is a request of its own."""
+
+    capsules = False
+    paces = True
+
+    def __init__(self, address: Address, voices: Sequence[str] = ()) -> None:
+        self._server = Server(address)
+        self._voices = tuple(voices)
+
+    @property
+    def name(self) -> str:
+        return self._server.model or self._server.address.base
+
+    @property
+    def voices(self) -> Sequence[str]:
+        return self._voices
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    async def speak(
+        self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
+    ) -> AsyncGenerator[Sound, None]:
+        body = {
+            "model": await self._server.model_name(),
+            "input": text,
+            "voice": voice or (self._voices[0] if self._voices else "default"),
+            "response_format": "pcm",
+            "stream_format": "audio",
+            "speed": speed,
+        }
+        odd = b""
+        async with self._server.request("POST", "/audio/speech", body) as answer:
+            if answer.content_type.startswith(NO_PCM):
+                raise EngineFailed(f"{answer.url} sent {answer.content_type}; raw PCM of 24 kHz was asked for")
+            async for data in answer.content.iter_any():
+                sound = odd + data
+                whole = len(sound) // 2 * 2
+                odd = sound[whole:]
+                if whole:
+                    yield Sound(from_pcm16(sound[:whole]))
+
+    async def settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
+        return NOTHING
+
+    async def warm(self, voice: str | None) -> Settled:
+        await self._server.model_name()
+        return NOTHING
+
+    async def park(self, talk: str) -> None:
+        return None
+
+    async def forget(self, talk: str) -> None:
+        return None

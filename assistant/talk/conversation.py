@@ -1,0 +1,323 @@
+"""The items of a talk in order, and what deleting, cutting and undoing does to them.
+
+Pure: no clock, no engine. Besides its item an entry knows which reply made it and, for a spoken reply, the pieces
+of its sound, so that "cut at 1,840 ms" becomes "the words up to here were heard".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from assistant.base.errors import PeerError
+from assistant.contracts import Mark, Uttered
+from assistant.events import REPLY_RATE, AudioPart, FunctionCall, FunctionOutput, Item, Message, TextPart
+from assistant.talk.heard import HeardCut, SpokenPiece, cut_pieces, heard, sample_of_char
+
+if TYPE_CHECKING:
+    from assistant.tools.kept import Slots
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item and what the talk knows about it. A `hidden` one (the session's own tools) is shown to no front."""
+
+    item: Item
+    reply_id: str | None = None
+    pieces: tuple[SpokenPiece, ...] = ()
+    hidden: bool = False
+    before: Slots = field(default_factory=dict, compare=False)
+    """Of a tool's result: what the tool changed of what the talk's tools keep, as it was before."""
+
+    @property
+    def response_id(self) -> str | None:
+        """A response makes one reply for each round of tools: `resp_1.0`, `resp_1.1`, …"""
+        return None if self.reply_id is None else self.reply_id.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What a truncation came to. `transcript` holds the heard words."""
+
+    item_id: str
+    audio_end_ms: int
+    transcript: str
+    changed: bool
+
+
+class Conversation:
+    """Items by id, in order. Every method either does all of it or raises PeerError and changes nothing."""
+
+    def __init__(self, entries: Iterable[Entry] = (), kept: Slots | None = None) -> None:
+        self._entries: dict[str, Entry] = {entry.item.id: entry for entry in entries}
+        self.kept: Slots = kept or {}
+        """What the tools of the talk keep, while no session has it."""
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(tuple(self._entries.values()))
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, item_id: str) -> bool:
+        return item_id in self._entries
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """What a front may see, oldest first."""
+        return tuple(entry.item for entry in self._entries.values() if not entry.hidden)
+
+    def entry(self, item_id: str, code: str = "item_not_found") -> Entry:
+        """Raises PeerError with this code if there is none."""
+        try:
+            return self._entries[item_id]
+        except KeyError:
+            raise PeerError(code, f"there is no item {item_id!r} in this conversation", "item_id") from None
+
+    def previous_id(self, item_id: str) -> str | None:
+        """The id of the visible item before this one."""
+        previous = None
+        for entry in self._entries.values():
+            if entry.item.id == item_id:
+                return previous
+            if not entry.hidden:
+                previous = entry.item.id
+        return None
+
+    @property
+    def last_id(self) -> str | None:
+        visible = [entry.item.id for entry in self._entries.values() if not entry.hidden]
+        return visible[-1] if visible else None
+
+    def add(self, entry: Entry, after: str | None = None) -> str | None:
+        """Put an entry at the end, first (`after="root"`) or behind an item; returns the previous visible id."""
+        item_id = entry.item.id
+        if item_id in self._entries:
+            raise PeerError("invalid_value", f"an item {item_id!r} exists already; ids are used once", "item.id")
+        if after is None:
+            self._entries[item_id] = entry
+        else:
+            order = list(self._entries.values())
+            place = 0
+            if after != "root":
+                self.entry(after)
+                place = next(i for i, known in enumerate(order) if known.item.id == after) + 1
+            order.insert(place, entry)
+            self._entries = {known.item.id: known for known in order}
+        return self.previous_id(item_id)
+
+    def put(self, entry: Entry) -> None:
+        """Replace an entry that is there, in its place."""
+        self.entry(entry.item.id)
+        self._entries[entry.item.id] = entry
+
+    def leave(self) -> None:
+        """Nobody makes anything any more: what was being made stays as it is."""
+        for entry in self:
+            if entry.item.status == "in_progress":
+                self.put(replace(entry, item=replace(entry.item, status="incomplete")))
+
+    def delete(self, item_id: str) -> Entry:
+        """Take an item out. Hidden items go with the last visible one of their response, or with the user's
+        message that they stand behind."""
+        gone = self.entry(item_id)
+        order = list(self._entries.values())
+        place = order.index(gone)
+        hidden = []
+        if isinstance(gone.item, Message) and gone.item.role == "user":
+            for entry in order[place + 1 :]:
+                if not entry.hidden:
+                    break
+                hidden.append(entry)
+        kin = [e for e in order if e is not gone and e.response_id is not None and e.response_id == gone.response_id]
+        if all(entry.hidden for entry in kin):
+            hidden += kin
+        for entry in (gone, *hidden):
+            self._entries.pop(entry.item.id, None)
+        return gone
+
+    def truncate(self, item_id: str, content_index: int, audio_end_ms: int) -> Cut:
+        """Keep what was heard of a spoken reply. Too long a position is clamped; a second cut may only shorten."""
+        entry = self.entry(item_id)
+        item = entry.item
+        if not isinstance(item, Message) or item.role != "assistant" or not entry.pieces:
+            raise PeerError("invalid_value", "only the assistant's spoken messages can be truncated", "item_id")
+        if content_index != 0:
+            raise PeerError("invalid_value", "a spoken message has one content part, index 0", "content_index")
+        cut = heard(entry.pieces, max(0, audio_end_ms) * REPLY_RATE // 1000)
+        whole = cut.samples >= sum(piece.samples for piece in entry.pieces)
+        text = item_text(item)
+        kept = text if whole else text[: cut.chars]
+        if not whole:
+            self.put(cut_entry(entry, cut, kept))
+        return Cut(item_id, cut.samples * 1000 // REPLY_RATE, kept, changed=not whole)
+
+    def cut_to_words(self, item_id: str, words: int | None) -> str:
+        """Keep the first `words` words of a reply (all of it for None), with their share of its sound."""
+        entry = self.entry(item_id)
+        item = entry.item
+        if words is None:
+            return item_text(item)
+        if not isinstance(item, Message) or item.role != "assistant":
+            raise PeerError("invalid_value", "only the assistant's messages can be cut at a word", "item_id")
+        text = item_text(item)
+        kept = text[: _end_of_word(text, words)]
+        if kept != text:
+            cut = _cut_at_char(entry.pieces, len(kept))
+            self.put(cut_entry(entry, cut, kept))
+        return kept
+
+    def turns_back(self, turns: int) -> tuple[str, ...]:
+        """Ids of the visible items that undoing this many turns deletes, newest first.
+
+        A turn begins with a user's message; what comes before the first one is never undone.
+        """
+        gone: list[str] = []
+        whole_turns = 0
+        for entry in reversed(self._entries.values()):
+            if turns == 0:
+                break
+            if not entry.hidden:
+                gone.append(entry.item.id)
+            if isinstance(entry.item, Message) and entry.item.role == "user":
+                turns -= 1
+                whole_turns = len(gone)
+        return tuple(gone[:whole_turns])
+
+    def before(self, item_ids: Sequence[str]) -> Slots:
+        """What the talk's tools kept before these items, as far as what goes with them changed it since."""
+        rest = Conversation(self)
+        for item_id in item_ids:
+            if item_id in rest:
+                rest.delete(item_id)
+        changed: dict[str, Any] = {}
+        for entry in self:
+            if entry.item.id not in rest:
+                changed |= {slot: rows for slot, rows in entry.before.items() if slot not in changed}
+        return changed
+
+    def after(self, item_id: str) -> tuple[str, ...]:
+        """Ids of the visible items behind this one, newest first."""
+        self.entry(item_id)
+        order = [entry.item.id for entry in self._entries.values() if not entry.hidden]
+        return tuple(reversed(order[order.index(item_id) + 1 :]))
+
+    def uttered(self) -> tuple[Uttered, ...]:
+        """Every piece of sound that counts as said, oldest first: what the voice is to remember."""
+        return tuple(
+            Uttered(piece.piece_id, piece.text, piece.samples)
+            for entry in self._entries.values()
+            for piece in entry.pieces
+            if piece.samples
+        )
+
+
+def item_text(item: Item) -> str:
+    """The words of an item, written or spoken; what a call asks and a tool answers for the other kinds."""
+    if isinstance(item, FunctionCall):
+        return item.arguments
+    if isinstance(item, FunctionOutput):
+        return item.output
+    return " ".join(part.text if isinstance(part, TextPart) else part.transcript or "" for part in item.content)
+
+
+def cut_entry(entry: Entry, cut: HeardCut, text: str) -> Entry:
+    """The entry with `text` as all that was said and the sound cut to match."""
+    item = entry.item
+    assert isinstance(item, Message)
+    part: TextPart | AudioPart = AudioPart(transcript=text) if entry.pieces else TextPart(text)
+    if entry.pieces and isinstance(old := item.content[0] if item.content else None, AudioPart):
+        pcm = None if old.pcm is None else old.pcm[: cut.samples]
+        part = AudioPart(transcript=text, pcm=pcm)
+    return replace(
+        entry,
+        item=replace(item, content=(part,), status="incomplete"),
+        pieces=cut_pieces(entry.pieces, cut),
+    )
+
+
+def _end_of_word(text: str, words: int) -> int:
+    end = 0
+    for _ in range(words):
+        while end < len(text) and text[end].isspace():
+            end += 1
+        while end < len(text) and not text[end].isspace():
+            end += 1
+    return end
+
+
+def _cut_at_char(pieces: Sequence[SpokenPiece], chars: int) -> HeardCut:
+    """The cut that keeps the sound of the first `chars` characters."""
+    played = 0
+    for piece in pieces:
+        if chars >= piece.end:
+            played = piece.start_sample + piece.samples
+        elif chars > piece.start:
+            rest = piece.text[chars - piece.start :]
+            next_word = chars - piece.start + len(rest) - len(rest.lstrip())
+            inside = min(piece.samples, sample_of_char(piece, next_word))
+            played = piece.start_sample + inside
+    cut = heard(pieces, played)
+    return HeardCut(chars, cut.samples, cut.uttered)
+
+
+# ------------------------------------------------------------------------------------------- keeping
+
+
+def to_json(conversation: Conversation) -> dict[str, Any]:
+    """All of a conversation but its sound, for the disk."""
+    return {"items": [_entry_json(entry) for entry in conversation], "kept": conversation.kept}
+
+
+def from_json(found: Mapping[str, Any]) -> Conversation:
+    """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on what `to_json` did not write."""
+    return Conversation((_entry_of(row) for row in found["items"]), dict(found["kept"]))
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    item = entry.item
+    row: dict[str, Any] = {"id": item.id, "status": item.status}
+    if isinstance(item, Message):
+        row |= {"type": "message", "role": item.role}
+        row["content"] = [
+            {"text": part.text} if isinstance(part, TextPart) else {"transcript": part.transcript}
+            for part in item.content
+        ]
+    elif isinstance(item, FunctionCall):
+        row |= {"type": "call", "call_id": item.call_id, "name": item.name, "arguments": item.arguments}
+    else:
+        row |= {"type": "output", "call_id": item.call_id, "output": item.output}
+    if entry.reply_id is not None:
+        row["reply_id"] = entry.reply_id
+    if entry.hidden:
+        row["hidden"] = True
+    if entry.before:
+        row["before"] = entry.before
+    if entry.pieces:
+        row["pieces"] = [
+            [p.piece_id, p.text, p.start, p.end, p.start_sample, p.samples, p.complete,
+             [[m.sample, m.char] for m in p.marks]]
+            for p in entry.pieces
+        ]  # fmt: skip
+    return row
+
+
+def _entry_of(row: Mapping[str, Any]) -> Entry:
+    item: Item
+    if row["type"] == "message":
+        content = tuple(
+            TextPart(part["text"]) if "text" in part else AudioPart(part["transcript"]) for part in row["content"]
+        )
+        item = Message(row["id"], row["role"], content, row["status"])
+    elif row["type"] == "call":
+        item = FunctionCall(row["id"], row["call_id"], row["name"], row["arguments"], row["status"])
+    elif row["type"] == "output":
+        item = FunctionOutput(row["id"], row["call_id"], row["output"], row["status"])
+    else:
+        raise ValueError(f"unknown kind of item {row['type']!r}")
+    pieces = tuple(
+        SpokenPiece(p[0], p[1], p[2], p[3], p[4], p[5], tuple(Mark(*m) for m in p[7]), p[6])
+        for p in row.get("pieces", ())
+    )
+    return Entry(item, row.get("reply_id"), pieces, row.get("hidden", False), row.get("before", {}))

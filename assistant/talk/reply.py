@@ -1,0 +1,333 @@
+"""One reply from prompt to last sample: runs thinking into speaking, tells the front, keeps the talk's items true.
+
+Thinking (`Rounds`) runs ahead of speaking by a bounded number of pieces; speaking runs ahead of the player by a
+bounded lead. Between the two stands a queue of things to put out, in the order in which the model made them. The
+session stops and cancels `run` to interrupt; `finish` then closes what was open, so nothing of a reply ever follows its
+`ResponseDone`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from assistant.base.channel import Channel
+from assistant.base.clock import Clock
+from assistant.base.ids import Ids
+from assistant.contracts import Cost, Mark, Sound, Speaker, Thinker
+from assistant.events import (
+    REPLY_RATE,
+    AudioDelta,
+    AudioDone,
+    AudioPart,
+    CallDelta,
+    CallDone,
+    FunctionCall,
+    Item,
+    ItemAdded,
+    ItemDone,
+    ItemStatus,
+    Message,
+    OutputItemAdded,
+    OutputItemDone,
+    PartAdded,
+    PartDone,
+    Response,
+    ResponseDone,
+    ResponseStatus,
+    SpokenText,
+    SpokenTextDone,
+    TextDelta,
+    TextDone,
+    TextPart,
+    TimelineReady,
+)
+from assistant.talk.conversation import Conversation, Entry
+from assistant.talk.heard import SpokenPiece, sample_of_char
+from assistant.talk.order import Emit, ReplyOrder
+from assistant.talk.tool_loop import Call, EndOfMessage, Out, Rounds, Words
+from assistant.telemetry.trace import TurnTrace
+from assistant.text.segment import Segmenter, TextSpan
+from assistant.tools.registry import ToolResult
+
+PIECES_AHEAD = 8
+MAX_LEAD_S = 6.0
+"""Sound made beyond this would mostly be thrown away by an interruption."""
+DELTA_SAMPLES = REPLY_RATE // 10
+_WORD = re.compile(r"\S+\s*")
+
+@dataclass(slots=True)
+class _Open:
+    """The message that is being put out."""
+
+    item_id: str
+    index: int
+    reply_id: str | None
+    segmenter: Segmenter
+    text: str = ""
+    samples: int = 0
+    pieces: tuple[SpokenPiece, ...] = ()
+
+
+class Reply:
+    """Call `run` once in a task; to interrupt, `stop` and cancel the task; then `finish` once, whatever happened."""
+
+    def __init__(
+        self,
+        order: ReplyOrder,
+        conversation: Conversation,
+        thinker: Thinker,
+        speaker: Speaker,
+        clock: Clock,
+        ids: Ids,
+        emit: Emit,
+        trace: TurnTrace,
+        words_ready: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.order = order
+        self.play_end = 0.0
+        """When a front that plays in real time will have played all that was sent, clock seconds."""
+        self.first_sent: float | None = None
+        self.last_sent = 0.0
+        self.item_ids: list[str] = []
+        self.trace = trace
+        self._talk = conversation
+        self._speaker, self._clock = speaker, clock
+        self._ids, self._emit, self._words_ready = ids, emit, words_ready
+        self._out: Channel[Out] = Channel(PIECES_AHEAD)
+        self._rounds = Rounds(order, self._out, conversation, thinker, clock, ids, emit, trace)
+        self._parts: tuple[asyncio.Task[None], ...] = ()
+        self._open: _Open | None = None
+        self._items: list[Item] = []
+        self._rows = 0
+        self._first_text = False
+        self._underruns = 0
+
+    @property
+    def id(self) -> str:
+        return self.order.response.id
+
+    @property
+    def in_conversation(self) -> bool:
+        return self.order.response.in_conversation
+
+    @property
+    def effects(self) -> list[ToolResult]:
+        """What tools of our own want done to the talk when the reply is out."""
+        return self._rounds.effects
+
+    async def run(self) -> None:
+        """Make and put out the whole reply. Raises EngineFailed (in a group) if a model breaks."""
+        await self._words_ready()
+        async with asyncio.TaskGroup() as group:
+            self._parts = (group.create_task(self._rounds.run()), group.create_task(self._put_out()))
+
+    def stop(self) -> None:
+        """From now on nothing goes out but the end, not even by a part that is about to go on: a group would cancel it
+        only after that."""
+        for part in self._parts:
+            part.cancel()
+
+    async def finish(
+        self,
+        status: ResponseStatus | None = None,
+        reason: str | None = None,
+        error: tuple[str, str] | None = None,
+    ) -> Response:
+        """Close what is open and say that the reply is over; the last event of this reply."""
+        if self._open is not None:
+            await self._close_message("incomplete")
+        if status is None:
+            status, reason = self._rounds.status, self._rounds.reason
+        response = replace(
+            self.order.response,
+            status=status,
+            reason=reason,
+            output=tuple(self._items),
+            usage=replace(self._rounds.usage, output_audio_tokens=self._rows),
+            error_code=error[0] if error else None,
+            error_message=error[1] if error else None,
+        )
+        if self._underruns:
+            self.trace.figure("underruns", self._underruns)
+        timeline = self.trace.timeline(self.id) if self.trace.closed else None
+        await self._emit(ResponseDone(response, timeline))
+        return response
+
+    # ----------------------------------------------------------------------------------- putting out
+
+    async def _put_out(self) -> None:
+        async for out in self._out:
+            match out:
+                case Words():
+                    message = self._open or await self._open_message(out.reply_id)
+                    if self.order.response.modality == "text":
+                        await self._write(message, out.text)
+                    else:
+                        for span in message.segmenter.feed(out.text):
+                            await self._speak(message, span)
+                case EndOfMessage():
+                    if self._open is not None:
+                        for span in self._open.segmenter.finish():
+                            await self._speak(self._open, span)
+                        await self._close_message("completed")
+                case Call():
+                    await self._put_call(out)
+
+    async def _open_message(self, reply_id: str | None) -> _Open:
+        item_id = self._ids("item")
+        message = _Open(item_id, len(self._items), reply_id, Segmenter())
+        self._open = message
+        self.item_ids.append(item_id)
+        item = Message(item_id, "assistant", (), "in_progress")
+        self._items.append(item)
+        part = TextPart("") if self.order.response.modality == "text" else AudioPart(transcript="")
+        previous = self._talk.add(Entry(item, reply_id)) if self.in_conversation else None
+        await self._emit(OutputItemAdded(self.id, message.index, item))
+        if self.in_conversation:
+            await self._emit(ItemAdded(item, previous))
+        await self._emit(PartAdded(self.id, item_id, message.index, 0, part))
+        return message
+
+    async def _write(self, message: _Open, text: str) -> None:
+        if not self._first_text:
+            self._first_text = True
+            self.trace.mark("llm", self._clock.now())
+        message.text += text
+        self._keep(message, "in_progress")
+        await self._emit(TextDelta(self.id, message.item_id, message.index, 0, text))
+        await self._first_out()
+
+    async def _speak(self, message: _Open, span: TextSpan) -> None:
+        if not self._first_text:
+            self._first_text = True
+            self.trace.mark("llm", self._clock.now())
+        piece = SpokenPiece(
+            f"{message.item_id}.{len(message.pieces)}", span.text, span.start, span.end, message.samples
+        )
+        told = 0
+        costs: list[Cost] = []
+        sounds = self._speaker.speak(
+            self.order.talk, self.order.voice, piece.piece_id, span.text, speed=self.order.speed
+        )
+        async with aclosing(sounds) as chunks:
+            async for sound in chunks:
+                costs += sound.costs
+                piece = replace(piece, samples=piece.samples + sound.pcm.size, marks=_merged(piece.marks, sound.marks))
+                self._rows += sound.rows
+                if not sound.pcm.size:
+                    continue
+                if self.first_sent is None:
+                    self.trace.mark("tts_wait", self._clock.now(), costs)
+                self._hold(message, piece)
+                told = await self._tell(message, piece, told, _known_chars(piece))
+                await self._send(message, sound)
+        piece = replace(piece, complete=True)
+        self._hold(message, piece)
+        await self._tell(message, piece, told, len(span.text))
+
+    async def _tell(self, message: _Open, piece: SpokenPiece, told: int, upto: int) -> int:
+        """Put out the words of the piece that begin before character `upto` and were not told yet."""
+        for word in _WORD.finditer(piece.text, told):
+            if word.start() >= upto:
+                break
+            text = piece.text[told : word.end()]
+            told = word.end()
+            message.text += text
+            self._keep(message, "in_progress")
+            at = (piece.start_sample + sample_of_char(piece, word.start())) / REPLY_RATE
+            await self._emit(SpokenText(self.id, message.item_id, message.index, 0, text, at))
+        return told
+
+    async def _send(self, message: _Open, sound: Sound) -> None:
+        """Hand sound to the front in short pieces, never more ahead of the player than the lead allows."""
+        for start in range(0, sound.pcm.size, DELTA_SAMPLES):
+            part = sound.pcm[start : start + DELTA_SAMPLES]
+            await self._hold_lead()
+            at = message.samples
+            message.samples += part.size
+            now = self._clock.now()
+            if self.first_sent is not None and self.play_end < now:
+                self._underruns += 1
+            self.play_end = max(self.play_end, now) + part.size / REPLY_RATE
+            await self._emit(AudioDelta(self.id, message.item_id, message.index, 0, at, part))
+            self.last_sent = self._clock.now()
+            if self.first_sent is None:
+                self.first_sent = self.last_sent
+                await self._first_out()
+
+    async def _hold_lead(self) -> None:
+        lead = self.play_end - self._clock.now()
+        if self.order.paced and lead > MAX_LEAD_S:
+            await self._clock.sleep_until(self.play_end - MAX_LEAD_S)
+
+    async def _first_out(self) -> None:
+        if self.trace.closed:
+            return
+        self.trace.mark("transport", self._clock.now())
+        self.trace.close(self._clock.now())
+        await self._emit(TimelineReady(self.trace.timeline(self.id)))
+
+    def _hold(self, message: _Open, piece: SpokenPiece) -> None:
+        """Remember the piece's sound as far as it is made."""
+        earlier = tuple(known for known in message.pieces if known.piece_id != piece.piece_id)
+        message.pieces = (*earlier, piece)
+        self._keep(message, "in_progress")
+
+    def _keep(self, message: _Open, status: ItemStatus) -> Message:
+        """Bring the conversation's entry in line with what was put out."""
+        spoken = self.order.response.modality == "audio"
+        part = AudioPart(transcript=message.text) if spoken else TextPart(message.text)
+        item = Message(message.item_id, "assistant", (part,), status)
+        self._items[message.index] = item
+        if self.in_conversation and message.item_id in self._talk:
+            self._talk.put(Entry(item, message.reply_id, message.pieces))
+        return item
+
+    async def _close_message(self, status: ItemStatus) -> None:
+        message = self._open
+        assert message is not None
+        self._open = None
+        where = (self.id, message.item_id, message.index, 0)
+        item = self._keep(message, status)
+        if self.order.response.modality == "text":
+            await self._emit(TextDone(*where, message.text))
+        else:
+            await self._emit(AudioDone(*where))
+            await self._emit(SpokenTextDone(*where, message.text))
+        await self._emit(PartDone(*where, item.content[0]))
+        await self._item_done(item, message.index)
+
+    async def _put_call(self, call: Call) -> None:
+        index = len(self._items)
+        item_id = self._ids("item")
+        open_item = FunctionCall(item_id, call.call_id, call.name, "", "in_progress")
+        item = FunctionCall(item_id, call.call_id, call.name, call.arguments)
+        self._items.append(item)
+        previous = self._talk.add(Entry(item, call.reply_id)) if self.in_conversation else None
+        await self._emit(OutputItemAdded(self.id, index, open_item))
+        if self.in_conversation:
+            await self._emit(ItemAdded(open_item, previous))
+        await self._emit(CallDelta(self.id, item_id, index, call.call_id, call.arguments))
+        await self._emit(CallDone(self.id, item_id, index, call.call_id, call.name, call.arguments))
+        await self._item_done(item, index)
+
+    async def _item_done(self, item: Item, index: int) -> None:
+        if self.in_conversation:
+            previous = self._talk.previous_id(item.id) if item.id in self._talk else None
+            await self._emit(ItemDone(item, previous))
+        await self._emit(OutputItemDone(self.id, index, item))
+
+
+def _merged(marks: tuple[Mark, ...], more: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """Marks in order, those already known not repeated."""
+    last = marks[-1].char if marks else -1
+    return (*marks, *(mark for mark in more if mark.char > last))
+
+
+def _known_chars(piece: SpokenPiece) -> int:
+    """Words that begin before this character are being spoken; all of them where the voice sets no marks."""
+    return piece.marks[-1].char + 1 if piece.marks else len(piece.text)

@@ -1,0 +1,171 @@
+"""The model's passes over one reply: its words and calls go out in order, our own tools run between the passes.
+
+A pass ends when the model ends it. If it called tools of the session's own, they run, their results join the talk and
+the model is asked again; calls that are the client's go out like words, for the client to answer.
+
+A tool that fails says why in a sentence. A large model reads it: it may mend its call, and it tells the reason in the
+words and the language of the talk. A limited one has no words for it, so there the sentence itself is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from assistant.base.channel import Channel
+from assistant.base.clock import Clock
+from assistant.base.ids import Ids
+from assistant.contracts import BadCall, CallPiece, PromptReady, ReplyEnd, TextPiece, Thinker
+from assistant.events import FunctionCall, FunctionOutput, ResponseStatus, ToolUsed, Usage
+from assistant.talk.conversation import Conversation, Entry
+from assistant.talk.order import Emit, ReplyOrder
+from assistant.telemetry.trace import TurnTrace
+from assistant.tools.registry import ToolResult
+
+MAX_ROUNDS = 4
+"""Passes within one reply; a model that asks for more tools is going in circles."""
+FILLER_AFTER_S = 0.8
+FILLER = "One moment."
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    text: str
+    reply_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfMessage:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    call_id: str
+    name: str
+    arguments: str
+    reply_id: str
+
+
+Out: TypeAlias = Words | EndOfMessage | Call
+
+
+class Rounds:
+    """Run it once; it closes `out` however it is left. What it counted and found stands in its attributes."""
+
+    def __init__(
+        self,
+        order: ReplyOrder,
+        out: Channel[Out],
+        conversation: Conversation,
+        thinker: Thinker,
+        clock: Clock,
+        ids: Ids,
+        emit: Emit,
+        trace: TurnTrace,
+    ) -> None:
+        self.effects: list[ToolResult] = []
+        self.usage = Usage()
+        self.status: ResponseStatus = "completed"
+        self.reason: str | None = None
+        self._order, self._out, self._talk = order, out, conversation
+        self._thinker, self._clock, self._ids, self._emit, self._trace = thinker, clock, ids, emit, trace
+
+    async def run(self) -> None:
+        async with self._out:
+            if self._order.say is not None:
+                await self._out.send(Words(self._order.say, None))
+                await self._out.send(EndOfMessage())
+                return
+            for place in range(MAX_ROUNDS):
+                results = await self._pass(self._reply_id(place))
+                if not results:
+                    return
+                if self._thinker.limited and (said := [result.say for result in results if result.say is not None]):
+                    await self._out.send(Words(" ".join(said), self._reply_id(place + 1)))
+                    await self._out.send(EndOfMessage())
+                    return
+            self.status, self.reason = "incomplete", "tool_rounds"
+
+    def _reply_id(self, place: int) -> str:
+        return f"{self._order.options.reply_id}.{place}"
+
+    async def _pass(self, reply_id: str) -> list[ToolResult]:
+        """One pass of the model. Returns what tools of our own came to, which the model must see."""
+        own: list[CallPiece] = []
+        said = False
+        options = replace(self._order.options, reply_id=reply_id)
+        async with aclosing(self._thinker.reply(self._order.talk, self._order.prompt(), options)) as pieces:
+            async for piece in pieces:
+                match piece:
+                    case PromptReady():
+                        self._count_input(piece)
+                        self._trace.mark("think_wait", self._clock.now(), piece.costs)
+                    case TextPiece():
+                        said = said or bool(piece.text.strip())
+                        if said:
+                            await self._out.send(Words(piece.text, reply_id))
+                    case CallPiece(done=True) if piece.name in self._order.own_tools:
+                        own.append(piece)
+                    case CallPiece(done=True):
+                        if said:
+                            await self._out.send(EndOfMessage())
+                            said = False
+                        await self._out.send(Call(piece.call_id, piece.name, piece.arguments, reply_id))
+                    case BadCall():
+                        self._trace.figure("bad_calls", 1)
+                    case ReplyEnd():
+                        self._count_output(piece)
+        if said:
+            await self._out.send(EndOfMessage())
+        if own:
+            self._trace.mark("llm", self._clock.now())
+        return [await self._run_tool(call, reply_id) for call in own]
+
+    async def _run_tool(self, call: CallPiece, reply_id: str) -> ToolResult:
+        begin = self._clock.now()
+        running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
+        try:
+            done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)
+            if not done:
+                await self._out.send(Words(FILLER, None))
+                await self._out.send(EndOfMessage())
+            await asyncio.wait([running])
+        finally:
+            running.cancel()
+            if running.done():  # an interruption stops the reply and undoes nothing: what was done is remembered
+                self._remember(call, reply_id, running.result())
+        result = running.result()
+        now = self._clock.now()
+        self._trace.mark("tool", now)
+        ms = (now - begin) * 1000
+        await self._emit(ToolUsed(self._order.response.id, call.name, call.arguments, result.text, ms))
+        return result
+
+    def _remember(self, call: CallPiece, reply_id: str, result: ToolResult) -> None:
+        if result.effect is not None:
+            self.effects.append(result)
+        if self._order.response.in_conversation:
+            asked = FunctionCall(self._ids("item"), call.call_id, call.name, call.arguments)
+            answer = FunctionOutput(self._ids("item"), call.call_id, result.text)
+            self._talk.add(Entry(asked, reply_id, hidden=True))
+            self._talk.add(Entry(answer, reply_id, hidden=True, before=result.before))
+
+    def _count_input(self, ready: PromptReady) -> None:
+        first = self.usage.input_text_tokens == 0
+        fresh = ready.input_tokens if first else max(0, ready.input_tokens - ready.cached_tokens)
+        self.usage = replace(
+            self.usage,
+            input_text_tokens=self.usage.input_text_tokens + fresh,
+            cached_tokens=self.usage.cached_tokens + (ready.cached_tokens if first else 0),
+        )
+        for cost in ready.costs:
+            if cost.name in ("restore", "rollback"):
+                self._trace.figure(f"{cost.name}_ms", cost.ms)
+
+    def _count_output(self, end: ReplyEnd) -> None:
+        self.usage = replace(self.usage, output_text_tokens=self.usage.output_text_tokens + end.output_tokens)
+        if end.reason == "length":
+            self.status, self.reason = "incomplete", "max_output_tokens"

@@ -1,0 +1,50 @@
+"""Each turn's number and the time it takes, from the user's last sound to the reply's first."""
+
+from __future__ import annotations
+
+from assistant.talk.context import Shared
+from assistant.telemetry.trace import TurnTrace
+
+
+class Turns:
+    """Follows the turn that has no reply yet."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._count = 0
+        self._waiting: TurnTrace | None = None
+
+    def spoken(self, last_sound: float, *, after_barge_in: bool, yielded_ms: float | None) -> None:
+        """A spoken turn is certain now; the user fell silent at `last_sound`."""
+        now = self._shared.now()
+        self._count += 1
+        self._shared.around.metrics.turns.inc()
+        self._waiting = TurnTrace(self._count, last_sound, spoken=True, after_barge_in=after_barge_in)
+        self._waiting.mark("turn_wait", now)
+        self._waiting.committed = now
+        if after_barge_in and yielded_ms is not None:
+            self._waiting.figure("yield_ms", yielded_ms)
+
+    def silent(self) -> None:
+        """A turn without sound begins and is certain now."""
+        self._count += 1
+        self._waiting = TurnTrace(self._count, self._shared.now())
+
+    def asked(self) -> None:
+        """The front asks for a reply: to the spoken turn that waits for one, else this is a turn of its own."""
+        if self._waiting is None or self._waiting.closed:
+            self.silent()
+
+    def transcribed(self) -> None:
+        if self._waiting is not None:
+            self._waiting.mark("transcribe", self._shared.now())
+
+    def trace(self, *, aside: bool) -> TurnTrace:
+        """Where a reply that begins now writes down its times."""
+        if aside or self._waiting is None or self._waiting.closed:
+            return TurnTrace(self._count, self._shared.now())
+        return self._waiting
+
+    def ended(self, trace: TurnTrace) -> None:
+        if self._waiting is trace:
+            self._waiting = None

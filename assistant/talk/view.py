@@ -1,0 +1,53 @@
+"""What a reply sees: the persona's words or the front's, the tools that it may call, the talk so far."""
+
+from __future__ import annotations
+
+from assistant.contracts import Prompt
+from assistant.events import ResponseParams, Settings, ToolSpec
+from assistant.personas import DEFAULT, Persona
+from assistant.talk.conversation import Conversation
+from assistant.talk.prompt import Lines, build, choose_tools, entries_of
+from assistant.tools.registry import ToolRegistry
+
+
+class View:
+    """`own` are the session's own tools, of which settings, persona and reply choose."""
+
+    def __init__(self, personas: dict[str, Persona], own: ToolRegistry, conversation: Conversation) -> None:
+        self._personas, self._own, self._conversation = personas, own, conversation
+        self._lines = Lines()
+
+    def persona(self, settings: Settings) -> Persona:
+        return self._personas.get(settings.persona) or self._personas[DEFAULT]
+
+    def tools(self, settings: Settings, params: ResponseParams | None = None) -> tuple[ToolSpec, ...]:
+        """The client's tools and the session's own, the client's winning where names meet. Raises PeerError."""
+        asked = settings.tools if params is None or params.tools is None else params.tools
+        names = {tool.name for tool in asked}
+        own = self.own_tools(settings, params)
+        both = (*asked, *(spec for spec in own.specs if spec.name not in names))
+        choice = settings.tool_choice if params is None or params.tool_choice is None else params.tool_choice
+        return choose_tools(both, choice)
+
+    def own_tools(self, settings: Settings, params: ResponseParams | None = None) -> ToolRegistry:
+        """The session's own tools that the reply may call."""
+        if not settings.built_in_tools or (params is not None and params.conversation == "none"):
+            return ToolRegistry()
+        asked = settings.tools if params is None or params.tools is None else params.tools
+        taken = {tool.name for tool in asked}
+        allowed = self.persona(settings).tools
+        return ToolRegistry(
+            (tool for tool in self._own
+             if tool.spec.name not in taken and (allowed is None or tool.spec.name in allowed)),
+            self._own.kept,
+        )  # fmt: skip
+
+    def prompt(self, settings: Settings, params: ResponseParams | None = None) -> Prompt:
+        """Raises PeerError where `params` names items that are not there."""
+        system = settings.instructions if settings.instructions is not None else self.persona(settings).instructions
+        if params is not None and params.instructions is not None:
+            system = params.instructions
+        tools = self.tools(settings, params)
+        if params is not None and params.input is not None:
+            return build(system, tools, entries_of(self._conversation, params.input))
+        return build(system, tools, self._conversation, self._lines)

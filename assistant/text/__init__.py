@@ -1,0 +1,7 @@
+"""Texts, as they are written, as they are said, and cut into what can be spoken on its own.
+
+names     capital letters for names
+numbers   spoken numbers as digits
+segment   a reply that is still being written, in pieces
+written   a spoken transcript as it would be written
+"""

@@ -1,0 +1,156 @@
+"""What the tools of one talk keep: timers, alarms, reminders, lists and notes, all as rows in slots.
+
+Rows are plain values and every change replaces a slot as a whole. So what a tool did can be taken back with the turn in
+which it did it, and all of it outlives the process beside the words of the talk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Any
+
+from assistant.tools.answers import joined
+
+TIMERS, ALARMS, REMINDERS, NOTES, LIST = "timer", "alarm", "reminder", "note", "list "
+Slots = Mapping[str, Sequence[Sequence[Any]]]
+"""Slot → its rows, as JSON."""
+_TOLD = {TIMERS: ("stopped", "running again"), ALARMS: ("off", "set again")}
+"""Of something that went, and of something that came back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing that is kept. `words` are spoken at `at` (ISO 8601); `serial` tells it from others like it."""
+
+    serial: int
+    text: str
+    label: str = ""
+    at: str | None = None
+    words: str = ""
+
+    @property
+    def moment(self) -> dt.datetime | None:
+        return None if self.at is None else dt.datetime.fromisoformat(self.at)
+
+
+class Kept:
+    """`say` speaks a sentence; `now` is the wall clock with its zone."""
+
+    def __init__(
+        self,
+        say: Callable[[str], None] = lambda words: None,
+        now: Callable[[], dt.datetime] = lambda: dt.datetime.now().astimezone(),
+    ) -> None:
+        self._say, self._now = say, now
+        self._slots: dict[str, tuple[Row, ...]] = {}
+        self._handles: dict[int, asyncio.TimerHandle] = {}
+        self._serial = 0
+        self._closed = False
+
+    def rows(self, slot: str) -> tuple[Row, ...]:
+        return self._slots.get(slot, ())
+
+    def add(self, slot: str, text: str, label: str = "", at: dt.datetime | None = None, words: str = "") -> None:
+        self._serial += 1
+        row = Row(self._serial, text, label, None if at is None else at.isoformat(), words)
+        self._set(slot, (*self.rows(slot), row))
+
+    def remove(self, slot: str, *rows: Row) -> None:
+        self._set(slot, [row for row in self.rows(slot) if row not in rows])
+
+    def close(self) -> None:
+        """The talk is over: nothing of it goes off any more."""
+        self._closed = True
+        for handle in self._handles.values():
+            handle.cancel()
+        self._handles.clear()
+
+    # ------------------------------------------------------------------------ taking back, keeping
+
+    def mark(self) -> dict[str, tuple[Row, ...]]:
+        """All as it is now, for `changed`."""
+        return dict(self._slots)
+
+    def changed(self, mark: Mapping[str, tuple[Row, ...]]) -> Slots:
+        """What differs from then, as it was then."""
+        return {slot: _json(mark.get(slot, ())) for slot, rows in self._slots.items() if rows != mark.get(slot, ())}
+
+    def to_json(self) -> Slots:
+        return {slot: _json(rows) for slot, rows in self._slots.items() if rows}
+
+    def resume(self, slots: Slots) -> None:
+        """Go on with what `to_json` gave; what went off meanwhile is told now."""
+        for slot, rows in slots.items():
+            self._set(slot, _rows(rows))
+
+    def put_back(self, slots: Slots) -> None:
+        """What `changed` gave is so again, but for what has gone off since."""
+        for slot, rows in slots.items():
+            self._set(slot, self._still(slot, rows))
+
+    def told(self, slots: Slots) -> str:
+        """What `put_back` will change, in sentences."""
+        sentences = []
+        for slot, rows in slots.items():
+            before, after = self.rows(slot), self._still(slot, rows)
+            sentences += _sentences(slot, [row for row in before if row not in after], again=False)
+            sentences += _sentences(slot, [row for row in after if row not in before], again=True)
+        return " ".join(sentences)
+
+    # ------------------------------------------------------------------------------------ inside
+
+    def _still(self, slot: str, rows: Sequence[Sequence[Any]]) -> list[Row]:
+        """What of these has not gone off; a reminder stays when it has."""
+        found = []
+        for row in _rows(rows):
+            if row.moment is None or row.moment > self._now():
+                found.append(row)
+            elif slot == REMINDERS:
+                found.append(replace(row, at=None))
+        return found
+
+    def _set(self, slot: str, rows: Iterable[Row]) -> None:
+        before, after = self.rows(slot), tuple(rows)
+        self._slots[slot] = after
+        self._serial = max([self._serial, *(row.serial for row in after)])
+        for row in before:
+            if row not in after and (handle := self._handles.pop(row.serial, None)) is not None:
+                handle.cancel()
+        for row in after:
+            if row not in before and row.moment is not None and not self._closed:
+                seconds = max(0.0, (row.moment - self._now()).total_seconds())
+                self._handles[row.serial] = asyncio.get_running_loop().call_later(seconds, self._ring, slot, row)
+
+    def _ring(self, slot: str, row: Row) -> None:
+        del self._handles[row.serial]
+        rung = [replace(row, at=None)] if slot == REMINDERS else []
+        self._set(slot, [other for one in self.rows(slot) for other in (rung if one == row else [one])])
+        self._say(row.words)
+
+
+def _json(rows: Iterable[Row]) -> list[list[Any]]:
+    return [list(astuple(row)) for row in rows]
+
+
+def _rows(rows: Sequence[Sequence[Any]]) -> list[Row]:
+    return [Row(*row) for row in rows]
+
+
+def _sentences(slot: str, rows: Sequence[Row], *, again: bool) -> list[str]:
+    """The timer of 5 minutes is stopped."""
+    if not rows:
+        return []
+    if slot.startswith(LIST):
+        things, name = joined([row.text for row in rows]), f"the {slot.removeprefix(LIST)} list"
+        return [f"I put {things} on {name} again." if again else f"I took {things} off {name}."]
+    told = _TOLD.get(slot, ("gone", "back"))[again]
+    return [f"The {_name(slot, row)} is {told}." for row in rows]
+
+
+def _name(slot: str, row: Row) -> str:
+    if slot == TIMERS:
+        return f"{row.label} timer of {row.text}" if row.label else f"timer of {row.text}"
+    return f"alarm at {row.text}" if slot == ALARMS else f"{slot}, {row.text},"

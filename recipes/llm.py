@@ -1,0 +1,319 @@
+"""Trains the small language model with the engine's own network code, from nothing to `llm_engine/tiny/`.
+
+    python -m recipes.llm train     a slice of under ten minutes; run it until it says done
+    python -m recipes.llm export    writes the model directory from the latest checkpoint
+    python -m recipes.score         scores it on phrasings and values that it never saw
+
+`train --from DIRECTORY` begins a further run from an exported model: its tokenizer and weights, a fresh optimiser, and
+talks that the runs before it did not see.
+
+Every step makes fresh talks from its own number, so a resumed run is the same run. The rate is constant and falls
+linearly over the last `decay` steps. What is exported is an exponential average of the weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional as F
+
+from llm_engine.config import FULL, LINEAR, LLMConfig
+from llm_engine.model import forward_train, init_params
+from llm_engine.weights import save_checkpoint
+from recipes.chatml import TEMPLATE, Encoder, tokenizer_config, train_tokenizer
+from recipes.muon import Muon
+
+ROOT: Final = Path(__file__).parents[1]
+WORK: Final = ROOT / ".training" / "llm"
+TINY: Final = ROOT / "llm_engine" / "tiny"
+TEXTS: Final = Path(__file__).parent / "texts"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides what comes out."""
+
+    seed: int = 20261120
+    vocabulary: int = 2560
+    tokens: int = 2048
+    lengths: tuple[tuple[int, int], ...] = ((0, 512), (1000, 1024))
+    """From which step on the rows have which length; `tokens` in all per step."""
+    steps: int = 1500
+    decay: int = 400
+    warm_up: int = 40
+    matrix_rate: float = 0.02
+    other_rate: float = 3e-3
+    momentum: float = 0.95
+    weight_decay: float = 0.02
+    average: float = 0.99
+
+
+def config(vocabulary: int) -> LLMConfig:
+    """The network: two linear layers and one full one, twice; 3.4 million parameters."""
+    return LLMConfig(
+        vocab_size=vocabulary,
+        hidden_size=192,
+        intermediate_size=512,
+        layer_types=(LINEAR, LINEAR, FULL) * 2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=64,
+        linear_num_key_heads=4,
+        linear_num_value_heads=4,
+        linear_key_head_dim=32,
+        linear_value_head_dim=64,
+        rope_theta=10000.0,
+        partial_rotary_factor=0.25,
+        tie_word_embeddings=True,
+    )
+
+
+def rate_factor(step: int, recipe: Recipe) -> float:
+    """Warm-up, constant, linear fall to zero at the last step."""
+    return min(1.0, (step + 1) / recipe.warm_up, max(0.0, (recipe.steps - step) / recipe.decay))
+
+
+# ---------------------------------------------------------------------------------------------------- training
+
+
+class Training:
+    """The state of a run: parameters, their average, the optimiser, and how many steps are done."""
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, device: str = "cpu") -> None:
+        self.recipe, self.device = recipe, device
+        self.encoder = Encoder(tokenizer)
+        self.config = config(tokenizer.get_vocab_size())
+        fresh = init_params(self.config, torch.Generator().manual_seed(recipe.seed))
+        self.params = {name: p.to(device).requires_grad_() for name, p in fresh.items()}
+        self.average = {name: p.detach().clone() for name, p in self.params.items()}
+        matrices = [n for n, p in self.params.items() if p.dim() == 2 and "embed" not in n and p.shape[0] > 8]
+        self.optimiser = Muon(
+            [self.params[n] for n in matrices],
+            [p for n, p in self.params.items() if n not in matrices],
+            recipe.matrix_rate,
+            recipe.other_rate,
+            momentum=recipe.momentum,
+            weight_decay=recipe.weight_decay,
+        )
+        self.done = 0
+        self.tokens = 0
+        self.seconds = 0.0
+        self.begun_from = ""
+        self.before: list[dict[str, Any]] = []
+        self.plans: list[dict[str, Any]] = []
+
+    def begin_from(self, directory: Path) -> None:
+        """Take an exported model's weights, and the record of the runs that made it."""
+        held = load_file(directory / "model.safetensors")
+        with torch.no_grad():
+            for name, p in self.params.items():
+                p.copy_(held[name])
+                self.average[name].copy_(p)
+        self.begun_from = digest(directory / "model.safetensors")
+        self.before = runs_before(directory)
+
+    def note_plan(self) -> None:
+        """Put on record from which step on which numbers and which texts are used, if they are new."""
+        now = {"steps": self.recipe.steps, "decay": self.recipe.decay, "texts": digest(*sorted(TEXTS.iterdir()))[:12]}
+        if not self.plans or self.plans[-1] != {"step": self.plans[-1]["step"], **now}:
+            self.plans.append({"step": self.done, **now})
+
+    def record(self) -> dict[str, Any]:
+        """What this run was."""
+        return {
+            "begun from": self.begun_from,
+            "recipe": asdict(self.recipe),
+            "plans": self.plans,
+            "steps": self.done,
+            "tokens": self.tokens,
+            "seconds": round(self.seconds),
+        }
+
+    def batch(self, step: int) -> tuple[Tensor, Tensor]:
+        """The talks of one step: ids and weights [rows, length + 1]."""
+        rng = random.Random(f"{self.recipe.seed} {step}")
+        length = max((start, rows) for start, rows in self.recipe.lengths if start <= step)[1]
+        ids, weights = self.encoder.rows(rng, self.recipe.tokens // length, length)
+        return torch.tensor(ids, device=self.device), torch.tensor(weights, device=self.device)
+
+    def loss(self, ids: Tensor, weights: Tensor) -> tuple[Tensor, float]:
+        """The weighted loss, and the assistant's part of it alone."""
+        logits = forward_train(self.config, self.params, ids[:, :-1])
+        losses = F.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+        flat = weights[:, 1:].flatten()
+        replies = flat == 1.0
+        return (losses * flat).sum() / flat.sum(), float(losses.detach()[replies].mean())
+
+    def step(self) -> tuple[float, float]:
+        """One step; returns the weighted loss and the replies' loss before it."""
+        started = time.perf_counter()
+        ids, weights = self.batch(self.done)
+        loss, replies = self.loss(ids, weights)
+        loss.backward()
+        self.optimiser.step(rate_factor(self.done, self.recipe))
+        weight = min(1 - self.recipe.average, 1.0) if self.done > 100 else 1.0
+        with torch.no_grad():
+            for name, p in self.params.items():
+                self.average[name].lerp_(p, weight)
+        self.done += 1
+        self.tokens += ids[:, 1:].numel()
+        self.seconds += time.perf_counter() - started
+        return float(loss.detach()), replies
+
+    def save(self, path: Path) -> None:
+        """Everything needed to go on, written aside and renamed."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(".new")
+        torch.save(
+            {
+                "params": {n: p.detach() for n, p in self.params.items()},
+                "average": self.average,
+                "optimiser": self.optimiser.state(),
+                "done": self.done,
+                "tokens": self.tokens,
+                "seconds": self.seconds,
+                "begun from": self.begun_from,
+                "plans": self.plans,
+                "runs": [*self.before, self.record()],
+            },
+            aside,
+        )
+        aside.replace(path)
+
+    def load(self, path: Path) -> None:
+        """Go on from a checkpoint."""
+        held: dict[str, Any] = torch.load(path, map_location=self.device, weights_only=True)
+        with torch.no_grad():
+            for name, p in self.params.items():
+                p.copy_(held["params"][name])
+                self.average[name].copy_(held["average"][name])
+        self.optimiser.load(held["optimiser"])
+        self.done, self.tokens, self.seconds = held["done"], held["tokens"], held["seconds"]
+        self.begun_from, self.plans, self.before = held["begun from"], held["plans"], held["runs"][:-1]
+
+
+def tokenizer_for(recipe: Recipe, work: Path = WORK, start: Path | None = None) -> Tokenizer:
+    """The tokenizer of a run: made once, or that of the model which it begins from."""
+    path = work / "tokenizer.json"
+    if not path.exists():
+        work.mkdir(parents=True, exist_ok=True)
+        made = train_tokenizer(recipe.seed, size=recipe.vocabulary) if start is None else opened(start)
+        made.save(str(path))
+    return opened(work)
+
+
+def digest(*files: Path) -> str:
+    """The hash of some files' contents."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files if path.is_file())).hexdigest()
+
+
+def opened(directory: Path) -> Tokenizer:
+    """The tokenizer of a directory."""
+    return Tokenizer.from_file(str(directory / "tokenizer.json"))
+
+
+def runs_before(start: Path | None) -> list[dict[str, Any]]:
+    """The record of the runs that made an exported model; none for a run from nothing."""
+    if start is None:
+        return []
+    runs: list[dict[str, Any]] = json.loads((start / "training.json").read_text("utf-8"))["runs"]
+    return runs
+
+
+def train(recipe: Recipe, minutes: float, work: Path = WORK, device: str = "cpu", start: Path | None = None) -> bool:
+    """Train for one slice. Returns whether all steps are done."""
+    run = Training(recipe, tokenizer_for(recipe, work, start), device)
+    checkpoint = work / "checkpoint.pt"
+    if checkpoint.exists():
+        run.load(checkpoint)
+    elif start is not None:
+        run.begin_from(start)
+    run.note_plan()
+    until = time.monotonic() + minutes * 60
+    smooth: float | None = None
+    said = time.monotonic()
+    while run.done < recipe.steps and time.monotonic() < until:
+        loss, replies = run.step()
+        smooth = replies if smooth is None else 0.95 * smooth + 0.05 * replies
+        if time.monotonic() - said > 20 or run.done <= 3:
+            said = time.monotonic()
+            print(
+                f"step {run.done}/{recipe.steps}  loss {loss:.3f}  replies {smooth:.4f}  "
+                f"{run.tokens / 1e6:.2f} M tokens  "
+                f"{run.tokens / run.seconds:.0f} tokens/s  rate {rate_factor(run.done, recipe):.2f}",
+                flush=True,
+            )
+        if run.done % 50 == 0:
+            run.save(checkpoint)
+    run.save(checkpoint)
+    return run.done >= recipe.steps
+
+
+def probe(tokenizer: Tokenizer) -> list[float]:
+    """The losses of the first three steps on short rows: what a re-run must come to again."""
+    run = Training(Recipe(tokens=192, lengths=((0, 96),)), tokenizer)
+    return [run.step()[0] for _ in range(3)]
+
+
+# ------------------------------------------------------------------------------------------------------ export
+
+
+def export(work: Path = WORK, target: Path = TINY) -> None:
+    """Write the model directory in the published layout, bfloat16: the averaged weights of the latest checkpoint."""
+    held = torch.load(work / "checkpoint.pt", map_location="cpu", weights_only=True)
+    tokenizer = Tokenizer.from_file(str(work / "tokenizer.json"))
+    target.mkdir(parents=True, exist_ok=True)
+    save_checkpoint(target, config(tokenizer.get_vocab_size()), held["average"], dtype=torch.bfloat16)
+    end, pad = tokenizer.token_to_id("<|im_end|>"), tokenizer.token_to_id("<|endoftext|>")
+    path = target / "config.json"
+    raw = json.loads(path.read_text("utf-8"))
+    raw |= {"max_position_embeddings": 4096, "eos_token_id": end, "pad_token_id": pad}
+    path.write_text(json.dumps(raw, indent=2) + "\n", "utf-8")
+    (target / "generation_config.json").write_text(
+        json.dumps({"do_sample": False, "eos_token_id": [end, pad], "pad_token_id": pad}, indent=2) + "\n", "utf-8"
+    )
+    tokenizer.save(str(target / "tokenizer.json"))
+    (target / "tokenizer_config.json").write_text(tokenizer_config() + "\n", "utf-8")
+    (target / "chat_template.jinja").write_text(TEMPLATE, "utf-8")
+    torch.set_num_threads(1)
+    record = {"runs": held["runs"], "first losses": probe(tokenizer)}
+    (target / "training.json").write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    print(f"wrote {target}: {held['done']} steps, {held['tokens'] / 1e6:.2f} M tokens")
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    trains = commands.add_parser("train", help="train for one slice; run again to go on")
+    trains.add_argument("--steps", type=int, default=Recipe.steps)
+    trains.add_argument("--decay", type=int, default=Recipe.decay)
+    trains.add_argument("--from", dest="start", type=Path, help="an exported model to begin a further run from")
+    trains.add_argument("--minutes", type=float, default=9.0, help="length of the slice")
+    trains.add_argument("--device", default="cpu")
+    trains.add_argument("--threads", type=int, default=1)
+    commands.add_parser("export", help="write llm_engine/tiny from the latest checkpoint")
+    arguments = parser.parse_args()
+    if arguments.command == "export":
+        export()
+        return
+    torch.set_num_threads(arguments.threads)
+    seed = Recipe.seed + len(runs_before(arguments.start))
+    recipe = Recipe(seed=seed, steps=arguments.steps, decay=arguments.decay)
+    done = train(recipe, arguments.minutes, device=arguments.device, start=arguments.start)
+    print("done" if done else "slice over; run the same command again to go on", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+"""Scores the shipped language model through the engine, on phrasings and values that its training never saw.
+
+    python -m recipes.score --talks 200        prints a table; writes scores.json and card.md beside the model
+    python -m recipes.score --before DIRECTORY puts another model's scores of this set into the card as well
+
+Every reply is made from the true history and compared with the replies that count as right. A request is right in
+*intent and format* if the right tool is called in a well-formed call, or if words are spoken where words are wanted;
+*arguments* if the call is right to the letter. Stories count if they are about the right hero (any, if none was asked
+for) and end as they should.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+
+from assistant.text.written import as_written
+from capsules import ExecContext
+from llm_engine import HybridLLM, Sampling
+from llm_engine.model import forward_train
+from recipes.chatml import Encoder, parse_call, turn_text
+from recipes.llm_card import TARGETS, write_card
+from recipes.texts.scene import Talk, Turn
+from recipes.texts.smalltalk import JOKES
+from recipes.texts.talks import make_talk
+from recipes.texts.tools import PERSONAS, TOOL_NAMES
+from recipes.texts.words import Split
+
+TINY: Final = Path(__file__).parents[1] / "llm_engine" / "tiny"
+UNSCRIPTED: Final = Path(__file__).with_name("unscripted.txt")
+FOLLOW_UPS: Final = (
+    "follow-up call", "last number", "go on counting", "fact asked", "repeat", "what you said", "story 2", "story 3",
+    "story taken up", "story about",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Tally:
+    """Right answers out of all, by name."""
+
+    right: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    total: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    misses: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def add(self, name: str, right: bool) -> None:
+        self.total[name] += 1
+        self.right[name] += right
+
+    def rows(self) -> dict[str, dict[str, float]]:
+        return {
+            name: {"percent": round(100 * self.right[name] / n, 1), "n": n} for name, n in sorted(self.total.items())
+        }
+
+
+class Judge:
+    """Asks the model for every reply of a talk, each from the true history.
+
+    One pass over the whole talk tells where the model's most likely tokens are those of the right reply: there it would
+    have said just that. Only where they differ is the reply made, by the engine.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+        self.encoder = Encoder(self.tokenizer)
+        self.llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=2048)
+        self._params = {name: p.float() for name, p in load_file(path / "model.safetensors").items()}
+        self.tokens, self.seconds = 0, 0.0
+
+    def replies(self, talk: Talk) -> Iterator[tuple[Turn, str]]:
+        """Every reply's turn, and what the model says in its place; `…` at its end if it finds none."""
+        ids, _ = self.encoder.talk(talk)
+        if len(ids) > 1900:
+            return
+        with torch.inference_mode():
+            likely = forward_train(self.llm.config, self._params, torch.tensor([ids]))[0].argmax(-1).tolist()
+        for index, turn in enumerate(talk.turns):
+            if turn.role != "assistant" or turn.cut:
+                continue
+            prompt = self.encoder.prompt(talk, index)
+            wanted = [*self.encoder.ids(turn_text(turn)), self.encoder.end]
+            start = len(prompt) - 1
+            if likely[start : start + len(wanted)] == wanted:
+                yield turn, turn_text(turn)
+            else:
+                yield turn, self._reply(prompt)
+
+    def _reply(self, prompt: list[int]) -> str:
+        self.llm.reset()
+        self.llm.append(prompt)
+        started = time.process_time()
+        ids = self.llm.decode(160, Sampling.greedy(), stop=(self.encoder.end,))
+        self.seconds += time.process_time() - started
+        self.tokens += len(ids)
+        ended = bool(ids) and ids[-1] == self.encoder.end
+        return self.tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False) + ("" if ended else " …")
+
+
+def is_right(turn: Turn, said: str) -> bool:
+    """Whether a reply counts as right."""
+    if turn.call:
+        return parse_call(said) == (turn.call[0], turn.call[1])
+    if turn.kind.startswith("story") and turn.kind[-1] in "123":
+        ends = said.endswith(turn.text.rsplit(". ", 1)[-1])
+        return ends and any(f" {hero} " in said for hero in turn.accept) and "<" not in said
+    if turn.kind == "story taken up":
+        return any(said.split(" ")[:4] == way.split(" ")[:4] for way in turn.accept) and "<" not in said
+    return said in turn.accept
+
+
+def talks_for(count: int, seed: int = 99, split: Split = "test") -> Iterator[Talk]:
+    """The talks of a score."""
+    rng = random.Random(f"score {seed}")
+    return (make_talk(rng, split, noise=0.1) for _ in range(count))
+
+
+def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tuple[Tally, float]:
+    """Tally over generated talks, and the decoding speed in tokens per second of processor time."""
+    judge = Judge(path)
+    tally = Tally()
+    for talk in talks_for(talks, seed, split):
+        for turn, said in judge.replies(talk):
+            right = is_right(turn, said)
+            tally.add(turn.kind, right)
+            if turn.call:
+                call = parse_call(said)
+                tally.add("= intent and format", call is not None and call[0] == turn.call[0])
+                if turn.call[1] and call is not None and call[0] == turn.call[0]:
+                    tally.add("= arguments", call[1] == turn.call[1])
+            else:
+                tally.add("= intent and format", "<" not in said and not said.endswith("…"))
+                tally.add("= spoken replies", right)
+            if turn.kind in FOLLOW_UPS:
+                tally.add("= follow-ups", right)
+            if turn.kind == "refusal":
+                tally.add("= refusals", right)
+            if not right:
+                tally.misses.append((turn.kind, str(turn.call or turn.text), said))
+    return tally, judge.tokens / max(judge.seconds, 1e-9)
+
+
+def own_words(path: Path) -> Tally:
+    """Tally over `unscripted.txt`: requests that nobody put into the texts, each as the first of a talk.
+
+    A line is `what is said => tool argument=value; ...`, or `"a reply|another that counts"`, or the name of a pool of
+    replies (`joke`), or `story hero`.
+    """
+    judge, tally = Judge(path), Tally()
+    persona = next(iter(PERSONAS))
+    for line in UNSCRIPTED.read_text("utf-8").splitlines():
+        spoken, wanted = line.split(" => ")
+        ask, reply = Turn("user", as_written(spoken)), wanted_turn(wanted)
+        said = next(said for _, said in judge.replies(Talk(PERSONAS[persona], TOOL_NAMES, [ask, reply])))
+        right = is_right(reply, said)
+        tally.add("= own words", right)
+        if not right:
+            tally.misses.append((f"own words: {ask.text}", str(reply.call or reply.text), said))
+    return tally
+
+
+def wanted_turn(text: str) -> Turn:
+    """The right side of a line of `unscripted.txt` as the turn that is wanted."""
+    if text == "joke":
+        return Turn("assistant", JOKES[0], kind="joke", accept=JOKES)
+    if text.startswith("story "):
+        return Turn("assistant", "Shall I go on?", kind="story 1", accept=(text.removeprefix("story "),))
+    if text.startswith('"'):
+        replies = tuple(text.strip('"').split("|"))
+        return Turn("assistant", replies[0], kind="own words", accept=replies)
+    tool, _, given = text.partition(" ")
+    arguments = {key: value for key, _, value in (pair.partition("=") for pair in given.split("; ") if pair)}
+    return Turn("assistant", "", (tool, arguments), kind="own words")
+
+
+def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
+    """How well the probability of the turn's end tells whole requests from those cut at a word before their end.
+
+    `area` is the chance that a whole request gets a higher probability than a cut one (0.5 is none, 1 is always).
+    """
+    tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+    encoder = Encoder(tokenizer)
+    llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=512)
+    rng = random.Random(f"turn end {seed}")
+    whole: list[float] = []
+    cut: list[float] = []
+    while len(whole) < requests:
+        talk = make_talk(rng, "test", scenes=1, noise=0.0)
+        words = talk.turns[0].text.split(" ")
+        if talk.turns[0].role != "user" or len(words) < 4:
+            continue
+        llm.reset()
+        llm.append(encoder.system(talk) + encoder.ids("<|im_start|>user\n"))
+        whole.append(llm.turn_end_probability(encoder.ids(f" {' '.join(words)}")))
+        part = " ".join(words[: rng.randint(1, len(words) - 1)])
+        cut.append(llm.turn_end_probability(encoder.ids(f" {part}")))
+    pairs = [(w > c) + 0.5 * (w == c) for w in whole for c in cut]
+    best = max(
+        (sum(w >= level for w in whole) + sum(c < level for c in cut), level)
+        for level in [i / 100 for i in range(1, 100)]
+    )
+    return {
+        "n": len(whole),
+        "area": round(sum(pairs) / len(pairs), 3),
+        "mean whole": round(sum(whole) / len(whole), 3),
+        "mean cut": round(sum(cut) / len(cut), 3),
+        "best level": best[1],
+        "right at best level": round(best[0] / (2 * len(whole)), 3),
+    }
+
+
+def scores_before(directory: Path, scored: str) -> dict[str, float]:
+    """The percentages in another model's scores.json. Raises ValueError if they are of another set."""
+    held = json.loads((directory / "scores.json").read_text("utf-8"))
+    if held.get("set") != scored:
+        raise ValueError(f"{directory} was scored on other talks; score it with --model and the same --talks")
+    return {name: row["percent"] for name, row in held["scores"].items()}
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--talks", type=int, default=200)
+    parser.add_argument("--requests", type=int, default=300, help="for the probability of the turn's end")
+    parser.add_argument("--model", type=Path, default=TINY)
+    parser.add_argument("--misses", type=int, default=0, help="show this many wrong replies")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--before", type=Path, help="an earlier model's directory, scored on the same texts")
+    parser.add_argument("--dry", action="store_true", help="write nothing")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    scored = hashlib.sha256(repr([*talks_for(arguments.talks)]).encode()).hexdigest()[:12]
+    before = scores_before(arguments.before, scored) if arguments.before else {}
+    tally, speed = score(arguments.model, arguments.talks)
+    own = own_words(arguments.model)
+    ends = turn_end(arguments.model, arguments.requests)
+    rows = own.rows() | tally.rows()
+    tally.misses += own.misses
+    for name, row in rows.items():
+        target = TARGETS.get(name.removeprefix("= "))
+        print(f"{name:24s} {row['percent']:6.1f} %  n {row['n']:<5.0f}" + (f" target {target} %" if target else ""))
+    print(f"turn end: {ends}")
+    print(f"{speed:.0f} tokens per processor second, float32, {arguments.threads} thread(s)")
+    for kind, wanted, said in random.Random(1).sample(tally.misses, min(arguments.misses, len(tally.misses))):
+        print(f"MISS {kind}\n  wanted {wanted!r}\n  said   {said!r}")
+    if not arguments.dry:
+        result = {
+            "talks": arguments.talks,
+            "set": scored,
+            "scores": rows,
+            "before": before,
+            "turn end": ends,
+            "tokens per second": round(speed),
+            "threads": arguments.threads,
+        }
+        (arguments.model / "scores.json").write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        write_card(arguments.model)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""The small voice's training data: codes of the teacher's speech under a text cursor, as sequences and batches.
+
+A sequence is what the engine feeds: `<|tts|>`, for most a second of reference rows, then one to three pieces of
+`<|text|>` phones `<|audio|>` rows. The cursor's track comes from the teacher's alignment.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from recipes.codec import load_codec
+from recipes.teacher import load_shard
+from tts_engine.backbone import CursorTrack
+from tts_engine.config import TTSConfig
+from tts_engine.phones import PHONES, SPECIAL_TOKENS
+
+FRAME_S = 0.04
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """ids [N] phone ids; codes [Q, T]; cursor [T]: the phone that sounds in the middle of each frame."""
+
+    voice: str
+    ids: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    cursor: NDArray[np.int64]
+
+
+def align(phones: Sequence[str], ends: Sequence[float], frames: int) -> NDArray[np.int64]:
+    """The index of the phone at the centre of each frame; the last phone holds to the end."""
+    centres = (np.arange(frames) + 0.5) * FRAME_S
+    return np.searchsorted(np.asarray(ends), centres, side="right").clip(0, len(phones) - 1).astype(np.int64)
+
+
+def encode_shards(work: Path) -> None:
+    """Codes of every shard beside it, as shardNNNN.codes.pt: a list of [Q, T] int16."""
+    codec = load_codec(work / "codec.pt")
+    for path in sorted(work.glob("shard[0-9][0-9][0-9][0-9].npz")):
+        out = path.with_suffix(".codes.pt")
+        if out.exists():
+            continue
+        audio, _ = load_shard(path)
+        with torch.no_grad():
+            codes = [codec.encode(torch.from_numpy(a.astype(np.float32) / 32767)[None])[0].short() for a in audio]
+        torch.save(codes, out)
+        print(out.name, flush=True)
+
+
+def load_utterances(work: Path) -> list[Utterance]:
+    """All encoded utterances, in order of the shards."""
+    ids = {phone: len(SPECIAL_TOKENS) + i for i, phone in enumerate(PHONES)}
+    found = []
+    for path in sorted(work.glob("shard*.codes.pt")):
+        codes = torch.load(path, weights_only=True)
+        with np.load(path.with_name(path.name.replace(".codes.pt", ".npz"))) as shard:
+            facts = json.loads(str(shard["facts"]))
+        for code, fact in zip(codes, facts, strict=True):
+            track = align(fact["phones"], fact["ends"], code.shape[1])
+            phones = np.array([ids[p] for p in fact["phones"]])
+            found.append(Utterance(fact["voice"], phones, code.numpy().astype(np.int64), track))
+    return found
+
+
+def split_at_pause(u: Utterance, pause: int, first: int) -> list[Utterance]:
+    """Cut an utterance behind a comma: so a talk in pieces sounds as it does when text arrives in pieces.
+
+    The last frame of the pause goes to the second piece, as its leading silence `first`.
+    """
+    places = np.flatnonzero(u.ids[1:-2] == pause) + 1
+    if not len(places):
+        return [u]
+    at = int(places[len(places) // 2])
+    frames = np.flatnonzero(u.cursor == at)
+    if len(frames) < 2 or len(u.ids) - at < 6:
+        return [u]
+    cut = int(frames[-1])
+    rest = np.concatenate([[0], u.cursor[cut + 1 :] - at])
+    return [
+        Utterance(u.voice, u.ids[: at + 1], u.codes[:, :cut], u.cursor[:cut]),
+        Utterance(u.voice, np.concatenate([[first], u.ids[at + 1 :]]), u.codes[:, cut:], rest),
+    ]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One training batch; positions as in `forward_train`. Targets are -1 where nothing is learnt."""
+
+    tokens: Tensor  # [B, T]
+    rows: Tensor  # [B, T, Q] as fed
+    targets: Tensor  # [B, T, Q] codes of the row that each position predicts
+    advance: Tensor  # [B, T]
+    track: CursorTrack
+
+
+class Builder:
+    """Utterances to padded batches."""
+
+    def __init__(self, config: TTSConfig) -> None:
+        self.audio = config.audio
+        assert config.cursor is not None
+        self.ahead = max(config.cursor.offsets)
+        self.max_advance = config.cursor.max_advance
+        s = config.special_tokens
+        self.tts, self.text, self.begin, self.reference = (
+            s["<|tts|>"],
+            s["<|text|>"],
+            s["<|audio|>"],
+            s["<|ref_audio|>"],
+        )
+
+    def rows(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """[Q, T] -> [T + Q - 1, Q] with BOC and EOC triangles, as `delay` makes them."""
+        q, frames = codes.shape
+        rows = np.full((frames + q - 1, q), self.audio.eoc)
+        for c in range(q):
+            rows[:c, c] = self.audio.boc
+            rows[c : c + frames, c] = codes[c]
+        return rows
+
+    def sequence(self, pieces: Sequence[Utterance], reference: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
+        """One sequence of parallel arrays over its positions, and the cursor's text."""
+        q = self.audio.codebooks
+        tokens: list[int] = []
+        fed: list[NDArray[Any]] = []
+        targets: list[NDArray[Any]] = []
+        advance: list[int] = []
+        index: list[int] = []
+        spent: list[int] = []
+        active: list[int] = []
+        text: list[int] = []
+
+        def add(token: int, row: NDArray[np.int64] | None = None) -> None:
+            tokens.append(token)
+            fed.append(np.zeros(q, np.int64) if row is None else row)
+            targets.append(np.full(q, -1))
+            for track, value in ((advance, -1), (index, 0), (spent, 0), (active, 0)):
+                track.append(value)
+
+        add(self.tts)
+        if reference is not None:
+            add(self.reference)
+            for row in self.rows(reference):
+                add(-1, row)
+        for piece in pieces:
+            base = len(text)
+            count, frames = len(piece.ids), piece.codes.shape[1]
+            text += [self.text, *piece.ids.tolist(), *[self.begin] * (self.ahead + 1)]
+            add(self.text)
+            for phone in piece.ids:
+                add(int(phone))
+            add(self.begin)
+            rows = self.rows(piece.codes)
+            held = 0
+            for r, row in enumerate(rows):  # position of the row before, or of <|audio|>, predicts row r
+                at = len(tokens) - 1
+                here = int(piece.cursor[r]) if r < frames else count
+                held = held + 1 if r and here == index[at - 1] - base and active[at - 1] else 0
+                index[at], spent[at], active[at] = base + here, held, 1
+                targets[at] = np.where(row < self.audio.size, row, -1)
+                if r < frames:
+                    after = int(piece.cursor[r + 1]) if r + 1 < frames else count
+                    advance[at] = min(after - here, self.max_advance)
+                add(-1, row)
+        return {
+            "tokens": np.array(tokens),
+            "rows": np.array(fed),
+            "targets": np.array(targets),
+            "advance": np.array(advance),
+            "index": np.array(index),
+            "spent": np.array(spent),
+            "active": np.array(active, dtype=bool),
+            "text": np.array(text),
+        }
+
+    def batch(self, sequences: Sequence[dict[str, NDArray[Any]]]) -> Batch:
+        """Pad on the right: nothing is learnt there, and causal attention never looks there."""
+
+        def pad(name: str, value: int) -> Tensor:
+            size = max(len(s[name]) for s in sequences)
+            arrays = [
+                np.concatenate([s[name], np.full((size - len(s[name]), *s[name].shape[1:]), value)]) for s in sequences
+            ]
+            return torch.from_numpy(np.stack(arrays))
+
+        track = CursorTrack(pad("text", self.begin), pad("index", 0), pad("spent", 0), pad("active", 0).bool())
+        return Batch(pad("tokens", self.begin), pad("rows", 0), pad("targets", -1), pad("advance", -1), track)

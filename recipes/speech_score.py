@@ -1,0 +1,194 @@
+"""Score the small voice by a recogniser: the teacher, its codes decoded, and the voice itself, on unseen sentences.
+
+Run:  python -m recipes.speech_score --work .training/speech --sentences 40      (needs festival)
+
+Nobody listens: the judge is pocketsphinx with its general language model, so the teacher's own figure is the ceiling.
+"""
+
+import argparse
+import json
+import math
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import samplerate
+import torch
+from numpy.typing import NDArray
+from pocketsphinx import Config, Decoder, get_model_path
+
+from capsules import ExecContext
+from recipes import sentences
+from recipes.hearing import count_grams, pronunciations, write_arpa
+from recipes.hearing_score import plain, word_errors
+from recipes.teacher import VOICES, speak
+from tts_engine.engine import HiggsTTS
+from tts_engine.istft_codec import mel_filters
+from tts_engine.sampling import Sampling
+from tts_engine.voices import Voice
+
+OPEN = """The baker gave us two loaves for the price of one.
+Heavy rain turned the narrow road into a river.
+My grandmother still writes letters with a fountain pen.
+Nobody expected the small team to win the final.
+The museum opens at nine and closes before dinner.
+She planted tomatoes along the southern wall.
+A strange noise woke the whole family at midnight.
+The pilot apologized for the delay and the cold coffee.
+Fresh snow covered the tracks of the fox.
+We should repair the fence before the horses escape.
+The judge asked the witness to speak more clearly.
+He sold his motorcycle and bought a sailing boat.
+Several students missed the train because of the storm.
+The recipe calls for butter, flour and a little salt.
+Old maps often show islands that do not exist.
+Her brother works as a nurse in a large hospital.
+The committee will publish the results next week.
+Put the ladder against the tree and hold it firmly.
+Few people remember the name of the inventor.
+The children built a castle out of wet sand.
+Our neighbors complained about the loud music.
+A good teacher listens before giving advice.
+The company promised to replace the broken window.
+Birds follow the coast when they travel south.
+Please leave your shoes beside the front door.
+The engine stopped twice before we reached the top.
+Honey never spoils if you keep it dry.
+They painted the kitchen yellow to make it brighter.
+The doctor prescribed rest and plenty of water.
+An honest answer is better than a clever one.
+Workers found ancient coins under the old bridge.
+The actor forgot his lines and began to laugh.
+Most visitors take pictures of the famous tower.
+I would rather walk than wait for another bus.
+The farmer counted his sheep and found one missing.
+Strong coffee keeps the night guard awake.
+The letter arrived three days after the wedding.
+Scientists measure the depth of the ocean with sound.
+Turn left at the church and follow the river.
+The price of bread has doubled since last winter.""".split("\n")  # noqa: SIM905
+
+
+class Judge:
+    """pocketsphinx with its general language model, or with one of the assistant's own sentences."""
+
+    def __init__(self, domain: bool = False) -> None:
+        self._domain = domain
+        with tempfile.TemporaryDirectory() as folder:
+            files = write_domain(Path(folder)) if domain else {"lm": get_model_path("en-us/en-us.lm.bin")}
+            self._decoder = Decoder(Config(**files, loglevel="FATAL"))
+        self._state = self._decoder.get_cmn(False)
+
+    def rate(self, name: str, spoken: Sequence[NDArray[np.float32]], texts: Sequence[str], show: int = 0) -> None:
+        """Print the word error rate of what was spoken."""
+        self._decoder.set_cmn(self._state)
+        self._rng = np.random.default_rng(0)
+        heard = [self(pcm) for pcm in spoken]
+        wrong = [word_errors(plain(t), h) for t, h in zip(texts, heard, strict=True)]
+        words = sum(len(plain(t)) for t in texts)
+        name += ", domain judge" if self._domain else ""
+        print(f"{name}: WER {100 * sum(wrong) / words:.1f} % (n = {words} words, {len(texts)} sentences)", flush=True)
+        for text, words_heard, mistakes in list(zip(texts, heard, wrong, strict=True))[:show]:
+            print(f"   {mistakes}  {text} | {' '.join(words_heard)}")
+
+    def __call__(self, pcm: NDArray[np.float32]) -> list[str]:
+        """float32 at 24 kHz, heard with dither and silence around it -> the words."""
+        wave = samplerate.resample(pcm, 16_000 / 24_000, "sinc_medium") * 20_000
+        wave = np.concatenate([np.zeros(3_000), wave, np.zeros(5_000)])
+        noisy = wave + self._rng.standard_normal(len(wave)) * 50
+        self._decoder.start_utt()
+        self._decoder.process_raw(np.clip(noisy, -32768, 32767).astype("<i2").tobytes(), full_utt=True)
+        self._decoder.end_utt()
+        hypothesis = self._decoder.hyp()
+        return plain(hypothesis.hypstr) if hypothesis else []
+
+
+def write_domain(folder: Path) -> dict[str, str]:
+    """A trigram in ARPA text and a dictionary of 20,000 sentences as the assistant says them, without those scored."""
+    rng, known = random.Random(5), pronunciations()
+    scored = set(own_sentences(1_000))
+    texts = [" ".join(plain(t)) for t in (sentences.reply(rng) for _ in range(20_000)) if t not in scored]
+    texts = [t for t in texts if all(word in known for word in t.split())]
+    lm, words = folder / "own.arpa", folder / "own.dict"
+    write_arpa(count_grams(texts), lm)
+    listed = sorted({word for t in texts for word in t.split()})
+    words.write_text("".join(f"{line}\n" for word in listed for line in known[word]))
+    return {"lm": str(lm), "dict": str(words)}
+
+
+def own_sentences(count: int) -> list[str]:
+    """Sentences of the assistant's own kind, each once, from a seed that no training uses."""
+    rng, found = random.Random(987_654_321), dict[str, None]()
+    while len(found) < count:
+        found[sentences.reply(rng)] = None
+    return list(found)
+
+
+def mel_distance(made: NDArray[np.float32], real: NDArray[np.float32]) -> float:
+    """Mean |difference| in dB of 80 log-mel bands (1024 samples, every 240) over the frames of `real` that sound."""
+    size = min(len(made), len(real))
+    waves = torch.from_numpy(np.stack([made[:size], real[:size]]))
+    spectrum = torch.stft(waves, 1024, 240, window=torch.hann_window(1024), return_complex=True).abs()
+    a, b = torch.log((mel_filters(1024, 80, 24_000) @ spectrum).clamp(min=1e-4))
+    return float((20 / math.log(10) * (a - b).abs()).mean(0)[b.mean(0) > -6].mean())
+
+
+def stored_voices(folder: Path, tts: HiggsTTS) -> dict[str, Voice]:
+    """The voices of voices.json: reference codes, or null for the voice that speaks without a reference."""
+    raw = json.loads((folder / "voices.json").read_text())
+    return {
+        name: Voice(name, None, None) if codes is None else tts.voice_from_codes(torch.tensor(codes), name=name)
+        for name, codes in raw.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, default=Path("tts_engine/tiny"))
+    parser.add_argument("--sentences", type=int, default=40, help="of each kind")
+    parser.add_argument("--temperature", type=float, nargs="*", default=[0.8])
+    parser.add_argument("--top-k", type=int, default=50)
+    parser.add_argument("--voices", nargs="*", default=[v.name for v in VOICES])
+    parser.add_argument("--kinds", nargs="*", default=["open", "own"])
+    parser.add_argument("--skip-teacher", action="store_true")
+    parser.add_argument("--domain", action="store_true", help="judge own sentences by a model of the domain as well")
+    parser.add_argument("--show", type=int, default=0)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    kinds = {"open": OPEN[: args.sentences], "own": own_sentences(args.sentences)}
+    tts = HiggsTTS.load(args.model, ExecContext("cpu"))
+    voices = stored_voices(args.model, tts)
+    for kind in args.kinds:
+        texts = kinds[kind]
+        judges = [Judge(), Judge(domain=True)] if args.domain and kind == "own" else [Judge()]
+        for voice in (v for v in VOICES if v.name in args.voices):
+            if not args.skip_teacher:
+                with tempfile.TemporaryDirectory() as folder:
+                    clips, _ = speak(list(texts), voice, Path(folder) / "made")
+                waves = [np.divide(c, 32767, dtype=np.float32) for c in clips]
+                coded = [tts.decode(tts.codec.encode(torch.from_numpy(w))).numpy() for w in waves]
+                distance = np.mean([mel_distance(a, b) for a, b in zip(coded, waves, strict=True)])
+                print(f"{kind}, {voice.name}, codec: log-mel distance {distance:.2f} dB ({len(waves)} sentences)")
+                for judge in judges:
+                    judge.rate(f"{kind}, {voice.name}, teacher", waves, texts)
+                    judge.rate(f"{kind}, {voice.name}, codec", coded, texts)
+            for temperature in args.temperature:
+                sampling = Sampling(temperature=temperature, top_k=args.top_k) if temperature else Sampling.greedy()
+                began, spoken, ended = time.process_time(), [], 0
+                for text in texts:
+                    parts = list(tts.speak(text, voices[voice.name], sampling))
+                    spoken.append(torch.cat(parts).numpy() if parts else np.zeros(2_400, np.float32))
+                    ended += tts.pieces[-1].ended == "end"
+                cpu, seconds = time.process_time() - began, sum(map(len, spoken)) / 24_000
+                for judge in judges:
+                    judge.rate(f"{kind}, {voice.name}, voice {sampling}", spoken, texts, args.show)
+                print(
+                    f"   ended by itself {ended} of {len(texts)}, {seconds:.0f} s, real-time factor {cpu / seconds:.2f}"
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""A talk while it is being made up: who asks what in which words, which tool is called, what is answered.
+
+A `Scene` turns an intent and its slots into a spoken request, the request into what the model reads (digits, names),
+and keeps what later turns may refer to. `scenes.py` says what happens in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final, Literal
+
+from assistant.text.written import as_written
+from recipes.texts import smalltalk
+from recipes.texts.misheard import misheard
+from recipes.texts.phrases import PHRASES
+from recipes.texts.tools import PERSONAS, TOOL_NAMES
+from recipes.texts.words import Split, allowed, dictionary, spoken_number, whole
+
+Role = Literal["user", "assistant", "tool"]
+NOT_UNDERSTOOD: Final = "[inaudible]"
+
+
+@dataclass(slots=True)
+class Turn:
+    """One message. `kind` names what is scored; `accept` are the replies that count as right (a story: its heroes)."""
+
+    role: Role
+    text: str
+    call: tuple[str, dict[str, str]] | None = None
+    kind: str = ""
+    accept: tuple[str, ...] = ()
+    cut: bool = False
+    spoken: str = ""
+
+
+@dataclass(slots=True)
+class Talk:
+    """A whole conversation as the chat template takes it."""
+
+    system: str
+    tools: tuple[str, ...]
+    turns: list[Turn] = field(default_factory=list)
+
+
+class Unusable(Exception):
+    """The slots did not survive the way from spoken to written; something else must be said."""
+
+
+@cache
+def phrasings(lines: tuple[str, ...], split: Split) -> tuple[str, ...]:
+    """A tenth of the phrasings, those with the lowest hashes, are for scoring only (none of a single one)."""
+    ranked = sorted(lines, key=lambda line: hashlib.sha256(line.encode()).digest())
+    held = max(1, round(len(lines) / 10)) if len(lines) > 1 else 0
+    return tuple(ranked[:held] if split == "test" and held else ranked[held:])
+
+
+_CHOICE: Final = re.compile(r"\[([^\]]*)\]")
+
+
+@cache
+def wordings(line: str) -> tuple[str, ...]:
+    """A phrasing with each of its `[a|b]` made up: all that it can be."""
+    parts = _CHOICE.split(line.removeprefix("~"))
+    choices = [part.split("|") if i % 2 else [part] for i, part in enumerate(parts)]
+    return tuple({" ".join("".join(picked).split()) for picked in itertools.product(*choices)})
+
+
+@cache
+def shares(lines: tuple[str, ...], split: Split) -> tuple[float, ...]:
+    """How often each of `phrasings` is drawn, summed up: the fourth root of how many wordings it has."""
+    ways = (math.prod(choice.count("|") + 1 for choice in _CHOICE.findall(line)) for line in phrasings(lines, split))
+    return tuple(itertools.accumulate(number**0.25 for number in ways))
+
+
+@cache
+def held_wordings(lines: tuple[str, ...]) -> frozenset[str]:
+    """All that the held-out phrasings of an intent can be; nothing else may come out as one of these in training."""
+    return frozenset(text for line in phrasings(lines, "test") for text in wordings(line) if len(lines) > 1)
+
+
+@cache
+def all_held() -> frozenset[str]:
+    """The held-out wordings of all intents, small talk among them."""
+    asked = (lines for pairs in smalltalk.ALL for lines, _ in pairs)
+    return frozenset().union(*map(held_wordings, (*PHRASES.values(), *asked)))
+
+
+_BEFORE: Final = (
+    "please", "could you", "can you", "can you please", "would you", "would you please", "hey {me}", "okay", "{me}",
+    "i want you to", "now", "could you please", "will you", "would you mind to", "i would like you to", "i need you to",
+    "hey can you", "okay {me}", "so {me} please", "{me} please", "{me} can you", "i'd like you to", "just", "quickly",
+    "let's", "go ahead and", "why don't you", "okay now", "hello {me} please",
+)  # fmt: skip
+"""What may stand before a command."""
+_AFTER: Final = (
+    "please", "for me", "now", "thanks", "for me please", "would you", "will you", "right now", "if you can",
+    "thank you",
+    "if you don't mind", "{me}", "please {me}", "could you", "can you", "okay", "quickly", "for me now",
+)  # fmt: skip
+"""What may stand after a command."""
+_LEAD: Final = (
+    "hey {me}", "{me}", "okay", "and", "so", "now", "well", "alright", "oh", "hello", "hi {me}", "listen", "hey", "um",
+    "uh", "actually", "by the way", "quick question", "okay {me}", "right", "good", "sorry but",
+)  # fmt: skip
+"""What may stand before anything."""
+_TAIL: Final = ("please", "{me}", "thanks", "then", "okay", "you know", "by the way")
+_OPEN: Final = {
+    "item": (1, 1, 2),
+    "label": (1, 1, 2),
+    "list": (1,),
+    "task": (2, 3, 4),
+    "note": (3, 4, 5, 6),
+    "topic": (1, 2),
+}
+"""Kinds of which a user may say anything, and of how many words."""
+_FILLER: Final = ("uh", "um", "er", "well", "so", "hey", "okay", "oh", "hmm", "please")
+
+
+class Scene:
+    """Builds one talk. All randomness comes from `rng`; `split` decides which phrasings and values may occur.
+
+    In `practice` half of the open values are made of random words: what has to be learnt of them is to copy them.
+    """
+
+    def __init__(self, rng: random.Random, split: Split, noise: float = 0.15, practice: bool = False) -> None:
+        self.rng, self.split, self.noise, self.practice = rng, split, noise, practice
+        names = list(PERSONAS)
+        self.me = names[0] if rng.random() < 0.5 else names[1]
+        self.system = PERSONAS[self.me]
+        if rng.random() < 0.2:
+            self.me = rng.choice(allowed("name", split))
+            manner = rng.choice(["friendly", "calm", "cheerful", "polite", "quiet"])
+            self.system = f"You are {self.me}, a {manner} voice assistant. Answer in one or two short sentences."
+        self.turns: list[Turn] = []
+        self.known: dict[str, str] = {}
+        self.tools: tuple[str, ...] = TOOL_NAMES
+
+    # ------------------------------------------------------------------------------------------- values
+
+    def value(self, kind: str) -> str:
+        """A value of a listed kind."""
+        if self.practice and kind in _OPEN and self.chance(0.5):
+            return self.words(self.rng.choice(_OPEN[kind]))
+        return self.rng.choice(allowed(kind, self.split))
+
+    def word(self) -> str:
+        """Any English word that is written as it is spoken (no number, no name)."""
+        while True:
+            word = self.rng.choice(dictionary(self.split))
+            if as_written(word) == word:
+                return word
+
+    def words(self, count: int) -> str:
+        """Any words in a row."""
+        return " ".join(self.word() for _ in range(count))
+
+    def whole(self, low: int, high: int) -> int:
+        """A whole number; large ones are split like everything else."""
+        return whole(self.rng, self.split, low, high)
+
+    def number(self, n: int) -> str:
+        """A number as people say it."""
+        return spoken_number(n, self.rng.choice([" and ", " "]))
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    # --------------------------------------------------------------------------------------------- turns
+
+    def ask(self, intent: str, **slots: str) -> dict[str, str]:
+        """The user puts a request. Slots come in spoken form; they return as they stand in the written request."""
+        return self.user(self.phrasing(PHRASES[intent]), **slots)
+
+    def phrasing(self, lines: tuple[str, ...]) -> str:
+        """One of an intent's phrasings that the split may use: its choices made, perhaps wrapped in politeness."""
+        while True:
+            (line,) = self.rng.choices(phrasings(lines, self.split), cum_weights=shares(lines, self.split))
+            made = _CHOICE.sub(lambda m: self.rng.choice(m[1].split("|")), line)
+            text = " ".join(self._wrapped(made).split())
+            if self.split == "test" or (text not in held_wordings(lines) and text not in all_held()):
+                return text
+
+    def piece(self) -> list[str]:
+        """Two words of some request, as they stand in it."""
+        lines = self.rng.choice(list(PHRASES.values()))
+        words = [word for word in self.phrasing(lines).split() if "{" not in word] or ["well"]
+        at = self.rng.randrange(len(words))
+        return words[at : at + 2]
+
+    def user(self, line: str, **slots: str) -> dict[str, str]:
+        """The user says a line with those slots that it has. Raises Unusable if one reads differently in its place."""
+        slots = {key: value for key, value in slots.items() if f"{{{key}}}" in line}
+        spoken = " ".join(line.format(me=self.me.lower(), **{k: v.lower() for k, v in slots.items()}).split())
+        noisy = self._noisy(spoken, slots)
+        spoken = spoken if self.split == "train" and noisy in all_held() else noisy
+        text = as_written(spoken)
+        written = {key: "1" if value == "one" else as_written(value.lower()) for key, value in slots.items()}
+        if any(value and value not in text for value in written.values()):
+            raise Unusable(text)
+        if self.chance(0.06) and not any(value and text.startswith(value) for value in written.values()):
+            text = text[0].upper() + text[1:] + self.rng.choice(["", ".", "?", "!"])
+        self.turns.append(Turn("user", text, spoken=spoken))
+        return written
+
+    def call(self, tool: str, result: str, kind: str = "", **arguments: str) -> None:
+        """The assistant calls a tool and gets its result. Without tools it says so instead and the exchange ends."""
+        self.turns.append(Turn("assistant", "", (tool, arguments), kind or f"call {tool}"))
+        self.turns.append(Turn("tool", result))
+
+    def fail(self, tool: str, reason: str, kind: str = "", **arguments: str) -> None:
+        """The assistant calls a tool, which answers with an error, and says it."""
+        self.call(tool, json.dumps({"error": reason}, ensure_ascii=False), kind, **arguments)
+        if reason.startswith(f"{tool} did not answer"):
+            self.say("Sorry, that took too long.", kind="reply error")
+        elif reason.startswith(f"{tool} "):
+            self.say("Sorry, that did not work.", kind="reply error")
+        else:
+            self.say(f"Sorry, that did not work: {reason}.", kind="reply error")
+
+    def say(self, *texts: str, kind: str) -> str:
+        """The assistant says one of these."""
+        texts = tuple(text[0].upper() + text[1:] for text in texts)
+        text = self.rng.choice(texts)
+        self.turns.append(Turn("assistant", text, kind=kind, accept=texts))
+        return text
+
+    def cut(self, words: int) -> str:
+        """The user cut in: only this many words of the last reply were heard. Returns what remains of it."""
+        turn = self.turns[-1]
+        kept = turn.text.split(" ")[:words]
+        rest = turn.text.split(" ")[words:]
+        turn.text, turn.cut = " ".join(kept), True
+        if self.chance(0.5) and turn.text.endswith((",", ".")) and rest:
+            turn.text = turn.text[:-1]
+        if not turn.text:
+            self.turns.pop()
+        return " ".join(rest)
+
+    # --------------------------------------------------------------------------------------------- noise
+
+    def _wrapped(self, line: str) -> str:
+        rng = self.rng
+        polite = line.startswith("~")
+        line = line.removeprefix("~")
+        if polite and rng.random() < 0.55:
+            before = rng.choice(_BEFORE) if rng.random() < 0.75 else ""
+            after = rng.choice(_AFTER) if rng.random() < 0.5 and not before.endswith("please") else ""
+            line = f"{before} {line} {after}"
+        elif rng.random() < 0.1:
+            line = f"{rng.choice(_LEAD)} {line}" if rng.random() < 0.7 else f"{line} {rng.choice(_TAIL)}"
+        return line
+
+    def _noisy(self, spoken: str, slots: dict[str, str]) -> str:
+        """Now and then a filler or a word twice, as people talk, or words misheard. Slots stay whole."""
+        if self.rng.random() >= self.noise:
+            return spoken
+        words = spoken.split()
+        held = {w for value in slots.values() for w in value.lower().split()}
+        at = self.rng.randrange(len(words))
+        what = self.rng.random()
+        if what < 0.3:
+            words.insert(0, self.rng.choice(_FILLER))
+        elif what < 0.4 and words[at] not in held:
+            words.insert(at, words[at])
+        elif what >= 0.4:
+            words = misheard(self.rng, words, held)
+        return " ".join(words)
+
+
+def written_list(items: Sequence[str]) -> str:
+    """Items as a tool argument: `milk, eggs`."""
+    return ", ".join(items)
+
+
+def spoken_list(items: Sequence[str]) -> str:
+    """Items as people say them: `milk eggs and bread`."""
+    return items[0] if len(items) == 1 else f"{' '.join(items[:-1])} and {items[-1]}"

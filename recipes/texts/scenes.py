@@ -1,0 +1,34 @@
+"""Every kind of exchange in a talk, and its shares."""
+
+# ruff: noqa: E501  (sentences and word lists read better unbroken)
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from recipes.texts.scene import Scene
+from recipes.texts.scenes_repair import repair
+from recipes.texts.scenes_talk import (
+    after_me,
+    again,
+    failed,
+    itself,
+    knowledge,
+    memory,
+    out_of_reach,
+    session,
+    small_talk,
+    stopping,
+    unclear,
+)
+from recipes.texts.scenes_time import alarm, clock, date, reminder, timer, timers, until
+from recipes.texts.scenes_told import counting, fun, story
+from recipes.texts.scenes_tools import arithmetic, chance_games, conversion, lists, notes, spelling
+
+SCENES: Final[tuple[tuple[Callable[[Scene], None], float, float], ...]] = (
+    (clock, 2, 1), (date, 4, 2.5), (until, 2, 1.5), (timer, 8, 8), (timers, 3.5, 4), (alarm, 8, 5), (reminder, 7, 11), (arithmetic, 9, 6),
+    (conversion, 4, 3), (spelling, 2.5, 4), (chance_games, 2, 2), (lists, 9, 20), (notes, 5, 9), (counting, 6, 15), (story, 4, 6),
+    (fun, 2, 3), (memory, 6, 14), (again, 4, 12), (after_me, 2, 10), (session, 5, 7), (small_talk, 6, 20), (itself, 4, 12),
+    (out_of_reach, 5, 22), (knowledge, 7, 20), (unclear, 2, 2), (repair, 1.5, 4), (stopping, 1.5, 3), (failed, 0.5, 1),
+)  # fmt: skip
+"""Every kind of exchange, its share in talks as people may have them, and in practice: more of what is hard to learn."""
