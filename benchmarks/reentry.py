@@ -88,11 +88,11 @@ class Talk:
 
 
 async def measure(args: argparse.Namespace) -> dict[str, Any]:
-    async with open_talks(load_config(model_flags(args)), print) as house:
+    async with open_talks(load_config(model_flags(args)), print) as app:
         rows: dict[int, list[tuple[Timed, Timed, Timed]]] = {length: [] for length in LENGTHS}
         for number in range(args.rounds):
             for length in LENGTHS:
-                session = house.talks.open(Settings(turn_detection=None, paced=False, built_in_tools=True))
+                session = app.talks.open(Settings(turn_detection=None, paced=False, built_in_tools=True))
                 running = asyncio.ensure_future(session.run())
                 talk = Talk(session)
                 await talk.fill(length)

@@ -29,7 +29,7 @@ from pocketsphinx import Config as EarConfig
 from pocketsphinx import Decoder, get_model_path
 
 from assistant.app.config import load_config
-from assistant.app.start import House, open_talks
+from assistant.app.start import App, open_talks
 from assistant.base.ids import random_ids
 from assistant.events import (
     REPLY_RATE,
@@ -190,13 +190,13 @@ class Caller:
                     return
 
 
-async def hold(house: House, number: int, questions: Sequence[Question], work: Path) -> list[Row]:
+async def hold(app: App, number: int, questions: Sequence[Question], work: Path) -> list[Row]:
     """One talk, spoken in one session and typed in another."""
     voice, persona = list(VOICES)[number % len(VOICES)], PERSONAS[number // len(VOICES) % len(PERSONAS)]
     rows = [Row(number, place, q.kind, voice, persona, q.spoken, q.keys, q.needs) for place, q in enumerate(questions)]
     for spoken in (True, False):
         detection = SemanticVad("low") if spoken else None
-        session = house.talks.open(Settings(persona=persona, paced=False, turn_detection=detection))
+        session = app.talks.open(Settings(persona=persona, paced=False, turn_detection=detection))
         running = asyncio.ensure_future(session.run())
         caller = Caller(session)
         for row in rows:
@@ -210,7 +210,7 @@ async def hold(house: House, number: int, questions: Sequence[Question], work: P
             soundfile.write(work / "replies" / name, reply, REPLY_RATE)
         session.close()
         await running
-        house.talks.forget(session.talk)
+        app.talks.forget(session.talk)
     return rows
 
 
@@ -344,9 +344,9 @@ async def run_talks(args: argparse.Namespace, kept: Path) -> list[Row]:
         return rows
     listeners = Listeners(args.work)
     config = load_config({"profile": "tiny", "threads": args.threads, "llm": args.llm, "tts": args.tts})
-    async with open_talks(config, now=lambda: NOW) as house:
+    async with open_talks(config, now=lambda: NOW) as app:
         for number, questions in left:
-            made = await hold(house, number, questions, args.work)
+            made = await hold(app, number, questions, args.work)
             await asyncio.to_thread(listeners.hear, made, args.work)
             with kept.open("a") as file:
                 file.writelines(json.dumps(asdict(row)) + "\n" for row in made)

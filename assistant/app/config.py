@@ -15,7 +15,7 @@ from typing import Any
 
 import platformdirs
 
-from assistant.base.errors import ConfigError
+from assistant.base.errors import SettingError
 from assistant.device.memory_plan import GIB
 
 TINY = "tiny"
@@ -123,7 +123,7 @@ _CHOICES: dict[str, Sequence[str]] = {
 def load_config(
     flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
 ) -> Config:
-    """All settings. Flags that are None were not given. Raises ConfigError naming the setting and its origin."""
+    """All settings. Flags that are None were not given. Raises SettingError naming the setting and its origin."""
     env = os.environ if environment is None else environment
     home = Path(env.get("ASSISTANT_HOME") or platformdirs.user_data_dir("assistant", appauthor=False)).expanduser()
     config = Config(home)
@@ -162,13 +162,13 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        raise SettingError(f"{path} cannot be read: {error}") from error
 
 
 def _with(config: Config, values: Mapping[str, Any], origin: str) -> Config:
     for name, value in values.items():
         if name not in _SETTINGS:
-            raise ConfigError(f"{origin}: there is no setting {name!r}; known: {', '.join(_SETTINGS)}")
+            raise SettingError(f"{origin}: there is no setting {name!r}; known: {', '.join(_SETTINGS)}")
         checked = _checked(name, value, getattr(config, name), origin)
         config = replace(config, **{name: checked}, origins={**config.origins, name: origin})
     return config
@@ -201,4 +201,4 @@ def _checked(name: str, value: Any, like: Any, origin: str) -> Any:
 
 
 def _refuse(name: str, value: Any, allowed: str, origin: str) -> Any:
-    raise ConfigError(f"{origin}: {name} must be {allowed}, not {value!r}")
+    raise SettingError(f"{origin}: {name} must be {allowed}, not {value!r}")

@@ -42,7 +42,7 @@ class HubFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class RepoListing:
     """The files of a repository that a model needs, at one revision."""
 
     repo: str
@@ -71,17 +71,17 @@ def is_present(folder: Path) -> bool:
     return (listing := read_mark(folder)) is not None and not missing(listing, folder)
 
 
-def read_mark(folder: Path) -> Listing | None:
+def read_mark(folder: Path) -> RepoListing | None:
     """What `model.json` says, or None."""
     try:
         data = json.loads((folder / MARK).read_text("utf-8"))
         files = tuple(HubFile(**file) for file in data.pop("files"))
-        return Listing(**data, files=files)
+        return RepoListing(**data, files=files)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def missing(listing: Listing, folder: Path) -> tuple[HubFile, ...]:
+def missing(listing: RepoListing, folder: Path) -> tuple[HubFile, ...]:
     """Files that are not there in their full size."""
 
     def there(file: HubFile) -> bool:
@@ -111,7 +111,7 @@ def _is_whole(path: Path, file: HubFile, progress: Callable[[int], None]) -> boo
 # ------------------------------------------------------------------------------------------- the hub
 
 
-def list_repo(repo: str, endpoint: str | None = None) -> Listing:
+def list_repo(repo: str, endpoint: str | None = None) -> RepoListing:
     """What a repository holds now. Raises HubError."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError
@@ -134,7 +134,7 @@ def list_repo(repo: str, endpoint: str | None = None) -> Listing:
     if not any(file.name.endswith(".safetensors") for file in files):
         raise HubError(f"{repo} holds no safetensors weights, and no other form is loaded here")
     link = card.get("license_link") or f"{endpoint or 'https://huggingface.co'}/{repo}"
-    return Listing(repo, str(info.sha), licence, link, files)
+    return RepoListing(repo, str(info.sha), licence, link, files)
 
 
 def _is_wanted(name: str) -> bool:
@@ -143,7 +143,7 @@ def _is_wanted(name: str) -> bool:
 
 
 def fetch(
-    listing: Listing, folder: Path, progress: Callable[[str, int], None], endpoint: str | None = None
+    listing: RepoListing, folder: Path, progress: Callable[[str, int], None], endpoint: str | None = None
 ) -> None:
     """Bring all files here and mark the folder. `progress(file name, bytes)` hears of every piece.
 
@@ -179,7 +179,7 @@ def _check_room(needed: int, folder: Path) -> None:
 
 
 def _fetch_one(
-    listing: Listing, file: HubFile, folder: Path, progress: Callable[[str, int], None], endpoint: str | None
+    listing: RepoListing, file: HubFile, folder: Path, progress: Callable[[str, int], None], endpoint: str | None
 ) -> None:
     """Into `NAME.part`, which a later run continues, then renamed. What is in it is checked with all the others."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url

@@ -22,20 +22,20 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.app.config import Config, Profile, choose_profile
 from assistant.base.clock import LoopClock
-from assistant.base.errors import ConfigError
-from assistant.contracts import Line, Prompt, Speaker, Thinker, ThinkOptions
+from assistant.base.errors import SettingError
+from assistant.contracts import LLM, TTS, Line, Prompt, ReplyOptions
 from assistant.events import ServerVad, Settings
 from assistant.personas import Persona, load_personas
 from assistant.talk import Session
 from assistant.talk.talks import Engines, Talks
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
-from assistant.tools.builtin import Household, household_tools
+from assistant.tools.builtin import BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from assistant.device.thread import Cohost
+    from assistant.device.thread import EngineThread
     from capsules import ExecContext
     from llm_engine import HybridLLM
     from tts_engine.engine import HiggsTTS
@@ -45,7 +45,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class House:
+class App:
     """What a front may ask of the process behind its talks."""
 
     talks: Talks
@@ -66,7 +66,7 @@ class LocalEngines:
     """The engines themselves and the thread that may use them."""
 
     ctx: ExecContext
-    cohost: Cohost
+    engine_thread: EngineThread
     llm: HybridLLM
     tts: HiggsTTS
 
@@ -78,17 +78,17 @@ def _wall_clock() -> dt.datetime:
 @asynccontextmanager
 async def open_talks(
     config: Config, report: Report = lambda line: None, now: Callable[[], dt.datetime] = _wall_clock
-) -> AsyncIterator[House]:
+) -> AsyncIterator[App]:
     """Load everything that the settings name. `report` is told each step as a line for a person; `now` is the time
     that the tools tell.
 
-    Raises ConfigError, AssistantError and the engines' own errors for models that cannot be used.
+    Raises SettingError, AssistantError and the engines' own errors for models that cannot be used.
     """
     begin = time.monotonic()
     _make_home(config.home)
     personas = load_personas(config.home / "personas")
     if config.persona not in personas:
-        raise ConfigError(
+        raise SettingError(
             f"{config.origin('persona')}: there is no persona {config.persona!r}; known: {', '.join(personas)}"
         )
     async with AsyncExitStack() as stack:
@@ -112,7 +112,7 @@ async def open_talks(
         ready_s = time.monotonic() - begin
         report(f"ready after {ready_s:.1f} s")
         facts = {**engines.facts, "profile": engines.profile.name, "ready_s": round(ready_s, 2)}
-        yield House(
+        yield App(
             talks, config, engines.profile, personas, facts, engines.capsules, engines.capsule_metrics, engines.local
         )
 
@@ -128,13 +128,13 @@ class _Loaded:
 
 
 async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Loaded:
-    from assistant.asr.local import LocalEars
+    from assistant.asr.local import LocalASR
     from assistant.device.context import gpu_free_bytes, load_on, open_context
-    from assistant.device.thread import Cohost
+    from assistant.device.thread import EngineThread
     from assistant.llm.language import load_language
-    from assistant.llm.local import LocalThinker
-    from assistant.remote import RemoteSpeaker, RemoteThinker, is_address, read_address
-    from assistant.tts.local import LocalSpeaker, load_voices
+    from assistant.llm.local import LocalLLM
+    from assistant.remote import RemoteLLM, RemoteTTS, is_address, read_address
+    from assistant.tts.local import LocalTTS, load_voices
     from capsules.registry import Budgets, Registry
     from llm_engine import HybridLLM, Sampling
     from tts_engine.engine import HiggsTTS
@@ -146,10 +146,10 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     ctx = open_context(device, threads, config.kernels, config.compiled)
     dtype = config.dtype or profile.dtype
     llm_dtype = "bfloat16" if dtype == "float8" else dtype
-    ears = LocalEars()
+    ears = LocalASR()
     warming = asyncio.ensure_future(asyncio.to_thread(ears.warm))
     stack.push_async_callback(_settled, warming)
-    cohost = Cohost()
+    engine_thread = EngineThread()
     facts: dict[str, Any] = {"device": str(ctx.device), "deployment": ctx.describe(), "hearing": ears.name}
     if " kernels " in ctx.describe() and not any(config.compiled.glob("*.so")):
         report("compiling C++ kernels for this processor: once, some ten seconds")
@@ -167,8 +167,8 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     registry = await asyncio.to_thread(
         Registry.standard, ctx, budgets, time.time, config.capsules if config.capsule_disk_mb else None, writer
     )
-    thinker: Thinker
-    speaker: Speaker
+    thinker: LLM
+    speaker: TTS
     llm: HybridLLM | None = None
     tts: HiggsTTS | None = None
     if local_llm:
@@ -178,12 +178,12 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         llm = await asyncio.to_thread(load_on, ctx, load, path, ctx, llm_dtype, config.max_positions)
         sampling = Sampling.greedy() if profile.name == "tiny" else Sampling(temperature=0.7, top_k=20, top_p=0.95)
         language = load_language(path, limited=not config.llm and not profile.llm)
-        thinker = LocalThinker(
-            cohost, llm, language, registry, path.name if config.llm else f"{profile.name}-llm",
+        thinker = LocalLLM(
+            engine_thread, llm, language, registry, path.name if config.llm else f"{profile.name}-llm",
             sampling=sampling, folder=config.talks,
         )  # fmt: skip
     else:
-        remote = RemoteThinker(read_address(config.llm))
+        remote = RemoteLLM(read_address(config.llm))
         stack.push_async_callback(remote.close)
         thinker = remote
         report(f"the language model runs at {config.llm}; no state is kept for it here (capsules are off)")
@@ -192,12 +192,12 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         report(f"loading the voice from {path}")
         tts = await asyncio.to_thread(load_on, ctx, HiggsTTS.load, path, ctx, dtype)
         voices = await asyncio.to_thread(load_voices, tts, path, registry)
-        speaker = LocalSpeaker(
-            cohost, tts, voices, registry, path.name if config.tts else f"{profile.name}-tts",
+        speaker = LocalTTS(
+            engine_thread, tts, voices, registry, path.name if config.tts else f"{profile.name}-tts",
             first_chunk=config.first_chunk, spoken=speech_text,
         )  # fmt: skip
     else:
-        remote_voice = RemoteSpeaker(read_address(config.tts))
+        remote_voice = RemoteTTS(read_address(config.tts))
         stack.push_async_callback(remote_voice.close)
         speaker = remote_voice
         report(f"the voice runs at {config.tts}; no state is kept for it here (capsules are off)")
@@ -205,10 +205,10 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
     if tts is not None:
         pace = await asyncio.to_thread(tts.measure)
         report(f"40 ms of sound take {pace.row_ms + pace.frame_ms:.1f} ms here; the first chunks are cut to that")
-    cohost.start()
+    engine_thread.start()
     stack.callback(registry.close)
-    stack.callback(cohost.join, 5.0)
-    stack.callback(cohost.stop)
+    stack.callback(engine_thread.join, 5.0)
+    stack.callback(engine_thread.stop)
     facts |= {
         "llm": thinker.name, "tts": speaker.name, "capsules": thinker.capsules and speaker.capsules,
         "voices": list(speaker.voices),
@@ -219,7 +219,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         facts,
         lambda: [_listed(one) for one in registry.listing()],
         lambda: _metrics_text(registry.counters.samples(), ctx.buffers()),
-        LocalEngines(ctx, cohost, llm, tts) if llm is not None and tts is not None else None,
+        LocalEngines(ctx, engine_thread, llm, tts) if llm is not None and tts is not None else None,
     )
 
 
@@ -240,12 +240,12 @@ def _gpu_plan(config: Config, profile: Profile, llm_dtype: str, dtype: str, free
 
 
 def _make_home(home: Path) -> None:
-    """Raises ConfigError where nothing can be kept."""
+    """Raises SettingError where nothing can be kept."""
     try:
         for folder in ("capsules", "talks", "logs"):
             (home / folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(
+        raise SettingError(
             f"{home} cannot be used ({error.strerror}); point ASSISTANT_HOME at a folder that can be written"
         ) from error
 
@@ -260,7 +260,7 @@ def _model_path(config: Config, asked: str, repository: str, package: str) -> Pa
         path = Path(str(resources.files(package))) / "tiny"
     if not (path / "config.json").is_file():
         advice = f"`assistant pull {repository}` fetches it" if repository and not asked else "name another directory"
-        raise ConfigError(f"there is no model in {path}; {advice}")
+        raise SettingError(f"there is no model in {path}; {advice}")
     return path
 
 
@@ -278,14 +278,14 @@ def _present(config: Config) -> list[str]:
 def _own_tools(
     personas: dict[str, Persona], session: Session, now: Callable[[], dt.datetime] = _wall_clock
 ) -> ToolRegistry:
-    household = Household(
+    household = BuiltinTools(
         Kept(session.say, now),
         now,
         {name: persona.title for name, persona in personas.items()},
         lambda: session.settings.persona,
         lambda: session.undoing,
     )
-    return household_tools(household)
+    return builtin_tools(household)
 
 
 async def _rehearse(talks: Talks, persona: Persona, report: Report) -> None:
@@ -295,19 +295,19 @@ async def _rehearse(talks: Talks, persona: Persona, report: Report) -> None:
     specs = rehearsal.own_tool_specs
     rehearsal.close()
     await rehearsal.run()
-    thinker, speaker = talks.engines.thinker, talks.engines.speaker
+    llm, tts = talks.engines.llm, talks.engines.tts
     prompt = Prompt(persona.instructions, specs)
-    await thinker.warm(prompt)
-    await speaker.warm(persona.voice)
+    await llm.warm(prompt)
+    await tts.warm(persona.voice)
     asked = Prompt(persona.instructions, specs, (Line("user", "Hello."),))
-    async with aclosing(thinker.reply("rehearsal", asked, ThinkOptions("rehearsal.0", 12))) as pieces:
+    async with aclosing(llm.reply("rehearsal", asked, ReplyOptions("rehearsal.0", 12))) as pieces:
         async for _ in pieces:
             pass
-    async with aclosing(speaker.speak("rehearsal", persona.voice, "rehearsal", "Hello there.")) as sounds:
+    async with aclosing(tts.speak("rehearsal", persona.voice, "rehearsal", "Hello there.")) as sounds:
         async for _ in sounds:
             pass
-    await thinker.forget("rehearsal")
-    await speaker.forget("rehearsal")
+    await llm.forget("rehearsal")
+    await tts.forget("rehearsal")
 
 
 async def _in_pool(pool: ThreadPoolExecutor, function: Callable[[], Any]) -> Any:

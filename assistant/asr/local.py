@@ -10,7 +10,7 @@ from assistant.asr.pocketsphinx import PocketsphinxTranscriber
 from assistant.contracts import SpeechDetector, Transcriber
 
 
-class LocalEars:
+class LocalASR:
     """Loading a transcriber takes a moment, so one more than is in use is loaded ahead; `give_back` reuses one."""
 
     def __init__(self, name: str = "pocketsphinx", make: Callable[[], Transcriber] = PocketsphinxTranscriber) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from pocketsphinx import Config, Decoder, Segment
 
-from assistant.asr.adaptation import Adaptation, Word
+from assistant.asr.adaptation import Adaptation, AlignedWord
 from assistant.asr.gmm import english
 from assistant.asr.level import Level
 from assistant.asr.mfcc import CEPSTRA, Cepstra, Floats, MelPower
@@ -71,7 +71,7 @@ class PocketsphinxTranscriber:
         self.reset()
         self._cepstra, self._level, self._speaker = Cepstra(), Level(), Speaker()
         self._adaptation = Adaptation(self._gaussians)
-        self._lesson: tuple[Floats, list[Word]] | None = None  # learnt when the next utterance begins: no one waits
+        self._lesson: tuple[Floats, list[AlignedWord]] | None = None  # learnt when the next begins
 
     def reset(self) -> None:
         if self._decoding:
@@ -121,9 +121,9 @@ class PocketsphinxTranscriber:
         self.reset()
         return Transcript(text, confidence, understood)
 
-    def _placed(self, segment: Segment) -> Word:
+    def _placed(self, segment: Segment) -> AlignedWord:
         phones = self._decoder.lookup_word(segment.word).split()
-        return Word(tuple(phones), segment.start_frame, segment.end_frame)
+        return AlignedWord(tuple(phones), segment.start_frame, segment.end_frame)
 
     def _begin(self) -> None:
         """Decode what was heard so far, with what the utterance before has told of the speaker."""

@@ -16,7 +16,7 @@ class PeerError(AssistantError):
         self.param = param
 
 
-class ConfigError(AssistantError):
+class SettingError(AssistantError):
     """A setting is unknown, has the wrong type or is out of range; the message names where it came from."""
 
 

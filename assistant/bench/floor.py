@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from assistant.app.start import LocalEngines
-from assistant.device.schedule import Lane
+from assistant.device.schedule import EngineKind
 from capsules import Role
 
 STEPS = 100
@@ -21,8 +21,8 @@ TEXT = "It is a quarter past three, and there is nothing on your list for the re
 
 async def floors(engines: LocalEngines) -> dict[str, dict[str, float]]:
     """Medians in milliseconds of `step`s and of `read`ing the weights, and their ratio, for both engines."""
-    llm = await engines.cohost.call(Lane.THINK, lambda: _decode(engines))
-    voice = await engines.cohost.call(Lane.SPEAK, lambda: _rows(engines))
+    llm = await engines.engine_thread.call(EngineKind.LLM, lambda: _decode(engines))
+    voice = await engines.engine_thread.call(EngineKind.TTS, lambda: _rows(engines))
     return {"llm token": llm, "voice row": voice}
 
 

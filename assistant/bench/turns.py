@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from assistant.contracts import Speaker
+from assistant.contracts import TTS
 from assistant.events import (
     REPLY_RATE,
     AppendAudio,
@@ -57,7 +57,7 @@ class Question:
 
 
 @dataclass
-class Turn:
+class MeasuredTurn:
     """One turn as the front saw it. `timeline` None: no reply came in time."""
 
     question: str
@@ -85,7 +85,7 @@ class Caller:
         self._item_began = 0.0
         self._play_end = 0.0
         self._began = self._ended = 0.0
-        self._turn = Turn("", False)
+        self._turn = MeasuredTurn("", False)
 
     async def read(self) -> None:
         """The session's events, to their end."""
@@ -117,9 +117,9 @@ class Caller:
                 case ResponseDone() if event.response.id == self._reply and event.response.status == "completed":
                     self._done.set()
 
-    async def turn(self, question: Question, *, interrupt: bool) -> Turn:
+    async def turn(self, question: Question, *, interrupt: bool) -> MeasuredTurn:
         """Ask and hear the reply out, or only `BARGE_AFTER_S` of it."""
-        turn = self._turn = Turn(question.text, interrupt)
+        turn = self._turn = MeasuredTurn(question.text, interrupt)
         self._reply = ""
         self._replied.clear()
         self._done.clear()
@@ -149,15 +149,15 @@ class Caller:
             await self._session.send(AppendAudio(padded[start : start + block], REPLY_RATE))
 
 
-async def questions(speaker: Speaker, texts: Sequence[str]) -> list[Question]:
+async def questions(tts: TTS, texts: Sequence[str]) -> list[Question]:
     """The questions as sound, in the last voice, which is not the one that answers where there are several."""
-    voice = speaker.voices[-1] if speaker.voices else None
+    voice = tts.voices[-1] if tts.voices else None
     spoken = []
     for index, text in enumerate(texts):
         talk = f"bench_{index}"
-        async with aclosing(speaker.speak(talk, voice, f"{talk}.0", text)) as sounds:
+        async with aclosing(tts.speak(talk, voice, f"{talk}.0", text)) as sounds:
             pcm = np.concatenate([sound.pcm async for sound in sounds])
-        await speaker.forget(talk)
+        await tts.forget(talk)
         audible = np.flatnonzero(np.abs(pcm) > AUDIBLE)
         begin, end = (int(audible[0]), int(audible[-1])) if audible.size else (0, pcm.size)
         spoken.append(Question(text, pcm, begin, end))
@@ -170,7 +170,7 @@ async def hold(
     long: Sequence[Question],
     turns: int,
     every: int,
-    told: Callable[[Turn], None] = lambda turn: None,
+    told: Callable[[MeasuredTurn], None] = lambda turn: None,
 ) -> None:
     """`turns` turns, each `every`-th of them a long answer interrupted by the next question (0: none). `told` gets
     each as it ends. Closes the session."""

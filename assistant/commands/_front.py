@@ -63,7 +63,7 @@ def check_writable(path: Path | None) -> None:
 
 
 @dataclass(slots=True)
-class Turn:
+class FollowedTurn:
     """One reply as a front saw it."""
 
     heard: str = ""
@@ -78,20 +78,20 @@ class Follow:
     """Reads events, keeps turns, and writes a line for each thing a person wants to know."""
 
     def __init__(self, write: Callable[[str], None], name: str) -> None:
-        self.turns: list[Turn] = []
+        self.turns: list[FollowedTurn] = []
         self.errors: list[Error] = []
         self._write, self._name = write, name
         self._heard = ""
         self._tools: list[dict[str, str]] = []
 
-    def take(self, event: Event) -> Turn | None:
+    def take(self, event: Event) -> FollowedTurn | None:
         """The turn, when this event ends one."""
         match event:
             case TranscriptCompleted():
                 self._heard = event.transcript
                 self._write(f"you    {event.transcript or '(not understood)'}")
             case ResponseCreated():
-                self.turns.append(Turn(self._heard))
+                self.turns.append(FollowedTurn(self._heard))
                 self._heard = ""
             case ToolUsed():
                 self.turns[-1].tools.append({"name": event.name, "arguments": event.arguments, "output": event.output})

@@ -22,7 +22,14 @@ from typing import Any
 import numpy as np
 
 from assistant.base.errors import AssistantError
-from assistant.commands._front import Follow, Turn, add_model_arguments, check_writable, model_flags, timeline_lines
+from assistant.commands._front import (
+    Follow,
+    FollowedTurn,
+    add_model_arguments,
+    check_writable,
+    model_flags,
+    timeline_lines,
+)
 
 NAME = "ask"
 HELP = "hold a talk with sound files, or with typed text"
@@ -80,15 +87,15 @@ async def _ask(args: argparse.Namespace) -> int:
     from assistant.events import SemanticVad, Settings
 
     quiet = (lambda line: None) if args.quiet else (lambda line: print(f"· {line}", file=sys.stderr, flush=True))
-    async with open_talks(load_config(model_flags(args)), quiet) as house:
-        config = house.config
+    async with open_talks(load_config(model_flags(args)), quiet) as app:
+        config = app.config
         settings = Settings(
             persona=config.persona, voice=config.voice or None, paced=False,
             turn_detection=None if args.fast else SemanticVad("low"),
         )  # fmt: skip
-        session = house.talks.open(settings)
-        follow = Follow(lambda line: print(line, flush=True), house.personas[config.persona].title.lower())
-        talk = _Talk(session, follow, args)
+        session = app.talks.open(settings)
+        follow = Follow(lambda line: print(line, flush=True), app.personas[config.persona].title.lower())
+        talk = _FileTalk(session, follow, args)
         running = asyncio.ensure_future(session.run())
         try:
             reading = asyncio.ensure_future(talk.read())
@@ -104,11 +111,11 @@ async def _ask(args: argparse.Namespace) -> int:
     if args.out is not None:
         write_wav(args.out, talk.sound(), 24_000)
     if args.json is not None:
-        args.json.write_text(json.dumps({"facts": house.facts, "turns": talk.turns_json()}, indent=1) + "\n", "utf-8")
+        args.json.write_text(json.dumps({"facts": app.facts, "turns": talk.turns_json()}, indent=1) + "\n", "utf-8")
     return 0 if all(turn.status == "completed" for turn in follow.turns) and not follow.errors else 1
 
 
-class _Talk:
+class _FileTalk:
     """The front: speaks files, collects replies."""
 
     def __init__(self, session: Any, follow: Follow, args: argparse.Namespace) -> None:
@@ -173,7 +180,7 @@ class _Talk:
             if start > spoken and self._begun.is_set():
                 return
 
-    def _show(self, turn: Turn) -> None:
+    def _show(self, turn: FollowedTurn) -> None:
         if turn.timeline is not None and not self._args.quiet:
             print("\n".join(timeline_lines(turn.timeline)), flush=True)
 

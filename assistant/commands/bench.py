@@ -28,7 +28,7 @@ from assistant.base.errors import AssistantError
 from assistant.commands._front import add_model_arguments, check_writable, model_flags
 
 if TYPE_CHECKING:
-    from assistant.bench.turns import Turn
+    from assistant.bench.turns import MeasuredTurn
 
 NAME = "bench"
 HELP = "measure the time to first sound, turn by turn"
@@ -65,10 +65,10 @@ async def bench(args: argparse.Namespace) -> int:
     def say(line: str) -> None:
         print(f"· {line}", file=sys.stderr, flush=True)
 
-    begin, turns = time.monotonic(), list["Turn"]()
+    begin, turns = time.monotonic(), list["MeasuredTurn"]()
     told = None if args.json is None else args.json.with_name(args.json.name + ".turns").open("w", encoding="utf-8")
 
-    def take(turn: Turn) -> None:
+    def take(turn: MeasuredTurn) -> None:
         turns.append(turn)
         if told is not None:
             told.write(json.dumps(turn_json(turn)) + "\n")
@@ -79,15 +79,15 @@ async def bench(args: argparse.Namespace) -> int:
 
     measured: dict[str, Any] = {}
     try:
-        async with open_talks(load_config(model_flags(args)), say) as process:
-            short, long = [await questions(process.talks.engines.speaker, texts) for texts in (SHORT, LONG)]
+        async with open_talks(load_config(model_flags(args)), say) as app:
+            short, long = [await questions(app.talks.engines.tts, texts) for texts in (SHORT, LONG)]
             begin, before = time.monotonic(), resident_bytes()
             detection = SemanticVad() if args.turn_end == "semantic" else ServerVad()
-            settings = replace(process.talks.defaults, turn_detection=detection)
-            await hold(process.talks.open(settings), short, long, args.turns, args.interrupt_every, take)
+            settings = replace(app.talks.defaults, turn_detection=detection)
+            await hold(app.talks.open(settings), short, long, args.turns, args.interrupt_every, take)
             measured["memory_grown_bytes"] = resident_bytes() - before
-            measured["facts"] = process.facts
-            measured["floors"] = {} if process.engines is None else await floors(process.engines)
+            measured["facts"] = app.facts
+            measured["floors"] = {} if app.engines is None else await floors(app.engines)
     finally:
         print(file=sys.stderr)
         if told is not None:
@@ -96,7 +96,7 @@ async def bench(args: argparse.Namespace) -> int:
     return 0 if any(turn.timeline is not None for turn in turns) else 1
 
 
-def report(args: argparse.Namespace, turns: Sequence[Turn], measured: dict[str, Any]) -> None:
+def report(args: argparse.Namespace, turns: Sequence[MeasuredTurn], measured: dict[str, Any]) -> None:
     """Print and save what there is."""
     from assistant.bench.figures import figures_of, shares_of, summary, table
 
@@ -137,7 +137,7 @@ def report(args: argparse.Namespace, turns: Sequence[Turn], measured: dict[str, 
         args.json.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
 
 
-def turn_json(turn: Turn) -> dict[str, Any]:
+def turn_json(turn: MeasuredTurn) -> dict[str, Any]:
     """One turn as JSON values."""
     from assistant.telemetry.trace import to_json
 

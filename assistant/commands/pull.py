@@ -84,9 +84,9 @@ def fetch_with_progress(listing: object, models: Path, endpoint: str | None) -> 
     """One bar over the bytes of a repository."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from assistant.app.hub import Listing, fetch, is_present, model_folder, read_mark
+    from assistant.app.hub import RepoListing, fetch, is_present, model_folder, read_mark
 
-    assert isinstance(listing, Listing)
+    assert isinstance(listing, RepoListing)
     folder = model_folder(models, listing.repo)
     mark = read_mark(folder)
     if mark is not None and mark.revision == listing.revision and is_present(folder):

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assistant.base.errors import AssistantError, ConfigError
+from assistant.base.errors import AssistantError, SettingError
 from assistant.commands._front import add_model_arguments, model_flags
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from assistant.app import start
     from assistant.app.config import Config
     from assistant.realtime.fields import Json
-    from assistant.server.house import House
+    from assistant.server.backend import Backend
     from assistant.server.security import Gate
 
 NAME = "serve"
@@ -72,18 +72,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def tls_context(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    """Raises ConfigError for half a pair or files that are none."""
+    """Raises SettingError for half a pair or files that are none."""
     import ssl
 
     if cert is None and key is None:
         return None
     if cert is None or key is None:
-        raise ConfigError("--tls-cert and --tls-key belong together")
+        raise SettingError("--tls-cert and --tls-key belong together")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"{cert} and {key} are no certificate and its key: {error}") from error
+        raise SettingError(f"{cert} and {key} are no certificate and its key: {error}") from error
     return context
 
 
@@ -115,15 +115,15 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
 
     with listening_socket(config.host, config.port) as sock:
         port = sock.getsockname()[1]
-        async with open_talks(config, report=lambda line: print(line, flush=True)) as process:
+        async with open_talks(config, report=lambda line: print(line, flush=True)) as app:
             ui = Path(__file__).resolve().parents[2] / "ui"
-            app = make_app(house_of(process), gate, ui if (ui / "index.html").is_file() else None)
-            runner = web.AppRunner(app, access_log=None, shutdown_timeout=STOP_SECONDS)
+            web_app = make_app(backend_of(app), gate, ui if (ui / "index.html").is_file() else None)
+            runner = web.AppRunner(web_app, access_log=None, shutdown_timeout=STOP_SECONDS)
             await runner.setup()
             try:
                 await web.SockSite(runner, sock, ssl_context=tls, shutdown_timeout=STOP_SECONDS).start()
                 url = address_of(config.host, port, tls is not None)
-                announce(url, config, process)
+                announce(url, config, app)
                 if browser:
                     open_page(url)
                 await asyncio.Event().wait()
@@ -138,10 +138,10 @@ def address_of(host: str, port: int, secure: bool) -> str:
     return f"{'https' if secure else 'http'}://{f'[{name}]' if ':' in name else name}:{port}"
 
 
-def announce(url: str, config: Config, process: start.House) -> None:
-    engines = process.talks.engines
+def announce(url: str, config: Config, app: start.App) -> None:
+    engines = app.talks.engines
     page = url + ("/#token=…" if config.token else "")
-    print(f"{engines.thinker.name} thinks, {engines.speaker.name} speaks, {engines.ears.name} listens")
+    print(f"{engines.llm.name} thinks, {engines.tts.name} speaks, {engines.asr.name} listens")
     print(f"page       {page}\nrealtime   {url.replace('http', 'ws', 1)}/v1/realtime\nOpenAI     {url}/v1")
     print("Ctrl-C stops.", flush=True)
 
@@ -159,34 +159,34 @@ def open_page(url: str) -> None:
 # ------------------------------------------------------------------------- what the web server is told
 
 
-def house_of(process: start.House) -> House:
+def backend_of(app: start.App) -> Backend:
     """The process behind its talks, as the web server wants to know it."""
     from assistant.base.clock import LoopClock
     from assistant.realtime.settings import Character, Facts
-    from assistant.server.house import House
+    from assistant.server.backend import Backend
 
-    speaker = process.talks.engines.speaker
-    first = speaker.voices[0] if speaker.voices else "default"
-    characters = {name: Character(p.instructions, p.voice or first) for name, p in process.personas.items()}
-    return House(
-        talks=process.talks,
+    tts = app.talks.engines.tts
+    first = tts.voices[0] if tts.voices else "default"
+    characters = {name: Character(p.instructions, p.voice or first) for name, p in app.personas.items()}
+    return Backend(
+        talks=app.talks,
         clock=LoopClock(),
-        facts=Facts(process.profile.name, tuple(speaker.voices), characters),
-        personas=lambda: personas_json(process),
-        capsules=lambda: capsules_json(process.capsules(), process.config),
-        about=lambda: about_json(process),
-        metrics=lambda: process.talks.metrics.text() + process.capsule_metrics(),
-        settings=process.talks.defaults,
+        facts=Facts(app.profile.name, tuple(tts.voices), characters),
+        personas=lambda: personas_json(app),
+        capsules=lambda: capsules_json(app.capsules(), app.config),
+        about=lambda: about_json(app),
+        metrics=lambda: app.talks.metrics.text() + app.capsule_metrics(),
+        settings=app.talks.defaults,
     )
 
 
-def personas_json(process: start.House) -> Json:
-    speaker = process.talks.engines.speaker
+def personas_json(app: start.App) -> Json:
+    tts = app.talks.engines.tts
     personas = [
         {"name": name, "title": p.title, "description": p.description, "voice": p.voice or ""}
-        for name, p in process.personas.items()
+        for name, p in app.personas.items()
     ]
-    return {"current": process.config.persona, "personas": personas, "voices": list(speaker.voices)}
+    return {"current": app.config.persona, "personas": personas, "voices": list(tts.voices)}
 
 
 def capsules_json(kept: list[dict[str, Any]], config: Config) -> Json:
@@ -213,14 +213,14 @@ def capsules_json(kept: list[dict[str, Any]], config: Config) -> Json:
     return {"capsules": rows, "tiers": tiers}
 
 
-def about_json(process: start.House) -> Json:
+def about_json(app: start.App) -> Json:
     """What runs here, and which larger profile this machine could run."""
     from assistant.app.config import offer
     from assistant.device.context import gpu_free_bytes
 
-    facts = {name: value for name, value in process.facts.items() if name in {"device", "profile", "ready_s"}}
+    facts = {name: value for name, value in app.facts.items() if name in {"device", "profile", "ready_s"}}
     larger = offer(gpu_free_bytes())
-    if larger is not None and larger.name != process.profile.name:
+    if larger is not None and larger.name != app.profile.name:
         facts["larger"] = {
             "profile": larger.name,
             "models": [larger.llm, larger.tts],

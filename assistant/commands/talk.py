@@ -54,12 +54,12 @@ async def _talk(args: argparse.Namespace) -> int:
     from assistant.local.player import Player
 
     config = load_config(model_flags(args))
-    async with open_talks(config, lambda line: print(f"· {line}", file=sys.stderr, flush=True)) as house:
+    async with open_talks(config, lambda line: print(f"· {line}", file=sys.stderr, flush=True)) as app:
         settings = Settings(persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True)
-        session = house.talks.open(settings)
+        session = app.talks.open(settings)
         player = Player()
         sound: Channel[Pcm] = Channel(100)
-        follow = Follow(lambda line: print(line, flush=True), house.personas[config.persona].title.lower())
+        follow = Follow(lambda line: print(line, flush=True), app.personas[config.persona].title.lower())
         echo = echo_canceller()
         advice = NO_CANCELLER if echo is None else "the loudspeaker's echo is removed"
         with (

@@ -1,4 +1,4 @@
-"""Ears: where speech is in sound, and what was said."""
+"""ASR: where speech is in sound, and what was said."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assistant.base.sound import Pcm
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SpeechBlock:
     """One block of sound: its place in the stream, in samples at 16 kHz, and how likely it holds speech."""
 
     start_sample: int
@@ -24,7 +24,7 @@ class Block:
 class SpeechDetector(Protocol):
     """Follows one stream of 16 kHz mono sound."""
 
-    def push(self, pcm: Pcm) -> list[Block]:
+    def push(self, pcm: Pcm) -> list[SpeechBlock]:
         """float32 in ±1, any length -> the blocks that are now whole, in order."""
 
     def reset(self) -> None:
@@ -68,7 +68,7 @@ class Transcriber(Protocol):
         """The talk is over: drop the utterance and what was learnt of the speaker."""
 
 
-class Ears(Protocol):
+class ASR(Protocol):
     """Makes detectors and transcribers. One per process; what it makes follows one talk each."""
 
     @property

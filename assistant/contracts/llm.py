@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from assistant.contracts.work import Cost, Settled
+from assistant.contracts.work import Cost, Synced
 from assistant.events import ToolSpec
 
 
@@ -41,7 +41,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class ThinkOptions:
+class ReplyOptions:
     """How to make one reply. None leaves a value to the engine's own default."""
 
     reply_id: str
@@ -96,10 +96,10 @@ class ReplyEnd:
     costs: tuple[Cost, ...] = ()
 
 
-ThinkPiece: TypeAlias = PromptReady | TextPiece | CallPiece | BadCall | ReplyEnd
+ReplyPiece: TypeAlias = PromptReady | TextPiece | CallPiece | BadCall | ReplyEnd
 
 
-class Thinker(Protocol):
+class LLM(Protocol):
     """A language model behind a talk. All errors of the engine are raised as EngineFailed."""
 
     @property
@@ -115,11 +115,11 @@ class Thinker(Protocol):
         """Whether it can pass on no other sentences than those it was trained on."""
         ...
 
-    def reply(self, talk: str, prompt: Prompt, options: ThinkOptions) -> AsyncGenerator[ThinkPiece, None]:
+    def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         """Make a reply. Closing the generator stops the engine before its next step."""
         ...
 
-    async def settle(self, talk: str, prompt: Prompt) -> Settled:
+    async def sync(self, talk: str, prompt: Prompt) -> Synced:
         """Bring the state in line with the prompt ahead of the next reply: roll back what is no longer so."""
         ...
 
@@ -132,7 +132,7 @@ class Thinker(Protocol):
         """How probable it is that the last line, a user's, is complete. None: this engine cannot say."""
         ...
 
-    async def warm(self, prompt: Prompt) -> Settled:
+    async def warm(self, prompt: Prompt) -> Synced:
         """Make the beginning of a prompt (a persona) ready, from disk if it is there."""
         ...
 

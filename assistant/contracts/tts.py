@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from assistant.base.sound import Pcm
-from assistant.contracts.work import Cost, Settled
+from assistant.contracts.work import Cost, Synced
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class SpeechChunk:
     """Some of a piece's sound at 24 kHz, and the marks that are known by now (absolute in the piece)."""
 
     pcm: Pcm = field(compare=False, repr=False)
@@ -37,7 +37,7 @@ class Uttered:
     samples: int
 
 
-class Speaker(Protocol):
+class TTS(Protocol):
     """A voice behind a talk. Each piece is grounded on the pieces before it."""
 
     @property
@@ -56,15 +56,15 @@ class Speaker(Protocol):
 
     def speak(
         self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
-    ) -> AsyncGenerator[Sound, None]:
+    ) -> AsyncGenerator[SpeechChunk, None]:
         """Speak a piece, sound as it is made. Closing the generator stops the engine before its next row."""
         ...
 
-    async def settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
+    async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         """Bring the voice's memory in line with what was heard: later frames and pieces never happened."""
         ...
 
-    async def warm(self, voice: str | None) -> Settled:
+    async def warm(self, voice: str | None) -> Synced:
         """Make a voice ready, from disk if it is there."""
         ...
 

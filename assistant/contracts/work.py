@@ -15,7 +15,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Synced:
     """What it took to bring an engine's state in line with a talk. `what` None: nothing was to be done."""
 
     what: Literal["rollback", "restore", "snapshot", "rebuild"] | None

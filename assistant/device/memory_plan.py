@@ -1,6 +1,6 @@
 """Whether the models fit the GPU, told before a byte of them is read."""
 
-from assistant.base.errors import ConfigError
+from assistant.base.errors import SettingError
 
 GIB = 1 << 30
 WORKING_BYTES = 2 * GIB
@@ -10,7 +10,7 @@ WORKING_BYTES = 2 * GIB
 def plan(free_bytes: int, llm_bytes: int, tts_bytes: int, capsule_bytes: int) -> tuple[str, int]:
     """A line for a person, and how much of the capsules' budget there is room for.
 
-    Raises ConfigError if the models do not fit.
+    Raises SettingError if the models do not fit.
     """
     left = free_bytes - llm_bytes - tts_bytes - WORKING_BYTES
     told = (
@@ -18,7 +18,7 @@ def plan(free_bytes: int, llm_bytes: int, tts_bytes: int, capsule_bytes: int) ->
         f"{_gib(tts_bytes)}, work {_gib(WORKING_BYTES)}"
     )
     if left < 0:
-        raise ConfigError(
+        raise SettingError(
             f"the models do not fit the GPU: {told}, {_gib(-left)} too much. Close other programs that use it, lower "
             "--max-positions, take --dtype float8 or a smaller --profile, or --device cpu"
         )

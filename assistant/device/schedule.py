@@ -20,40 +20,40 @@ SLICE = 16
 """Steps of thinking between two changes of talk: a phrase; the swap of state is small beside it."""
 
 
-class Lane(Enum):
+class EngineKind(Enum):
     """Which engine a piece of work needs."""
 
-    THINK = "think"
-    SPEAK = "speak"
+    LLM = "think"
+    TTS = "speak"
 
 
 @dataclass(frozen=True, slots=True)
-class Speaking:
+class TTSWork:
     """A talk's next work for the voice. `lead_ms`: sound made and not yet played, by the clock."""
 
     lead_ms: float
 
 
 @dataclass(frozen=True, slots=True)
-class Thinking:
+class LLMWork:
     """A talk's next work for the mind, `steps` of it made. `idle_work`: nobody waits for it (a fold ahead of time)."""
 
     idle_work: bool = False
     steps: int = 0
 
 
-def next_lane(thinking: Thinking | None, speaking: Speaking | None) -> Lane | None:
+def next_engine(thinking: LLMWork | None, speaking: TTSWork | None) -> EngineKind | None:
     """The lane whose head makes its next step. None: there is nothing to do."""
     if thinking is None:
-        return None if speaking is None else Lane.SPEAK
+        return None if speaking is None else EngineKind.TTS
     if speaking is None:
-        return Lane.THINK
+        return EngineKind.LLM
     if speaking.lead_ms < TARGET_LEAD_MS or thinking.idle_work:
-        return Lane.SPEAK
-    return Lane.THINK
+        return EngineKind.TTS
+    return EngineKind.LLM
 
 
-def next_voice(talks: Sequence[Speaking], current: int | None) -> int:
+def next_tts(talks: Sequence[TTSWork], current: int | None) -> int:
     """Which of these talks, in the order in which they asked, has the voice next; `current` has it now."""
     if current is not None and talks[current].lead_ms < TARGET_LEAD_MS:
         return current
@@ -61,7 +61,7 @@ def next_voice(talks: Sequence[Speaking], current: int | None) -> int:
     return next(short, current or 0)
 
 
-def next_mind(talks: Sequence[Thinking], current: int | None) -> int:
+def next_llm(talks: Sequence[LLMWork], current: int | None) -> int:
     """Which of these talks, in the order in which they asked, thinks next; `current` thought last."""
     awaited = [index for index, talk in enumerate(talks) if not talk.idle_work] or range(len(talks))
     for index in awaited:

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
 from assistant.base.errors import AssistantError, EngineFailed
-from assistant.device.schedule import Lane, Speaking, Thinking, next_lane, next_mind, next_voice
+from assistant.device.schedule import EngineKind, LLMWork, TTSWork, next_engine, next_llm, next_tts
 
 T = TypeVar("T")
 Work = Generator[T | None, None, None]
@@ -28,8 +28,8 @@ _END: Any = object()
 class Job(Generic[T]):
     """Work handed to the thread, and its results on the loop's side."""
 
-    def __init__(self, lane: Lane, begin: Callable[[], Work[T]], talk: str | None, idle_work: bool) -> None:
-        self.lane = lane
+    def __init__(self, engine: EngineKind, begin: Callable[[], Work[T]], talk: str | None, idle_work: bool) -> None:
+        self.engine = engine
         self.talk = talk
         self.idle_work = idle_work
         self.cancelled = False
@@ -101,13 +101,13 @@ class Job(Generic[T]):
         await self._over.wait()
 
 
-class Cohost:
+class EngineThread:
     """The thread and its lanes. `start` before the first job, `stop` at the end; both from the loop's side."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._lanes: dict[Lane, deque[Job[Any]]] = {lane: deque() for lane in Lane}
-        self._latest: dict[Lane, Job[Any]] = {}
+        self._queues: dict[EngineKind, deque[Job[Any]]] = {engine: deque() for engine in EngineKind}
+        self._latest: dict[EngineKind, Job[Any]] = {}
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._serve, name="replays", daemon=True)
@@ -120,8 +120,8 @@ class Cohost:
         """End after the step that is running; waiting jobs are cancelled."""
         with self._changed:
             self._stopping = True
-            for lane in self._lanes.values():
-                for job in lane:
+            for engine in self._queues.values():
+                for job in engine:
                     job.cancelled = True
             self._changed.notify()
 
@@ -131,21 +131,21 @@ class Cohost:
     @property
     def waiting(self) -> int:
         """Jobs that are not over."""
-        return sum(len(lane) for lane in self._lanes.values())
+        return sum(len(engine) for engine in self._queues.values())
 
     @asynccontextmanager
     async def job(
-        self, lane: Lane, begin: Callable[[], Work[T]], *, talk: str | None = None, idle_work: bool = False
+        self, engine: EngineKind, begin: Callable[[], Work[T]], *, talk: str | None = None, idle_work: bool = False
     ) -> AsyncGenerator[Job[T], None]:
         """Hand work over; leaving the block cancels it before its next step and waits until it has let go.
 
         Waiting cannot be interrupted: whoever leaves may rely on the engine's state being at rest.
         """
-        job: Job[T] = Job(lane, begin, talk, idle_work)
+        job: Job[T] = Job(engine, begin, talk, idle_work)
         with self._changed:
             if self._stopping:
                 raise EngineFailed("the engines are being shut down")
-            self._lanes[lane].append(job)
+            self._queues[engine].append(job)
             self._changed.notify()
         try:
             yield job
@@ -158,22 +158,24 @@ class Cohost:
             job.cancelled = True
             self._changed.notify()
 
-    async def call(self, lane: Lane, work: Callable[[], T], *, talk: str | None = None, idle_work: bool = False) -> T:
+    async def call(
+        self, engine: EngineKind, work: Callable[[], T], *, talk: str | None = None, idle_work: bool = False
+    ) -> T:
         """One step that gives one result."""
 
         def begin() -> Work[tuple[T]]:
             yield (work(),)
 
-        async with self.job(lane, begin, talk=talk, idle_work=idle_work) as job:
+        async with self.job(engine, begin, talk=talk, idle_work=idle_work) as job:
             async for (result,) in job.results():
                 return result
         raise EngineFailed("the engines were shut down before this was done")
 
     async def each(
-        self, lane: Lane, begin: Callable[[], Work[T]], *, talk: str | None = None, idle_work: bool = False
+        self, engine: EngineKind, begin: Callable[[], Work[T]], *, talk: str | None = None, idle_work: bool = False
     ) -> AsyncGenerator[T, None]:
         """The results of work as they are made. Closing the generator cancels the work."""
-        async with self.job(lane, begin, talk=talk, idle_work=idle_work) as job:
+        async with self.job(engine, begin, talk=talk, idle_work=idle_work) as job:
             results = job.results()
             try:
                 async for result in results:
@@ -189,55 +191,55 @@ class Cohost:
             job.steps += 1
             if not job.step():
                 with self._changed:
-                    self._lanes[job.lane].remove(job)
+                    self._queues[job.engine].remove(job)
                 job.tell_over()
 
     def _next(self) -> Job[Any] | None:
         with self._changed:
             while True:
-                cancelled = next((job for lane in self._lanes.values() for job in lane if job.cancelled), None)
+                cancelled = next((job for engine in self._queues.values() for job in engine if job.cancelled), None)
                 if cancelled is not None:
                     return cancelled
-                thinker, speaker = self._next_thinker(), self._next_speaker()
-                lane = next_lane(
-                    None if thinker is None else _thinking(thinker), None if speaker is None else self._lead(speaker)
+                llm, tts = self._next_thinker(), self._next_speaker()
+                engine = next_engine(
+                    None if llm is None else _thinking(llm), None if tts is None else self._lead(tts)
                 )
-                if lane is not None:
-                    job = thinker if lane is Lane.THINK else speaker
+                if engine is not None:
+                    job = llm if engine is EngineKind.LLM else tts
                     assert job is not None
-                    self._latest[lane] = job
+                    self._latest[engine] = job
                     return job
                 if self._stopping:
                     return None
                 self._changed.wait()
 
     def _next_thinker(self) -> Job[Any] | None:
-        jobs, current = self._firsts(Lane.THINK)
-        return jobs[next_mind([_thinking(job) for job in jobs], current)] if jobs else None
+        jobs, current = self._firsts(EngineKind.LLM)
+        return jobs[next_llm([_thinking(job) for job in jobs], current)] if jobs else None
 
     def _next_speaker(self) -> Job[Any] | None:
-        jobs, current = self._firsts(Lane.SPEAK)
-        return jobs[next_voice([self._lead(job) for job in jobs], current)] if jobs else None
+        jobs, current = self._firsts(EngineKind.TTS)
+        return jobs[next_tts([self._lead(job) for job in jobs], current)] if jobs else None
 
-    def _firsts(self, lane: Lane) -> tuple[list[Job[Any]], int | None]:
+    def _firsts(self, engine: EngineKind) -> tuple[list[Job[Any]], int | None]:
         """The jobs that may go next, and which of them went last: the first of each talk; behind one that names no
         talk everybody waits."""
         first: dict[str | None, Job[Any]] = {}
-        for job in self._lanes[lane]:
+        for job in self._queues[engine]:
             first.setdefault(job.talk, job)
             if job.talk is None:
                 break
         jobs = list(first.values())
-        latest = self._latest.get(lane)
+        latest = self._latest.get(engine)
         return jobs, jobs.index(latest) if latest in jobs else None
 
-    def _lead(self, job: Job[Any]) -> Speaking:
+    def _lead(self, job: Job[Any]) -> TTSWork:
         played = 0.0 if job.played_from is None else self._now() - job.played_from
-        return Speaking(max(0.0, job.made_s - played) * 1000)
+        return TTSWork(max(0.0, job.made_s - played) * 1000)
 
 
-def _thinking(job: Job[Any]) -> Thinking:
-    return Thinking(job.idle_work, job.steps)
+def _thinking(job: Job[Any]) -> LLMWork:
+    return LLMWork(job.idle_work, job.steps)
 
 
 async def _surely(waiting: Any) -> None:

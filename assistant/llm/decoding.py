@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from assistant.contracts import BadCall, CallPiece, Prompt, TextPiece, ThinkOptions, ThinkPiece
+from assistant.contracts import BadCall, CallPiece, Prompt, ReplyOptions, ReplyPiece, TextPiece
 from assistant.device.thread import Work
 from assistant.llm.language import Language
 from assistant.llm.talk_state import TalkState
@@ -22,7 +22,7 @@ class Writing:
     """Run `steps` to the end; then `reason` and `tokens` say how it ended. Sampling was set before."""
 
     def __init__(
-        self, llm: HybridLLM, language: Language, state: TalkState, prompt: Prompt, options: ThinkOptions
+        self, llm: HybridLLM, language: Language, state: TalkState, prompt: Prompt, options: ReplyOptions
     ) -> None:
         self.reason: Literal["stop", "length", "tool_calls"] = "length"
         self._llm, self._stop_tokens, self._state = llm, language.stops, state
@@ -36,7 +36,7 @@ class Writing:
     def tokens(self) -> int:
         return len(self._written.tokens)
 
-    def steps(self) -> Work[ThinkPiece]:
+    def steps(self) -> Work[ReplyPiece]:
         """Decode until the model ends its turn; the ending token is not folded, the next append begins with it."""
         for _ in range(self._room):
             token = self._llm.step()
@@ -47,7 +47,7 @@ class Writing:
             self._state.tape.wrote(token)
             found = self._upto_stop(self._calls.push(self._text.push(token)))
             self._written.add(token, _words(found))
-            pieces: list[ThinkPiece | None] = [*self._pieces(found)]
+            pieces: list[ReplyPiece | None] = [*self._pieces(found)]
             yield from pieces or [None]
             if self._ends.stopped:
                 self.reason = "stop"
@@ -65,7 +65,7 @@ class Writing:
         ends = self._ends
         return [ends.push(part) if isinstance(part, str) else part for part in found if not ends.stopped]
 
-    def _pieces(self, found: Sequence[Piece]) -> Iterator[ThinkPiece]:
+    def _pieces(self, found: Sequence[Piece]) -> Iterator[ReplyPiece]:
         for part in found:
             if isinstance(part, str):
                 if part:

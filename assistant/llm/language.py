@@ -18,7 +18,7 @@ TURNS_REMEMBERED = 4096
 """A talk is laid out anew for each reply; its earlier turns are not read and tokenised again."""
 
 
-class TextStream(Protocol):
+class TokenReader(Protocol):
     """Tokens to text, piece by piece, never half a character."""
 
     def push(self, token: int) -> str: ...
@@ -43,7 +43,7 @@ class Language:
 
     layout: Layout
     encode: Callable[[str], Sequence[int]]
-    text_stream: Callable[[], TextStream]
+    text_stream: Callable[[], TokenReader]
     call_stream: Callable[[Prompt], CallStream]
     stops: frozenset[int]
     limited: bool = False

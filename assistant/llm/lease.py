@@ -1,6 +1,6 @@
 """Whose state the engine holds, and where that of the other talks is: in a capsule, on disk, or to be built again.
 
-The engine holds one sequence. Everything here runs on the cohost's thread; a capsule may be gone whenever it is asked
+The engine holds one sequence. Everything here runs on the engines' thread; a capsule may be gone whenever it is asked
 for, then its talk is folded anew from its tokens.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from assistant.device.thread import Work
 from assistant.llm.talk_state import TalkState
-from assistant.llm.token_log import Plan, Tape
+from assistant.llm.token_log import FoldPlan, TokenLog
 from capsules import Capsule, Checkpoint
 from capsules.errors import CapsuleError, CapsuleTooLarge
 from capsules.prefix import Realm
@@ -25,7 +25,7 @@ RESTING = 64
 """Talks without a front whose tokens stay in memory."""
 
 
-class Holding:
+class LLMLease:
     """`folder` keeps what is known of parked talks over a restart; None keeps it in memory only."""
 
     def __init__(self, llm: HybridLLM, registry: Registry, realm: Realm, folder: Path | None) -> None:
@@ -70,7 +70,7 @@ class Holding:
     def rebuild(self, state: TalkState) -> None:
         """The owner's state begins with nothing."""
         self._llm.reset()
-        state.tape = Tape()
+        state.tape = TokenLog()
 
     def back(self, talk: str) -> None:
         """Another talk may have had the engine since the last step: go on where this one was."""
@@ -80,7 +80,7 @@ class Holding:
             for _ in self.fold(state, state.tape.plan(wanted)):
                 pass
 
-    def fold(self, state: TalkState, plan: Plan) -> Work[None]:
+    def fold(self, state: TalkState, plan: FoldPlan) -> Work[None]:
         """Append the owner's next steps, one chunk of the prefill grid at a time."""
         goes_on = plan.goes_on
         for step in plan.steps:
@@ -116,7 +116,7 @@ class Holding:
     def lose(self, talk: str) -> None:
         """The engine's state lies between two boundaries: the talk begins from its tokens again."""
         if (state := self._talks.get(talk)) is not None:
-            state.tape = Tape()
+            state.tape = TokenLog()
         self.owner = None
 
     def forget(self, talk: str) -> None:

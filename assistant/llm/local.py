@@ -1,8 +1,8 @@
-"""The local language model behind the Thinker contract: prompts to steps, and steps to state.
+"""The local language model behind the LLM contract: prompts to steps, and steps to state.
 
-All engine calls run on the cohost's thread, one replay per step; between two steps another talk may have the engine.
-What a talk wants is always said as a whole prompt; `Tape.plan` finds how little there is to do, so an undo, a cut and a
-next turn are one code path.
+All engine calls run on the engines' thread, one replay per step; between two steps another talk may have the engine.
+What a talk wants is always said as a whole prompt; `TokenLog.plan` finds how little there is to do, so an undo, a cut
+and a next turn are one code path.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from assistant.contracts import (
     Prompt,
     PromptReady,
     ReplyEnd,
-    Settled,
-    ThinkOptions,
-    ThinkPiece,
+    ReplyOptions,
+    ReplyPiece,
+    Synced,
 )
-from assistant.device.schedule import Lane
-from assistant.device.thread import Cohost, Job, Work
+from assistant.device.schedule import EngineKind
+from assistant.device.thread import EngineThread, Job, Work
 from assistant.llm.decoding import Writing
 from assistant.llm.language import Language
-from assistant.llm.lease import Holding
+from assistant.llm.lease import LLMLease
 from assistant.llm.talk_state import TalkState
-from assistant.llm.token_log import Step, Tape
-from assistant.llm.window import Window
+from assistant.llm.token_log import FoldStep, TokenLog
+from assistant.llm.window import ContextWindow
 from capsules.prefix import Realm
 from capsules.registry import Registry
 from llm_engine import HybridLLM, Sampling
@@ -39,14 +39,14 @@ from llm_engine import HybridLLM, Sampling
 T = TypeVar("T")
 
 
-class LocalThinker:
+class LocalLLM:
     """`folder` keeps parked talks over a restart; None keeps them in memory only."""
 
     capsules = True
 
     def __init__(
         self,
-        cohost: Cohost,
+        engine_thread: EngineThread,
         llm: HybridLLM,
         language: Language,
         registry: Registry,
@@ -57,11 +57,11 @@ class LocalThinker:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        self._cohost, self._llm, self._language, self._registry = cohost, llm, language, registry
+        self._engine_thread, self._llm, self._language, self._registry = engine_thread, llm, language, registry
         self._sampling, self._now = sampling, now
         self._realm = Realm(name, precision=llm.fingerprint.digest)
-        self._held = Holding(llm, registry, self._realm, folder)
-        self._window = Window(language, llm.max_positions)
+        self._held = LLMLease(llm, registry, self._realm, folder)
+        self._window = ContextWindow(language, llm.max_positions)
         self._preparing: dict[str, Job[None]] = {}
 
     # --------------------------------------------------------------------------------- the contract
@@ -70,12 +70,12 @@ class LocalThinker:
     def limited(self) -> bool:
         return self._language.limited
 
-    async def reply(self, talk: str, prompt: Prompt, options: ThinkOptions) -> AsyncGenerator[ThinkPiece, None]:
-        def work() -> Work[ThinkPiece]:
+    async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
+        def work() -> Work[ReplyPiece]:
             return self._guarded(talk, self._reply(talk, prompt, options))
 
         self._interrupt(talk)
-        made: AsyncGenerator[ThinkPiece, None] = self._cohost.each(Lane.THINK, work, talk=talk)
+        made: AsyncGenerator[ReplyPiece, None] = self._engine_thread.each(EngineKind.LLM, work, talk=talk)
         async with aclosing(made) as pieces:
             async for piece in pieces:
                 yield piece
@@ -86,25 +86,25 @@ class LocalThinker:
 
         self._interrupt(talk)
         job: Job[None]
-        async with self._cohost.job(Lane.THINK, work, talk=_ahead(talk), idle_work=True) as job:
+        async with self._engine_thread.job(EngineKind.LLM, work, talk=_ahead(talk), idle_work=True) as job:
             self._preparing[talk] = job
             async for _ in job.results():
                 pass
 
-    async def settle(self, talk: str, prompt: Prompt) -> Settled:
-        return await self._call(talk, lambda: self._whole(talk, lambda: self._settle(talk, prompt)))
+    async def sync(self, talk: str, prompt: Prompt) -> Synced:
+        return await self._call(talk, lambda: self._whole(talk, lambda: self._sync(talk, prompt)))
 
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
-        if self._cohost.waiting:
+        if self._engine_thread.waiting:
             return None
 
         def work() -> float | None:
             return self._whole(talk, lambda: self._turn_end(talk, prompt))
 
-        return await self._cohost.call(Lane.THINK, work, talk=talk, idle_work=True)
+        return await self._engine_thread.call(EngineKind.LLM, work, talk=talk, idle_work=True)
 
-    async def warm(self, prompt: Prompt) -> Settled:
-        return await self._cohost.call(Lane.THINK, lambda: self._warm(prompt))
+    async def warm(self, prompt: Prompt) -> Synced:
+        return await self._engine_thread.call(EngineKind.LLM, lambda: self._warm(prompt))
 
     async def park(self, talk: str) -> None:
         def park() -> None:
@@ -122,14 +122,14 @@ class LocalThinker:
 
     async def _call(self, talk: str, work: Callable[[], T]) -> T:
         self._interrupt(talk)
-        return await self._cohost.call(Lane.THINK, work, talk=talk)
+        return await self._engine_thread.call(EngineKind.LLM, work, talk=talk)
 
     def _interrupt(self, talk: str) -> None:
         """Somebody waits: what is done ahead of time stops before its next step, and what it did stays."""
         if (job := self._preparing.pop(talk, None)) is not None:
-            self._cohost.cancel(job)
+            self._engine_thread.cancel(job)
 
-    # ------------------------------------------------------------------------ on the cohost's thread
+    # ------------------------------------------------------------------------ on the engines' thread
 
     def _whole(self, talk: str, work: Callable[[], T]) -> T:
         """One step, after which the state is at a boundary or begins from the tokens again."""
@@ -150,7 +150,7 @@ class LocalThinker:
                 self._held.lose(talk)
                 raise
 
-    def _reply(self, talk: str, prompt: Prompt, options: ThinkOptions) -> Work[ThinkPiece]:
+    def _reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> Work[ReplyPiece]:
         begin = self._now()
         wanted = self._fitting(talk, prompt)
         state = self._held.own(talk)
@@ -172,7 +172,7 @@ class LocalThinker:
         cost = Cost("decode", (self._now() - begin) * 1000)
         yield ReplyEnd(writing.reason, writing.tokens, (cost,))
 
-    def _sampling_for(self, options: ThinkOptions) -> Sampling:
+    def _sampling_for(self, options: ReplyOptions) -> Sampling:
         asked = {
             name: value
             for name in ("temperature", "top_k", "top_p", "seed")
@@ -180,20 +180,20 @@ class LocalThinker:
         }
         return replace(self._sampling, **asked)
 
-    def _settle(self, talk: str, prompt: Prompt) -> Settled:
+    def _sync(self, talk: str, prompt: Prompt) -> Synced:
         """Roll back what is no longer so. Nothing is appended: one append per turn keeps the folding the same."""
         state = self._held.find(talk)
         if state is None:
-            return Settled(None, 0, 0.0)
+            return Synced(None, 0, 0.0)
         begin = self._now()
         wanted = self._window.steps(state, prompt, open_reply=False)
         plan = state.tape.plan(wanted)
         if plan.keep >= state.tape.position:
-            return Settled(None, plan.keep, 0.0)
+            return Synced(None, plan.keep, 0.0)
         self._held.own(talk)
         kept, what = self._back_to(state, wanted)
         ms = (self._now() - begin) * 1000
-        return Settled("rollback" if what == "rollback" else "rebuild", kept, ms)
+        return Synced("rollback" if what == "rollback" else "rebuild", kept, ms)
 
     def _turn_end(self, talk: str, prompt: Prompt) -> float | None:
         """Only from a state that is there already: this must cost less than it saves."""
@@ -219,27 +219,27 @@ class LocalThinker:
             return None
         return self._llm.turn_end_probability(ids)
 
-    def _warm(self, prompt: Prompt) -> Settled:
+    def _warm(self, prompt: Prompt) -> Synced:
         """A persona's capsule: from the registry (disk included), else folded now, pinned and saved."""
         begin = self._now()
         ids = tuple(self._language.encode(self._language.layout.system(prompt.system, prompt.tools)))
         if not ids:
-            return Settled(None, 0, 0.0)
+            return Synced(None, 0, 0.0)
         self._held.release()
         plan, capsule = self._registry.reenter(self._realm, ids, fingerprint=self._llm.fingerprint)
         if capsule is not None and plan.position == len(ids):
             self._llm.restore(capsule)
             self._registry.pin(plan.key)
-            return Settled("restore", len(ids), (self._now() - begin) * 1000)
+            return Synced("restore", len(ids), (self._now() - begin) * 1000)
         self._llm.reset()
         self._llm.append(ids)
         capsule = self._llm.snapshot(name="persona")
         self._registry.put(capsule, self._realm, pin=True, save=True)
-        return Settled("rebuild", len(ids), (self._now() - begin) * 1000)
+        return Synced("rebuild", len(ids), (self._now() - begin) * 1000)
 
     # ------------------------------------------------------------------------------ from tape to state
 
-    def _fitting(self, talk: str, prompt: Prompt) -> list[Step]:
+    def _fitting(self, talk: str, prompt: Prompt) -> list[FoldStep]:
         """The steps of as much of the prompt as finds room. Where not all does, the talk goes on with what was folded
         ahead of time, even if that is only begun; else its oldest turns go now."""
         state = self._known(talk, prompt)
@@ -279,7 +279,7 @@ class LocalThinker:
             state.dropped = 0
         return state
 
-    def _back_to(self, state: TalkState, wanted: list[Step]) -> tuple[int, str | None]:
+    def _back_to(self, state: TalkState, wanted: list[FoldStep]) -> tuple[int, str | None]:
         """Roll back to where the tape leaves what is wanted; a stored capsule may be nearer than nothing."""
         plan = state.tape.plan(wanted)
         if plan.keep == 0 and wanted and (base := self._restored(state, wanted)):
@@ -293,14 +293,14 @@ class LocalThinker:
         state.tape.keep(plan.keep)
         return plan.keep, "rollback"
 
-    def _restored(self, state: TalkState, wanted: list[Step]) -> int:
+    def _restored(self, state: TalkState, wanted: list[FoldStep]) -> int:
         """Start from a persona's capsule. Returns its position, 0 if there is none."""
         system = wanted[0]
         plan, capsule = self._registry.reenter(self._realm, system.ids, fingerprint=self._llm.fingerprint)
         if capsule is None or plan.position != len(system.ids):
             return 0
         self._llm.restore(capsule)
-        state.tape = Tape([system])
+        state.tape = TokenLog([system])
         return plan.position
 
 

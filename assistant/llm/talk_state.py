@@ -6,14 +6,14 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assistant.llm.token_log import Tape, Written
+from assistant.llm.token_log import TokenLog, Written
 
 
 @dataclass(slots=True)
 class TalkState:
     """The steps folded for a talk, and its replies as the model wrote them."""
 
-    tape: Tape = field(default_factory=Tape)
+    tape: TokenLog = field(default_factory=TokenLog)
     written: dict[str, Written] = field(default_factory=dict)
     dropped: int = 0
     """Lines at the start of the talk that no longer fit into the context."""
@@ -45,6 +45,6 @@ class TalkState:
             facts = json.loads(path.read_text("utf-8"))
             path.unlink()
             written = {str(reply): Written.from_json(row) for reply, row in facts["written"].items()}
-            return cls(Tape.from_json(facts["tape"]), written, int(facts["dropped"]), str(facts["key"]))
+            return cls(TokenLog.from_json(facts["tape"]), written, int(facts["dropped"]), str(facts["key"]))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
             return None

@@ -21,7 +21,7 @@ Encode = Callable[[str], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FoldStep:
     """`written`: tokens of the model's own, folded one by one; else ids of one append."""
 
     ids: tuple[int, ...]
@@ -81,20 +81,20 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FoldPlan:
     """Keep the first `keep` ids of the tape, then do `steps`. `goes_on`: the first of them is the rest of the tape's
     last step."""
 
     keep: int
-    steps: tuple[Step, ...]
+    steps: tuple[FoldStep, ...]
     goes_on: bool = False
 
 
-class Tape:
+class TokenLog:
     """The steps folded so far."""
 
-    def __init__(self, steps: Sequence[Step] = ()) -> None:
-        self.steps: list[Step] = list(steps)
+    def __init__(self, steps: Sequence[FoldStep] = ()) -> None:
+        self.steps: list[FoldStep] = list(steps)
 
     @property
     def position(self) -> int:
@@ -112,26 +112,26 @@ class Tape:
 
     def appended(self, ids: Sequence[int], *, goes_on: bool = False) -> None:
         """One more step, or more of the last one."""
-        before = self.steps.pop() if goes_on else Step(())
-        self.steps.append(Step((*before.ids, *ids), before.written))
+        before = self.steps.pop() if goes_on else FoldStep(())
+        self.steps.append(FoldStep((*before.ids, *ids), before.written))
 
     def wrote(self, token: int) -> None:
         if self.steps and self.steps[-1].written:
-            self.steps[-1] = Step((*self.steps[-1].ids, token), True)
+            self.steps[-1] = FoldStep((*self.steps[-1].ids, token), True)
         else:
-            self.steps.append(Step((token,), True))
+            self.steps.append(FoldStep((token,), True))
 
     def keep(self, position: int) -> None:
         """Forget what lies behind a position."""
-        kept: list[Step] = []
+        kept: list[FoldStep] = []
         for step in self.steps:
             room = position - sum(len(one.ids) for one in kept)
             if room <= 0:
                 break
-            kept.append(step if len(step.ids) <= room else Step(step.ids[:room], step.written))
+            kept.append(step if len(step.ids) <= room else FoldStep(step.ids[:room], step.written))
         self.steps = kept
 
-    def plan(self, wanted: Sequence[Step]) -> Plan:
+    def plan(self, wanted: Sequence[FoldStep]) -> FoldPlan:
         """The way from this tape to the wanted steps."""
         keep = 0
         for place, want in enumerate(wanted):
@@ -144,27 +144,27 @@ class Tape:
                 return _going_on(keep, want, same, wanted[place + 1 :])
             if have is not None and have.ids == want.ids[: len(have.ids)] and _ends_chunk(keep, want, len(have.ids)):
                 return _going_on(keep, want, len(have.ids), wanted[place + 1 :])
-            return Plan(keep, tuple(wanted[place:]))
-        return Plan(keep, ())
+            return FoldPlan(keep, tuple(wanted[place:]))
+        return FoldPlan(keep, ())
 
     def to_json(self) -> list[Any]:
         return [[int(step.written), list(step.ids)] for step in self.steps]
 
     @classmethod
-    def from_json(cls, rows: Sequence[Any]) -> Tape:
-        return cls([Step(tuple(int(i) for i in ids), bool(written)) for written, ids in rows])
+    def from_json(cls, rows: Sequence[Any]) -> TokenLog:
+        return cls([FoldStep(tuple(int(i) for i in ids), bool(written)) for written, ids in rows])
 
 
 def wanted_steps(
     prompt: Prompt, layout: Layout, encode: Encode, written: Callable[[str], Written | None], *, open_reply: bool
-) -> list[Step]:
+) -> list[FoldStep]:
     """The steps that lead to a prompt: the system part alone, then for each reply one append and its tokens.
 
     open_reply  True: up to where a reply begins. False: only what surely stays, the last append left out
     """
-    steps: list[Step] = []
+    steps: list[FoldStep] = []
     if system := encode(layout.system(prompt.system, prompt.tools)):
-        steps.append(Step(tuple(system)))
+        steps.append(FoldStep(tuple(system)))
     waiting: list[int] = []
     for line in prompt.lines:
         if line.role != "assistant":
@@ -176,22 +176,22 @@ def wanted_steps(
         if tokens is None:
             waiting += encode(layout.reply(line))
         else:
-            steps.append(Step(tuple(waiting)))
+            steps.append(FoldStep(tuple(waiting)))
             waiting = []
             if tokens:
-                steps.append(Step(tokens, True))
+                steps.append(FoldStep(tokens, True))
         waiting += encode(layout.closing)
     if open_reply:
-        steps.append(Step((*waiting, *encode(layout.opening))))
+        steps.append(FoldStep((*waiting, *encode(layout.opening))))
     return steps
 
 
-def _going_on(start: int, want: Step, done: int, later: Sequence[Step]) -> Plan:
-    rest = Step(want.ids[done:], want.written)
-    return Plan(start + done, (rest, *later) if rest.ids else tuple(later), goes_on=0 < done < len(want.ids))
+def _going_on(start: int, want: FoldStep, done: int, later: Sequence[FoldStep]) -> FoldPlan:
+    rest = FoldStep(want.ids[done:], want.written)
+    return FoldPlan(start + done, (rest, *later) if rest.ids else tuple(later), goes_on=0 < done < len(want.ids))
 
 
-def _ends_chunk(start: int, want: Step, done: int) -> bool:
+def _ends_chunk(start: int, want: FoldStep, done: int) -> bool:
     """Whether the calls that fold `want` at `start` are at a chunk's end after `done` of its ids."""
     ends = accumulate(chunk.count for chunk in chunks(start, len(want.ids)))
     return done in ends

@@ -13,7 +13,7 @@ from assistant.base.errors import ContextExceeded
 from assistant.contracts import Prompt
 from assistant.llm.language import Language
 from assistant.llm.talk_state import TalkState
-from assistant.llm.token_log import Step, wanted_steps
+from assistant.llm.token_log import FoldStep, wanted_steps
 
 REPLY_ROOM = 256
 """Positions that a prompt leaves free for the reply."""
@@ -23,20 +23,20 @@ KEPT_SHARE = 0.6
 """And what is kept of it then: far below."""
 
 
-class Window:
+class ContextWindow:
     """Of a model that holds `max_positions`."""
 
     def __init__(self, language: Language, max_positions: int) -> None:
         self._language = language
         self._limit = max_positions - REPLY_ROOM
 
-    def steps(self, state: TalkState, prompt: Prompt, *, open_reply: bool) -> list[Step]:
+    def steps(self, state: TalkState, prompt: Prompt, *, open_reply: bool) -> list[FoldStep]:
         """The steps that lead to what is shown of a prompt."""
         shown = replace(prompt, lines=prompt.lines[state.dropped :])
         language = self._language
         return wanted_steps(shown, language.layout, language.encode, state.written.get, open_reply=open_reply)
 
-    def holds(self, steps: Sequence[Step]) -> bool:
+    def holds(self, steps: Sequence[FoldStep]) -> bool:
         """Whether there is room for these and a reply."""
         return _length(steps) <= self._limit
 
@@ -44,7 +44,7 @@ class Window:
         """Whether the turn after these may not find room."""
         return _length(self.steps(state, prompt, open_reply=False)) > self._limit * CROWDED_SHARE
 
-    def shorten(self, state: TalkState, prompt: Prompt) -> list[Step]:
+    def shorten(self, state: TalkState, prompt: Prompt) -> list[FoldStep]:
         """Let the oldest turns go; returns the steps of what is left. Raises ContextExceeded if the last message
         alone is too long."""
         while state.dropped < len(prompt.lines) - 1:
@@ -68,5 +68,5 @@ class Window:
         state.written = {reply: written for reply, written in state.written.items() if reply in shown}
 
 
-def _length(steps: Sequence[Step]) -> int:
+def _length(steps: Sequence[FoldStep]) -> int:
     return sum(len(step.ids) for step in steps)

@@ -9,13 +9,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from assistant.base.errors import ConfigError
+from assistant.base.errors import SettingError
 
 DEFAULT = "ada"
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class PersonaSampling:
     """None leaves a value to the model's own default."""
 
     temperature: float | None = None
@@ -36,7 +36,7 @@ class Persona:
     instructions: str
     voice: str | None = None
     tools: tuple[str, ...] | None = None
-    sampling: Sampling = Sampling()
+    sampling: PersonaSampling = PersonaSampling()
     description: str = ""
 
 
@@ -54,20 +54,20 @@ def load_personas(folder: Path | None = None) -> dict[str, Persona]:
 
 
 def read_persona(name: str, text: str, origin: str) -> Persona:
-    """One file. Raises ConfigError with the file's name for anything it does not know."""
+    """One file. Raises SettingError with the file's name for anything it does not know."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{origin} is not TOML: {error}") from error
+        raise SettingError(f"{origin} is not TOML: {error}") from error
     known = {"title", "description", "instructions", "voice", "tools", "sampling"}
     if unknown := sorted(set(data) - known):
-        raise ConfigError(f"{origin} has {', '.join(unknown)}; a persona knows {', '.join(sorted(known))}")
+        raise SettingError(f"{origin} has {', '.join(unknown)}; a persona knows {', '.join(sorted(known))}")
     instructions = _text(data, "instructions", origin)
     if not instructions:
-        raise ConfigError(f"{origin} has no instructions; write at least a sentence about who this is")
+        raise SettingError(f"{origin} has no instructions; write at least a sentence about who this is")
     tools = data.get("tools")
     if tools is not None and not (isinstance(tools, list) and all(isinstance(tool, str) for tool in tools)):
-        raise ConfigError(f"{origin}: tools must be a list of names")
+        raise SettingError(f"{origin}: tools must be a list of names")
     return Persona(
         name,
         _text(data, "title", origin) or name,
@@ -82,15 +82,15 @@ def read_persona(name: str, text: str, origin: str) -> Persona:
 def _text(data: Mapping[str, Any], key: str, origin: str) -> str:
     value = data.get(key, "")
     if not isinstance(value, str):
-        raise ConfigError(f"{origin}: {key} must be text, not {value!r}")
+        raise SettingError(f"{origin}: {key} must be text, not {value!r}")
     return value.strip()
 
 
-def _sampling(data: Any, origin: str) -> Sampling:
+def _sampling(data: Any, origin: str) -> PersonaSampling:
     kinds: dict[str, type] = {"temperature": float, "top_k": int, "top_p": float, "seed": int}
     if not isinstance(data, dict) or not set(data) <= set(kinds):
-        raise ConfigError(f"{origin}: [sampling] knows {', '.join(kinds)}, not {data!r}")
+        raise SettingError(f"{origin}: [sampling] knows {', '.join(kinds)}, not {data!r}")
     for key, value in data.items():
         if isinstance(value, bool) or not isinstance(value, int | kinds[key]):
-            raise ConfigError(f"{origin}: sampling.{key} must be a number, not {value!r}")
-    return Sampling(**data)
+            raise SettingError(f"{origin}: sampling.{key} must be a number, not {value!r}")
+    return PersonaSampling(**data)

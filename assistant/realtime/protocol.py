@@ -45,7 +45,7 @@ Wanted = Literal["capsules", "personas"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Received:
     """What a client's frame leads to. `wanted`: lists that the server has to look up and give to `listing`."""
 
     commands: tuple[Command, ...] = ()
@@ -143,7 +143,7 @@ class Protocol:
 
     # -------------------------------------------------------------------------- client's frames
 
-    def receive(self, frame: str, now_ms: float = 0.0) -> Step:
+    def receive(self, frame: str, now_ms: float = 0.0) -> Received:
         """One text frame of the client."""
         event_id: str | None = None
         try:
@@ -151,14 +151,14 @@ class Protocol:
             event_id = _event_id(event)
             return self._dispatch(event, event_id, now_ms)
         except PeerError as error:
-            return Step(replies=(self._error(error, event_id),))
+            return Received(replies=(self._error(error, event_id),))
 
-    def receive_binary(self) -> Step:
+    def receive_binary(self) -> Received:
         """A binary frame, which this protocol does not have."""
         error = PeerError("invalid_event", "binary frames are not used here; send JSON in text frames")
-        return Step(replies=(self._error(error, None),))
+        return Received(replies=(self._error(error, None),))
 
-    def _dispatch(self, event: Fields, event_id: str | None, now_ms: float) -> Step:
+    def _dispatch(self, event: Fields, event_id: str | None, now_ms: float) -> Received:
         kind = event.text("type")
         if kind is None:
             raise event.missing("type")
@@ -178,33 +178,33 @@ class Protocol:
             return self._extension(kind, event, event_id, now_ms)
         raise PeerError("invalid_event", f"unknown event type {kind[:80]!r}", "type")
 
-    def _append(self, event: Fields, event_id: str | None) -> Step:
+    def _append(self, event: Fields, event_id: str | None) -> Received:
         form = self._input_format
         pcm = self._inlet.take(event, form)
         cause = self._cause(event_id)
         pieces = range(0, len(pcm), APPEND_SAMPLES)
-        return Step(
+        return Received(
             tuple(talk.AppendAudio(pcm[start : start + APPEND_SAMPLES], form.rate, cause) for start in pieces)
         )
 
-    def _update(self, event: Fields, event_id: str | None) -> Step:
+    def _update(self, event: Fields, event_id: str | None) -> Received:
         """The merged configuration holds for what follows on the wire at once, for the talk when it says so."""
         before = self._updates[-1][1] if self._updates else self._config
         merged = merge(before, event.need_obj("session"), self._facts)
         cause = self._cause(event_id)
         self._updates.append((cause, merged))
         self._input_format = merged.input_format
-        return Step((talk.UpdateSettings(merged.settings, cause),))
+        return Received((talk.UpdateSettings(merged.settings, cause),))
 
-    def _create_response(self, event: Fields, event_id: str | None) -> Step:
+    def _create_response(self, event: Fields, event_id: str | None) -> Received:
         command = read_response_create(event, self._facts, self._new_id, self._input_format.rate)
         form = reply_format(event)
         cause = self._cause(event_id)
         if form is not None:
             self._formats = {cause: read_format(form)}
-        return Step((replace(command, cause=cause),))
+        return Received((replace(command, cause=cause),))
 
-    def _extension(self, kind: str, event: Fields, event_id: str | None, now_ms: float) -> Step:
+    def _extension(self, kind: str, event: Fields, event_id: str | None, now_ms: float) -> Received:
         if kind in EXTENSION_READERS:
             needed, reader = EXTENSION_READERS[kind]
             self._need(needed, kind)
@@ -215,11 +215,11 @@ class Protocol:
             if client_ms is None:
                 raise event.missing("client_ms")
             pong = {"client_ms": client_ms, "server_ms": round(now_ms, 3)}
-            return Step(replies=(self._event("assistant.pong", pong),))
+            return Received(replies=(self._event("assistant.pong", pong),))
         if kind in {"assistant.capsules", "assistant.personas"}:
             wanted: Wanted = "capsules" if kind == "assistant.capsules" else "personas"
             self._need(wanted, kind)
-            return Step(wanted=wanted)
+            return Received(wanted=wanted)
         raise PeerError("invalid_event", f"unknown event type {kind[:80]!r}", "type")
 
     def _need(self, extension: str, kind: str) -> None:
@@ -228,11 +228,11 @@ class Protocol:
                 "invalid_event", f"{kind} needs the extension {extension!r}: connect with ?extensions={extension}"
             )
 
-    def _command(self, command: Command, event_id: str | None) -> Step:
-        return Step((replace(command, cause=self._cause(event_id)),))
+    def _command(self, command: Command, event_id: str | None) -> Received:
+        return Received((replace(command, cause=self._cause(event_id)),))
 
     def listing(self, wanted: Wanted, content: Json) -> Json:
-        """The answer to a `Step.wanted`."""
+        """The answer to a `Received.wanted`."""
         return self._event(f"assistant.{wanted}", content)
 
     # ----------------------------------------------------------------------------- talk's events

@@ -8,8 +8,8 @@ thinker    /chat/completions
 speaker    /audio/speech
 """
 
-from assistant.remote.llm import RemoteThinker, chat_body
+from assistant.remote.llm import RemoteLLM, chat_body
 from assistant.remote.server import Address, is_address, read_address
-from assistant.remote.tts import RemoteSpeaker
+from assistant.remote.tts import RemoteTTS
 
-__all__ = ["Address", "RemoteSpeaker", "RemoteThinker", "chat_body", "is_address", "read_address"]
+__all__ = ["Address", "RemoteLLM", "RemoteTTS", "chat_body", "is_address", "read_address"]

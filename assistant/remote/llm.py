@@ -14,18 +14,18 @@ from assistant.contracts import (
     Prompt,
     PromptReady,
     ReplyEnd,
-    Settled,
+    ReplyOptions,
+    ReplyPiece,
+    Synced,
     TextPiece,
-    ThinkOptions,
-    ThinkPiece,
 )
 from assistant.events import ToolSpec
 from assistant.remote.server import Address, Server, events
 
-NOTHING = Settled(None, 0, 0.0)
+NOTHING = Synced(None, 0, 0.0)
 
 
-class RemoteThinker:
+class RemoteLLM:
     """Each reply sends the whole talk."""
 
     capsules = False
@@ -41,7 +41,7 @@ class RemoteThinker:
     async def close(self) -> None:
         await self._server.close()
 
-    async def reply(self, talk: str, prompt: Prompt, options: ThinkOptions) -> AsyncGenerator[ThinkPiece, None]:
+    async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         body = chat_body(await self._server.model_name(), prompt, options)
         answered, ready, told = _Answer(), False, 0
         async with self._server.request("POST", "/chat/completions", body) as answer:
@@ -61,7 +61,7 @@ class RemoteThinker:
             yield _call_piece(index, call, options.reply_id)
         yield ReplyEnd(answered.reason, answered.made)
 
-    async def settle(self, talk: str, prompt: Prompt) -> Settled:
+    async def sync(self, talk: str, prompt: Prompt) -> Synced:
         return NOTHING
 
     async def prepare(self, talk: str, prompt: Prompt) -> None:
@@ -70,7 +70,7 @@ class RemoteThinker:
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
         return None
 
-    async def warm(self, prompt: Prompt) -> Settled:
+    async def warm(self, prompt: Prompt) -> Synced:
         await self._server.model_name()
         return NOTHING
 
@@ -81,7 +81,7 @@ class RemoteThinker:
         return None
 
 
-def chat_body(model: str, prompt: Prompt, options: ThinkOptions) -> dict[str, Any]:
+def chat_body(model: str, prompt: Prompt, options: ReplyOptions) -> dict[str, Any]:
     """The request for one reply; what is None is left to the server."""
     messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
     body: dict[str, Any] = {

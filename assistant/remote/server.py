@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 
-from assistant.base.errors import ConfigError, EngineFailed
+from assistant.base.errors import EngineFailed, SettingError
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 60.0
@@ -38,14 +38,14 @@ def is_address(text: str) -> bool:
 
 
 def read_address(text: str) -> Address:
-    """Raises ConfigError."""
+    """Raises SettingError."""
     parts = urlsplit(text)
     try:
         port = parts.port
     except ValueError as error:
-        raise ConfigError(f"{text!r} has no valid port") from error
+        raise SettingError(f"{text!r} has no valid port") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ConfigError(f"{text!r} is no address of a server; it looks like http://localhost:8000/v1")
+        raise SettingError(f"{text!r} is no address of a server; it looks like http://localhost:8000/v1")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     netloc = host if port is None else f"{host}:{port}"
     path = parts.path.rstrip("/") or "/v1"

@@ -6,15 +6,15 @@ from collections.abc import AsyncGenerator, Sequence
 
 from assistant.base.errors import EngineFailed
 from assistant.base.pcm import from_pcm16
-from assistant.contracts import Settled, Sound, Uttered
+from assistant.contracts import SpeechChunk, Synced, Uttered
 from assistant.remote.server import Address, Server
 
 NO_PCM = ("text/", "application/json", "audio/mpeg", "audio/mp3", "audio/wav", "audio/x-wav", "audio/ogg", "audio/flac")
 """Played as samples these would be noise."""
-NOTHING = Settled(None, 0, 0.0)
+NOTHING = Synced(None, 0, 0.0)
 
 
-class RemoteSpeaker:
+class RemoteTTS:
     """Each piece is a request of its own."""
 
     capsules = False
@@ -37,7 +37,7 @@ class RemoteSpeaker:
 
     async def speak(
         self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
-    ) -> AsyncGenerator[Sound, None]:
+    ) -> AsyncGenerator[SpeechChunk, None]:
         body = {
             "model": await self._server.model_name(),
             "input": text,
@@ -55,12 +55,12 @@ class RemoteSpeaker:
                 whole = len(sound) // 2 * 2
                 odd = sound[whole:]
                 if whole:
-                    yield Sound(from_pcm16(sound[:whole]))
+                    yield SpeechChunk(from_pcm16(sound[:whole]))
 
-    async def settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
+    async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         return NOTHING
 
-    async def warm(self, voice: str | None) -> Settled:
+    async def warm(self, voice: str | None) -> Synced:
         await self._server.model_name()
         return NOTHING
 

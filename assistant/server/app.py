@@ -17,8 +17,8 @@ from assistant.base.ids import random_ids
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.settings import SessionConfig, merge
 from assistant.server.answers import error_body, json_fields, problem
+from assistant.server.backend import Backend
 from assistant.server.chat import chat_completions
-from assistant.server.house import House
 from assistant.server.listen import MAX_FILE, audio_transcriptions
 from assistant.server.security import Gate, keys_of
 from assistant.server.socket import SOCKETS, serve_socket
@@ -31,24 +31,24 @@ CONTENT_POLICY = (
     "style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'"
 )
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-HOUSE: web.AppKey[House] = web.AppKey("house", House)
+BACKEND: web.AppKey[Backend] = web.AppKey("house", Backend)
 GATE: web.AppKey[Gate] = web.AppKey("gate", Gate)
 
 log = logging.getLogger(__name__)
 
 
-def make_app(house: House, gate: Gate, ui: Path | None = None) -> web.Application:
+def make_app(backend: Backend, gate: Gate, ui: Path | None = None) -> web.Application:
     """The whole server. `ui`: the folder of the page, served at `/`."""
     app = web.Application(middlewares=[_guard, _tell_errors], client_max_size=MAX_FILE)
-    app[HOUSE], app[GATE], app[SOCKETS] = house, gate, set()
+    app[BACKEND], app[GATE], app[SOCKETS] = backend, gate, set()
     for path in ("/v1/realtime", "/v1/realtime/"):
         app.router.add_get(path, _realtime)
     app.router.add_post("/v1/realtime/client_secrets", _client_secrets)
     app.router.add_post("/v1/realtime/sessions", _older_sessions)
     app.router.add_post("/v1/realtime/calls", _no_calls)
-    app.router.add_post("/v1/chat/completions", _with_house(chat_completions))
-    app.router.add_post("/v1/audio/speech", _with_house(audio_speech))
-    app.router.add_post("/v1/audio/transcriptions", _with_house(audio_transcriptions))
+    app.router.add_post("/v1/chat/completions", _with_backend(chat_completions))
+    app.router.add_post("/v1/audio/speech", _with_backend(audio_speech))
+    app.router.add_post("/v1/audio/transcriptions", _with_backend(audio_transcriptions))
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/v1/models/{name:.+}", _model)
     app.router.add_route("*", "/v1/{rest:.*}", _no_endpoint)
@@ -62,9 +62,9 @@ def make_app(house: House, gate: Gate, ui: Path | None = None) -> web.Applicatio
     return app
 
 
-def _with_house(serve: Callable[[web.Request, House], Awaitable[web.StreamResponse]]) -> Handler:
+def _with_backend(serve: Callable[[web.Request, Backend], Awaitable[web.StreamResponse]]) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        return await serve(request, request.app[HOUSE])
+        return await serve(request, request.app[BACKEND])
 
     return handler
 
@@ -82,7 +82,7 @@ def _page(file: Path) -> Handler:
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Host, then Origin, then the token; a browser's question about cross-origin use is answered here."""
-    gate, house = request.app[GATE], request.app[HOUSE]
+    gate, backend = request.app[GATE], request.app[BACKEND]
     host, origin = request.headers.get("Host"), request.headers.get("Origin")
     if (reason := gate.refuse_host(host)) is not None:
         return problem(421, "host_refused", reason)
@@ -92,7 +92,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         return web.Response(status=204)
     if request.path.startswith(OPEN_PATHS):
         keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
-        temporary = house.keys.valid(time.time()) if request.path.startswith("/v1/realtime") else []
+        temporary = backend.keys.valid(time.time()) if request.path.startswith("/v1/realtime") else []
         if not gate.admits(keys, temporary):
             return problem(401, "invalid_api_key", "a token is needed: send it as `Authorization: Bearer TOKEN`")
     return await handler(request)
@@ -144,27 +144,27 @@ async def _close_sockets(app: web.Application) -> None:
 
 
 async def _realtime(request: web.Request) -> web.StreamResponse:
-    house = request.app[HOUSE]
+    backend = request.app[BACKEND]
     if request.headers.get("Upgrade", "").lower() != "websocket":
         return problem(426, "websocket_needed", "connect to this address with a websocket")
     if request.query.get("call_id"):
         return problem(404, "not_found", "there are no WebRTC or SIP calls here that could be joined")
     keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
-    sessions = [session for key in keys if (session := house.keys.session(key, time.time())) is not None]
-    return await serve_socket(request, house, sessions[0] if sessions else None)
+    sessions = [session for key in keys if (session := backend.keys.session(key, time.time())) is not None]
+    return await serve_socket(request, backend, sessions[0] if sessions else None)
 
 
 async def _new_key(request: web.Request, field: str | None) -> tuple[str, int, Json]:
     """A temporary key for a browser, when it ends, and the session that it stands for."""
-    house = request.app[HOUSE]
+    backend = request.app[BACKEND]
     body = await json_fields(request) if request.can_read_body else Fields({})
     wanted = (body.obj(field) if field else body) or Fields({}, "session")
-    config = merge(SessionConfig(settings=house.settings), wanted, house.facts)
+    config = merge(SessionConfig(settings=backend.settings), wanted, backend.facts)
     after = body.obj("expires_after") if field else None
     seconds = (after.integer("seconds", 10, 7200) if after else None) or 600
     key, expires = random_ids("ek"), int(time.time()) + seconds
-    house.keys.add(key, expires, dict(wanted.data))
-    return key, expires, {"id": random_ids("sess")} | config.json(house.facts)
+    backend.keys.add(key, expires, dict(wanted.data))
+    return key, expires, {"id": random_ids("sess")} | config.json(backend.facts)
 
 
 async def _client_secrets(request: web.Request) -> web.StreamResponse:
@@ -181,19 +181,19 @@ async def _no_calls(request: web.Request) -> web.StreamResponse:
     return problem(501, "webrtc_not_offered", "WebRTC is not offered here; connect to /v1/realtime with a websocket")
 
 
-def _models_json(house: House) -> list[Json]:
-    engines = house.talks.engines
-    names = dict.fromkeys((house.facts.model, engines.thinker.name, engines.speaker.name, engines.ears.name))
+def _models_json(backend: Backend) -> list[Json]:
+    engines = backend.talks.engines
+    names = dict.fromkeys((backend.facts.model, engines.llm.name, engines.tts.name, engines.asr.name))
     return [{"id": name, "object": "model", "created": 0, "owned_by": "local"} for name in names]
 
 
 async def _models(request: web.Request) -> web.StreamResponse:
-    return web.json_response({"object": "list", "data": _models_json(request.app[HOUSE])})
+    return web.json_response({"object": "list", "data": _models_json(request.app[BACKEND])})
 
 
 async def _model(request: web.Request) -> web.StreamResponse:
     name = request.match_info["name"]
-    for model in _models_json(request.app[HOUSE]):
+    for model in _models_json(request.app[BACKEND]):
         if model["id"] == name:
             return web.json_response(model)
     return problem(404, "model_not_found", f"there is no model {name[:80]!r} here; see /v1/models")
@@ -208,18 +208,18 @@ async def _no_endpoint(request: web.Request) -> web.StreamResponse:
 
 
 async def _healthz(request: web.Request) -> web.StreamResponse:
-    house = request.app[HOUSE]
-    engines = house.talks.engines
+    backend = request.app[BACKEND]
+    engines = backend.talks.engines
     body: dict[str, Any] = {
         "status": "ok",
-        "uptime_s": round(time.monotonic() - house.born, 1),
-        "sessions": {"open": house.talks.active, "limit": house.talks.limit},
-        "models": {"llm": engines.thinker.name, "tts": engines.speaker.name, "hearing": engines.ears.name},
-        "capsules": {"llm": engines.thinker.capsules, "tts": engines.speaker.capsules},
+        "uptime_s": round(time.monotonic() - backend.born, 1),
+        "sessions": {"open": backend.talks.active, "limit": backend.talks.limit},
+        "models": {"llm": engines.llm.name, "tts": engines.tts.name, "hearing": engines.asr.name},
+        "capsules": {"llm": engines.llm.capsules, "tts": engines.tts.capsules},
     }
-    return web.json_response(body | dict(house.about()))
+    return web.json_response(body | dict(backend.about()))
 
 
 async def _metrics(request: web.Request) -> web.StreamResponse:
-    body = request.app[HOUSE].metrics() + f"assistant_tasks {len(asyncio.all_tasks())}\n".encode()
+    body = request.app[BACKEND].metrics() + f"assistant_tasks {len(asyncio.all_tasks())}\n".encode()
     return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4"})

@@ -12,23 +12,23 @@ from aiohttp import web
 from assistant.base.errors import EngineFailed, PeerError
 from assistant.base.ids import random_ids
 from assistant.contracts import (
+    LLM,
     BadCall,
     CallPiece,
     Line,
     Prompt,
     PromptReady,
     ReplyEnd,
+    ReplyOptions,
+    ReplyPiece,
     TextPiece,
-    Thinker,
-    ThinkOptions,
-    ThinkPiece,
     ToolCall,
 )
 from assistant.events import ToolSpec
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.settings import read_tool_choice
 from assistant.server.answers import EventStream, error_body, json_fields, while_connected
-from assistant.server.house import House
+from assistant.server.backend import Backend
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MAX_STOPS = 4
@@ -39,13 +39,13 @@ class ChatRequest:
     """A request, read."""
 
     prompt: Prompt
-    options: ThinkOptions
+    options: ReplyOptions
     model: str
     stream: bool
     include_usage: bool
 
 
-def read_chat(body: Fields, house: House) -> ChatRequest:
+def read_chat(body: Fields, backend: Backend) -> ChatRequest:
     """Raises PeerError for what is wrong and for what these engines cannot do."""
     if (body.integer("n", 1, 1000) or 1) != 1:
         raise PeerError("invalid_value", "n: one answer at a time is made here", "n")
@@ -55,8 +55,8 @@ def read_chat(body: Fields, house: House) -> ChatRequest:
     tools = tuple(_read_tool(tool.need_obj("function")) for tool in body.objs("tools"))
     stream_options = body.obj("stream_options")
     return ChatRequest(
-        prompt=_read_prompt(body, tools, house.facts.character(house.settings.persona).instructions),
-        options=ThinkOptions(
+        prompt=_read_prompt(body, tools, backend.facts.character(backend.settings.persona).instructions),
+        options=ReplyOptions(
             reply_id=random_ids("chatcmpl"),
             max_tokens=body.integer("max_completion_tokens", 1, 1_000_000) or body.integer("max_tokens", 1, 1_000_000),
             temperature=body.number("temperature", 0.0, 2.0),
@@ -66,7 +66,7 @@ def read_chat(body: Fields, house: House) -> ChatRequest:
             stop=_read_stops(body),
             tool_choice=_read_choice(body, tools),
         ),
-        model=house.talks.engines.thinker.name,
+        model=backend.talks.engines.llm.name,
         stream=bool(body.boolean("stream")),
         include_usage=bool(stream_options and stream_options.boolean("include_usage")),
     )
@@ -139,22 +139,22 @@ def _read_call(call: Fields) -> ToolCall:
 # ----------------------------------------------------------------------------------------- answering
 
 
-async def chat_completions(request: web.Request, house: House) -> web.StreamResponse:
+async def chat_completions(request: web.Request, backend: Backend) -> web.StreamResponse:
     """`POST /v1/chat/completions`."""
-    chat = read_chat(await json_fields(request), house)
-    thinker, talk = house.talks.engines.thinker, random_ids("http")
+    chat = read_chat(await json_fields(request), backend)
+    llm, talk = backend.talks.engines.llm, random_ids("http")
     try:
         if chat.stream:
-            return await _stream(request, chat, thinker.reply(talk, chat.prompt, chat.options))
-        return web.json_response(await while_connected(request, _whole(chat, thinker, talk)))
+            return await _stream(request, chat, llm.reply(talk, chat.prompt, chat.options))
+        return web.json_response(await while_connected(request, _whole(chat, llm, talk)))
     finally:
-        await thinker.forget(talk)
+        await llm.forget(talk)
 
 
-async def _whole(chat: ChatRequest, thinker: Thinker, talk: str) -> Json:
+async def _whole(chat: ChatRequest, llm: LLM, talk: str) -> Json:
     text, calls, usage, finish = "", [], usage_json(0, 0, 0), "stop"
     cached = asked = 0
-    async with aclosing(thinker.reply(talk, chat.prompt, chat.options)) as pieces:
+    async with aclosing(llm.reply(talk, chat.prompt, chat.options)) as pieces:
         async for piece in pieces:
             match piece:
                 case PromptReady():
@@ -176,7 +176,7 @@ async def _whole(chat: ChatRequest, thinker: Thinker, talk: str) -> Json:
 
 
 async def _stream(
-    request: web.Request, chat: ChatRequest, pieces: AsyncGenerator[ThinkPiece, None]
+    request: web.Request, chat: ChatRequest, pieces: AsyncGenerator[ReplyPiece, None]
 ) -> web.StreamResponse:
     """Each piece as it comes. An error before the first piece is an HTTP status, a later one is an event."""
     out = EventStream(request)
@@ -212,7 +212,7 @@ async def _stream(
     return await out.end()
 
 
-async def _next(pieces: AsyncGenerator[ThinkPiece, None]) -> ThinkPiece | None:
+async def _next(pieces: AsyncGenerator[ReplyPiece, None]) -> ReplyPiece | None:
     return await anext(pieces, None)
 
 

@@ -18,11 +18,11 @@ from aiohttp import web
 from assistant.base.errors import PeerError
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import Block, Ears
+from assistant.contracts import ASR, SpeechBlock
 from assistant.events import Pcm
 from assistant.realtime.fields import Json
 from assistant.server.answers import EventStream, while_connected
-from assistant.server.house import House
+from assistant.server.backend import Backend
 from assistant.text.written import as_written
 
 MAX_FILE = 64 * 1024 * 1024
@@ -45,7 +45,7 @@ class Segment:
     text: str
 
 
-def stretches(blocks: Iterable[Block], rate: int) -> list[tuple[float, float]]:
+def stretches(blocks: Iterable[SpeechBlock], rate: int) -> list[tuple[float, float]]:
     """Where speech is, in seconds: padded, split at pauses and at 20 s. What is open at the end is closed there."""
     found: list[tuple[float, float]] = []
     start: float | None = None
@@ -75,10 +75,10 @@ def stretches(blocks: Iterable[Block], rate: int) -> list[tuple[float, float]]:
     return found
 
 
-def write_down(ears: Ears, pcm: Pcm) -> list[Segment]:
+def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:
     """[n] samples at 16 kHz → segments. Takes as long as it takes; call it off the event loop."""
-    blocks = ears.detector().push(np.pad(pcm, (0, HEARING_RATE)))
-    transcriber = ears.transcriber()
+    blocks = asr.detector().push(np.pad(pcm, (0, HEARING_RATE)))
+    transcriber = asr.transcriber()
     segments = []
     for start, end in stretches(blocks, HEARING_RATE):
         sound = pcm[round(start * HEARING_RATE) : round(end * HEARING_RATE)]
@@ -129,7 +129,7 @@ async def _read_form(request: web.Request) -> tuple[bytes, dict[str, str]]:
     return data, fields
 
 
-async def audio_transcriptions(request: web.Request, house: House) -> web.StreamResponse:
+async def audio_transcriptions(request: web.Request, backend: Backend) -> web.StreamResponse:
     """`POST /v1/audio/transcriptions`."""
     data, fields = await _read_form(request)
     wanted = fields.get("response_format") or "json"
@@ -140,7 +140,7 @@ async def audio_transcriptions(request: web.Request, house: House) -> web.Stream
             "response_format",
         )
     pcm = await asyncio.to_thread(read_file, data)
-    work = asyncio.to_thread(write_down, house.talks.engines.ears, pcm)
+    work = asyncio.to_thread(write_down, backend.talks.engines.asr, pcm)
     segments = await while_connected(request, work)
     text = " ".join(segment.text for segment in segments)
     seconds = round(len(pcm) / HEARING_RATE, 3)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from assistant.base.errors import ConfigError
+from assistant.base.errors import SettingError
 
 KEY_PROTOCOL = "openai-insecure-api-key."
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -67,11 +67,11 @@ class Gate:
 
 
 def make_gate(host: str, token: str | None, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Gate:
-    """The gate for a bind address. Raises ConfigError where one needs a token and has none."""
+    """The gate for a bind address. Raises SettingError where one needs a token and has none."""
     if token is not None and len(token) < 8:
-        raise ConfigError("the token is shorter than 8 characters; make one with: openssl rand -hex 16")
+        raise SettingError("the token is shorter than 8 characters; make one with: openssl rand -hex 16")
     if not is_loopback(host) and token is None:
-        raise ConfigError(
+        raise SettingError(
             f"{host} can be reached from other machines, so a token is needed: pass --token (make one with "
             f"`openssl rand -hex 16`). {TLS_HINT}"
         )

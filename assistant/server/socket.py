@@ -20,9 +20,9 @@ from assistant.base.ids import random_ids
 from assistant.events import Settings
 from assistant.realtime.events import error_json
 from assistant.realtime.fields import Fields, Json
-from assistant.realtime.protocol import Protocol, Step, read_extensions
+from assistant.realtime.protocol import Protocol, Received, read_extensions
 from assistant.realtime.settings import SessionConfig, merge
-from assistant.server.house import House
+from assistant.server.backend import Backend
 from assistant.talk import Session
 
 MAX_FRAME = 16 * 1024 * 1024
@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 class Connection:
     """Joins a prepared websocket, an open session and their protocol until one of them ends."""
 
-    def __init__(self, ws: web.WebSocketResponse, session: Session, protocol: Protocol, house: House) -> None:
-        self._ws, self._session, self._protocol, self._house = ws, session, protocol, house
+    def __init__(self, ws: web.WebSocketResponse, session: Session, protocol: Protocol, backend: Backend) -> None:
+        self._ws, self._session, self._protocol, self._house = ws, session, protocol, backend
         self._open = True
 
     async def run(self, opening: list[Json]) -> None:
@@ -78,7 +78,7 @@ class Connection:
             except ChannelClosed:
                 break
 
-    async def _take(self, step: Step) -> None:
+    async def _take(self, step: Received) -> None:
         await self._send(list(step.replies))
         for command in step.commands:
             await self._session.send(command)
@@ -103,7 +103,7 @@ class Connection:
             await self._ws.close(code=code)
 
 
-async def serve_socket(request: web.Request, house: House, key_session: Json | None) -> web.WebSocketResponse:
+async def serve_socket(request: web.Request, backend: Backend, key_session: Json | None) -> web.WebSocketResponse:
     """`GET /v1/realtime`: one talk over this request's websocket. `key_session`: what its temporary key asks for."""
     ws = web.WebSocketResponse(
         protocols=("realtime",),
@@ -116,21 +116,21 @@ async def serve_socket(request: web.Request, house: House, key_session: Json | N
     sockets: set[web.WebSocketResponse] = request.app[SOCKETS]
     sockets.add(ws)
     try:
-        await _serve(ws, request, house, key_session)
+        await _serve(ws, request, backend, key_session)
     finally:
         sockets.discard(ws)
     return ws
 
 
-async def _serve(ws: web.WebSocketResponse, request: web.Request, house: House, key_session: Json | None) -> None:
+async def _serve(ws: web.WebSocketResponse, request: web.Request, backend: Backend, key_session: Json | None) -> None:
     extensions, unknown = read_extensions(request.query.get("extensions", "").split(","))
     problems = [
         PeerError("invalid_value", f"there is no extension {name[:60]!r}", "extensions") for name in unknown
     ]
-    config = _first_config(request, house, key_session)
-    settings = Protocol("sess", "conv", house.facts, config=config, extensions=extensions).settings
+    config = _first_config(request, backend, key_session)
+    settings = Protocol("sess", "conv", backend.facts, config=config, extensions=extensions).settings
     try:
-        session = _open_session(house, request.query.get("conversation_id"), settings, problems)
+        session = _open_session(backend, request.query.get("conversation_id"), settings, problems)
     except TalksFull as error:
         full = error_json(PeerError("session_limit_reached", str(error)), None, "rate_limit_error")
         await ws.send_json(_with_id(full))
@@ -139,40 +139,40 @@ async def _serve(ws: web.WebSocketResponse, request: web.Request, house: House, 
     protocol = Protocol(
         session.id,
         session.talk,
-        house.facts,
+        backend.facts,
         config=config,
         extensions=extensions,
-        capsules=house.talks.engines.thinker.capsules,
-        now_ms=house.clock.now() * 1000,
+        capsules=backend.talks.engines.llm.capsules,
+        now_ms=backend.clock.now() * 1000,
         now_unix=int(time.time()),
     )
-    await Connection(ws, session, protocol, house).run(protocol.opening(session.items, problems))
+    await Connection(ws, session, protocol, backend).run(protocol.opening(session.items, problems))
 
 
-def _first_config(request: web.Request, house: House, key_session: Json | None) -> SessionConfig:
+def _first_config(request: web.Request, backend: Backend, key_session: Json | None) -> SessionConfig:
     """What holds before the first update: the key's session, and listening only where that was asked for."""
-    config = SessionConfig(settings=house.settings)
+    config = SessionConfig(settings=backend.settings)
     wanted: Json = dict(key_session or {})
     if request.query.get("intent") == "transcription":
         wanted["type"] = "transcription"
     if not wanted:
         return config
     try:
-        return merge(config, Fields(wanted, "session"), house.facts)
+        return merge(config, Fields(wanted, "session"), backend.facts)
     except PeerError as error:
         log.warning("a temporary key has a session that cannot be used: %s", error)
         return config
 
 
-def _open_session(house: House, resume: str | None, settings: Settings, problems: list[PeerError]) -> Session:
+def _open_session(backend: Backend, resume: str | None, settings: Settings, problems: list[PeerError]) -> Session:
     if resume:
         try:
-            return house.talks.open(settings, resume)
+            return backend.talks.open(settings, resume)
         except UnknownTalk:
             problems.append(
                 PeerError("conversation_not_found", f"no talk {resume[:60]!r} is kept here", "conversation_id")
             )
-    return house.talks.open(settings)
+    return backend.talks.open(settings)
 
 
 def _with_id(frame: Json) -> Json:

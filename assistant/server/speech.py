@@ -22,7 +22,7 @@ from assistant.base.pcm import to_pcm16
 from assistant.events import REPLY_RATE, Pcm
 from assistant.realtime.settings import read_voice
 from assistant.server.answers import EventStream, json_fields, while_connected
-from assistant.server.house import House
+from assistant.server.backend import Backend
 from assistant.text.segment import Segmenter
 
 MAX_INPUT = 4096
@@ -33,7 +33,7 @@ FORMATS = (*ENCODED, *STREAMED)
 UNKNOWN_LENGTH = 0xFFFFFFFF
 
 
-async def audio_speech(request: web.Request, house: House) -> web.StreamResponse:
+async def audio_speech(request: web.Request, backend: Backend) -> web.StreamResponse:
     """`POST /v1/audio/speech`."""
     body = await json_fields(request)
     text = body.need_text("input")
@@ -49,9 +49,9 @@ async def audio_speech(request: web.Request, house: House) -> web.StreamResponse
             "response_format",
         )
     speed = body.number("speed", 0.25, 4.0) or 1.0
-    if speed != 1.0 and not house.talks.engines.speaker.paces:
+    if speed != 1.0 and not backend.talks.engines.tts.paces:
         raise PeerError("invalid_value", f"this voice speaks at its own pace: speed can be 1.0, not {speed:g}", "speed")
-    sounds = speak(house, text, read_voice(body, house.facts), speed)
+    sounds = speak(backend, text, read_voice(body, backend.facts), speed)
     async with aclosing(sounds):
         if body.choice("stream_format", ("audio", "sse")) == "sse":
             return await _send_events(request, sounds, wanted, len(text))
@@ -62,19 +62,19 @@ async def audio_speech(request: web.Request, house: House) -> web.StreamResponse
     return web.Response(body=data, content_type=ENCODED[wanted][2])
 
 
-async def speak(house: House, text: str, voice: str | None, speed: float) -> AsyncGenerator[Pcm, None]:
+async def speak(backend: Backend, text: str, voice: str | None, speed: float) -> AsyncGenerator[Pcm, None]:
     """The text's sound, piece by piece, in a talk of its own that is forgotten at the end."""
-    speaker, talk = house.talks.engines.speaker, random_ids("http")
+    tts, talk = backend.talks.engines.tts, random_ids("http")
     segmenter = Segmenter()
     spans = [*segmenter.feed(text), *segmenter.finish()]
     try:
         for index, span in enumerate(spans):
-            async with aclosing(speaker.speak(talk, voice, f"{talk}.{index}", span.text, speed=speed)) as sounds:
+            async with aclosing(tts.speak(talk, voice, f"{talk}.{index}", span.text, speed=speed)) as sounds:
                 async for sound in sounds:
                     if sound.pcm.size:
                         yield sound.pcm
     finally:
-        await speaker.forget(talk)
+        await tts.forget(talk)
 
 
 async def _send_stream(request: web.Request, sounds: AsyncGenerator[Pcm, None], wanted: str) -> web.StreamResponse:

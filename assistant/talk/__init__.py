@@ -21,7 +21,7 @@ turns          each turn's number and the time it takes
 view           what a reply sees: persona, tools, prompt
 """
 
-from assistant.talk.context import Surroundings
+from assistant.talk.context import Services
 from assistant.talk.session import Session
 
-__all__ = ["Session", "Surroundings"]
+__all__ = ["Services", "Session"]

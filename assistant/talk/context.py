@@ -10,7 +10,7 @@ from typing import Protocol
 from assistant.base.channel import Channel
 from assistant.base.clock import Clock
 from assistant.base.ids import Ids
-from assistant.contracts import Ears, Speaker, Thinker
+from assistant.contracts import ASR, LLM, TTS
 from assistant.events import Event, Settings
 from assistant.personas import Persona
 from assistant.talk.conversation import Conversation
@@ -36,12 +36,12 @@ class ToolHost(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Services:
     """What every session of a process shares."""
 
-    thinker: Thinker
-    speaker: Speaker
-    ears: Ears
+    llm: LLM
+    tts: TTS
+    asr: ASR
     clock: Clock
     ids: Ids
     offload: Offload
@@ -53,11 +53,11 @@ class Surroundings:
 
 
 @dataclass(slots=True)
-class Shared:
+class TalkContext:
     """What the parts of one session share. All of its tasks run in `group`; only `settings` is ever replaced."""
 
     talk: str
-    around: Surroundings
+    around: Services
     settings: Settings
     conversation: Conversation
     events: Channel[Event] = field(default_factory=lambda: Channel(EVENTS_IN_FLIGHT))

@@ -19,18 +19,18 @@ from assistant.events import (
     ToolUsed,
     TruncateItem,
 )
-from assistant.talk.context import Shared
+from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry, item_text
 from assistant.talk.replies import Replies
-from assistant.talk.sync import Settling
+from assistant.talk.sync import StateSync
 from assistant.tools.kept import Kept
 
 
 class Edits:
     """What a front does to the conversation. Whatever touches the running reply stops it first."""
 
-    def __init__(self, shared: Shared, replies: Replies, settling: Settling, kept: Kept) -> None:
-        self._shared, self._replies, self._settling, self._kept = shared, replies, settling, kept
+    def __init__(self, shared: TalkContext, replies: Replies, state_sync: StateSync, kept: Kept) -> None:
+        self._shared, self._replies, self._state_sync, self._kept = shared, replies, state_sync, kept
         self._conversation = shared.conversation
         self._heard_ms: dict[str, float] = {}
         self._cut_here: set[str] = set()
@@ -48,7 +48,7 @@ class Edits:
         await self._stop_maker(item_id)
         self._conversation.delete(item_id)
         await self._shared.emit(ItemDeleted(item_id))
-        self._settle()
+        self._sync()
 
     async def truncate(self, command: TruncateItem) -> None:
         if command.item_id in self._cut_here:
@@ -62,7 +62,7 @@ class Edits:
             last.play_end = min(last.play_end, self._shared.now())
         await self._shared.emit(ItemTruncated(cut.item_id, command.content_index, cut.audio_end_ms, cut.transcript))
         if cut.changed:
-            self._settle()
+            self._sync()
 
     def heard(self, report: ReportHeard) -> None:
         """The front's player is so far; late reports and those that go backwards say nothing."""
@@ -116,13 +116,13 @@ class Edits:
                 self._cut_here.add(item_id)
                 self._heard_ms.pop(item_id, None)
                 await self._shared.emit(ItemDeleted(item_id))
-        self._settling.soon()
+        self._state_sync.soon()
 
     async def _stop_maker(self, item_id: str) -> None:
         if self._replies.makes(item_id):
             await self._replies.stop(self._replies.active, "client_cancelled")
 
-    def _settle(self) -> None:
+    def _sync(self) -> None:
         """While a reply runs the models are its; the next reply settles them."""
         if self._replies.active is None:
-            self._settling.soon()
+            self._state_sync.soon()

@@ -22,9 +22,9 @@ from assistant.base.errors import ChannelClosed
 from assistant.base.ids import Ids
 from assistant.base.pcm import Resampler, samples_of
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import Ears, Transcriber
+from assistant.contracts import ASR, Transcriber
 from assistant.events import AppendAudio, ClearAudio, Command, CommitAudio, Pcm, SemanticVad, ServerVad, TurnDetection
-from assistant.talk.turn_end import LONGEST_END_MS, Sign, TurnDetector, Words
+from assistant.talk.turn_end import LONGEST_END_MS, Sign, TurnDetector, WordsSoFar
 from assistant.text.written import as_written
 
 SLICE = HEARING_RATE // 10
@@ -125,7 +125,7 @@ class Hearing:
 
     def __init__(
         self,
-        ears: Ears,
+        asr: ASR,
         clock: Clock,
         commands: Channel[Command],
         noticed: Channel[Any],
@@ -134,11 +134,11 @@ class Hearing:
         ids: Ids,
         offload: Offload,
     ) -> None:
-        self._ears, self._clock, self._ids, self._offload = ears, clock, ids, offload
+        self._asr, self._clock, self._ids, self._offload = asr, clock, ids, offload
         self._commands, self._noticed = commands, noticed
         self._detection = detection
         self._complete = complete
-        self._detector = ears.detector()
+        self._detector = asr.detector()
         self._scribe: Transcriber | None = None
         self._turns: TurnDetector | None = None
         self._time = SampleClock(HEARING_RATE)
@@ -148,7 +148,7 @@ class Hearing:
         self._recent_samples = 0
         self._uncommitted = 0
         self._turn: _Turn | None = None
-        self._words = Words()
+        self._words = WordsSoFar()
         self._origin = 0
         self._drop: str | None = None
 
@@ -167,7 +167,7 @@ class Hearing:
 
     async def run(self) -> None:
         """Until the commands end. A model's failure costs the turn, not the session."""
-        self._scribe = await self._offload(self._ears.transcriber)
+        self._scribe = await self._offload(self._asr.transcriber)
         async with asyncio.TaskGroup() as asking:
             while True:
                 try:
@@ -279,7 +279,7 @@ class Hearing:
         assert self._scribe is not None
         self._scribe.reset()
         self._turn = _Turn(self._ids("item"), announced, start)
-        self._words = Words()
+        self._words = WordsSoFar()
 
     def _write(self, pcm: Pcm) -> None:
         assert self._turn is not None and self._scribe is not None
@@ -299,7 +299,7 @@ class Hearing:
 
     def _forget_turn(self) -> None:
         self._turn = None
-        self._words = Words()
+        self._words = WordsSoFar()
         if self._turns is not None:
             self._turns.reset()
 
@@ -323,7 +323,7 @@ class Hearing:
             return
         said = await self._complete(as_written(turn.text)) if turn.text else None
         if self._turn is turn and self._turns is not None and self._turns.speech_ms == speech_ms:
-            self._words = Words(len(turn.text.split()), said)
+            self._words = WordsSoFar(len(turn.text.split()), said)
 
     async def _end_now(self, by_hand: bool) -> None:
         """End the turn that is under way, wherever it is."""
@@ -339,7 +339,7 @@ class Hearing:
 
     async def _end(self, turn: _Turn, end: int, by_hand: bool) -> None:
         self._uncommitted = 0
-        self._words = Words()
+        self._words = WordsSoFar()
         end_ms, moment = int(end * 1000 / HEARING_RATE), self._time.moment_of(end)
         await self._noticed.send(UserEnded(turn.item_id, end_ms, moment, by_hand, turn.announced))
         seconds = turn.samples / HEARING_RATE

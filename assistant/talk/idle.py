@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from assistant.events import ServerVad
-from assistant.talk.context import Shared
+from assistant.talk.context import TalkContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +15,10 @@ class IdleOver:
     """Nobody spoke for as long as the front allows."""
 
 
-class Idle:
+class IdleTimer:
     """`tell` is called when the time is over."""
 
-    def __init__(self, shared: Shared, tell: Callable[[IdleOver], Awaitable[None]]) -> None:
+    def __init__(self, shared: TalkContext, tell: Callable[[IdleOver], Awaitable[None]]) -> None:
         self._shared, self._tell = shared, tell
         self._waiting: asyncio.Task[None] | None = None
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from assistant.contracts import Prompt, ThinkOptions
+from assistant.contracts import Prompt, ReplyOptions
 from assistant.events import Event, Response
 from assistant.tools.registry import ToolRegistry
 
@@ -23,7 +23,7 @@ class ReplyOrder:
     voice: str | None
     speed: float
     paced: bool
-    options: ThinkOptions
+    options: ReplyOptions
     prompt: Callable[[], Prompt]
     """Built when the user's words are in, and again after each of the session's own tools."""
     own_tools: ToolRegistry

@@ -9,16 +9,16 @@ from functools import partial
 from typing import Any
 
 from assistant.base.errors import EngineFailed, PeerError
-from assistant.contracts import ThinkOptions
+from assistant.contracts import ReplyOptions
 from assistant.events import Response, ResponseCreated, ResponseParams
-from assistant.talk.context import Shared
-from assistant.talk.idle import Idle
+from assistant.talk.context import TalkContext
+from assistant.talk.idle import IdleTimer
 from assistant.talk.order import ReplyOrder
 from assistant.talk.prompt import entries_of
 from assistant.talk.reply import Reply
-from assistant.talk.sync import Settling
-from assistant.talk.turns import Turns
-from assistant.talk.view import View
+from assistant.talk.sync import StateSync
+from assistant.talk.turns import TurnTimes
+from assistant.talk.view import ReplyView
 
 ASIDES = 4
 """Side branches that may run at once."""
@@ -46,11 +46,11 @@ class Replies:
 
     def __init__(
         self,
-        shared: Shared,
-        view: View,
-        settling: Settling,
-        turns: Turns,
-        idle: Idle,
+        shared: TalkContext,
+        view: ReplyView,
+        state_sync: StateSync,
+        turns: TurnTimes,
+        idle: IdleTimer,
         words_ready: Callable[[], Awaitable[None]],
         tell: Callable[[ReplyOver], Awaitable[None]],
         effects: Callable[[Reply], Awaitable[None]],
@@ -58,7 +58,7 @@ class Replies:
         self.active: Active | None = None
         self.last: Reply | None = None
         """The last reply of the conversation that is over; it may still sound."""
-        self._shared, self._view, self._settling, self._turns = shared, view, settling, turns
+        self._shared, self._view, self._state_sync, self._turns = shared, view, state_sync, turns
         self._idle, self._words_ready, self._tell, self._effects = idle, words_ready, tell, effects
         self._asides: dict[str, Active] = {}
         self._aside_talks: set[str] = set()
@@ -113,11 +113,11 @@ class Replies:
         aside = params.conversation == "none"
         order = self._order(params, say)
         reply = Reply(
-            order, self._shared.conversation, around.thinker, around.speaker, around.clock, around.ids,
+            order, self._shared.conversation, around.llm, around.tts, around.clock, around.ids,
             self._shared.emit, self._turns.trace(aside=aside), self._words_ready,
         )  # fmt: skip
         await self._shared.emit(ResponseCreated(order.response))
-        await self._settling.wait()
+        await self._state_sync.wait()
         active = Active(reply)
         active.task = self._shared.group.create_task(self._run(reply))
         if aside:
@@ -145,7 +145,7 @@ class Replies:
         return ReplyOrder(
             talk=f"{self._shared.talk}/{response_id}" if aside else self._shared.talk,
             response=response, voice=voice, speed=settings.speed, paced=settings.paced,
-            options=ThinkOptions(
+            options=ReplyOptions(
                 response_id, limit, sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed,
                 tool_choice=params.tool_choice or settings.tool_choice,
             ),
@@ -215,12 +215,12 @@ class Replies:
         self.last = reply
         self._turns.ended(reply.trace)
         await self._effects(reply)
-        self._settling.ahead()
+        self._state_sync.ahead()
         self._idle.start(reply.play_end)
 
     async def _forget(self, talk: str) -> None:
-        await self._shared.around.thinker.forget(talk)
-        await self._shared.around.speaker.forget(talk)
+        await self._shared.around.llm.forget(talk)
+        await self._shared.around.tts.forget(talk)
         self._aside_talks.discard(talk)
 
     async def close(self) -> None:

@@ -1,6 +1,6 @@
 """One reply from prompt to last sample: runs thinking into speaking, tells the front, keeps the talk's items true.
 
-Thinking (`Rounds`) runs ahead of speaking by a bounded number of pieces; speaking runs ahead of the player by a
+Thinking (`ToolLoop`) runs ahead of speaking by a bounded number of pieces; speaking runs ahead of the player by a
 bounded lead. Between the two stands a queue of things to put out, in the order in which the model made them. The
 session stops and cancels `run` to interrupt; `finish` then closes what was open, so nothing of a reply ever follows its
 `ResponseDone`.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from assistant.base.channel import Channel
 from assistant.base.clock import Clock
 from assistant.base.ids import Ids
-from assistant.contracts import Cost, Mark, Sound, Speaker, Thinker
+from assistant.contracts import LLM, TTS, Cost, Mark, SpeechChunk
 from assistant.events import (
     REPLY_RATE,
     AudioDelta,
@@ -48,7 +48,7 @@ from assistant.events import (
 from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.heard import SpokenPiece, sample_of_char
 from assistant.talk.order import Emit, ReplyOrder
-from assistant.talk.tool_loop import Call, EndOfMessage, Out, Rounds, Words
+from assistant.talk.tool_loop import CallOut, EndOfMessage, Out, TextOut, ToolLoop
 from assistant.telemetry.trace import TurnTrace
 from assistant.text.segment import Segmenter, TextSpan
 from assistant.tools.registry import ToolResult
@@ -79,8 +79,8 @@ class Reply:
         self,
         order: ReplyOrder,
         conversation: Conversation,
-        thinker: Thinker,
-        speaker: Speaker,
+        llm: LLM,
+        tts: TTS,
         clock: Clock,
         ids: Ids,
         emit: Emit,
@@ -95,10 +95,10 @@ class Reply:
         self.item_ids: list[str] = []
         self.trace = trace
         self._talk = conversation
-        self._speaker, self._clock = speaker, clock
+        self._tts, self._clock = tts, clock
         self._ids, self._emit, self._words_ready = ids, emit, words_ready
         self._out: Channel[Out] = Channel(PIECES_AHEAD)
-        self._rounds = Rounds(order, self._out, conversation, thinker, clock, ids, emit, trace)
+        self._rounds = ToolLoop(order, self._out, conversation, llm, clock, ids, emit, trace)
         self._parts: tuple[asyncio.Task[None], ...] = ()
         self._open: _Open | None = None
         self._items: list[Item] = []
@@ -162,7 +162,7 @@ class Reply:
     async def _put_out(self) -> None:
         async for out in self._out:
             match out:
-                case Words():
+                case TextOut():
                     message = self._open or await self._open_message(out.reply_id)
                     if self.order.response.modality == "text":
                         await self._write(message, out.text)
@@ -174,7 +174,7 @@ class Reply:
                         for span in self._open.segmenter.finish():
                             await self._speak(self._open, span)
                         await self._close_message("completed")
-                case Call():
+                case CallOut():
                     await self._put_call(out)
 
     async def _open_message(self, reply_id: str | None) -> _Open:
@@ -210,7 +210,7 @@ class Reply:
         )
         told = 0
         costs: list[Cost] = []
-        sounds = self._speaker.speak(
+        sounds = self._tts.speak(
             self.order.talk, self.order.voice, piece.piece_id, span.text, speed=self.order.speed
         )
         async with aclosing(sounds) as chunks:
@@ -242,7 +242,7 @@ class Reply:
             await self._emit(SpokenText(self.id, message.item_id, message.index, 0, text, at))
         return told
 
-    async def _send(self, message: _Open, sound: Sound) -> None:
+    async def _send(self, message: _Open, sound: SpeechChunk) -> None:
         """Hand sound to the front in short pieces, never more ahead of the player than the lead allows."""
         for start in range(0, sound.pcm.size, DELTA_SAMPLES):
             part = sound.pcm[start : start + DELTA_SAMPLES]
@@ -301,7 +301,7 @@ class Reply:
         await self._emit(PartDone(*where, item.content[0]))
         await self._item_done(item, message.index)
 
-    async def _put_call(self, call: Call) -> None:
+    async def _put_call(self, call: CallOut) -> None:
         index = len(self._items)
         item_id = self._ids("item")
         open_item = FunctionCall(item_id, call.call_id, call.name, "", "in_progress")

@@ -48,7 +48,7 @@ from assistant.events import (
     UpdateSettings,
 )
 from assistant.personas import Persona
-from assistant.talk.context import Shared, Surroundings
+from assistant.talk.context import Services, TalkContext
 from assistant.talk.conversation import Conversation
 from assistant.talk.edits import Edits
 from assistant.talk.hearing import (
@@ -61,13 +61,13 @@ from assistant.talk.hearing import (
     UserProgress,
     UserWords,
 )
-from assistant.talk.idle import Idle, IdleOver
+from assistant.talk.idle import IdleOver, IdleTimer
 from assistant.talk.replies import Replies, ReplyOver
 from assistant.talk.reply import Reply
-from assistant.talk.sync import Settling
-from assistant.talk.turn_taking import Floor, Words
-from assistant.talk.turns import Turns
-from assistant.talk.view import View
+from assistant.talk.sync import StateSync
+from assistant.talk.turn_taking import PendingTranscripts, TurnTaking
+from assistant.talk.turns import TurnTimes
+from assistant.talk.view import ReplyView
 from assistant.tools.kept import Slots
 
 COMMANDS_IN_FLIGHT = 64
@@ -95,7 +95,7 @@ class Session:
     def __init__(
         self,
         talk: str,
-        around: Surroundings,
+        around: Services,
         settings: Settings,
         conversation: Conversation | None = None,
         on_end: Callable[[Session], None] = lambda session: None,
@@ -105,27 +105,27 @@ class Session:
         self.id = around.ids("sess")
         self.conversation = conversation if conversation is not None else Conversation()
         self._around = around
-        self._shared = shared = Shared(talk, around, settings, self.conversation)
+        self._shared = shared = TalkContext(talk, around, settings, self.conversation)
         self._commands: Channel[Command] = Channel(COMMANDS_IN_FLIGHT)
         self._inbox: Channel[_Inbox] = Channel(COMMANDS_IN_FLIGHT)
         self._stop = asyncio.Event()
         self._on_end = on_end
         self._hearing = Hearing(
-            around.ears, around.clock, self._commands, self._inbox, lambda: shared.settings.turn_detection,
+            around.asr, around.clock, self._commands, self._inbox, lambda: shared.settings.turn_detection,
             self._complete, around.ids, around.offload,
         )  # fmt: skip
         self._tools = around.tools(self)
-        self._view = View(around.personas, self._tools, self.conversation)
-        self._turns = Turns(shared)
-        self._settling = Settling(shared, self._view)
-        self._idle = Idle(shared, self._inbox.send)
-        self._words = Words(shared, self._turns)
+        self._view = ReplyView(around.personas, self._tools, self.conversation)
+        self._turns = TurnTimes(shared)
+        self._state_sync = StateSync(shared, self._view)
+        self._idle = IdleTimer(shared, self._inbox.send)
+        self._words = PendingTranscripts(shared, self._turns)
         self._replies = Replies(
-            shared, self._view, self._settling, self._turns, self._idle, self._words.ready, self._inbox.send,
+            shared, self._view, self._state_sync, self._turns, self._idle, self._words.ready, self._inbox.send,
             self._effects,
         )  # fmt: skip
-        self._floor = Floor(shared, self._replies, self._turns, self._words, self._idle, self._hearing.drop)
-        self._edits = Edits(shared, self._replies, self._settling, self._tools.kept)
+        self._floor = TurnTaking(shared, self._replies, self._turns, self._words, self._idle, self._hearing.drop)
+        self._edits = Edits(shared, self._replies, self._state_sync, self._tools.kept)
 
     # ---------------------------------------------------------------------------- what fronts use
 
@@ -179,7 +179,7 @@ class Session:
                 group.create_task(self._serve())
                 group.create_task(self._end_when_closed())
                 if len(self.conversation):
-                    self._settling.ahead()
+                    self._state_sync.ahead()
         except* (_Closed, ChannelClosed):
             pass
         finally:
@@ -189,8 +189,8 @@ class Session:
             try:
                 with contextlib.suppress(EngineFailed):  # the engines end too: the words are kept, the state is not
                     await self._replies.close()
-                    await self._around.thinker.park(self.talk)
-                    await self._around.speaker.park(self.talk)
+                    await self._around.llm.park(self.talk)
+                    await self._around.tts.park(self.talk)
             finally:
                 self._on_end(self)
 
@@ -260,12 +260,12 @@ class Session:
         before = self.settings
         self._known_persona(settings.persona, "session.persona")
         self._view.tools(settings)
-        if not self._around.speaker.paces:
+        if not self._around.tts.paces:
             settings = replace(settings, speed=1.0)
         self._shared.settings = settings
         await self._shared.emit(SettingsUpdated(settings))
         if self._replies.active is None and self._view.prompt(before) != self._view.prompt(settings):
-            self._settling.soon()
+            self._state_sync.soon()
 
     async def _cancel(self, response_id: str | None) -> None:
         active = self._replies.running(response_id)
@@ -284,8 +284,8 @@ class Session:
         self._view.tools(settings)
         await self._replies.stop(self._replies.active, "client_cancelled")
         self._shared.settings = settings
-        await self._settling.now()
-        await self._around.speaker.warm(persona.voice)
+        await self._state_sync.now()
+        await self._around.tts.warm(persona.voice)
         await self._shared.emit(PersonaSwitched(name, persona.voice, (self._shared.now() - begin) * 1000))
 
     def _known_persona(self, name: str, param: str) -> Persona:
@@ -320,7 +320,7 @@ class Session:
         prompt = self._view.prompt(self.settings)
         asked = replace(prompt, lines=(*prompt.lines, Line("user", text)))
         try:
-            return await self._around.thinker.turn_end_probability(self.talk, asked)
+            return await self._around.llm.turn_end_probability(self.talk, asked)
         except EngineFailed:
             return None
 

@@ -8,16 +8,16 @@ from contextlib import suppress
 from typing import Literal
 
 from assistant.base.errors import EngineFailed
-from assistant.contracts import Settled
+from assistant.contracts import Synced
 from assistant.events import Error, StateChanged
-from assistant.talk.context import Shared
-from assistant.talk.view import View
+from assistant.talk.context import TalkContext
+from assistant.talk.view import ReplyView
 
 
-class Settling:
+class StateSync:
     """One at a time, in the order in which they were asked for."""
 
-    def __init__(self, shared: Shared, view: View) -> None:
+    def __init__(self, shared: TalkContext, view: ReplyView) -> None:
         self._shared, self._view = shared, view
         self._latest: asyncio.Task[None] | None = None
 
@@ -28,7 +28,7 @@ class Settling:
         async def chain() -> None:
             if before is not None:
                 await asyncio.wait([before])
-            await self._settle()
+            await self._sync()
             self.ahead()
 
         self._latest = self._shared.group.create_task(chain())
@@ -41,7 +41,7 @@ class Settling:
 
     async def now(self) -> None:
         await self.wait()
-        await self._settle()
+        await self._sync()
 
     def ahead(self) -> None:
         """A turn is over: what the next would find undone is done now, if there is time."""
@@ -49,19 +49,19 @@ class Settling:
 
     async def _prepare(self) -> None:
         with suppress(EngineFailed):  # the next reply meets it too, and tells
-            await self._shared.around.thinker.prepare(self._shared.talk, self._view.prompt(self._shared.settings))
+            await self._shared.around.llm.prepare(self._shared.talk, self._view.prompt(self._shared.settings))
 
-    async def _settle(self) -> None:
+    async def _sync(self) -> None:
         around, talk = self._shared.around, self._shared.talk
         try:
-            mind = await around.thinker.settle(talk, self._view.prompt(self._shared.settings))
-            voice = await around.speaker.settle(talk, self._shared.conversation.uttered())
+            mind = await around.llm.sync(talk, self._view.prompt(self._shared.settings))
+            voice = await around.tts.sync(talk, self._shared.conversation.uttered())
         except EngineFailed as error:
             await self._shared.emit(Error("server_error", str(error), kind="server_error"))
             return
         await self._tell("llm", mind)
         await self._tell("tts", voice)
 
-    async def _tell(self, engine: Literal["llm", "tts"], settled: Settled) -> None:
+    async def _tell(self, engine: Literal["llm", "tts"], settled: Synced) -> None:
         if settled.what is not None:
             await self._shared.emit(StateChanged(settled.what, engine, settled.position, settled.ms))

@@ -13,10 +13,10 @@ from pathlib import Path
 from assistant.base.clock import Clock
 from assistant.base.errors import TalksFull, UnknownTalk
 from assistant.base.ids import Ids, random_ids
-from assistant.contracts import Ears, Speaker, Thinker
+from assistant.contracts import ASR, LLM, TTS
 from assistant.events import Settings
 from assistant.personas import Persona
-from assistant.talk.context import Surroundings, ToolHost
+from assistant.talk.context import Services, ToolHost
 from assistant.talk.conversation import Conversation, from_json, to_json
 from assistant.talk.hearing import Offload
 from assistant.talk.session import Session
@@ -35,9 +35,9 @@ PARKED = 32
 class Engines:
     """The three models behind every talk."""
 
-    thinker: Thinker
-    speaker: Speaker
-    ears: Ears
+    llm: LLM
+    tts: TTS
+    asr: ASR
 
 
 class Talks:
@@ -67,8 +67,8 @@ class Talks:
         self.metrics = metrics if metrics is not None else Metrics()
         self.defaults = settings if settings is not None else Settings()
         """What a session starts with when its front asks for nothing."""
-        self._around = Surroundings(
-            engines.thinker, engines.speaker, engines.ears, clock, ids, offload, personas, tools, self.metrics,
+        self._around = Services(
+            engines.llm, engines.tts, engines.asr, clock, ids, offload, personas, tools, self.metrics,
             trace_log,
         )  # fmt: skip
         self._folder = folder

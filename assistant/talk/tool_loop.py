@@ -17,7 +17,7 @@ from typing import TypeAlias
 from assistant.base.channel import Channel
 from assistant.base.clock import Clock
 from assistant.base.ids import Ids
-from assistant.contracts import BadCall, CallPiece, PromptReady, ReplyEnd, TextPiece, Thinker
+from assistant.contracts import LLM, BadCall, CallPiece, PromptReady, ReplyEnd, TextPiece
 from assistant.events import FunctionCall, FunctionOutput, ResponseStatus, ToolUsed, Usage
 from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.order import Emit, ReplyOrder
@@ -31,7 +31,7 @@ FILLER = "One moment."
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TextOut:
     text: str
     reply_id: str | None
 
@@ -42,17 +42,17 @@ class EndOfMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallOut:
     call_id: str
     name: str
     arguments: str
     reply_id: str
 
 
-Out: TypeAlias = Words | EndOfMessage | Call
+Out: TypeAlias = TextOut | EndOfMessage | CallOut
 
 
-class Rounds:
+class ToolLoop:
     """Run it once; it closes `out` however it is left. What it counted and found stands in its attributes."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Rounds:
         order: ReplyOrder,
         out: Channel[Out],
         conversation: Conversation,
-        thinker: Thinker,
+        llm: LLM,
         clock: Clock,
         ids: Ids,
         emit: Emit,
@@ -71,20 +71,20 @@ class Rounds:
         self.status: ResponseStatus = "completed"
         self.reason: str | None = None
         self._order, self._out, self._talk = order, out, conversation
-        self._thinker, self._clock, self._ids, self._emit, self._trace = thinker, clock, ids, emit, trace
+        self._llm, self._clock, self._ids, self._emit, self._trace = llm, clock, ids, emit, trace
 
     async def run(self) -> None:
         async with self._out:
             if self._order.say is not None:
-                await self._out.send(Words(self._order.say, None))
+                await self._out.send(TextOut(self._order.say, None))
                 await self._out.send(EndOfMessage())
                 return
             for place in range(MAX_ROUNDS):
                 results = await self._pass(self._reply_id(place))
                 if not results:
                     return
-                if self._thinker.limited and (said := [result.say for result in results if result.say is not None]):
-                    await self._out.send(Words(" ".join(said), self._reply_id(place + 1)))
+                if self._llm.limited and (said := [result.say for result in results if result.say is not None]):
+                    await self._out.send(TextOut(" ".join(said), self._reply_id(place + 1)))
                     await self._out.send(EndOfMessage())
                     return
             self.status, self.reason = "incomplete", "tool_rounds"
@@ -97,7 +97,7 @@ class Rounds:
         own: list[CallPiece] = []
         said = False
         options = replace(self._order.options, reply_id=reply_id)
-        async with aclosing(self._thinker.reply(self._order.talk, self._order.prompt(), options)) as pieces:
+        async with aclosing(self._llm.reply(self._order.talk, self._order.prompt(), options)) as pieces:
             async for piece in pieces:
                 match piece:
                     case PromptReady():
@@ -106,14 +106,14 @@ class Rounds:
                     case TextPiece():
                         said = said or bool(piece.text.strip())
                         if said:
-                            await self._out.send(Words(piece.text, reply_id))
+                            await self._out.send(TextOut(piece.text, reply_id))
                     case CallPiece(done=True) if piece.name in self._order.own_tools:
                         own.append(piece)
                     case CallPiece(done=True):
                         if said:
                             await self._out.send(EndOfMessage())
                             said = False
-                        await self._out.send(Call(piece.call_id, piece.name, piece.arguments, reply_id))
+                        await self._out.send(CallOut(piece.call_id, piece.name, piece.arguments, reply_id))
                     case BadCall():
                         self._trace.figure("bad_calls", 1)
                     case ReplyEnd():
@@ -130,7 +130,7 @@ class Rounds:
         try:
             done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)
             if not done:
-                await self._out.send(Words(FILLER, None))
+                await self._out.send(TextOut(FILLER, None))
                 await self._out.send(EndOfMessage())
             await asyncio.wait([running])
         finally:

@@ -37,14 +37,14 @@ class Sign(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordsSoFar:
     """What is known of the words so far. `complete`: probability that they are a whole request, None if unknown."""
 
     count: int = 0
     complete: float | None = None
 
 
-def end_silence_ms(detection: ServerVad | SemanticVad, words: Words, speech_ms: float) -> float:
+def end_silence_ms(detection: ServerVad | SemanticVad, words: WordsSoFar, speech_ms: float) -> float:
     """How long a silence must be to end the turn now.
 
     Server detection: the fixed wait it asks for. Semantic: from SHORTEST_END_MS for words that are surely complete to
@@ -81,7 +81,7 @@ class TurnDetector:
         self.end_sample = 0
         self._speech_samples = 0
         self._paused = False
-        self._words = Words()
+        self._words = WordsSoFar()
 
     def set_detection(self, detection: ServerVad | SemanticVad) -> None:
         """New settings; they hold for the silence that is under way too."""
@@ -104,7 +104,7 @@ class TurnDetector:
     def silence_ms(self) -> float:
         return (self._position - self.end_sample) * 1000 / self._rate if self.speaking else 0.0
 
-    def know(self, words: Words) -> None:
+    def know(self, words: WordsSoFar) -> None:
         """What is known of the words now; counts from the next block on."""
         self._words = words
 
@@ -119,7 +119,7 @@ class TurnDetector:
             self._speech_samples += samples
             resumed, self._paused = self._paused, False
             if resumed:
-                self._words = Words()
+                self._words = WordsSoFar()
             return Sign.RESUMED if resumed else None
         if self.silence_ms >= end_silence_ms(self._detection, self._words, self.speech_ms):
             return Sign.END
@@ -141,5 +141,5 @@ class TurnDetector:
         self.end_sample = self._position
         self._speech_samples = self._position - self.start_sample
         self._paused = False
-        self._words = Words()
+        self._words = WordsSoFar()
         return Sign.ONSET

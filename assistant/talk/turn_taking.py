@@ -26,19 +26,19 @@ from assistant.events import (
     TranscriptFailed,
     TranscriptPartial,
 )
-from assistant.talk.context import Shared
+from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry
 from assistant.talk.hearing import Cleared, UserBegan, UserEnded, UserProgress, UserWords
-from assistant.talk.idle import Idle
+from assistant.talk.idle import IdleTimer
 from assistant.talk.interruption import Action, Phase, Signal, actions, manner_of, verdict
 from assistant.talk.replies import Replies
-from assistant.talk.turns import Turns
+from assistant.talk.turns import TurnTimes
 
 
-class Words:
+class PendingTranscripts:
     """Turns that are certain and not yet written down."""
 
-    def __init__(self, shared: Shared, turns: Turns) -> None:
+    def __init__(self, shared: TalkContext, turns: TurnTimes) -> None:
         self._shared, self._turns = shared, turns
         self._waiting: dict[str, asyncio.Future[None]] = {}
 
@@ -88,11 +88,12 @@ class _Overlap:
     announced: bool = False
 
 
-class Floor:
+class TurnTaking:
     """Who speaks. `drop` makes hearing forget a turn that was a cough or a nod."""
 
     def __init__(
-        self, shared: Shared, replies: Replies, turns: Turns, words: Words, idle: Idle, drop: Callable[[str], None]
+        self, shared: TalkContext, replies: Replies, turns: TurnTimes, words: PendingTranscripts, idle: IdleTimer,
+        drop: Callable[[str], None],
     ) -> None:
         self._shared, self._replies, self._turns, self._words = shared, replies, turns, words
         self._idle, self._drop = idle, drop

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from assistant.talk.context import Shared
+from assistant.talk.context import TalkContext
 from assistant.telemetry.trace import TurnTrace
 
 
-class Turns:
+class TurnTimes:
     """Follows the turn that has no reply yet."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: TalkContext) -> None:
         self._shared = shared
         self._count = 0
         self._waiting: TurnTrace | None = None

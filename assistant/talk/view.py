@@ -10,7 +10,7 @@ from assistant.talk.prompt import Lines, build, choose_tools, entries_of
 from assistant.tools.registry import ToolRegistry
 
 
-class View:
+class ReplyView:
     """`own` are the session's own tools, of which settings, persona and reply choose."""
 
     def __init__(self, personas: dict[str, Persona], own: ToolRegistry, conversation: Conversation) -> None:

@@ -19,7 +19,7 @@ from assistant.tools.registry import ToolRegistry, ToolResult
 SHOPPING = "shopping"
 
 
-class Household:
+class BuiltinTools:
     """The functions behind the tools. `kept` is what they keep; `now` is the wall clock with its zone; `undoing` is
     what the exchange before this one changed of what is kept, as it was before."""
 
@@ -252,7 +252,7 @@ ORDER = (
 """The order in which the tools are declared; the small model was trained on it."""
 
 
-def household_tools(household: Household) -> ToolRegistry:
+def builtin_tools(household: BuiltinTools) -> ToolRegistry:
     """All built-in tools over one household."""
     registry = ToolRegistry(kept=household.kept)
     for name in ORDER:

@@ -1,7 +1,7 @@
 """The local voice engine behind the Speaker contract: pieces of text to sound, and its memory cut to what was heard.
 
 The engine holds one session; a talk that is not the present owner has its session in a capsule and gets it back at its
-next row. All engine calls run on the cohost's thread, one row per step; between two rows another talk may speak. A talk
+next row. All engine calls run on the engines' thread, one row per step; between two rows another talk may speak. A talk
 whose front has left keeps its session in the registry, on disk too, and goes on in the same tone when it is resumed.
 """
 
@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from assistant.base.errors import EngineFailed
-from assistant.contracts import Cost, Mark, Settled, Sound, Uttered
-from assistant.device.schedule import Lane
-from assistant.device.thread import Cohost, Work
+from assistant.contracts import Cost, Mark, SpeechChunk, Synced, Uttered
+from assistant.device.schedule import EngineKind
+from assistant.device.thread import EngineThread, Work
 from assistant.tts.alignment import Aloud, aloud
 from capsules import Capsule
 from capsules.errors import CapsuleError, CapsuleTooLarge
@@ -79,7 +79,7 @@ class _Said:
 
 
 @dataclass(slots=True)
-class _Talk:
+class _VoiceTalk:
     voice: str
     said: list[_Said] = field(default_factory=list)
     capsule: Capsule | None = None
@@ -94,12 +94,12 @@ class _Talk:
         return replace(self.capsule, host={**self.capsule.host, "talk": facts})
 
     @classmethod
-    def resumed(cls, capsule: Capsule) -> _Talk:
+    def resumed(cls, capsule: Capsule) -> _VoiceTalk:
         facts = capsule.host["talk"]
         return cls(facts["voice"], [_Said(*row) for row in facts["said"]], capsule)
 
 
-class LocalSpeaker:
+class LocalTTS:
     """`voices` by name; the first is the default. `first_chunk` is the engine's policy for a reply's first piece."""
 
     capsules = True
@@ -108,7 +108,7 @@ class LocalSpeaker:
 
     def __init__(
         self,
-        cohost: Cohost,
+        engine_thread: EngineThread,
         tts: HiggsTTS,
         voices: Mapping[str, Voice | None],
         registry: Registry,
@@ -120,12 +120,12 @@ class LocalSpeaker:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        self._cohost, self._tts, self._registry = cohost, tts, registry
+        self._engine_thread, self._tts, self._registry = engine_thread, tts, registry
         self._realm = Realm(name, precision=tts.fingerprint.digest)
         self._voices = dict(voices)
         self._first_chunk, self._sampling, self._spoken = first_chunk, sampling, spoken
         self._now = now
-        self._talks: dict[str, _Talk] = {}
+        self._talks: dict[str, _VoiceTalk] = {}
         self._owner: str | None = None
 
     @property
@@ -134,37 +134,37 @@ class LocalSpeaker:
 
     async def speak(
         self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
-    ) -> AsyncGenerator[Sound, None]:
+    ) -> AsyncGenerator[SpeechChunk, None]:
         words = aloud(text, self._spoken)
         if not words.text:
             return
         work = partial(self._speak, talk, self._voice(voice), piece_id, words)
-        async with self._cohost.job(Lane.SPEAK, work, talk=talk) as job:
+        async with self._engine_thread.job(EngineKind.TTS, work, talk=talk) as job:
             async for sound in job.results():
                 if job.played_from is None and sound.pcm.size:
                     job.played_from = self._now()
                 job.made_s += sound.pcm.size / 24_000
                 yield sound
 
-    async def settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
-        return await self._cohost.call(Lane.SPEAK, lambda: self._settle(talk, uttered), talk=talk)
+    async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
+        return await self._engine_thread.call(EngineKind.TTS, lambda: self._sync(talk, uttered), talk=talk)
 
-    async def warm(self, voice: str | None) -> Settled:
+    async def warm(self, voice: str | None) -> Synced:
         name = self._voice(voice)
-        return await self._cohost.call(Lane.SPEAK, lambda: self._warm(name))
+        return await self._engine_thread.call(EngineKind.TTS, lambda: self._warm(name))
 
     async def park(self, talk: str) -> None:
-        await self._cohost.call(Lane.SPEAK, lambda: self._park(talk), talk=talk)
+        await self._engine_thread.call(EngineKind.TTS, lambda: self._park(talk), talk=talk)
 
     async def forget(self, talk: str) -> None:
-        await self._cohost.call(Lane.SPEAK, lambda: self._forget(talk), talk=talk)
+        await self._engine_thread.call(EngineKind.TTS, lambda: self._forget(talk), talk=talk)
 
     def _voice(self, name: str | None) -> str:
         return name if name in self._voices else next(iter(self._voices))
 
-    # ---------------------------------------------------------------------- on the cohost's thread
+    # ---------------------------------------------------------------------- on the engines' thread
 
-    def _speak(self, talk: str, voice: str, piece_id: str, words: Aloud) -> Work[Sound]:
+    def _speak(self, talk: str, voice: str, piece_id: str, words: Aloud) -> Work[SpeechChunk]:
         begin = self._now()
         state = self._own(talk, voice)
         costs = [Cost("tts_restore", _ms(begin, self._now()))]
@@ -179,7 +179,7 @@ class LocalSpeaker:
         try:
             yield from self._rows(talk, state, said, words, costs)
         finally:
-            self._back(talk, state)
+            self._take_back(talk, state)
             if self._tts.busy:
                 self._tts.cancel()
             if self._tts.frames > first + said.frames:
@@ -187,13 +187,13 @@ class LocalSpeaker:
             if not said.frames:
                 state.said.remove(said)
 
-    def _rows(self, talk: str, state: _Talk, said: _Said, words: Aloud, costs: list[Cost]) -> Work[Sound]:
+    def _rows(self, talk: str, state: _VoiceTalk, said: _Said, words: Aloud, costs: list[Cost]) -> Work[SpeechChunk]:
         rows = 0
         told = 0
         rows_ms = 0.0
         while True:
             begin = self._now()
-            self._back(talk, state)
+            self._take_back(talk, state)
             stepped = self._tts.step()
             spent = _ms(begin, self._now())
             if stepped.kind == "prefill":
@@ -215,15 +215,15 @@ class LocalSpeaker:
                 said.frames += chunk.frames
                 state.plays_until = max(state.plays_until, self._now()) + chunk.frames * FRAME_SAMPLES / 24_000
                 pcm = np.ascontiguousarray(chunk.pcm.numpy(), np.float32)
-                yield Sound(pcm, marks, rows, tuple(costs))
-                self._back(talk, state)
+                yield SpeechChunk(pcm, marks, rows, tuple(costs))
+                self._take_back(talk, state)
                 costs, rows, rows_ms = [], 0, 0.0
             if stepped.kind == "idle":
                 return
             if not made:
                 yield None
 
-    def _own(self, talk: str, voice: str) -> _Talk:
+    def _own(self, talk: str, voice: str) -> _VoiceTalk:
         """Make the engine's session this talk's, in this voice."""
         state = self._talk(talk)
         if state is not None and state.voice == voice and self._owner == talk:
@@ -240,13 +240,13 @@ class LocalSpeaker:
             state = None
         if state is None:
             self._tts.open(self._voices[voice])
-            state = self._talks[talk] = _Talk(voice)
+            state = self._talks[talk] = _VoiceTalk(voice)
         if self._sampling is not None:
             self._tts.set_sampling(self._sampling)
         self._owner = talk
         return state
 
-    def _back(self, talk: str, state: _Talk) -> None:
+    def _take_back(self, talk: str, state: _VoiceTalk) -> None:
         """Another talk may have had the engine since the last step: go on where this one was."""
         if self._own(talk, state.voice) is not state:
             raise EngineFailed("the voice lost its state in mid-sentence and cannot go on; ask again")
@@ -261,13 +261,13 @@ class LocalSpeaker:
             self._talks.pop(self._owner, None)
         self._owner = None
 
-    def _talk(self, talk: str) -> _Talk | None:
+    def _talk(self, talk: str) -> _VoiceTalk | None:
         """What is known of a talk; one that was parked goes on from its capsule, which is its own again."""
         name = _parked_name(talk)
         if talk not in self._talks and name in self._registry:
             with suppress(CapsuleError):
                 if (capsule := self._registry.get(name, self._tts.fingerprint)) is not None:
-                    self._talks[talk] = _Talk.resumed(capsule)
+                    self._talks[talk] = _VoiceTalk.resumed(capsule)
             self._registry.remove(name)
         return self._talks.get(talk)
 
@@ -285,18 +285,18 @@ class LocalSpeaker:
         if self._owner == talk:
             self._owner = None
 
-    def _settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
+    def _sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         """Cut behind the first piece that no longer counts as said in full."""
         state = self._talk(talk)
         if state is None:
-            return Settled(None, 0, 0.0)
+            return Synced(None, 0, 0.0)
         begin = self._now()
         frames = {piece.piece_id: piece.samples // FRAME_SAMPLES for piece in uttered}
         keep = 0
         while keep < len(state.said) and frames.get(state.said[keep].piece_id) == state.said[keep].frames:
             keep += 1
         if keep == len(state.said):
-            return Settled(None, self._tts.frames, 0.0)
+            return Synced(None, self._tts.frames, 0.0)
         self._own(talk, state.voice)
         cut = state.said[keep]
         cut.frames = min(cut.frames, frames.get(cut.piece_id, 0))
@@ -305,16 +305,16 @@ class LocalSpeaker:
         if end < held:
             self._tts.open(self._voices[state.voice])
             state.said = []
-            return Settled("rebuild", 0, _ms(begin, self._now()))
+            return Synced("rebuild", 0, _ms(begin, self._now()))
         self._tts.cut(end)
         state.said = state.said[: keep + (1 if cut.frames else 0)]
-        return Settled("rollback", end, _ms(begin, self._now()))
+        return Synced("rollback", end, _ms(begin, self._now()))
 
-    def _warm(self, voice: str) -> Settled:
+    def _warm(self, voice: str) -> Synced:
         begin = self._now()
         self._release()
         self._tts.open(self._voices[voice])
-        return Settled("restore", self._tts.position, _ms(begin, self._now()))
+        return Synced("restore", self._tts.position, _ms(begin, self._now()))
 
 
 def _ms(begin: float, end: float) -> float:

@@ -104,7 +104,7 @@ def every_reply_ends_once_and_nothing_follows_it(world):
         if hasattr(event, "response_id") and not hasattr(event, "ms"):
             assert event.response_id in begun - ended
     assert begun == ended  # the time is enough for every reply: none is stuck
-    assert world.thinker.running == world.speaker.running == 0
+    assert world.llm.running == world.tts.running == 0
 
 
 def the_front_knows_every_item_that_the_talk_keeps(world, session):
@@ -123,6 +123,6 @@ def the_front_knows_every_item_that_the_talk_keeps(world, session):
 
 
 def the_models_end_up_with_what_the_talk_says(world, session):
-    if session.talk in world.speaker.said:
+    if session.talk in world.tts.said:
         said = [(piece.piece_id, piece.samples) for piece in session.conversation.uttered()]
-        assert world.speaker.said[session.talk] == said
+        assert world.tts.said[session.talk] == said

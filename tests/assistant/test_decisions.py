@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from assistant.base.errors import PeerError
 from assistant.contracts import Cost, Line, Mark, Prompt, ToolCall
-from assistant.device.schedule import SLICE, TARGET_LEAD_MS, Lane, Speaking, Thinking, next_lane, next_mind, next_voice
+from assistant.device.schedule import (
+    SLICE,
+    TARGET_LEAD_MS,
+    EngineKind,
+    LLMWork,
+    TTSWork,
+    next_engine,
+    next_llm,
+    next_tts,
+)
 from assistant.events import (
     AudioPart,
     FunctionCall,
@@ -21,12 +30,12 @@ from assistant.events import (
     ToolSpec,
 )
 from assistant.llm.chat_layout import find_layout, plain
-from assistant.llm.token_log import Step, Tape, Written, wanted_steps
+from assistant.llm.token_log import FoldStep, TokenLog, Written, wanted_steps
 from assistant.talk.conversation import Conversation, Entry, from_json, to_json
 from assistant.talk.heard import SpokenPiece, cut_pieces, heard
 from assistant.talk.interruption import TABLE, Action, Manner, Phase, Signal, actions, manner_of, verdict
 from assistant.talk.prompt import Lines, build, choose_tools
-from assistant.talk.turn_end import Sign, TurnDetector, Words, end_silence_ms
+from assistant.talk.turn_end import Sign, TurnDetector, WordsSoFar, end_silence_ms
 from assistant.telemetry.trace import TraceLog, TurnTrace
 from assistant.telemetry.trace import to_json as trace_json
 from assistant.text.segment import Segmenter
@@ -181,16 +190,16 @@ def test_every_turn_that_begins_ends_within_a_second_of_silence(pattern):
 @given(st.sampled_from(["low", "medium", "high", "auto"]), st.none() | st.floats(0, 1), st.integers(0, 40),
        st.floats(0, 20_000))  # fmt: skip
 def test_no_semantic_wait_is_longer_than_a_second(eagerness, complete, count, speech_ms):
-    wait = end_silence_ms(SemanticVad(eagerness), Words(count, complete), speech_ms)
+    wait = end_silence_ms(SemanticVad(eagerness), WordsSoFar(count, complete), speech_ms)
     assert 200 <= wait <= 1000
 
 
 def test_complete_words_wait_least_and_eagerness_orders():
-    waits = [end_silence_ms(SemanticVad("auto"), Words(4, p), 1500) for p in (0.0, 0.3, 0.7, 1.0)]
+    waits = [end_silence_ms(SemanticVad("auto"), WordsSoFar(4, p), 1500) for p in (0.0, 0.3, 0.7, 1.0)]
     assert waits == sorted(waits, reverse=True) and waits[0] > waits[-1]
-    unfinished = [end_silence_ms(SemanticVad(e), Words(4, 0.0), 1500) for e in ("high", "auto", "low")]
+    unfinished = [end_silence_ms(SemanticVad(e), WordsSoFar(4, 0.0), 1500) for e in ("high", "auto", "low")]
     assert unfinished == sorted(unfinished)
-    slow, quick = (end_silence_ms(SemanticVad(), Words(6, 0.5), ms) for ms in (6000, 1500))
+    slow, quick = (end_silence_ms(SemanticVad(), WordsSoFar(6, 0.5), ms) for ms in (6000, 1500))
     assert slow > quick
 
 
@@ -238,11 +247,11 @@ def test_verdict(speech_ms, words, over, expected):
 
 
 def test_the_voice_never_starves_and_then_thinking_has_the_bus():
-    assert next_lane(None, None) is None
-    assert next_lane(Thinking(), None) is Lane.THINK and next_lane(None, Speaking(1e9)) is Lane.SPEAK
-    assert next_lane(Thinking(), Speaking(TARGET_LEAD_MS - 1)) is Lane.SPEAK
-    assert next_lane(Thinking(), Speaking(TARGET_LEAD_MS)) is Lane.THINK
-    assert next_lane(Thinking(idle_work=True), Speaking(TARGET_LEAD_MS)) is Lane.SPEAK
+    assert next_engine(None, None) is None
+    assert next_engine(LLMWork(), None) is EngineKind.LLM and next_engine(None, TTSWork(1e9)) is EngineKind.TTS
+    assert next_engine(LLMWork(), TTSWork(TARGET_LEAD_MS - 1)) is EngineKind.TTS
+    assert next_engine(LLMWork(), TTSWork(TARGET_LEAD_MS)) is EngineKind.LLM
+    assert next_engine(LLMWork(idle_work=True), TTSWork(TARGET_LEAD_MS)) is EngineKind.TTS
 
 
 @pytest.mark.parametrize(
@@ -258,7 +267,7 @@ def test_the_voice_never_starves_and_then_thinking_has_the_bus():
     ],
 )
 def test_talks_that_speak_at_once_take_turns(leads, current, chosen):
-    assert next_voice([Speaking(lead) for lead in leads], current) == chosen
+    assert next_tts([TTSWork(lead) for lead in leads], current) == chosen
 
 
 @pytest.mark.parametrize(
@@ -277,8 +286,8 @@ def test_talks_that_speak_at_once_take_turns(leads, current, chosen):
     ],
 )
 def test_talks_that_think_at_once_take_turns(steps, idle, current, chosen):
-    talks = [Thinking(bool(i), made) for i, made in zip(idle, steps, strict=True)]
-    assert next_mind(talks, current) == chosen
+    talks = [LLMWork(bool(i), made) for i, made in zip(idle, steps, strict=True)]
+    assert next_llm(talks, current) == chosen
 
 
 # ------------------------------------------------------------------------------------------ conversation
@@ -425,13 +434,13 @@ def test_half_a_character_counts_with_the_whole():
     assert reply.ends == [1, 2, 2] and reply.upto(Line("assistant", "a")) == (1,)
 
 
-steps = st.lists(st.builds(lambda ids, w: Step(tuple(ids), w), st.lists(st.integers(0, 3), min_size=1, max_size=5),
+steps = st.lists(st.builds(lambda ids, w: FoldStep(tuple(ids), w), st.lists(st.integers(0, 3), min_size=1, max_size=5),
                            st.booleans()), max_size=6)  # fmt: skip
 
 
 @given(steps, steps)
 def test_a_plan_leads_from_any_tape_to_any_wanted_steps(have, want):
-    tape = Tape(have)
+    tape = TokenLog(have)
     plan = tape.plan(want)
     tape.keep(plan.keep)
     kept = list(tape.steps)

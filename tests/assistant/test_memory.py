@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from assistant.app.config import GIB, PROFILES
-from assistant.base.errors import AssistantError, ConfigError
+from assistant.base.errors import AssistantError, SettingError
 from assistant.device.context import load_on
 from assistant.device.memory_plan import WORKING_BYTES, plan
 from capsules import ExecContext
@@ -79,7 +79,7 @@ def test_the_plan_is_told_and_gives_capsules_what_is_left() -> None:
 
 def test_models_that_do_not_fit_are_refused_before_loading() -> None:
     with pytest.raises(
-        ConfigError, match=r"do not fit the GPU: of 15\.5 GiB free .* 4\.5 GiB too much\. .* --device cpu"
+        SettingError, match=r"do not fit the GPU: of 15\.5 GiB free .* 4\.5 GiB too much\. .* --device cpu"
     ):
         plan(15 * GIB + GIB // 2, 9 * GIB, 9 * GIB, 1 * GIB)
 

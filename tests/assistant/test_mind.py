@@ -9,9 +9,9 @@ from contextlib import aclosing
 import pytest
 import torch
 
-from assistant.contracts import CallPiece, Line, Prompt, PromptReady, ReplyEnd, TextPiece, ThinkOptions
-from assistant.device.thread import Cohost
-from assistant.llm.local import LocalThinker
+from assistant.contracts import CallPiece, Line, Prompt, PromptReady, ReplyEnd, ReplyOptions, TextPiece
+from assistant.device.thread import EngineThread
+from assistant.llm.local import LocalLLM
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
@@ -30,28 +30,28 @@ def engine(checkpoint):
     return HybridLLM.load(checkpoint, ExecContext("cpu"), max_positions=500)
 
 
-class House:
+class App:
     """An engine, its thread and a mind, for as long as a test lasts."""
 
     def __init__(self, engine, calls=False, folder=None, host_bytes=1 << 28, disk_bytes=0):
         self.engine = engine
         engine.reset()
-        self.cohost = Cohost()
+        self.engine_thread = EngineThread()
         self.registry = Registry.standard(
             engine._ctx, Budgets(host_bytes=host_bytes, disk_bytes=disk_bytes), lambda: 0.0, folder
         )
-        self.mind = LocalThinker(
-            self.cohost, engine, language(calls), self.registry, "toy", sampling=Sampling.greedy(), folder=folder
+        self.mind = LocalLLM(
+            self.engine_thread, engine, language(calls), self.registry, "toy", sampling=Sampling.greedy(), folder=folder
         )
 
     def run(self, coroutine):
         async def inside():
-            self.cohost.start()
+            self.engine_thread.start()
             try:
                 return await asyncio.wait_for(coroutine, 600)
             finally:
-                self.cohost.stop()
-                await asyncio.to_thread(self.cohost.join)
+                self.engine_thread.stop()
+                await asyncio.to_thread(self.engine_thread.join)
 
         return asyncio.run(inside())
 
@@ -70,7 +70,7 @@ def said(text, reply_id):
 
 async def reply(mind, talk, asked, reply_id, n=30):
     text, end, ready = "", None, None
-    async for piece in mind.reply(talk, asked, ThinkOptions(reply_id, n)):
+    async for piece in mind.reply(talk, asked, ReplyOptions(reply_id, n)):
         match piece:
             case TextPiece():
                 text += piece.text
@@ -98,7 +98,7 @@ def test_state_after_a_cut_is_that_of_a_talk_that_only_said_so_much(engine, cut)
     async def interrupted(mind):
         text, _, _ = await reply(mind, "a", prompt(user("count")), "r1.0")
         heard = text[:cut]
-        settled = await mind.settle("a", prompt(user("count"), said(heard, "r1.0")))
+        settled = await mind.sync("a", prompt(user("count"), said(heard, "r1.0")))
         assert settled.what == "rollback"
         state = state_of(engine)
         again = await reply(mind, "a", prompt(user("count"), said(heard, "r1.0"), user("go on")), "r2.0")
@@ -111,8 +111,8 @@ def test_state_after_a_cut_is_that_of_a_talk_that_only_said_so_much(engine, cut)
         again = await reply(mind, "b", prompt(user("count"), said(text, "r1.0"), user("go on")), "r2.0")
         return text, state, again[0], state_of(engine)
 
-    whole, state, answer, after = House(engine).run_(interrupted)
-    part, wanted, expected, expected_after = House(engine).run_(only_so_much)
+    whole, state, answer, after = App(engine).run_(interrupted)
+    part, wanted, expected, expected_after = App(engine).run_(only_so_much)
     assert whole[:cut] == part and answer == expected
     assert_same_state(state, wanted)
     assert_same_state(after, expected_after)
@@ -133,44 +133,44 @@ def test_a_cut_after_another_talk_had_the_engine_refolds_only_the_reply(engine, 
         if between:
             await reply(mind, "b", prompt(user("and you")), "r1.0")
         bases.clear()
-        settled = await mind.settle("a", prompt(user("count"), said(text[:5], "r1.0")))
+        settled = await mind.sync("a", prompt(user("count"), said(text[:5], "r1.0")))
         assert settled.what == "rollback"
         return ready.input_tokens, state_of(engine)
 
-    _, alone = (house := House(engine)).run(play(house.mind, False))
-    begins, swapped = (house := House(engine)).run(play(house.mind, True))
+    _, alone = (app := App(engine)).run(play(app.mind, False))
+    begins, swapped = (app := App(engine)).run(play(app.mind, True))
     assert bases == [begins]
     assert_same_state(alone, swapped)
 
 
 def test_cutting_without_settling_ends_in_the_same_state(engine):
-    async def play(mind, settle):
+    async def play(mind, sync):
         text, _, _ = await reply(mind, "a", prompt(user("hello")), "r1.0")
         cut = prompt(user("hello"), said(text[:9], "r1.0"))
-        if settle:
-            await mind.settle("a", cut)
+        if sync:
+            await mind.sync("a", cut)
         await reply(mind, "a", Prompt(SYSTEM, (), (*cut.lines, user("yes"))), "r2.0")
         return state_of(engine)
 
-    assert_same_state(House(engine).run_(play, True), House(engine).run_(play, False))
+    assert_same_state(App(engine).run_(play, True), App(engine).run_(play, False))
 
 
 def test_stopping_in_mid_reply_then_cutting_is_the_same_too(engine):
     async def stopped(mind):
         text = ""
-        async with aclosing(mind.reply("a", prompt(user("hello")), ThinkOptions("r1.0", 30))) as pieces:
+        async with aclosing(mind.reply("a", prompt(user("hello")), ReplyOptions("r1.0", 30))) as pieces:
             async for piece in pieces:
                 text += piece.text if isinstance(piece, TextPiece) else ""
                 if len(text) >= 12:
                     break
-        await mind.settle("a", prompt(user("hello"), said(text[:5], "r1.0")))
+        await mind.sync("a", prompt(user("hello"), said(text[:5], "r1.0")))
         return state_of(engine)
 
     async def only(mind):
         await reply(mind, "a", prompt(user("hello")), "r1.0", n=5)
         return state_of(engine)
 
-    assert_same_state(House(engine).run_(stopped), House(engine).run_(only))
+    assert_same_state(App(engine).run_(stopped), App(engine).run_(only))
 
 
 def test_undo_gives_the_state_of_before(engine):
@@ -180,10 +180,10 @@ def test_undo_gives_the_state_of_before(engine):
         if undo:
             second, _, _ = await reply(mind, "a", prompt(*lines, user("two")), "r2.0")
             assert second
-            await mind.settle("a", prompt(*lines))
+            await mind.sync("a", prompt(*lines))
         return state_of(engine)
 
-    assert_same_state(House(engine).run_(play, True), House(engine).run_(play, False))
+    assert_same_state(App(engine).run_(play, True), App(engine).run_(play, False))
 
 
 def test_later_turns_append_only_what_is_new(engine):
@@ -196,7 +196,7 @@ def test_later_turns_append_only_what_is_new(engine):
             lines = (*lines, said(text, f"r{turn}.0"))
         return cached
 
-    cached = House(engine).run_(play)
+    cached = App(engine).run_(play)
     for (have, total), (_, before) in zip(cached[1:], cached, strict=False):
         assert have == before + 8 and total > have
 
@@ -215,16 +215,16 @@ def test_two_talks_take_turns_and_do_not_see_each_other(engine, monkeypatch):
         b2, _, _ = await reply(mind, "b", prompt(user("b"), said(b1, "r1.0"), user("more")), "r2.0")
         return (a1, a2), (b1, b2)
 
-    expected = House(engine).run_(alone, "a"), House(engine).run_(alone, "b")
-    assert House(engine).run_(mixed) == expected
-    assert House(engine, host_bytes=0).run_(mixed_without_room) == expected
+    expected = App(engine).run_(alone, "a"), App(engine).run_(alone, "b")
+    assert App(engine).run_(mixed) == expected
+    assert App(engine, host_bytes=0).run_(mixed_without_room) == expected
 
     def none_left(count):
         raise RuntimeError(f"[enforce fail] DefaultCPUAllocator: can't allocate memory: {count} bytes")
 
     monkeypatch.setattr(engine._ctx, "bytes", none_left)
-    house = House(engine)
-    assert house.run_(mixed_without_room) == expected and not house.registry.listing()
+    app = App(engine)
+    assert app.run_(mixed_without_room) == expected and not app.registry.listing()
 
 
 async def mixed_without_room(mind):
@@ -245,14 +245,14 @@ def test_a_talk_survives_the_process(engine, tmp_path):
 
     async def after(mind, text):
         asked = prompt(user("hello"), said(text, "r1.0"))
-        await mind.settle("conv_1", asked)
+        await mind.sync("conv_1", asked)
         answer = await reply(mind, "conv_1", Prompt(SYSTEM, (), (*asked.lines, user("more"))), "r2.0")
         return answer
 
-    house = House(engine, folder=tmp_path, disk_bytes=1 << 28)
-    text, state = house.run_(before)
-    house.registry.close()
-    again = House(engine, folder=tmp_path, disk_bytes=1 << 28)
+    app = App(engine, folder=tmp_path, disk_bytes=1 << 28)
+    text, state = app.run_(before)
+    app.registry.close()
+    again = App(engine, folder=tmp_path, disk_bytes=1 << 28)
     _, _, ready = again.run_(after, text)
     assert ready.cached_tokens == state[0]
 
@@ -271,21 +271,21 @@ def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_bac
         if parked:
             await mind.park("a")
         else:
-            await mind.settle("a", prompt(*lines[: -2 * undone]))
+            await mind.sync("a", prompt(*lines[: -2 * undone]))
         return lines, state_of(roomy)
 
-    _, expected = House(roomy).run_(before, False)
-    house = House(roomy, folder=tmp_path, disk_bytes=1 << 28)
-    lines, _ = house.run_(before, True)
-    house.registry.close()
+    _, expected = App(roomy).run_(before, False)
+    app = App(roomy, folder=tmp_path, disk_bytes=1 << 28)
+    lines, _ = app.run_(before, True)
+    app.registry.close()
     monkeypatch.setattr(HybridLLM, "_refold", counted)
 
     async def after(mind):
-        settled = await mind.settle("a", prompt(*lines[: -2 * undone]))
+        settled = await mind.sync("a", prompt(*lines[: -2 * undone]))
         assert settled.what == "rollback"
         return state_of(roomy)
 
-    assert_same_state(expected, House(roomy, folder=tmp_path, disk_bytes=1 << 28).run_(after))
+    assert_same_state(expected, App(roomy, folder=tmp_path, disk_bytes=1 << 28).run_(after))
     assert len(refolded) == 1 and refolded[0] <= 60 * undone
 
 
@@ -293,8 +293,8 @@ def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
     async def warm(mind):
         return await mind.warm(prompt())
 
-    assert House(engine, folder=tmp_path, disk_bytes=1 << 28).run_(warm).what == "rebuild"
-    again = House(engine, folder=tmp_path, disk_bytes=1 << 28)
+    assert App(engine, folder=tmp_path, disk_bytes=1 << 28).run_(warm).what == "rebuild"
+    again = App(engine, folder=tmp_path, disk_bytes=1 << 28)
     assert again.run_(warm).what == "restore"
 
 
@@ -309,7 +309,7 @@ def test_a_long_talk_drops_its_oldest_turns_many_at_a_time(engine):
             lines = (*lines, said(text, f"r{turn}.0"))
         return kept, fresh
 
-    kept, fresh = House(engine).run_(play)
+    kept, fresh = App(engine).run_(play)
     shrunk = [turn for turn in range(2, 24) if kept[turn] < kept[turn - 1]]
     assert 2 <= len(shrunk) <= 12 and len({kept[turn] for turn in shrunk}) == 1  # back to the persona's part
     one_turn = max(fresh[1 : shrunk[0]])
@@ -335,36 +335,36 @@ async def hold(mind, turns, lines=(), prepare=True):
 
 
 def test_no_turn_waits_for_a_refold_that_could_be_made_while_nobody_spoke(roomy):
-    _, unprepared = House(roomy).run_(hold, 30, (), False)
-    house = House(roomy)
-    _, folded = house.run_(hold, 30)
+    _, unprepared = App(roomy).run_(hold, 30, (), False)
+    app = App(roomy)
+    _, folded = app.run_(hold, 30)
     one_turn = unprepared[1]
     assert max(unprepared[1:]) > 5 * one_turn
     assert max(folded[1:]) <= one_turn + 2
-    assert not house.mind._held.find("a ahead") and len(house.mind._held.find("a").written) < 20
+    assert not app.mind._held.find("a ahead") and len(app.mind._held.find("a").written) < 20
 
 
-def interrupted_after(house, monkeypatch, chunks):
+def interrupted_after(app, monkeypatch, chunks):
     """Somebody speaks when this many chunks are folded from here on."""
     done = []
 
     def append(ids, cancel=None):
         done.append(len(ids))
         if len(done) == chunks:
-            house.mind._interrupt("a")
-        return HybridLLM.append(house.engine, ids, cancel)
+            app.mind._interrupt("a")
+        return HybridLLM.append(app.engine, ids, cancel)
 
-    monkeypatch.setattr(house.engine, "append", append)
+    monkeypatch.setattr(app.engine, "append", append)
     return done
 
 
 @pytest.mark.parametrize("chunks", [1, 2, 5, 1000])
 def test_what_was_folded_ahead_is_what_would_be_folded_on_demand(roomy, chunks, monkeypatch):
-    async def play(mind, house, chunks):
+    async def play(mind, app, chunks):
         lines, _ = await hold(mind, 14, prepare=False)
         done = []
         if chunks:
-            done = interrupted_after(house, monkeypatch, chunks)
+            done = interrupted_after(app, monkeypatch, chunks)
             await mind.prepare("a", prompt(*lines))
             monkeypatch.undo()
             assert len(done) == chunks or chunks == 1000
@@ -373,37 +373,37 @@ def test_what_was_folded_ahead_is_what_would_be_folded_on_demand(roomy, chunks, 
         assert not done or ready.cached_tokens == sum(done)
         return text, ready.input_tokens, state_of(roomy)
 
-    house = House(roomy)
-    *demanded, state = house.run_(play, house, 0)
-    house = House(roomy)
-    *prepared, same = house.run_(play, house, chunks)
+    app = App(roomy)
+    *demanded, state = app.run_(play, app, 0)
+    app = App(roomy)
+    *prepared, same = app.run_(play, app, chunks)
     assert prepared == demanded
     assert_same_state(state, same)
 
 
 def test_whoever_speaks_too_early_goes_on_with_the_old_state_and_the_new_one_is_finished_later(roomy, monkeypatch):
-    async def play(mind, house):
+    async def play(mind, app):
         lines, _ = await hold(mind, 14, prepare=False)
         before = state_of(roomy)
-        interrupted_after(house, monkeypatch, 2)
+        interrupted_after(app, monkeypatch, 2)
         await mind.prepare("a", prompt(*lines))
         monkeypatch.undo()
-        begun = house.mind._held.find("a ahead").tape.position
+        begun = app.mind._held.find("a ahead").tape.position
         lines, folded = await hold(mind, 1, lines, prepare=False)
         assert folded[0] < 60 and state_of(roomy)[1][: before[0]] == before[1]
-        rest = interrupted_after(house, monkeypatch, 1000)
+        rest = interrupted_after(app, monkeypatch, 1000)
         await mind.prepare("a", prompt(*lines))
         assert begun > 0 and begun + sum(rest) == roomy.position < before[0]
 
-    house = House(roomy)
-    house.run_(play, house)
+    app = App(roomy)
+    app.run_(play, app)
 
 
 def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypatch):
     """The second talk asks while the first is at its 20th token; who thought at each step is noted."""
     steps, asked = [], threading.Event()
 
-    async def play(mind, house, second):
+    async def play(mind, app, second):
         loop = asyncio.get_running_loop()
         other = loop.create_future()
 
@@ -417,7 +417,7 @@ def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypa
         async def later():
             await other
             answer = asyncio.ensure_future(reply(mind, "b", prompt(user("and me")), "r1.0", n=40))
-            while second and house.cohost.waiting < 2:
+            while second and app.engine_thread.waiting < 2:
                 await asyncio.sleep(0)
             asked.set()
             return await answer
@@ -430,12 +430,12 @@ def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypa
             asked.set()
         return first[0], (await waiting)[0]
 
-    house = House(engine)
-    alone = house.run_(play, house, False)
+    app = App(engine)
+    alone = app.run_(play, app, False)
     steps.clear()
     asked.clear()
-    house = House(engine)
-    assert house.run_(play, house, True) == alone
+    app = App(engine)
+    assert app.run_(play, app, True) == alone
     order = "".join(steps)
     assert sorted(order) == sorted("a" * 100 + "b" * 40)
     assert re.match("a{20}b{10,16}a{1,16}b{10,16}a{16}b", order), order
@@ -450,21 +450,21 @@ def test_turn_end_probability_leaves_the_state_alone(engine):
         assert_same_state(before, state_of(engine))
         return known, await mind.turn_end_probability("new", prompt(user("what")))
 
-    known, new = House(engine).run_(play)
+    known, new = App(engine).run_(play)
     assert 0 <= known <= 1 and new is None
 
 
 def test_calls_come_out_of_the_stream(engine):
     async def play(mind):
         for seed in range(40):
-            options = ThinkOptions(f"r{seed}.0", 60, temperature=1.5, seed=seed)
+            options = ReplyOptions(f"r{seed}.0", 60, temperature=1.5, seed=seed)
             async with aclosing(mind.reply("a", prompt(user("look")), options)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, CallPiece):
                         return [piece]
         return []
 
-    calls = House(engine, calls=True).run_(play)
+    calls = App(engine, calls=True).run_(play)
     assert calls and all(call.name == "look" and call.done for call in calls)
 
 
@@ -477,7 +477,7 @@ def test_random_cuts_in_a_row(engine):
             lines = (*lines, user(f"question {turn}"))
             text, _, _ = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=40)
             lines = (*lines, said(text[: rng.randrange(0, len(text))].strip(), f"r{turn}.0"))
-            await mind.settle("a", prompt(*lines))
+            await mind.sync("a", prompt(*lines))
         return lines, state_of(engine)
 
     async def only(mind, lines):
@@ -486,21 +486,21 @@ def test_random_cuts_in_a_row(engine):
             n = len(lines[2 * turn + 1].text)
             if n:
                 await reply(mind, "a", prompt(*asked), f"r{turn}.0", n=n + 2)
-                await mind.settle("a", prompt(*asked, lines[2 * turn + 1]))
+                await mind.sync("a", prompt(*asked, lines[2 * turn + 1]))
             else:
                 await reply(mind, "a", prompt(*asked), f"r{turn}.0", n=1)
-                await mind.settle("a", prompt(*asked, lines[2 * turn + 1]))
+                await mind.sync("a", prompt(*asked, lines[2 * turn + 1]))
         return state_of(engine)
 
-    lines, state = House(engine).run_(play)
-    assert_same_state(state, House(engine).run_(only, lines))
+    lines, state = App(engine).run_(play)
+    assert_same_state(state, App(engine).run_(only, lines))
 
 
 def run_(self, play, *args):
     return self.run(play(self.mind, *args))
 
 
-House.run_ = run_
+App.run_ = run_
 
 
 def test_no_thread_is_left():

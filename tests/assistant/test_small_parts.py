@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from assistant.app.config import Config, choose_profile, load_config, offer
 from assistant.base.channel import Channel
 from assistant.base.clock import LoopClock, SampleClock
-from assistant.base.errors import AssistantError, ChannelClosed, ConfigError, EngineFailed, ToolError
+from assistant.base.errors import AssistantError, ChannelClosed, EngineFailed, SettingError, ToolError
 from assistant.base.pcm import (
     Resampler,
     fade_out,
@@ -30,11 +30,11 @@ from assistant.base.pcm import (
     write_wav,
 )
 from assistant.device.context import open_context
-from assistant.device.schedule import Lane
-from assistant.device.thread import Cohost
+from assistant.device.schedule import EngineKind
+from assistant.device.thread import EngineThread
 from assistant.local.player import DUCKED, FADE_SAMPLES, Player
 from assistant.personas import load_personas, read_persona
-from assistant.tools.builtin import ORDER, Household, household_tools
+from assistant.tools.builtin import ORDER, BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tools.registry import ToolRegistry, describe
 from recipes.texts.tools import PARAMETERS, PERSONAS
@@ -161,7 +161,7 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path):
 )  # fmt: skip
 def test_wrong_settings_are_refused_with_their_origin(tmp_path, text, words):
     (tmp_path / "config.toml").write_text(text)
-    with pytest.raises(ConfigError, match=words) as raised:
+    with pytest.raises(SettingError, match=words) as raised:
         load_config({}, {"ASSISTANT_HOME": str(tmp_path)})
     assert "config.toml" in str(raised.value)
 
@@ -182,7 +182,7 @@ def test_shipped_personas_are_those_the_small_model_learnt(tmp_path):
     eve = load_personas(tmp_path)["eve"]
     assert (eve.title, eve.sampling.temperature, eve.tools) == ("eve", 0.5, None)
     for wrong in ('title = "x"', 'instructions = 3', 'instructions = "a"\nvoise = "b"', "[sampling]\nheat = 1"):
-        with pytest.raises(ConfigError, match=r"bad\.toml"):
+        with pytest.raises(SettingError, match=r"bad\.toml"):
             read_persona("bad", wrong, "bad.toml")
 
 
@@ -236,8 +236,8 @@ NOON = dt.datetime(2026, 11, 20, 12, 0, tzinfo=dt.UTC)
 
 
 def test_built_in_tools_are_those_the_small_model_learnt():
-    household = Household(Kept(), lambda: NOON, {"ada": "Ada"}, lambda: "ada")
-    registry = household_tools(household)
+    household = BuiltinTools(Kept(), lambda: NOON, {"ada": "Ada"}, lambda: "ada")
+    registry = builtin_tools(household)
     assert tuple(PARAMETERS) == ORDER == tuple(spec.name for spec in registry.specs)
     for spec in registry.specs:
         learnt = PARAMETERS[spec.name]
@@ -252,7 +252,7 @@ def household(said, undoing=dict):
     def now():
         return NOON + dt.timedelta(seconds=loop.time())
 
-    return household_tools(Household(Kept(said.append, now), now, names, lambda: "ada", undoing, random.Random(1)))
+    return builtin_tools(BuiltinTools(Kept(said.append, now), now, names, lambda: "ada", undoing, random.Random(1)))
 
 
 def test_a_day_with_the_built_in_tools():
@@ -445,21 +445,21 @@ def counted(n, log, name):
 
 def with_cohost(play):
     async def inside():
-        cohost = Cohost()
-        cohost.start()
+        engine_thread = EngineThread()
+        engine_thread.start()
         try:
-            return await asyncio.wait_for(play(cohost), 30)
+            return await asyncio.wait_for(play(engine_thread), 30)
         finally:
-            cohost.stop()
-            await asyncio.to_thread(cohost.join)
+            engine_thread.stop()
+            await asyncio.to_thread(engine_thread.join)
 
     return asyncio.run(inside())
 
 
 def test_results_come_in_order_and_errors_come_through():
-    async def play(cohost):
+    async def play(engine_thread):
         log = []
-        assert [i async for i in cohost.each(Lane.THINK, lambda: counted(5, log, "a"))] == [0, 1, 2, 3, 4]
+        assert [i async for i in engine_thread.each(EngineKind.LLM, lambda: counted(5, log, "a"))] == [0, 1, 2, 3, 4]
 
         def broken():
             yield 1
@@ -467,15 +467,15 @@ def test_results_come_in_order_and_errors_come_through():
 
         got = []
         with pytest.raises(EngineFailed, match="ZeroDivisionError: so it is"):
-            async for i in cohost.each(Lane.THINK, broken):
+            async for i in engine_thread.each(EngineKind.LLM, broken):
                 got.append(i)
-        assert got == [1] and await cohost.call(Lane.SPEAK, lambda: 7) == 7
+        assert got == [1] and await engine_thread.call(EngineKind.TTS, lambda: 7) == 7
 
     with_cohost(play)
 
 
 def test_leaving_stops_before_the_next_step_and_lets_go():
-    async def play(cohost):
+    async def play(engine_thread):
         log, closed = [], []
 
         def endless():
@@ -486,24 +486,24 @@ def test_leaving_stops_before_the_next_step_and_lets_go():
             finally:
                 closed.append(True)
 
-        async with cohost.job(Lane.THINK, endless) as job:
+        async with engine_thread.job(EngineKind.LLM, endless) as job:
             async for i in job.results():
                 if i >= 3:
                     break
         count = len(log)
-        assert closed and cohost.waiting == 0
-        await cohost.call(Lane.THINK, lambda: None)
+        assert closed and engine_thread.waiting == 0
+        await engine_thread.call(EngineKind.LLM, lambda: None)
         assert len(log) == count
 
     with_cohost(play)
 
 
 def test_one_lane_works_in_order_and_a_cancelled_job_never_begins():
-    async def play(cohost):
+    async def play(engine_thread):
         log = []
 
         async def collect(name, n):
-            return [i async for i in cohost.each(Lane.THINK, lambda: counted(n, log, name))]
+            return [i async for i in engine_thread.each(EngineKind.LLM, lambda: counted(n, log, name))]
 
         first, second = asyncio.ensure_future(collect("a", 50)), asyncio.ensure_future(collect("b", 5))
         third = asyncio.ensure_future(collect("c", 5))
@@ -514,16 +514,16 @@ def test_one_lane_works_in_order_and_a_cancelled_job_never_begins():
         assert names.index("b") == 50 and "c" not in names[:50]
         with pytest.raises(asyncio.CancelledError):
             await third
-        assert cohost.waiting == 0
+        assert engine_thread.waiting == 0
 
     with_cohost(play)
 
 
 def test_work_after_the_end_is_refused():
-    async def play(cohost):
-        cohost.stop()
+    async def play(engine_thread):
+        engine_thread.stop()
         with pytest.raises(EngineFailed, match="shut down"):
-            await cohost.call(Lane.THINK, lambda: 1)
+            await engine_thread.call(EngineKind.LLM, lambda: 1)
 
     with_cohost(play)
 

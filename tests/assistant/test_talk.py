@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from assistant.base.errors import TalksFull, UnknownTalk
-from assistant.contracts import Sound
+from assistant.contracts import SpeechChunk
 from assistant.events import (
     AppendAudio,
     AudioCleared,
@@ -57,7 +57,7 @@ from assistant.events import (
 )
 from assistant.talk.prompt import build
 from assistant.tools.answers import AnswerError
-from assistant.tools.builtin import Household, household_tools
+from assistant.tools.builtin import BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tools.registry import Tool, ToolRegistry, ToolResult
 from tests.fakes.loop import run
@@ -125,9 +125,9 @@ def test_barge_in_stops_the_reply_and_keeps_what_was_heard():
     spoken = next(item for item in session.items if item.id == truncated.item_id)
     assert spoken.content[0].transcript == "one two three" and spoken.status == "incomplete"
     # the models remember the heard part, then the new question and its answer, and nothing else
-    state = " ".join(world.thinker.folded[session.talk])
+    state = " ".join(world.llm.folded[session.talk])
     assert "<assistant> one two three <user> stop now <assistant> Fine." in state
-    pieces = world.speaker.said[session.talk]
+    pieces = world.tts.said[session.talk]
     assert [samples for _, samples in pieces] == [24_000, 7_200]
 
 
@@ -196,7 +196,7 @@ def test_a_microphone_that_falls_silent_by_sending_nothing_ends_the_turn_within_
 
     async def talk():
         session = world.talks.open()
-        words = world.ears.spoken("hello", 0.6)
+        words = world.asr.spoken("hello", 0.6)
         async with asyncio.TaskGroup() as group:
             group.create_task(session.run())
             reading = group.create_task(world._read(session))
@@ -224,7 +224,7 @@ def test_a_second_response_is_refused_while_one_runs_and_an_aside_is_not():
     assert done["resp_2"].metadata == {"topic": "aside"} and not done["resp_2"].in_conversation
     assert done["resp_2"].output[0].content == (TextPart("Fine."),)
     assert all(item.id != done["resp_2"].output[0].id for item in session.items)
-    assert f"{session.talk}/resp_2" not in world.thinker.folded
+    assert f"{session.talk}/resp_2" not in world.llm.folded
     assert done["resp_1"].status == "completed"
 
 
@@ -248,7 +248,7 @@ def test_a_voice_with_a_pace_of_its_own_says_so():
     world.play((0.5, UpdateSettings(Settings(persona="ada", speed=1.4))), until=1.0)
     assert [event.settings.speed for event in world.of(SettingsUpdated)] == [1.0]
     other = World(lambda prompt: ["Hello."])
-    other.speaker.paces = True
+    other.tts.paces = True
     other.play((0.5, UpdateSettings(Settings(persona="ada", speed=1.4))), until=1.0)
     assert [event.settings.speed for event in other.of(SettingsUpdated)] == [1.4]
 
@@ -312,7 +312,7 @@ def test_why_a_tool_failed_is_said_by_a_mind_that_can_and_else_for_it(limited):
         return [("divide", {})] if prompt.lines[-1].role == "user" else ["I read " + prompt.lines[-1].text]
 
     world = World(mind, tools=tools_of(divide))
-    world.thinker.limited = limited
+    world.llm.limited = limited
     session = world.play((0.0, typed("go")), (0.1, CreateResponse()), until=8)
     [done] = world.of(ResponseDone)
     said = "Nothing can be divided by zero." if limited else 'I read {"error": "nothing can be divided by zero"}'
@@ -342,8 +342,8 @@ def test_spoken_undo_leaves_the_state_of_before():
     assert len(session.conversation) == 2  # hidden call and result went too
     other = World(mind, tools=tools_of(undo))
     alone = other.play((0.0, typed("keep", "a")), (0.1, CreateResponse()), until=4)
-    assert world.thinker.folded[session.talk] == other.thinker.folded[alone.talk]
-    assert world.speaker.said[session.talk] == other.speaker.said[alone.talk]
+    assert world.llm.folded[session.talk] == other.llm.folded[alone.talk]
+    assert world.tts.said[session.talk] == other.tts.said[alone.talk]
 
 
 def test_undo_takes_back_what_tools_did_and_an_interruption_does_not(tmp_path):
@@ -357,15 +357,15 @@ def test_undo_takes_back_what_tools_did_and_an_interruption_does_not(tmp_path):
         return [(name, {"items": value} if "list" in name else {"duration": value} if value != "that" else {})]
 
     def world():
-        return World(mind, folder=tmp_path, tools=lambda: household_tools(House.of(made)))
+        return World(mind, folder=tmp_path, tools=lambda: builtin_tools(App.of(made)))
 
-    class House(Household):
+    class App(BuiltinTools):
         @classmethod
         def of(cls, made):
             made.append(cls(Kept(), lambda: dt.datetime.now().astimezone(), {}, lambda: "ada"))
             return made[-1]
 
-    made: list[House] = []
+    made: list[App] = []
     one = world()
     session = one.play(
         (0.0, typed("list_add milk", "a")), (0.1, CreateResponse()), (8.0, typed("list_add eggs", "b")),
@@ -375,8 +375,8 @@ def test_undo_takes_back_what_tools_did_and_an_interruption_does_not(tmp_path):
     used = [event.output for event in one.of(ToolUsed)]
     assert used == ["milk", "eggs", "5 hours", "The timer of 5 hours is stopped."]
     assert [item.id for item in session.items if item.role == "user"] == ["a", "b"]
-    [house] = made
-    assert [row.text for row in house.kept.rows("list shopping")] == ["milk", "eggs"] and not house.kept.rows("timer")
+    [app] = made
+    assert [row.text for row in app.kept.rows("list shopping")] == ["milk", "eggs"] and not app.kept.rows("timer")
 
     two = world()
     run(two.talk((0.0, Undo(1)), until=1, resume=session.talk))
@@ -397,13 +397,13 @@ def test_start_over_forgets_the_talk_and_keeps_what_was_asked_to_be_kept():
         last = prompt.lines[-1]
         return ["Well."] if last.role == "tool" else [(last.text, {"items": "milk"} if "list" in last.text else {})]
 
-    house = Household(Kept(), lambda: dt.datetime.now().astimezone(), {}, lambda: "ada")
-    world = World(mind, tools=lambda: household_tools(house))
+    app = BuiltinTools(Kept(), lambda: dt.datetime.now().astimezone(), {}, lambda: "ada")
+    world = World(mind, tools=lambda: builtin_tools(app))
     session = world.play(
         (0.0, typed("list_add", "a")), (0.1, CreateResponse()),
         (4.0, typed("start_over", "b")), (4.1, CreateResponse()), until=8,
     )  # fmt: skip
-    assert not session.items and [row.text for row in house.kept.rows("list shopping")] == ["milk"]
+    assert not session.items and [row.text for row in app.kept.rows("list shopping")] == ["milk"]
 
 
 def test_the_next_turn_is_prepared_when_one_is_over_and_after_an_edit():
@@ -412,15 +412,15 @@ def test_the_next_turn_is_prepared_when_one_is_over_and_after_an_edit():
         (0.0, typed("hello")), (0.1, CreateResponse()), (2.0, Undo(1)),
         (3.0, CreateResponse(ResponseParams(conversation="none"))), until=6,
     )  # fmt: skip
-    assert world.thinker.prepared == [(session.talk, 2), (session.talk, 0)]
+    assert world.llm.prepared == [(session.talk, 2), (session.talk, 0)]
 
 
 def test_a_resumed_talk_is_prepared_before_its_first_turn():
     world = World()
     session = world.play((0.0, typed("hello")), until=1)
-    assert world.thinker.prepared == []
+    assert world.llm.prepared == []
     run(world.talk(until=1, resume=session.talk))
-    assert world.thinker.prepared == [(session.talk, 1)]
+    assert world.llm.prepared == [(session.talk, 1)]
 
 
 def test_sound_that_comes_in_the_moment_of_the_end_is_not_sent_after_it():
@@ -428,18 +428,18 @@ def test_sound_that_comes_in_the_moment_of_the_end_is_not_sent_after_it():
 
     class Held(FakeSpeaker):
         async def speak(self, talk, voice, piece_id, text, *, speed=1.0):
-            yield Sound(np.full(2400, 0.1, np.float32))
+            yield SpeechChunk(np.full(2400, 0.1, np.float32))
             self.more = asyncio.get_running_loop().create_future()
             await self.more
-            yield Sound(np.full(2400, 0.1, np.float32))
+            yield SpeechChunk(np.full(2400, 0.1, np.float32))
 
-    speaker = Held()
-    world = World(speaker=speaker)
+    tts = Held()
+    world = World(tts=tts)
 
     def stop(session, event):
         async def at_once():
             await asyncio.sleep(1)
-            speaker.more.set_result(None)
+            tts.more.set_result(None)
             await session._replies.stop(session._replies.active, "turn_detected")
 
         if isinstance(event, AudioDelta):
@@ -469,7 +469,7 @@ def test_a_front_that_leaves_in_mid_reply_leaves_nothing_open():
     session = world.play((0.0, typed("count")), (0.1, CreateResponse()), (0.1, aside), until=1.0)
     assert world.of(ResponseDone) == [] and len(world.of(ResponseCreated)) == 2
     assert session.items[-1].status == "incomplete"
-    assert set(world.thinker.folded) == set(world.speaker.said) == {session.talk}
+    assert set(world.llm.folded) == set(world.tts.said) == {session.talk}
 
 
 def test_undo_and_rewind_from_the_front():
@@ -480,8 +480,8 @@ def test_undo_and_rewind_from_the_front():
     )  # fmt: skip
     assert [event.item_id for event in world.of(ItemDeleted)] == ["item_2", "b"]
     assert session.items[-1].content[0].transcript == "one two three four"
-    assert world.speaker.said[session.talk] == [("item_1.0", 4 * 7200)]
-    state = world.thinker.folded[session.talk]
+    assert world.tts.said[session.talk] == [("item_1.0", 4 * 7200)]
+    state = world.llm.folded[session.talk]
     assert state[-5:] == ["<assistant>", "one", "two", "three", "four"]
 
 
@@ -530,7 +530,7 @@ def test_no_reply_when_the_front_wants_none():
 @pytest.mark.parametrize(("complete", "wait_ms"), [(1.0, 200), (0.5, 525), (0.0, 850), (None, 600)])
 def test_semantic_detection_waits_by_completeness(complete, wait_ms):
     world = World(settings=Settings(persona="ada", turn_detection=SemanticVad()))
-    world.thinker.complete = complete
+    world.llm.complete = complete
     world.play((0.2, ("turn on the light", 1.5)), until=6)
     waited = (world.when(SpeechStopped)[0] - 1.7) * 1000
     pace = 2.6 / (4 / 1.504)
@@ -539,7 +539,7 @@ def test_semantic_detection_waits_by_completeness(complete, wait_ms):
 
 def test_idle_timeout_speaks_up():
     world = World(settings=Settings(persona="ada", turn_detection=ServerVad(idle_timeout_ms=2000)))
-    world.thinker.mind = lambda prompt: ["Still there?"]
+    world.llm.mind = lambda prompt: ["Still there?"]
     world.play((0.2, ("hello", 0.5)), until=9)
     done = world.when(ResponseDone)
     [first, *_] = world.when(IdleTimeout)
@@ -556,11 +556,11 @@ def test_a_nod_does_not_end_the_wait_for_the_user():
 
 def test_failing_model_fails_its_reply_and_the_talk_goes_on():
     world = World()
-    world.thinker.fail_after = 1
+    world.llm.fail_after = 1
 
     def front(session, event):
         if isinstance(event, ResponseDone) and event.response.status == "failed":
-            world.thinker.fail_after = None
+            world.llm.fail_after = None
         return []
 
     world.on_event = front
@@ -568,12 +568,12 @@ def test_failing_model_fails_its_reply_and_the_talk_goes_on():
     failed, fine = world.of(ResponseDone)
     assert failed.response.error_code == "server_error" and "fell over" in failed.response.error_message
     assert fine.response.status == "completed"
-    assert world.thinker.running == world.speaker.running == 0
+    assert world.llm.running == world.tts.running == 0
 
 
 def test_failing_voice_closes_what_was_open():
     world = World(lambda prompt: ["Good morning to you. This breaks."])
-    world.speaker.fail_on = "breaks"
+    world.tts.fail_on = "breaks"
     session = world.play((0.0, typed("a", "a")), (0.1, CreateResponse()), until=4)
     assert world.of(ResponseDone)[0].response.status == "failed"
     assert session.items[-1].status == "incomplete"
@@ -582,7 +582,7 @@ def test_failing_voice_closes_what_was_open():
 
 def test_failing_ears_are_told_and_survived():
     world = World()
-    world.ears.broken = True
+    world.asr.broken = True
     world.play((0.2, ("hello", 0.5)), until=4)
     assert world.of(TranscriptFailed)[0].message == "the fake ears are broken"
     assert world.of(ResponseDone)[0].response.status == "completed"
@@ -613,7 +613,7 @@ def test_persona_switch_changes_voice_and_instructions():
     world = World()
     session = world.play((0.0, typed("hi")), (0.1, SwitchPersona("ben")), (0.5, CreateResponse()), until=3)
     assert world.of(PersonaSwitched)[0].voice == "ben"
-    assert world.thinker.folded[session.talk][0] == "system:You are Ben."
+    assert world.llm.folded[session.talk][0] == "system:You are Ben."
     assert world.of(ResponseDone)[0].response.voice == "ben"
 
 
@@ -679,11 +679,11 @@ def test_a_front_that_vanishes_frees_everything():
         await session.send(typed("count"))
         await session.send(CreateResponse())
         await asyncio.sleep(0.4)
-        assert world.thinker.running + world.speaker.running > 0
+        assert world.llm.running + world.tts.running > 0
         session.close()
         await running
         left = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not left and world.thinker.running == world.speaker.running == world.talks.active == 0
+        assert not left and world.llm.running == world.tts.running == world.talks.active == 0
 
     run(vanish())
 
@@ -730,7 +730,7 @@ def test_sound_at_other_rates_is_heard():
             session.close()
             await reading
 
-    world.ears.spoken("tone", 3.0)
+    world.asr.spoken("tone", 3.0)
     run(talk())
     assert world.of(TranscriptCompleted)[0].audio_seconds == pytest.approx(3.0, abs=0.05)
 

@@ -14,10 +14,10 @@ import torch
 import llm_engine
 import tts_engine
 from assistant.app.start import _own_tools
-from assistant.asr.local import LocalEars
+from assistant.asr.local import LocalASR
 from assistant.base.clock import LoopClock
-from assistant.contracts import Prompt, ThinkOptions
-from assistant.device.thread import Cohost
+from assistant.contracts import Prompt, ReplyOptions
+from assistant.device.thread import EngineThread
 from assistant.events import (
     AppendAudio,
     AudioDelta,
@@ -38,11 +38,11 @@ from assistant.events import (
     Undo,
 )
 from assistant.llm.language import load_language
-from assistant.llm.local import LocalThinker
+from assistant.llm.local import LocalLLM
 from assistant.personas import load_personas
 from assistant.talk.conversation import item_text
 from assistant.talk.talks import Engines, Talks
-from assistant.tts.local import FRAME_SAMPLES, LocalSpeaker, load_voices
+from assistant.tts.local import FRAME_SAMPLES, LocalTTS, load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
@@ -59,29 +59,30 @@ def engines():
     return ctx, HybridLLM.load(LLM, ctx, max_positions=1024), HiggsTTS.load(TTS, ctx, max_positions=1024)
 
 
-class House:
+class App:
     """The shipped models behind talks, as `assistant ask` has them."""
 
     def __init__(self, engines):
-        ctx, self.llm, self.tts = engines
-        self.llm.reset()
-        self.cohost = Cohost()
+        ctx, self.hybrid, self.higgs = engines
+        self.hybrid.reset()
+        self.engine_thread = EngineThread()
         registry = Registry.standard(ctx, Budgets(host_bytes=1 << 28), lambda: 0.0)
-        self.voices = load_voices(self.tts, TTS, registry)
-        self.thinker = LocalThinker(
-            self.cohost, self.llm, load_language(LLM, limited=True), registry, "tiny", sampling=Sampling.greedy()
+        self.voices = load_voices(self.higgs, TTS, registry)
+        self.llm = LocalLLM(
+            self.engine_thread, self.hybrid, load_language(LLM, limited=True), registry, "tiny",
+            sampling=Sampling.greedy(),
         )
-        self.speaker = LocalSpeaker(self.cohost, self.tts, self.voices, registry, "tiny", spoken=speech_text)
+        self.tts = LocalTTS(self.engine_thread, self.higgs, self.voices, registry, "tiny", spoken=speech_text)
         personas = load_personas()
         self.talks = Talks(
-            Engines(self.thinker, self.speaker, LocalEars()), LoopClock(), personas, offload=asyncio.to_thread,
+            Engines(self.llm, self.tts, LocalASR()), LoopClock(), personas, offload=asyncio.to_thread,
             tools=lambda session: _own_tools(personas, session),
             settings=Settings(persona="ada", turn_detection=None, paced=False),
         )  # fmt: skip
 
     def run(self, play):
         async def inside():
-            self.cohost.start()
+            self.engine_thread.start()
             session = self.talks.open()
             try:
                 async with asyncio.timeout(900), asyncio.TaskGroup() as group:
@@ -92,8 +93,8 @@ class House:
                 return result
             finally:
                 session.close()
-                self.cohost.stop()
-                await asyncio.to_thread(self.cohost.join)
+                self.engine_thread.stop()
+                await asyncio.to_thread(self.engine_thread.join)
 
         return asyncio.run(inside())
 
@@ -119,7 +120,7 @@ async def at_rest(session, item_id):
     """All that was asked before is done, and the engines have followed."""
     await session.send(RetrieveItem(item_id))
     await until(session, ItemRetrieved)
-    await session._settling.wait()
+    await session._state_sync.wait()
 
 
 def words_of(events):
@@ -127,40 +128,40 @@ def words_of(events):
 
 
 def test_typed_number_words_are_read_as_digits_and_shown_as_typed(engines):
-    async def play(house, session):
+    async def play(app, session):
         return await typed(session, "set a timer for five minutes")
 
-    house = House(engines)
-    used = [event for event in house.run(play) if isinstance(event, ToolUsed)]
+    app = App(engines)
+    used = [event for event in app.run(play) if isinstance(event, ToolUsed)]
     assert [(event.name, event.output) for event in used] == [("set_timer", "5 minutes")]
-    assert [item_text(item) for item in house.items if item.role == "user"] == ["set a timer for five minutes"]
+    assert [item_text(item) for item in app.items if item.role == "user"] == ["set a timer for five minutes"]
 
 
 def test_why_a_sum_has_no_answer_is_said_and_what_a_timer_was_is_taken_back_aloud(engines):
-    async def play(house, session):
+    async def play(app, session):
         said = []
         for text in ("what is 5 divided by 0", "set a timer for 5 minutes", "undo that"):
             said.append(words_of(await typed(session, text)))
         return said
 
-    failed, _, undone = House(engines).run(play)
+    failed, _, undone = App(engines).run(play)
     assert failed == "Nothing can be divided by zero."
     assert undone == "Okay, I took that back. The timer of 5 minutes is stopped."
 
 
 def test_a_spoken_question_is_heard_answered_by_a_tool_and_spoken(engines):
-    async def play(house, session):
+    async def play(app, session):
         parts = []
-        async with aclosing(house.speaker.speak("asker", "ben", "q", "what is seven plus five")) as sounds:
+        async with aclosing(app.tts.speak("asker", "ben", "q", "what is seven plus five")) as sounds:
             async for sound in sounds:
                 parts.append(sound.pcm)
-        await house.speaker.forget("asker")
+        await app.tts.forget("asker")
         await session.send(AppendAudio(np.concatenate(parts), 24_000))
         await session.send(CommitAudio())
         await session.send(CreateResponse())
         return await until(session, ResponseDone)
 
-    events = House(engines).run(play)
+    events = App(engines).run(play)
     done = events[-1]
     [heard] = [event.transcript for event in events if isinstance(event, TranscriptCompleted)]
     seconds = sum(event.pcm.size for event in events if isinstance(event, AudioDelta)) / 24_000
@@ -182,36 +183,36 @@ def same(one, two):
     )
 
 
-async def never_said_more(house, prompt, tokens):
+async def never_said_more(app, prompt, tokens):
     """The language model's state in a talk whose reply ended by itself after so many tokens."""
     if tokens:
-        async with aclosing(house.thinker.reply("other", prompt, ThinkOptions("other.0", tokens))) as pieces:
+        async with aclosing(app.llm.reply("other", prompt, ReplyOptions("other.0", tokens))) as pieces:
             async for _ in pieces:
                 pass
-    state = await house.cohost_call(lambda: tensors(house.llm))
-    await house.thinker.forget("other")
+    state = await app.cohost_call(lambda: tensors(app.hybrid))
+    await app.llm.forget("other")
     return state
 
 
-def spoken_only(house, pieces):
+def spoken_only(app, pieces):
     """The voice's state after these pieces, the last of them only so far, straight on the engine."""
-    house.tts.open(house.voices["ada"])
+    app.higgs.open(app.voices["ada"])
     frames = 0
     for place, piece in enumerate(pieces):
-        house.tts.begin(speech_text(piece.text).strip(), "exact")
+        app.higgs.begin(speech_text(piece.text).strip(), "exact")
         frames += piece.samples // FRAME_SAMPLES
         last = place == len(pieces) - 1
-        while house.tts.frames < frames if last else house.tts.busy:
-            house.tts.step()
-    house.tts.cut(frames)
-    return tensors(house.tts)
+        while app.higgs.frames < frames if last else app.higgs.busy:
+            app.higgs.step()
+    app.higgs.cut(frames)
+    return tensors(app.higgs)
 
 
 def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
     """Thirty cuts of one count, each shorter than the one before: state, words, and what the model says of them."""
     rng = random.Random(30)
 
-    async def play(house, session):
+    async def play(app, session):
         asked = await typed(session, "count to 20", "audio")
         item = asked[-1].response.output[-1]
         samples = sum(event.pcm.size for event in asked if isinstance(event, AudioDelta))
@@ -224,15 +225,15 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
             await at_rest(session, item.id)
             heard = item_text(session.conversation.entry(item.id).item)
             pieces = session.conversation.entry(item.id).pieces
-            state = await house.cohost_call(lambda: tensors(house.llm))
-            tokens = house.thinker._held.begin(session.talk).tape.steps[-1]
-            voice = await house.cohost_call(lambda: tensors(house.tts))
+            state = await app.cohost_call(lambda: tensors(app.hybrid))
+            tokens = app.llm._held.begin(session.talk).tape.steps[-1]
+            voice = await app.cohost_call(lambda: tensors(app.higgs))
             if index % 10 == 9 and pieces:
                 checked_tts += 1
-                reference = await house.cohost_call(partial(reference_voice, house, session.talk, pieces))
+                reference = await app.cohost_call(partial(reference_voice, app, session.talk, pieces))
                 equal_tts += same(voice, reference)
             count = len(tokens.ids) if tokens.written else 0
-            equal_llm += same(state, await never_said_more(house, told, count))
+            equal_llm += same(state, await never_said_more(app, told, count))
             numbers = re.findall(r"\d+", heard)
             if numbers:
                 expressible += 1
@@ -242,7 +243,7 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
                 await at_rest(session, item.id)
         return equal_llm, equal_tts, checked_tts, right, expressible
 
-    equal_llm, equal_tts, checked_tts, right, expressible = House(engines).run(play)
+    equal_llm, equal_tts, checked_tts, right, expressible = App(engines).run(play)
     assert equal_llm == 30 and equal_tts == checked_tts >= 2
     assert expressible >= 20 and right >= 0.9 * expressible, (right, expressible)
 
@@ -254,18 +255,18 @@ def prompt_of(session, item_id) -> Prompt:
     return Prompt(whole.system, whole.tools, whole.lines[:place])
 
 
-def reference_voice(house, talk, pieces):
+def reference_voice(app, talk, pieces):
     """Take the engine from the talk, make the reference, give the engine back."""
-    house.speaker._release()
-    state = spoken_only(house, pieces)
-    house.speaker._own(talk, "ada")
+    app.tts._release()
+    state = spoken_only(app, pieces)
+    app.tts._own(talk, "ada")
     return state
 
 
 async def cohost_call(self, work):
-    from assistant.device.schedule import Lane
+    from assistant.device.schedule import EngineKind
 
-    return await self.cohost.call(Lane.THINK, work)
+    return await self.engine_thread.call(EngineKind.LLM, work)
 
 
-House.cohost_call = cohost_call
+App.cohost_call = cohost_call

@@ -16,18 +16,18 @@ import numpy as np
 
 from assistant.base.errors import EngineFailed
 from assistant.contracts import (
-    Block,
     CallPiece,
     Cost,
     Mark,
     Prompt,
     PromptReady,
     ReplyEnd,
-    Settled,
-    Sound,
+    ReplyOptions,
+    ReplyPiece,
+    SpeechBlock,
+    SpeechChunk,
+    Synced,
     TextPiece,
-    ThinkOptions,
-    ThinkPiece,
     Transcript,
     Uttered,
 )
@@ -66,7 +66,7 @@ class FakeThinker:
             tokens += [f"call:{call.name}{call.arguments}" for call in line.calls]
         return tokens
 
-    def _bring(self, talk: str, prompt: Prompt) -> tuple[Settled, int, int]:
+    def _bring(self, talk: str, prompt: Prompt) -> tuple[Synced, int, int]:
         state = self.folded.setdefault(talk, [])
         wanted = self.wanted(prompt)
         same = 0
@@ -76,9 +76,9 @@ class FakeThinker:
             same += 1
         what = "rollback" if same < len(state) else None
         self.folded[talk] = wanted
-        return Settled(what, same, 1.0 if what else 0.0), same, len(wanted)
+        return Synced(what, same, 1.0 if what else 0.0), same, len(wanted)
 
-    async def reply(self, talk: str, prompt: Prompt, options: ThinkOptions) -> AsyncGenerator[ThinkPiece, None]:
+    async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         self.running += 1
         try:
             _, same, total = self._bring(talk, prompt)
@@ -111,7 +111,7 @@ class FakeThinker:
         finally:
             self.running -= 1
 
-    async def settle(self, talk: str, prompt: Prompt) -> Settled:
+    async def sync(self, talk: str, prompt: Prompt) -> Synced:
         return self._bring(talk, prompt)[0]
 
     async def prepare(self, talk: str, prompt: Prompt) -> None:
@@ -120,8 +120,8 @@ class FakeThinker:
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
         return self.complete
 
-    async def warm(self, prompt: Prompt) -> Settled:
-        return Settled(None, 0, 0.0)
+    async def warm(self, prompt: Prompt) -> Synced:
+        return Synced(None, 0, 0.0)
 
     async def park(self, talk: str) -> None:
         return None
@@ -146,7 +146,7 @@ class FakeSpeaker:
 
     async def speak(
         self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
-    ) -> AsyncGenerator[Sound, None]:
+    ) -> AsyncGenerator[SpeechChunk, None]:
         self.running += 1
         try:
             await asyncio.sleep(self.prefill_s)
@@ -164,21 +164,21 @@ class FakeSpeaker:
                 await asyncio.sleep(n / RATE / self.speed)
                 history[-1] = (piece_id, start + n)
                 told = tuple(mark for mark in marks if start <= mark.sample < start + n) if self.marks else ()
-                yield Sound(np.full(n, 0.1, np.float32), told, n // 960, cost)
+                yield SpeechChunk(np.full(n, 0.1, np.float32), told, n // 960, cost)
                 cost = ()
         finally:
             self.running -= 1
 
-    async def settle(self, talk: str, uttered: Sequence[Uttered]) -> Settled:
+    async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         wanted = [(piece.piece_id, piece.samples) for piece in uttered]
         have = self.said.get(talk, [])
         if have == wanted:
-            return Settled(None, 0, 0.0)
+            return Synced(None, 0, 0.0)
         self.said[talk] = wanted
-        return Settled("rollback", sum(samples for _, samples in wanted), 1.0)
+        return Synced("rollback", sum(samples for _, samples in wanted), 1.0)
 
-    async def warm(self, voice: str | None) -> Settled:
-        return Settled("restore", 0, 1.0)
+    async def warm(self, voice: str | None) -> Synced:
+        return Synced("restore", 0, 1.0)
 
     async def park(self, talk: str) -> None:
         return None
@@ -215,12 +215,12 @@ class FakeDetector:
     def __init__(self) -> None:
         self.reset()
 
-    def push(self, pcm: np.ndarray) -> list[Block]:
+    def push(self, pcm: np.ndarray) -> list[SpeechBlock]:
         self._waiting = np.concatenate([self._waiting, pcm])
         blocks = []
         while self._waiting.size >= 512:
             loud = float(np.mean(np.abs(self._waiting[:512]) > 0.1))
-            blocks.append(Block(self._position, 512, loud))
+            blocks.append(SpeechBlock(self._position, 512, loud))
             self._position += 512
             self._waiting = self._waiting[512:]
         return blocks
@@ -231,14 +231,14 @@ class FakeDetector:
 
 
 class FakeTranscriber:
-    def __init__(self, ears: FakeEars) -> None:
-        self._ears = ears
+    def __init__(self, asr: FakeEars) -> None:
+        self._asr = asr
         self.reset()
 
     def push(self, pcm: np.ndarray) -> str:
         loud = pcm[np.abs(pcm) > 0.1]
         for level, n in zip(*np.unique(np.round((loud - 0.2) * 1000).astype(int), return_counts=True), strict=True):
-            if 0 < level <= len(self._ears.utterances):
+            if 0 < level <= len(self._asr.utterances):
                 self._heard[int(level) - 1] = self._heard.get(int(level) - 1, 0) + int(n)
         return self.partial
 
@@ -246,13 +246,13 @@ class FakeTranscriber:
     def partial(self) -> str:
         parts = []
         for index, samples in self._heard.items():
-            text, whole = self._ears.utterances[index]
+            text, whole = self._asr.utterances[index]
             words = text.split()
             parts += words[: round(len(words) * min(1.0, samples / whole) + 0.05)]
         return " ".join(parts)
 
     def final(self) -> Transcript:
-        if self._ears.broken:
+        if self._asr.broken:
             raise RuntimeError("the fake ears are broken")
         text = self.partial
         self.reset()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from assistant.base.clock import LoopClock
-from assistant.contracts import Prompt, Speaker, Thinker
+from assistant.contracts import LLM, TTS, Prompt
 from assistant.events import AppendAudio, Command, Event, Settings
 from assistant.personas import Persona
 from assistant.talk import Session
@@ -57,15 +57,15 @@ class World:
         folder: Path | None = None,
         limit: int = 4,
         speed: float = 10.0,
-        thinker: Thinker | None = None,
-        speaker: Speaker | None = None,
+        llm: LLM | None = None,
+        tts: TTS | None = None,
     ) -> None:
         """`thinker` and `speaker`: others than the fake ones."""
-        self.thinker = FakeThinker(mind)
-        self.speaker = FakeSpeaker(speed=speed)
-        self.ears = FakeEars()
+        self.llm = FakeThinker(mind)
+        self.tts = FakeSpeaker(speed=speed)
+        self.asr = FakeEars()
         self.talks = Talks(
-            Engines(thinker or self.thinker, speaker or self.speaker, self.ears), LoopClock(), PERSONAS,
+            Engines(llm or self.llm, tts or self.tts, self.asr), LoopClock(), PERSONAS,
             offload=inline, tools=lambda session: tools(), folder=folder, limit=limit, ids=counting_ids(),
             settings=settings or Settings(persona="ada"),
         )  # fmt: skip
@@ -118,7 +118,7 @@ class World:
         sound = np.zeros(int((until + 1) * 16_000), np.float32)
         for at, (text, seconds) in speech:
             start = int(at * 16_000)
-            words = self.ears.spoken(text, seconds)
+            words = self.asr.spoken(text, seconds)
             sound[start : start + words.size] = words
         n = int(self.block_s * 16_000)
         for i in range(0, sound.size - n, n):

@@ -7,7 +7,7 @@ import pytest
 from pocketsphinx import Config, Decoder
 
 from assistant.asr import gmm
-from assistant.asr.adaptation import Adaptation, Word, likeliest
+from assistant.asr.adaptation import Adaptation, AlignedWord, likeliest
 from assistant.asr.gmm import STATES, STREAMS, english, features_of
 from assistant.asr.mfcc import CEPSTRA
 from assistant.asr.pocketsphinx import TINY
@@ -113,33 +113,33 @@ def test_learning_makes_the_speaker_likelier():
 
     before = worth(adaptation.factors)
     for _ in range(3):
-        adaptation.learn(voice, [Word(TIMER, 0, len(voice) - 1)])
+        adaptation.learn(voice, [AlignedWord(TIMER, 0, len(voice) - 1)])
         assert worth(adaptation.factors) > before
         before = worth(adaptation.factors)
 
 
 def test_a_little_speech_changes_little():
     lot, bit = Adaptation(english()), Adaptation(english())
-    lot.learn(np.tile(said(5), (6, 1)), [Word(TIMER, 48 * k, 48 * k + 47) for k in range(6)])
-    bit.learn(np.tile(said(5), (6, 1)), [Word(TIMER, 0, 47)])
+    lot.learn(np.tile(said(5), (6, 1)), [AlignedWord(TIMER, 48 * k, 48 * k + 47) for k in range(6)])
+    bit.learn(np.tile(said(5), (6, 1)), [AlignedWord(TIMER, 0, 47)])
     assert 0 < np.abs(np.log(bit.factors)).sum() < np.abs(np.log(lot.factors)).sum()
 
 
 @pytest.mark.parametrize("junk", [np.nan, 1e-6, 0.0], ids=str)
 def test_what_leads_far_astray_is_refused(junk):
     adaptation = Adaptation(english())
-    adaptation.learn(said(6), [Word(TIMER, 0, 47)])
+    adaptation.learn(said(6), [AlignedWord(TIMER, 0, 47)])
     before = adaptation.factors
-    adaptation.learn(np.tile(said(7) * junk, (9, 1)), [Word(TIMER, 48 * k, 48 * k + 47) for k in range(9)])
+    adaptation.learn(np.tile(said(7) * junk, (9, 1)), [AlignedWord(TIMER, 48 * k, 48 * k + 47) for k in range(9)])
     assert np.array_equal(adaptation.factors, before)
-    adaptation.learn(said(8), [Word(TIMER, 0, 47)])
+    adaptation.learn(said(8), [AlignedWord(TIMER, 0, 47)])
     assert not np.array_equal(adaptation.factors, before)  # and it did no lasting harm
 
 
 def test_words_too_short_or_none_teach_nothing():
     adaptation = Adaptation(english())
     adaptation.learn(said(9), [])
-    adaptation.learn(said(9), [Word(TIMER, 3, 8)])
+    adaptation.learn(said(9), [AlignedWord(TIMER, 3, 8)])
     assert np.array_equal(adaptation.factors, np.ones(CEPSTRA))
 
 

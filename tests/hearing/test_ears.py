@@ -1,6 +1,6 @@
-"""Ears: a transcriber that comes back serves the next talk, and knows nobody."""
+"""ASR: a transcriber that comes back serves the next talk, and knows nobody."""
 
-from assistant.asr.local import LocalEars
+from assistant.asr.local import LocalASR
 
 
 class Noted:
@@ -14,9 +14,9 @@ class Noted:
 
 
 def test_a_transcriber_that_comes_back_has_forgotten_its_speaker():
-    ears = LocalEars(make=Noted)
-    first, second = ears.transcriber(), ears.transcriber()
+    asr = LocalASR(make=Noted)
+    first, second = asr.transcriber(), asr.transcriber()
     assert first is not second
-    ears.give_back(first)
+    asr.give_back(first)
     assert first.forgot == 1
-    assert ears.transcriber() is first
+    assert asr.transcriber() is first

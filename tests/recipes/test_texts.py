@@ -38,7 +38,7 @@ def test_the_same_seed_makes_the_same_talks() -> None:
 def test_tools_are_those_of_the_product() -> None:
     assert tuple(PARAMETERS) == TOOL_NAMES == builtin.ORDER
     for name, keys in PARAMETERS.items():
-        signature = inspect.signature(getattr(builtin.Household, name))
+        signature = inspect.signature(getattr(builtin.BuiltinTools, name))
         theirs = {
             p.name + ("" if p.default is p.empty else "?") for p in signature.parameters.values() if p.name != "self"
         }

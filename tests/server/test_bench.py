@@ -45,13 +45,13 @@ def test_a_caller_talks_interrupts_and_is_measured():
     world = World(lambda prompt: ["one two three four five six seven eight nine ten"], speed=10.0)
 
     def asked(text: str) -> turns.Question:
-        pcm = resample(world.ears.spoken(text, 0.8), 16_000, 24_000)
+        pcm = resample(world.asr.spoken(text, 0.8), 16_000, 24_000)
         pcm = np.where(np.abs(pcm) > 0.19, np.round(pcm, 3), 0.0).astype(np.float32)
         return turns.Question(text, pcm, 0, pcm.size)
 
-    async def talk() -> list[turns.Turn]:
+    async def talk() -> list[turns.MeasuredTurn]:
         session = world.talks.open(Settings(persona="ada"))
-        took: list[turns.Turn] = []
+        took: list[turns.MeasuredTurn] = []
         await turns.hold(session, [asked("first one"), asked("second one")], [asked("a long one")], 6, 3, took.append)
         world.cut = [item for item in session.items if getattr(item, "status", "") == "incomplete"]
         return took
@@ -72,5 +72,5 @@ def test_a_caller_talks_interrupts_and_is_measured():
 
 def test_questions_know_where_they_begin_and_end():
     world = World(lambda prompt: [])
-    [asked] = asyncio.run(turns.questions(world.speaker, ("hello there",)))
+    [asked] = asyncio.run(turns.questions(world.tts, ("hello there",)))
     assert asked.pcm.size == 2 * 7200 and 0 <= asked.begin < asked.end < asked.pcm.size

@@ -368,7 +368,7 @@ def test_10_absent_not_null():
     async def story(site: Site) -> None:
         async with site.wire() as wire:
             await wire.listen_16k(turn_detection=None)
-            await wire.append(site.world.ears.spoken("hello there", 0.5))
+            await wire.append(site.world.asr.spoken("hello there", 0.5))
             await wire.send("input_audio_buffer.commit")
             await wire.send("response.create")
             await wire.until("response.done")
@@ -417,10 +417,10 @@ def test_13_manual_mode():
             error = (await wire.until("error"))["error"]
             assert (error["code"], error["event_id"]) == ("input_audio_buffer_commit_empty", "c")
             del wire.frames[:]
-            await wire.append(site.world.ears.spoken("hello there friend", 0.6))
+            await wire.append(site.world.asr.spoken("hello there friend", 0.6))
             await wire.send("input_audio_buffer.clear")
             await wire.until("input_audio_buffer.cleared")
-            await wire.append(site.world.ears.spoken("good day", 0.6))
+            await wire.append(site.world.asr.spoken("good day", 0.6))
             await wire.send("input_audio_buffer.commit")
             completed = await wire.until("conversation.item.input_audio_transcription.completed")
             assert completed["transcript"] == "good day"
@@ -601,13 +601,13 @@ def test_row_a_reconnecting_client_replays_its_items():
 def test_row_a_reply_that_fails_is_done_and_not_an_error():
     async def story(site: Site) -> None:
         async with site.wire() as wire:
-            site.world.speaker.fail_on = "hello"
+            site.world.tts.fail_on = "hello"
             await wire.say("hello")
             await wire.send("response.create")
             done = (await wire.until("response.done"))["response"]
             assert done["status"] == "failed" and done["status_details"]["error"]["code"]
             assert wire.of("error") == []
-            site.world.speaker.fail_on = None
+            site.world.tts.fail_on = None
             await wire.send("response.create")
             assert (await wire.until("response.done"))["response"]["status"] == "completed"
 

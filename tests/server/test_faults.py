@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from assistant.base.errors import ContextExceeded
-from assistant.contracts import ThinkPiece
+from assistant.contracts import ReplyPiece
 from tests.fakes.talk import World
 from tests.server.test_conformance import counted, counter, slow
 from tests.server.web import Site, Wire, run
@@ -28,7 +28,7 @@ async def connected(wire: Wire) -> None:
 
 
 async def listening(wire: Wire) -> None:
-    await wire.append(wire.world.ears.spoken("hello there", 0.5))
+    await wire.append(wire.world.asr.spoken("hello there", 0.5))
     await wire.until("input_audio_buffer.speech_started")
 
 
@@ -44,7 +44,7 @@ async def speaking(wire: Wire) -> None:
 
 async def interrupted(wire: Wire) -> None:
     await counted(wire, 3)
-    await wire.append(wire.world.ears.spoken("stop now", 0.5))
+    await wire.append(wire.world.asr.spoken("stop now", 0.5))
     await wire.until("input_audio_buffer.speech_started")
 
 
@@ -98,7 +98,7 @@ def test_slow_client_slows_only_itself():
         for event in events:
             writer.write(text_frame(json.dumps(event)))
         made = -1
-        while made != (made := sum(map(len, site.world.thinker.folded.values()))) or made == 0:
+        while made != (made := sum(map(len, site.world.llm.folded.values()))) or made == 0:
             await asyncio.sleep(0.25)
         assert 1000 < made < 90_000, f"{made} words were made for a client that reads nothing"
         async with site.wire() as wire:
@@ -108,7 +108,7 @@ def test_slow_client_slows_only_itself():
         writer.transport.abort()
 
     world = World(lambda prompt: ["word " * 100_000] if prompt.lines[-1].text == "go" else ["yes"])
-    world.thinker.token_s = 0.0
+    world.llm.token_s = 0.0
     run(story, world=world)
 
 
@@ -233,11 +233,11 @@ def test_hostile_messages(seed):
 def test_engine_failure_in_mid_reply_fails_that_reply_only():
     async def story(site: Site) -> None:
         async with site.wire() as wire, site.wire() as other:
-            site.world.thinker.fail_after = 3
+            site.world.llm.fail_after = 3
             await wire.say("count")
             await wire.send("response.create", response={"output_modalities": ["text"]})
             assert (await wire.until("response.done"))["response"]["status"] == "failed"
-            site.world.thinker.fail_after = None
+            site.world.llm.fail_after = None
             for each in (wire, other):
                 await each.say("hello")
                 await each.send("response.create", response={"output_modalities": ["text"]})
@@ -249,11 +249,11 @@ def test_engine_failure_in_mid_reply_fails_that_reply_only():
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_chat_that_no_context_holds_is_the_clients_mistake(stream):
     async def story(site: Site) -> None:
-        async def too_long(*asked: object) -> AsyncIterator[ThinkPiece]:
+        async def too_long(*asked: object) -> AsyncIterator[ReplyPiece]:
             raise ContextExceeded("the last message takes 9,000 tokens")
             yield
 
-        site.world.thinker.reply = too_long  # type: ignore[method-assign, assignment]
+        site.world.llm.reply = too_long  # type: ignore[method-assign, assignment]
         body = {"messages": [{"role": "user", "content": "hello"}], "stream": stream}
         async with site.client.post(f"{site.http}/v1/chat/completions", json=body) as answer:
             assert answer.status == 400
@@ -269,7 +269,7 @@ def test_a_bug_in_a_session_closes_it_with_1011_and_leaves_the_others():
             async def broken(talk: str, prompt: object) -> None:
                 raise ZeroDivisionError("a bug")
 
-            site.world.thinker.settle = broken  # type: ignore[method-assign, assignment]
+            site.world.llm.sync = broken  # type: ignore[method-assign, assignment]
             await wire.update(instructions="something new")
             assert (await wire.until("error"))["error"]["type"] == "server_error"
             assert (await wire.ws.receive()).type == aiohttp.WSMsgType.CLOSE and wire.ws.close_code == 1011
@@ -334,13 +334,13 @@ def test_a_chat_client_that_goes_away_stops_the_engine(stream):
     async def story(site: Site) -> None:
         body = {"model": "m", "messages": [{"role": "user", "content": "count"}], "stream": stream}
         post = asyncio.create_task(site.client.post(f"{site.http}/v1/chat/completions", json=body))
-        while not site.world.thinker.running:
+        while not site.world.llm.running:
             await asyncio.sleep(0.01)
         post.cancel()
         await asyncio.gather(post, return_exceptions=True)
         await site.client.close()
         for _ in range(100):
-            if not site.world.thinker.running:
+            if not site.world.llm.running:
                 return
             await asyncio.sleep(0.01)
         raise AssertionError("the engine still works for a client that has gone")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from assistant.remote import Address, RemoteThinker
+from assistant.remote import Address, RemoteLLM
 from tests.fakes.talk import World
 from tests.server.web import Wire, serving
 
@@ -60,10 +60,10 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Llama]:
 @asynccontextmanager
 async def talking(llama: Llama):
     """A connection to our server, which thinks with that one."""
-    thinker = RemoteThinker(Address(f"http://127.0.0.1:{llama.port}/v1"))
-    async with serving(World(speed=100.0, thinker=thinker)) as site, site.wire() as wire:
+    llm = RemoteLLM(Address(f"http://127.0.0.1:{llama.port}/v1"))
+    async with serving(World(speed=100.0, llm=llm)) as site, site.wire() as wire:
         yield wire
-    await thinker.close()
+    await llm.close()
 
 
 async def asked(wire: Wire, text: str, **response: object) -> dict:

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from assistant.base.errors import ConfigError, EngineFailed
+from assistant.base.errors import EngineFailed, SettingError
 from assistant.contracts import (
     BadCall,
     CallPiece,
@@ -17,28 +17,28 @@ from assistant.contracts import (
     Prompt,
     PromptReady,
     ReplyEnd,
+    ReplyOptions,
     TextPiece,
-    ThinkOptions,
     ToolCall,
 )
 from assistant.events import ToolSpec
-from assistant.remote import Address, RemoteSpeaker, RemoteThinker, chat_body, is_address, read_address
+from assistant.remote import Address, RemoteLLM, RemoteTTS, chat_body, is_address, read_address
 from tests.fakes.talk import World
 from tests.server.web import Site, run, serving
 
-OPTIONS = ThinkOptions("resp_1.0")
+OPTIONS = ReplyOptions("resp_1.0")
 
 
 def asked(text: str) -> Prompt:
     return Prompt("", (), (Line("user", text),))
 
 
-async def pieces_of(thinker: RemoteThinker, prompt: Prompt) -> list:
+async def pieces_of(llm: RemoteLLM, prompt: Prompt) -> list:
     try:
-        async with aclosing(thinker.reply("talk", prompt, OPTIONS)) as pieces:
+        async with aclosing(llm.reply("talk", prompt, OPTIONS)) as pieces:
             return [piece async for piece in pieces]
     finally:
-        await thinker.close()
+        await llm.close()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_addresses(text, address):
 
 @pytest.mark.parametrize("text", ["http://", "http://h:port", "ftp://h"])
 def test_what_is_no_address_is_refused(text):
-    with pytest.raises(ConfigError):
+    with pytest.raises(SettingError):
         read_address(text)
 
 
@@ -67,7 +67,7 @@ def test_request_carries_the_whole_talk():
         Line("tool", "sunny", call_id="c1"),
     )
     prompt = Prompt("Be kind.", (ToolSpec("weather", "d", {"type": "object"}),), lines)
-    body = chat_body("m", prompt, ThinkOptions("r", max_tokens=5, seed=3, tool_choice="weather"))
+    body = chat_body("m", prompt, ReplyOptions("r", max_tokens=5, seed=3, tool_choice="weather"))
     assert [m["role"] for m in body["messages"]] == ["system", "user", "assistant", "tool"]
     assert body["messages"][2]["tool_calls"][0]["function"]["name"] == "weather"
     assert body["messages"][3]["tool_call_id"] == "c1" and "temperature" not in body
@@ -76,13 +76,13 @@ def test_request_carries_the_whole_talk():
 
 def test_thinking_and_speaking_against_our_own_endpoints():
     async def story(site: Site) -> None:
-        pieces = await pieces_of(RemoteThinker(Address(f"{site.http}/v1")), asked("good day"))
+        pieces = await pieces_of(RemoteLLM(Address(f"{site.http}/v1")), asked("good day"))
         assert isinstance(pieces[0], PromptReady) and pieces[-1] == ReplyEnd("stop", 4)
         assert "".join(p.text for p in pieces if isinstance(p, TextPiece)) == "You said good day."
-        speaker = RemoteSpeaker(Address(f"{site.http}/v1"), ("ada",))
-        async with aclosing(speaker.speak("talk", None, "p", "one two three.")) as sounds:
+        tts = RemoteTTS(Address(f"{site.http}/v1"), ("ada",))
+        async with aclosing(tts.speak("talk", None, "p", "one two three.")) as sounds:
             pcm = np.concatenate([sound.pcm async for sound in sounds])
-        await speaker.close()
+        await tts.close()
         assert len(pcm) == 3 * 7200 and abs(float(pcm.mean()) - 0.1) < 1e-3
 
     run(story)
@@ -90,8 +90,8 @@ def test_thinking_and_speaking_against_our_own_endpoints():
 
 def test_a_talk_over_remote_engines_says_that_capsules_are_off():
     async def story(site: Site) -> None:
-        thinker, speaker = RemoteThinker(Address(f"{site.http}/v1")), RemoteSpeaker(Address(f"{site.http}/v1"))
-        async with serving(World(thinker=thinker, speaker=speaker)) as front:
+        llm, tts = RemoteLLM(Address(f"{site.http}/v1")), RemoteTTS(Address(f"{site.http}/v1"))
+        async with serving(World(llm=llm, tts=tts)) as front:
             async with front.wire("?extensions=state") as wire:
                 assert wire.session["assistant"]["capsules"] is False
                 await wire.say("hello")
@@ -100,8 +100,8 @@ def test_a_talk_over_remote_engines_says_that_capsules_are_off():
                 assert done["response"]["output"][0]["content"][0]["transcript"] == "You said hello."
             async with front.client.get(f"{front.http}/healthz") as answer:
                 assert (await answer.json())["capsules"] == {"llm": False, "tts": False}
-            await thinker.close()
-            await speaker.close()
+            await llm.close()
+            await tts.close()
 
     run(story)
 
@@ -146,7 +146,7 @@ def ask_scripted(chunks: list[bytes], **kinds) -> list:
     async def story() -> list:
         server = await scripted(chunks, **kinds)
         try:
-            return await pieces_of(RemoteThinker(Address(f"http://{server.host}:{server.port}/v1")), asked("x"))
+            return await pieces_of(RemoteLLM(Address(f"http://{server.host}:{server.port}/v1")), asked("x"))
         finally:
             await server.close()
 
@@ -195,19 +195,19 @@ def test_servers_that_fail(chunks, kinds, told):
 
 def test_a_server_that_is_not_there():
     with pytest.raises(EngineFailed, match="is the server up"):
-        asyncio.run(pieces_of(RemoteThinker(Address("http://127.0.0.1:9/v1")), asked("x")))
+        asyncio.run(pieces_of(RemoteLLM(Address("http://127.0.0.1:9/v1")), asked("x")))
 
 
 def test_a_dead_engine_fails_the_reply_and_the_talk_lives_on():
     async def story() -> None:
-        thinker = RemoteThinker(Address("http://127.0.0.1:9/v1", model="m"))
-        async with serving(World(speed=100.0, thinker=thinker)) as site, site.wire() as wire:
+        llm = RemoteLLM(Address("http://127.0.0.1:9/v1", model="m"))
+        async with serving(World(speed=100.0, llm=llm)) as site, site.wire() as wire:
             for _ in range(2):
                 await wire.say("hello")
                 await wire.send("response.create")
                 response = (await wire.until("response.done"))["response"]
                 assert response["status"] == "failed"
                 assert "is the server up" in response["status_details"]["error"]["message"]
-        await thinker.close()
+        await llm.close()
 
     asyncio.run(story())

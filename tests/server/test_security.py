@@ -3,8 +3,8 @@
 import pytest
 from aiohttp import WSServerHandshakeError
 
-from assistant.base.errors import ConfigError
-from assistant.server.house import Keys
+from assistant.base.errors import SettingError
+from assistant.server.backend import Keys
 from assistant.server.security import Gate, host_name, is_loopback, keys_of, make_gate
 from tests.server.web import Site, run
 
@@ -63,9 +63,9 @@ def test_keys():
 
 
 def test_binding_elsewhere_needs_a_token_and_says_how_to_get_tls():
-    with pytest.raises(ConfigError, match=r"--token.*--tls-cert"):
+    with pytest.raises(SettingError, match=r"--token.*--tls-cert"):
         make_gate("0.0.0.0", None)
-    with pytest.raises(ConfigError, match="8 characters"):
+    with pytest.raises(SettingError, match="8 characters"):
         make_gate("0.0.0.0", "short")
     assert make_gate("localhost", None).token is None
     assert is_loopback("127.9.9.9") and is_loopback("::1") and not is_loopback("0.0.0.0") and not is_loopback("box")

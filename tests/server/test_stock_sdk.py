@@ -44,7 +44,7 @@ async def append(connection, pcm: np.ndarray) -> None:
 
 
 async def speak(connection, world: World, text: str, seconds: float = 0.8) -> None:
-    await append(connection, world.ears.spoken(text, seconds))
+    await append(connection, world.asr.spoken(text, seconds))
 
 
 async def silence(connection) -> None:
@@ -210,7 +210,7 @@ def test_speech(form):
 
                 sound, rate = soundfile.read(io.BytesIO(data))
                 assert abs(len(sound) / rate - samples / 24000) < 0.15 and np.abs(sound).max() > 0.05
-            assert site.world.speaker.said == {}
+            assert site.world.tts.said == {}
 
     run(story)
 
@@ -219,7 +219,7 @@ def test_transcriptions():
     async def story(site: Site) -> None:
         world = site.world
         pcm = np.concatenate(
-            [world.ears.spoken("first part", 1.0), np.zeros(16000), world.ears.spoken("second", 0.8)]
+            [world.asr.spoken("first part", 1.0), np.zeros(16000), world.asr.spoken("second", 0.8)]
         )
         file = io.BytesIO()
         with wave.open(file, "wb") as out:
@@ -256,7 +256,7 @@ def test_errors_are_the_sdks_own():
             with pytest.raises(openai.NotFoundError):
                 await client.models.retrieve("nothing")
             assert "local" in [model.id async for model in client.models.list()]
-            site.world.thinker.fail_after = 2
+            site.world.llm.fail_after = 2
             with pytest.raises(openai.InternalServerError, match="fell over"):
                 await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
             with pytest.raises(openai.APIError, match="fell over"):

@@ -18,7 +18,7 @@ from assistant.base.clock import LoopClock
 from assistant.base.pcm import to_pcm16
 from assistant.realtime.settings import Character, Facts
 from assistant.server.app import make_app
-from assistant.server.house import House
+from assistant.server.backend import Backend
 from assistant.server.security import Gate
 from tests.fakes.talk import PERSONAS, World
 
@@ -27,13 +27,13 @@ RATE = 16_000
 LISTEN_16K = {"type": "audio/pcm", "rate": RATE}
 
 
-def house_of(world: World) -> House:
+def house_of(world: World) -> Backend:
     characters = {name: Character(p.instructions, p.voice or "ada") for name, p in PERSONAS.items()}
-    return House(
+    return Backend(
         talks=world.talks,
         clock=LoopClock(),
-        facts=Facts("local", world.speaker.voices, characters),
-        personas=lambda: {"personas": [{"name": name} for name in PERSONAS], "voices": list(world.speaker.voices)},
+        facts=Facts("local", world.tts.voices, characters),
+        personas=lambda: {"personas": [{"name": name} for name in PERSONAS], "voices": list(world.tts.voices)},
         settings=world.talks.defaults,
         metrics=world.talks.metrics.text,
     )
@@ -42,8 +42,8 @@ def house_of(world: World) -> House:
 class Site:
     """A running server: its addresses and its parts."""
 
-    def __init__(self, server: TestServer, world: World, house: House) -> None:
-        self.world, self.house, self.app = world, house, server.app
+    def __init__(self, server: TestServer, world: World, backend: Backend) -> None:
+        self.world, self.backend, self.app = world, backend, server.app
         self.http = f"http://{server.host}:{server.port}"
         self.ws = f"ws://{server.host}:{server.port}/v1/realtime"
         self.client = aiohttp.ClientSession()
@@ -99,7 +99,7 @@ class Wire:
 
     async def speak(self, text: str, seconds: float = 0.8, silence: float = 1.2) -> None:
         """Say something, faster than real time; the silence ends the turn."""
-        await self.append(self.world.ears.spoken(text, seconds))
+        await self.append(self.world.asr.spoken(text, seconds))
         await self.append(np.zeros(int(silence * RATE), np.float32))
 
     async def say(self, text: str, item_id: str | None = None) -> None:
@@ -135,18 +135,18 @@ async def serving(
 ) -> AsyncIterator[Site]:
     """A server for the time of the block; at the end nothing of it may be left."""
     world = world or World(speed=100.0)
-    house = house_of(world)
-    server = TestServer(make_app(house, gate or Gate("127.0.0.1"), ui), host="127.0.0.1")
+    backend = house_of(world)
+    server = TestServer(make_app(backend, gate or Gate("127.0.0.1"), ui), host="127.0.0.1")
     before = asyncio.all_tasks()
     await server.start_server()
-    site = Site(server, world, house)
+    site = Site(server, world, backend)
     try:
         yield site
     finally:
         await site.client.close()
         await server.close()
     assert world.talks.active == 0, "a session is left over"
-    assert world.thinker.running == 0 and world.speaker.running == 0, "an engine still runs"
+    assert world.llm.running == 0 and world.tts.running == 0, "an engine still runs"
     left = asyncio.all_tasks() - before
     if left:
         await asyncio.wait(left, timeout=PATIENCE)

@@ -91,10 +91,10 @@ def transcript(sound: np.ndarray, rate: int) -> str:
     """What the product's own ears make of a sound."""
     from assistant.asr.pocketsphinx import PocketsphinxTranscriber
 
-    ears = PocketsphinxTranscriber()
+    asr = PocketsphinxTranscriber()
     quiet = np.zeros(4000, np.float32)
-    ears.push(np.r_[quiet, samplerate.resample(sound, 16_000 / rate, "sinc_best"), quiet].astype(np.float32))
-    return ears.final().text
+    asr.push(np.r_[quiet, samplerate.resample(sound, 16_000 / rate, "sinc_best"), quiet].astype(np.float32))
+    return asr.final().text
 
 
 def agreement(reply: str, heard: str) -> float:

@@ -42,7 +42,7 @@ class Keys:
 
 
 @dataclass(slots=True)
-class House:
+class Backend:
     """Given to the server at birth. `personas`, `capsules` and `about` are asked anew each time."""
 
     talks: Talks
