@@ -5,7 +5,7 @@ its counters and its listing may be read from any.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -175,17 +175,20 @@ class Registry:
         wanted: Sequence[int],
         live: Live | None = None,
         *,
+        at: Container[int] | None = None,
         fingerprint: Fingerprint | None = None,
         reserve: int = 0,
     ) -> tuple[Reentry, Capsule | None]:
         """The way to a state with these tokens that replays least, with the capsule if the way is to restore one.
 
+        at  where a stored state is as good as one that was folded in: the ends of calls; None: anywhere
         A capsule that turns out damaged or another deployment's is passed over for the next best way.
         """
         self._settle()
         passed: set[str] = set()
         while True:
-            plan = choose(wanted, live or Live(), self._longest(realm, wanted, reserve, fingerprint, passed), reserve)
+            stored = self._longest(realm, wanted[: len(wanted) - reserve], at, fingerprint, passed)
+            plan = choose(len(wanted), live or Live(), stored, reserve)
             capsule = None
             if plan.way is Way.RESTORE:
                 try:
@@ -278,9 +281,14 @@ class Registry:
         return capsule
 
     def _longest(
-        self, realm: Realm, wanted: Sequence[int], reserve: int, fingerprint: Fingerprint | None, passed: set[str]
+        self,
+        realm: Realm,
+        wanted: Sequence[int],
+        at: Container[int] | None,
+        fingerprint: Fingerprint | None,
+        passed: set[str],
     ) -> tuple[int, str] | None:
-        lengths = [n for n in self._lengths.get(realm.digest, ()) if n <= len(wanted) - reserve]
+        lengths = [n for n in self._lengths.get(realm.digest, ()) if n <= len(wanted) and (at is None or n in at)]
         for length, digest in sorted(prefix_digests(realm, wanted, lengths).items(), reverse=True):
             for key in reversed(self._by_prefix.get(digest, ())):
                 usable = fingerprint is None or self._entries[key].fingerprint == fingerprint.digest

@@ -1,4 +1,4 @@
-"""The default ears: Silero's detector and pocketsphinx, a transcriber kept ready for the next talk."""
+"""Ears on this machine: Silero's detector, and transcribers of one kind, one kept ready for the next talk."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import threading
 from collections.abc import Callable
 
 from assistant.asr.detector import SileroDetector
-from assistant.asr.pocketsphinx import PocketsphinxTranscriber
 from assistant.contracts import SpeechDetector, Transcriber
 
 
 class LocalASR:
     """Loading a transcriber takes a moment, so one more than is in use is loaded ahead; `give_back` reuses one."""
 
-    def __init__(self, name: str = "pocketsphinx", make: Callable[[], Transcriber] = PocketsphinxTranscriber) -> None:
+    def __init__(self, name: str, make: Callable[[], Transcriber]) -> None:
         self.name = name
         self._make = make
         self._spare: list[Transcriber] = []

@@ -87,7 +87,7 @@ async def bench(args: argparse.Namespace) -> int:
             await hold(app.talks.open(settings), short, long, args.turns, args.interrupt_every, take)
             measured["memory_grown_bytes"] = resident_bytes() - before
             measured["facts"] = app.facts
-            measured["floors"] = {} if app.engines is None else await floors(app.engines)
+            measured["floors"] = await floors(app.models)
     finally:
         print(file=sys.stderr)
         if told is not None:

@@ -1,4 +1,4 @@
-"""One reply decoded, token by token: each is noted on the talk's tape and read as words and calls."""
+"""One reply decoded, token by token: each is noted on the talk's log and read as words and calls."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Writing:
                 self._llm.rollback(self._llm.position - 1)
                 self.reason = "stop"
                 break
-            self._state.tape.wrote(token)
+            self._state.log.wrote(token)
             found = self._upto_stop(self._calls.push(self._text.push(token)))
             self._written.add(token, _words(found))
             pieces: list[ReplyPiece | None] = [*self._pieces(found)]
