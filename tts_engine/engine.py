@@ -5,7 +5,7 @@
     for pcm in tts.speak("Good morning.", first_chunk="exact"): ...
 
 A scheduler that shares the device drives it row by row instead: `open`, `begin` (text, piece by piece), `step` (one
-row or one prefill), `take_audio` (at most one codec window), `cancel`, `cut`, `rollback`, `snapshot`, `restore`.
+row or one prefill), `take_audio` (at most one codec window), `cancel`, `cut`, `snapshot`, `restore`.
 Synchronous; call it from one thread at a time.
 """
 
@@ -236,11 +236,6 @@ class HiggsTTS:
         """Whether a step would do anything."""
         return self._generator.busy
 
-    @property
-    def audio_ready(self) -> bool:
-        """Whether `take_audio` would decode a window."""
-        return self._next_window() is not None
-
     def take_audio(self) -> Sound | None:
         """Decode the next chunk, if all that it needs is known."""
         found = self._next_window()
@@ -269,10 +264,6 @@ class HiggsTTS:
         Raises EngineMisuse for a frame that is not held.
         """
         self._generator.cut(frame, text)
-
-    def rollback(self, frame: int) -> None:
-        """Back to the state that was when `frame` frames were complete; going on repeats what followed."""
-        self._generator.rollback(frame)
 
     @property
     def position(self) -> int:

@@ -1,8 +1,8 @@
 """One session of speech: pieces of text in, rows out, and the ways back. Knows state and steps, not sound.
 
 A session is a voice prefix and then pieces. Each piece is grounded on all before it: their text and rows stay in the
-KV cache. `rollback` puts back a state that was; `cut` makes a state in which a piece ended where it was heard to end.
-Frames are counted through the whole session.
+KV cache. `cut` goes back to the state in which a piece ended where it was heard to end. Frames are counted through the
+whole session.
 """
 
 from collections.abc import Sequence
@@ -169,41 +169,6 @@ class Generator:
                 return i, left
             left -= piece.complete(self._audio)
         return 0, 0
-
-    def rollback(self, frame: int) -> None:
-        """The state that was when `frame` was the number of complete frames; stepping on repeats what followed.
-
-        Where a piece was cut there is no such state within the delay of the cut: the piece is closed there instead.
-        """
-        at, frames = self.locate(frame)
-        self.session.queue = []
-        if not self.session.pieces:
-            return
-        piece, audio = self.session.pieces[at], self._audio
-        if frames == piece.total and piece.ended:
-            del self.session.pieces[at + 1 :]
-            self._rest_after(piece)
-            return
-        row = frames + audio.delay - 1 if frames else -1  # the row sampled last
-        if row >= len(piece.rows) - audio.delay and piece.ended not in ("", "end"):
-            self._close(at, frames, "cut")
-            return
-        del self.session.pieces[at + 1 :]
-        self.session.pending = []
-        del piece.rows[row + 1 :]
-        del piece.track[row + 2 :]
-        piece.ended, piece.silent, piece.emitted = "", 0, min(piece.emitted, frames)
-        known = row + (1 if self._config.cursor else 0)
-        if piece.total is not None and piece.total > known:
-            piece.total = None
-        self._set_text(piece.ids)
-        self._settle(
-            piece.audio + 1 + row,
-            piece.rows[row] if piece.rows else [0] * audio.codebooks,
-            row + 1,
-            ENDLESS if piece.total is None else piece.total,
-            piece.track[row + 1],
-        )
 
     def cut(self, frame: int, text: str | None = None) -> None:
         """What came after `frame` was never said: the piece ends there, and the next one may begin.
