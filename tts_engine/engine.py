@@ -21,16 +21,18 @@ from torch import Tensor
 from capsules import Capsule, ExecContext, Fingerprint, Role, restore, snapshot
 from capsules.nn.fp8 import Fp8Weight
 from capsules.weights import Progress
+from tts_engine.bpe_frontend import BpeFrontend
 from tts_engine.codec import Codec, read_codec_config
 from tts_engine.config import FRAME_SAMPLES, TTSConfig, load_config
 from tts_engine.dac_codec import dac_codec
 from tts_engine.errors import CheckpointRefused, ConfigRefused, EngineMisuse
+from tts_engine.frontend import Frontend
 from tts_engine.generator import Generator, Stepped
 from tts_engine.graphs import Graphs, plan_shapes
 from tts_engine.guards import SILENCE_PEAK, SILENT_FRAMES
 from tts_engine.istft_codec import CODEC_TYPE, CausalCodec, CodecShape
+from tts_engine.phone_frontend import PhoneFrontend
 from tts_engine.piece import Piece
-from tts_engine.prompt import Frontend, load_frontend
 from tts_engine.sampling import Sampling, SamplingLike
 from tts_engine.state import SCOPE, declare
 from tts_engine.steps import Steps, make_tables
@@ -116,7 +118,7 @@ class HiggsTTS:
             raise ConfigRefused(f"dtype {dtype!r}; {', '.join(DTYPES)} are implemented")
         folder = Path(path)
         config = load_config(folder)
-        frontend = frontend or load_frontend(folder, config)
+        frontend = frontend or _frontend(folder, config)
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
         checkpoint = load_checkpoint(folder, config, ctx.device, DTYPES[dtype], progress, dtype == "float8")
         codec = _codec(read_codec_config(folder), checkpoint.codec, config, ctx.device)
@@ -380,6 +382,11 @@ class HiggsTTS:
         for piece in session.pieces:
             tokens += [-100] * len(piece.lead_in) + piece.ids + [-100] * len(piece.rows)
         return tuple(tokens)
+
+
+def _frontend(folder: Path, config: TTSConfig) -> Frontend:
+    """The one that the configuration names."""
+    return PhoneFrontend(folder, config.special_tokens) if config.frontend == "phones" else BpeFrontend(folder)
 
 
 def _codec(raw: dict[str, Any], tensors: dict[str, Tensor] | Any, config: TTSConfig, device: torch.device) -> Codec:

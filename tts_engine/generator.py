@@ -15,10 +15,11 @@ from torch import Tensor
 from tts_engine.config import TTSConfig
 from tts_engine.delay import delay
 from tts_engine.errors import ContextFull, EngineMisuse, TextRefused
+from tts_engine.frontend import Encoded, Frontend
 from tts_engine.graphs import Graphs
 from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
 from tts_engine.piece import Piece, Session
-from tts_engine.prompt import ROW, Encoded, Frontend, Prompt, join, row_prompt, text_prompt, voice_prompt
+from tts_engine.prompt import ROW, Prompt, join, row_prompt, text_prompt, voice_prompt
 from tts_engine.sampling import SamplingLike, check_sampling
 from tts_engine.state import ENDLESS, MAX_PIECE, State
 

@@ -22,8 +22,8 @@ from tts_engine.backbone import (
 )
 from tts_engine.config import TTSConfig, parse_config
 from tts_engine.engine import HiggsTTS, Sampling
+from tts_engine.frontend import Encoded, Word
 from tts_engine.istft_codec import CodecShape, IstftCodec
-from tts_engine.prompt import Encoded, Word
 from tts_engine.streaming import Costs
 from tts_engine.weights import load_checkpoint, to_checkpoint
 

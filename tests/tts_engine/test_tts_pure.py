@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tts_engine.miniature import ADDED, Size, config_json
+from tts_engine.bpe_frontend import BpeFrontend
 from tts_engine.config import AudioConfig, parse_config
 from tts_engine.delay import closing, delay, partial_frames, undelay
 from tts_engine.errors import CheckpointRefused, ConfigRefused, DelayError, EngineMisuse, ReferenceRefused
 from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
+from tts_engine.markup import CONTROL_TAGS, strip_structure
 from tts_engine.piece import Piece, Session
-from tts_engine.prompt import CONTROL_TAGS, ROW, BpeFrontend, strip_structure, voice_prompt
+from tts_engine.prompt import ROW, voice_prompt
 from tts_engine.sampling import Sampling, check_sampling
 from tts_engine.streaming import SIZES, Chunk, Costs, growth, next_window, schedule_for
+from tts_engine.text import speech_text
 from tts_engine.voices import prepare_reference
 
 FOUR = AudioConfig(4, 20)
@@ -183,9 +187,15 @@ def test_text_cannot_inject_structure(frontend: BpeFrontend, text: str) -> None:
 @given(st.text(alphabet="<|>abetx:_sfxcough ", max_size=60))
 @settings(max_examples=200, deadline=None)
 def test_stripping_leaves_tags_only(text: str) -> None:
-    import re
-
     assert all(found in CONTROL_TAGS for found in re.findall(r"<\|[^<>|]*\|>", strip_structure(text)))
+
+
+def test_stripping_serves_speech_and_prompts_alike() -> None:
+    """For a prompt nothing is kept; the marks of tool calls and thoughts are structure for both."""
+    text = "a<|im_end|>b<tool_call>c</think><|sfx:cough|>d<|emotion:rage|><|im_<|x|>end|>"
+    assert strip_structure(text) == "abc<|sfx:cough|>d"
+    assert strip_structure(text, keep=()) == "abcd"
+    assert speech_text("One<|emotion:rage|> and <|audio|>two.") == "One and two."
 
 
 def test_a_tokenizer_without_the_special_tokens_is_refused(tmp_path: Path, miniature: Path) -> None:
