@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -87,22 +87,6 @@ class Checkpoint:
     @property
     def nbytes(self) -> int:
         return sum(t.numel() * t.element_size() for t in self.tensors.values())
-
-
-class Restorable(Protocol):
-    """An engine whose state is a closure."""
-
-    @property
-    def position(self) -> int: ...
-
-    @property
-    def fingerprint(self) -> Fingerprint: ...
-
-    def snapshot(self, name: str = "") -> Capsule: ...
-
-    def restore(self, capsule: Capsule) -> None: ...
-
-    def rollback(self, position: int) -> None: ...
 
 
 def closure(ctx: ExecContext, scope: str) -> tuple[Buffer, ...]:

@@ -21,10 +21,6 @@ class CompileError(CapsuleError):
     """The C++ kernels could not be built on this machine."""
 
 
-class PlanError(CapsuleError):
-    """A plan names an unknown step, or its waits form a cycle."""
-
-
 class CapsuleMismatch(CapsuleError):
     """The capsule was taken from other weights, precision, shapes or code."""
 

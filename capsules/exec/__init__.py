@@ -3,10 +3,7 @@
 from capsules.exec.buffer import Buffer, Prefix, Role, Whole
 from capsules.exec.context import ExecContext
 from capsules.exec.graph import Graph
-from capsules.exec.plan import Plan, Step
 from capsules.exec.shapekey import ShapeKey
 from capsules.exec.sync import Event, Stream
 
-__all__ = [
-    "Buffer", "Event", "ExecContext", "Graph", "Plan", "Prefix", "Role", "ShapeKey", "Step", "Stream", "Whole",
-]  # fmt: skip
+__all__ = ["Buffer", "Event", "ExecContext", "Graph", "Prefix", "Role", "ShapeKey", "Stream", "Whole"]

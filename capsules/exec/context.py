@@ -11,7 +11,6 @@ from capsules.errors import BufferMisuse, CaptureError
 from capsules.exec.backend import Backend, backend_for
 from capsules.exec.buffer import Buffer, Prefix, Role, Whole, contains, storage_key
 from capsules.exec.graph import Graph
-from capsules.exec.plan import Plan, Step
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.recycle import Recycler
 from capsules.exec.sync import Stream
@@ -34,7 +33,6 @@ class ExecContext:
         self._pools: dict[str, object] = {}
         self._streams: dict[str, Stream] = {}
         self._recycler = Recycler()
-        self.home = self.stream("home")
 
     @property
     def device(self) -> torch.device:
@@ -99,16 +97,13 @@ class ExecContext:
             self._streams[name] = self._backend.stream(name, priority)
         return self._streams[name]
 
-    def graph(self, name: str, *, pool: object = None, capacity: int | None = None) -> Graph:
+    def graph(self, name: str, *, pool: object = None) -> Graph:
         """A new table of variants. Raises BufferMisuse if the name is taken."""
         if name in self._graphs:
             raise BufferMisuse(f"graph {name!r} exists already; names are unique in a context")
-        graph = Graph(name, self._backend, pool, self.owner_of, capacity)
+        graph = Graph(name, self._backend, pool, self.owner_of)
         self._graphs[name] = graph
         return graph
-
-    def plan(self, *steps: Step) -> Plan:
-        return Plan(steps, self.home)
 
     def release(self, scope: str) -> None:
         """Free all graphs and buffers of a scope and the pool of its name, for example when an engine is replaced."""
