@@ -7,7 +7,7 @@ Source: Shirokikh & Nikolenko 2026, arXiv 2605.05219.
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from math import inf, isqrt
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,23 +115,6 @@ def recompute(length: int, checkpoints: Sequence[int]) -> Ints:
 def expected_recompute(law: Floats, checkpoints: Sequence[int]) -> float:
     """E[r], in tokens."""
     return float(law @ recompute(len(law) - 1, checkpoints))
-
-
-def worst_recompute(length: int, checkpoints: Sequence[int]) -> int:
-    """The largest r over all depths."""
-    return int(recompute(length, checkpoints).max())
-
-
-def savings(law: Floats, checkpoints: Sequence[int]) -> float:
-    """1 - E[r] / E[T]: the share of all replay that the checkpoints avoid."""
-    mean = expected_recompute(law, ())
-    return 1 - expected_recompute(law, checkpoints) / mean if mean else 0.0
-
-
-def reduction(law: Floats, checkpoints: Sequence[int]) -> float:
-    """E[T] / E[r]: by what factor replay shrinks; infinite if nothing is replayed."""
-    left = expected_recompute(law, checkpoints)
-    return expected_recompute(law, ()) / left if left else inf
 
 
 class RollbackHistogram:

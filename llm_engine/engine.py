@@ -129,11 +129,6 @@ class HybridLLM:
         self._need_logits()
         return self.state.logits.clone()
 
-    @property
-    def checkpoint_positions(self) -> tuple[int, ...]:
-        """Where a rollback finds a checkpoint, rising."""
-        return tuple(sorted(self._points))
-
     def checkpoint_before(self, position: int) -> Checkpoint | None:
         """The last checkpoint at or before a position: what a rollback to there would start from."""
         return self._points.get(max((at for at in self._points if at <= position), default=0))

@@ -13,7 +13,6 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
 
     linear(x [..., T, I], w [O, I])                            -> [..., T, O]
     rms_norm(x [..., N], w [N], eps)                           -> [..., N]      weight as it is
-    rms_norm_centred(x [..., N], w [N], eps)                   -> [..., N]      weight 1 + w
     rope_table(positions [...], dims, theta)                   -> cos, sin [..., dims] float32
     norm_rotate(x [..., T, H, D], w [D], eps, cos, sin)        -> [..., T, H, D]
     rotate(x [..., T, H, D], cos, sin [..., T, dims])          -> [..., T, H, D]   full rope if dims = D
@@ -26,12 +25,12 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
 from capsules.nn.attention import attend, write_rows
 from capsules.nn.linear import PackedWeight, Weight, empty_matrix, linear
 from capsules.nn.mlp import gated_mlp
-from capsules.nn.norm import rms_norm, rms_norm_centred
+from capsules.nn.norm import rms_norm
 from capsules.nn.rope import norm_rotate, rope_table, rotate
-from capsules.nn.sampling import SamplerBuffers, count_token, penalise, sample, uniform
+from capsules.nn.sampling import SamplerBuffers, count_token, penalise, sample
 
 __all__ = [
     "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "empty_matrix", "gated_mlp", "linear",
-    "norm_rotate", "penalise", "rms_norm", "rms_norm_centred", "rope_table", "rotate", "sample", "uniform",
+    "norm_rotate", "penalise", "rms_norm", "rope_table", "rotate", "sample",
     "write_rows",
 ]  # fmt: skip
