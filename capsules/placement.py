@@ -12,6 +12,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from capsules.errors import ContractMisuse
 from capsules.hull import Floats, Ints, lower_hull
 
 GRID = 64  # prefill chunk: boundaries between chunks are multiples of it
@@ -130,7 +131,7 @@ class RollbackHistogram:
     def observe(self, back: int) -> None:
         """A rollback by `back` tokens."""
         if back < 0:
-            raise ValueError(f"a rollback goes back by {back} tokens; 0 or more are possible")
+            raise ContractMisuse(f"a rollback goes back by {back} tokens; 0 or more are possible")
         self._weights = {b: w * self._gamma for b, w in self._weights.items() if w > 1e-9}
         self._weights[back] = self._weights.get(back, 0.0) + 1.0
 
@@ -152,7 +153,7 @@ class Placer:
         self, budget: int, strategy: Strategy = Strategy.OPTIMAL, gamma: float = 0.99, solve_every: int = 10
     ) -> None:
         if budget < 1:
-            raise ValueError(f"a budget of {budget} checkpoints; at least 1 is needed to roll back at all")
+            raise ContractMisuse(f"a budget of {budget} checkpoints; at least 1 is needed to roll back at all")
         self._budget = budget
         self._strategy = strategy
         self._seen = RollbackHistogram(gamma)

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from tts_engine.config import TTSConfig
 from tts_engine.delay import delay
 from tts_engine.errors import ContextFull, EngineMisuse, TextRefused
 from tts_engine.frontend import Encoded, Frontend
@@ -21,7 +20,8 @@ from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
 from tts_engine.piece import Piece, Session
 from tts_engine.prompt import ROW, Prompt, join, row_prompt, text_prompt, voice_prompt
 from tts_engine.sampling import SamplingLike, check_sampling
-from tts_engine.state import ENDLESS, MAX_PIECE, State
+from tts_engine.state import ENDLESS, MAX_PIECE
+from tts_engine.steps import Steps
 
 HISTORY = 4  # pieces kept when the context is full
 SHORTEST_BUDGET = 64  # rows; with less room than this a piece is refused
@@ -38,19 +38,10 @@ class Stepped:
 class Generator:
     """Synchronous; one thread at a time."""
 
-    def __init__(
-        self,
-        config: TTSConfig,
-        frontend: Frontend,
-        state: State,
-        graphs: Graphs,
-        max_positions: int,
-        look_ahead: int,
-    ) -> None:
-        """look_ahead: frames after a frame that its sound depends on."""
-        self._look_ahead = look_ahead
-        self._config, self._frontend, self._state, self._graphs = config, frontend, state, graphs
-        self._audio = config.audio
+    def __init__(self, frontend: Frontend, steps: Steps, graphs: Graphs, max_positions: int) -> None:
+        self._config, self._frontend, self._state, self._graphs = steps.config, frontend, steps.state, graphs
+        self._look_ahead = steps.codec.right_frames  # frames after a frame that its sound depends on
+        self._audio = steps.config.audio
         self._audio_id = frontend.specials["<|audio|>"]
         self._text_id = frontend.specials["<|text|>"]
         self._max_positions = max_positions
@@ -79,7 +70,7 @@ class Generator:
         s.top_k[q:].zero_()
         s.top_p.fill_(sampling.top_p)
         s.min_p.zero_()
-        s.seed.fill_(sampling.seed)
+        s.seed.fill_((sampling.seed + 2**63) % 2**64 - 2**63)  # any integer, as 64 bits
 
     def begin(self, text: str, policy: str, max_rows: int | None = None) -> None:
         """Say this after all that is under way. Raises TextRefused if there is nothing to say or far too much."""

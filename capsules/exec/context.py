@@ -19,7 +19,7 @@ from capsules.exec.sync import Stream
 class ExecContext:
     """Mechanism only: it knows names, roles and shapes, but no session, cache or scheduler.
 
-    device   "cpu", "cuda" or "cuda:N"; raises ValueError if it is not there
+    device   "cpu", "cuda" or "cuda:N"; raises ContractMisuse if it is not there
     kernels  cpu only: a folder for C++ kernels, built on first use and found again later; needs a compiler (raises
              CompileError). Two to three times faster in bfloat16, equal to torch's own up to the order of sums
     Names are dotted; the part before the first dot is the scope, which an engine snapshots and releases as a whole.
@@ -52,10 +52,18 @@ class ExecContext:
         live: Whole | Prefix | None = None,
     ) -> Buffer:
         """Zero-filled memory at a fixed address. Raises BufferMisuse if the name is taken, CaptureError in a step."""
+        if not isinstance(shape, Sequence) or not all(type(n) is int and n >= 0 for n in shape):
+            raise BufferMisuse(f"{name}: shape is {shape!r}; a list of integers from 0 up is needed")
+        if not isinstance(dtype, torch.dtype):
+            raise BufferMisuse(f"{name}: dtype is {dtype!r}; a torch.dtype is needed")
+        self._check_free(name)
         return self._register(name, torch.zeros(tuple(shape), dtype=dtype, device=self.device), role, live or Whole())
 
     def adopt(self, name: str, tensor: Tensor, *, role: Role = Role.WEIGHT) -> Buffer:
         """Give an existing tensor a name, without a copy. The caller no longer rebinds or resizes it."""
+        if not isinstance(tensor, Tensor):
+            raise BufferMisuse(f"{name}: {type(tensor).__name__} is no tensor; only tensors are adopted")
+        self._check_free(name)
         if tensor.device.type != self.device.type:
             raise BufferMisuse(f"{name}: lies on {tensor.device}, this context runs on {self.device}")
         return self._register(name, tensor, role, Whole())
@@ -121,11 +129,15 @@ class ExecContext:
         """Wait until the device is idle. Never needed between replays."""
         self._backend.synchronize()
 
+    def _check_free(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise BufferMisuse(f"the name of a buffer is {name!r}; text is needed, its scope before the first dot")
+        if name in self._buffers:
+            raise BufferMisuse(f"buffer {name!r} exists already; names are unique in a context")
+
     def _register(self, name: str, tensor: Tensor, role: Role, live: Whole | Prefix) -> Buffer:
         if self._backend.capturing:
             raise CaptureError(f"{name}: declared inside a step; declare buffers before the capture")
-        if name in self._buffers:
-            raise BufferMisuse(f"buffer {name!r} exists already; names are unique in a context")
         buffer = Buffer(name, tensor, role, live)
         self._buffers[name] = buffer
         self._by_storage.setdefault(storage_key(tensor), []).append(buffer)

@@ -33,6 +33,8 @@ class Graph:
         Raises CaptureError if the step reads a tensor on the host, has a data-dependent shape, reads memory that is
         no declared buffer, draws hidden randomness, or moves a buffer.
         """
+        if not isinstance(key, ShapeKey) or not callable(fn):
+            raise CaptureError(f"{self.name}: capture takes a ShapeKey and a function, not {key!r} and {fn!r}")
         if key in self._variants:
             raise CaptureError(f"{self.name}: {key} is captured already; another step needs another key or graph")
         try:
