@@ -20,6 +20,16 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
     write_rows(cache [S, G, D], rows [T, G, D], positions [T])   in place
     gated_mlp(x [..., h], gate_up [2I, h], down [h, I])        -> [..., h]
     sample(logits [..., V], params, seed, position)            -> ids [...] int64
+
+    attention   attend and write_rows, over a static KV buffer
+    fp8         matrices of eight bits with a scale per block
+    int4        matrices of four bits with a scale per group
+    kernels/    Triton and C++ for what is above
+    linear      products with a matrix, packed or plain
+    mlp         the gated feed-forward block
+    norm        RMS normalisation
+    rope        rotary position embedding
+    sampling    draws inside a captured step, and penalties
 """
 
 from capsules.nn.attention import attend, write_rows
