@@ -310,6 +310,7 @@ class HybridLLM:
         the way they were first folded. A position inside a chunk becomes that chunk's end.
         """
         a_kind(StateError, "position", position, Integral, "an integer")
+        position = int(position)
         if not 0 <= position <= self.position:
             raise StateError(f"rollback to {position}; the sequence holds 0 to {self.position}")
         if position == self.position:

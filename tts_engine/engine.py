@@ -87,9 +87,8 @@ class HiggsTTS:
         fingerprint: Fingerprint,
         max_positions: int,
     ) -> None:
-        self.config, self.codec, self.fingerprint, self.max_positions = (
-            steps.config, steps.codec, fingerprint, max_positions,
-        )  # fmt: skip
+        self.config, self.codec = steps.config, steps.codec
+        self.fingerprint, self.max_positions = fingerprint, max_positions
         self._ctx, self._frontend, self._graphs = ctx, frontend, graphs
         self._state = steps.state
         self._generator = Generator(frontend, steps, graphs, max_positions)
@@ -285,7 +284,7 @@ class HiggsTTS:
         """
         a_kind(EngineMisuse, "frame", frame, Integral, "the number of a frame")
         a_kind(EngineMisuse, "text", text, str | None, "text or None")
-        self._generator.cut(frame, text)
+        self._generator.cut(int(frame), text)
 
     @property
     def position(self) -> int:
