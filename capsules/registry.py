@@ -14,8 +14,9 @@ from pathlib import Path
 
 import torch
 
+from capsules.arguments import a_kind, shown, whole
 from capsules.capsule import Capsule, Fingerprint
-from capsules.errors import CapsuleDamaged, CapsuleMismatch
+from capsules.errors import CapsuleAbsent, CapsuleDamaged, CapsuleMismatch, ContractMisuse
 from capsules.exec import ExecContext
 from capsules.ladder import Ladder
 from capsules.metrics import Counters
@@ -33,6 +34,10 @@ class Budgets:
     gpu_bytes: int = 0
     host_bytes: int = 0
     disk_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            whole(ContractMisuse, name, value)
 
 
 @dataclass(frozen=True)
@@ -94,8 +99,12 @@ class Registry:
         folder  where the disk tier's files lie; needed if it has a budget
         writer  writes them in the background; the caller shuts it down after `close`
         """
+        a_kind(ContractMisuse, "ctx", ctx, ExecContext, "an ExecContext")
+        a_kind(ContractMisuse, "budgets", budgets, Budgets, "a Budgets")
+        a_kind(ContractMisuse, "clock", clock, Callable, "a function that gives seconds, time.time for one,")
+        a_kind(ContractMisuse, "folder", folder, Path | None, "a Path or None")
         if budgets.disk_bytes and folder is None:
-            raise ValueError(f"a disk budget of {budgets.disk_bytes} bytes needs a folder")
+            raise ContractMisuse(f"a disk budget of {budgets.disk_bytes} bytes needs a folder")
         mover = Mover(ctx)
         on_gpu = ctx.device.type == "cuda"
         tiers: list[Tier] = []
@@ -123,14 +132,21 @@ class Registry:
         ttl_s  goes that long after its last use, unless pinned
         pin    add a pin that lasts until `unpin`
         save   write a durable copy now
-        Raises ValueError for a capsule that could never be found: no name, and tokens that do not cover its position.
+        Raises ContractMisuse for a capsule that could never be found: no name, and tokens that do not cover its
+        position.
         """
+        a_kind(ContractMisuse, "capsule", capsule, Capsule, "a capsule, as snapshot gives it,")
+        a_kind(ContractMisuse, "realm", realm, Realm, "a Realm")
+        a_kind(ContractMisuse, "name", name, str, "text")
+        a_kind(ContractMisuse, "ttl_s", ttl_s, int | float | None, "a number of seconds or None")
+        if ttl_s is not None and not ttl_s >= 0:
+            raise ContractMisuse(f"ttl_s is {ttl_s}; 0 seconds or more, or None, is needed")
         self._settle()
         covered = len(capsule.tokens) >= capsule.position
         length = capsule.position
         prefix = prefix_digests(realm, capsule.tokens, [length])[length] if covered else ""
         if not name and not prefix:
-            raise ValueError(
+            raise ContractMisuse(
                 f"capsule {capsule.label!r} has no name, and its {len(capsule.tokens)} tokens do not cover position "
                 f"{capsule.position}; it could never be found again"
             )
@@ -184,6 +200,13 @@ class Registry:
         at  where a stored state is as good as one that was folded in: the ends of calls; None: anywhere
         A capsule that turns out damaged or another deployment's is passed over for the next best way.
         """
+        a_kind(ContractMisuse, "realm", realm, Realm, "a Realm")
+        if isinstance(wanted, str):
+            raise ContractMisuse(f"wanted is {shown(wanted)}; a list of token ids is needed")
+        a_kind(ContractMisuse, "wanted", wanted, Sequence, "a list of token ids")
+        a_kind(ContractMisuse, "live", live, Live | None, "a Live or None")
+        a_kind(ContractMisuse, "fingerprint", fingerprint, Fingerprint | None, "a Fingerprint or None")
+        whole(ContractMisuse, "reserve", reserve)
         self._settle()
         passed: set[str] = set()
         while True:
@@ -221,7 +244,7 @@ class Registry:
 
     @contextmanager
     def pinned(self, key: str) -> Iterator[None]:
-        """Inside, the capsule is not moved, evicted or out of time. Raises KeyError if it is not there."""
+        """Inside, the capsule is not moved, evicted or out of time. Raises CapsuleAbsent if it is not there."""
         found = self.pin(key)
         try:
             yield
@@ -229,11 +252,11 @@ class Registry:
             self.ladder.unpin(found)
 
     def pin(self, key: str) -> str:
-        """Pin by key or name until `unpin`; returns the key. Raises KeyError if it is not there."""
+        """Pin by key or name until `unpin`; returns the key. Raises CapsuleAbsent if it is not there."""
         self._settle()
         found = self._find(key)
         if found is None:
-            raise KeyError(f"no capsule {key!r} to pin; it may have been evicted, so put it again and pin it then")
+            raise CapsuleAbsent(f"no capsule {key!r} to pin; it may have been evicted, so put it again and pin it then")
         self.ladder.pin(found)
         return found
 
@@ -297,6 +320,7 @@ class Registry:
         return None
 
     def _find(self, key: str) -> str | None:
+        a_kind(ContractMisuse, "key", key, str, "the key or name of a capsule")
         for candidate in (key, named_key(key)):
             if candidate in self._entries:
                 return candidate

@@ -1,8 +1,8 @@
 """One session of speech: pieces of text in, rows out, and the ways back. Knows state and steps, not sound.
 
 A session is a voice prefix and then pieces. Each piece is grounded on all before it: their text and rows stay in the
-KV cache. `rollback` puts back a state that was; `cut` makes a state in which a piece ended where it was heard to end.
-Frames are counted through the whole session.
+KV cache. `cut` goes back to the state in which a piece ended where it was heard to end. Frames are counted through the
+whole session.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,16 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from tts_engine.config import TTSConfig
 from tts_engine.delay import delay
 from tts_engine.errors import ContextFull, EngineMisuse, TextRefused
+from tts_engine.frontend import Encoded, Frontend
 from tts_engine.graphs import Graphs
 from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
 from tts_engine.piece import Piece, Session
-from tts_engine.prompt import ROW, Encoded, Frontend, Prompt, join, row_prompt, text_prompt, voice_prompt
+from tts_engine.prompt import ROW, Prompt, join, row_prompt, text_prompt, voice_prompt
 from tts_engine.sampling import SamplingLike, check_sampling
-from tts_engine.state import ENDLESS, MAX_PIECE, State
+from tts_engine.state import ENDLESS, MAX_PIECE
+from tts_engine.steps import Steps
 
 HISTORY = 4  # pieces kept when the context is full
 SHORTEST_BUDGET = 64  # rows; with less room than this a piece is refused
@@ -37,19 +38,10 @@ class Stepped:
 class Generator:
     """Synchronous; one thread at a time."""
 
-    def __init__(
-        self,
-        config: TTSConfig,
-        frontend: Frontend,
-        state: State,
-        graphs: Graphs,
-        max_positions: int,
-        look_ahead: int,
-    ) -> None:
-        """look_ahead: frames after a frame that its sound depends on."""
-        self._look_ahead = look_ahead
-        self._config, self._frontend, self._state, self._graphs = config, frontend, state, graphs
-        self._audio = config.audio
+    def __init__(self, frontend: Frontend, steps: Steps, graphs: Graphs, max_positions: int) -> None:
+        self._config, self._frontend, self._state, self._graphs = steps.config, frontend, steps.state, graphs
+        self._look_ahead = steps.codec.right_frames  # frames after a frame that its sound depends on
+        self._audio = steps.config.audio
         self._audio_id = frontend.specials["<|audio|>"]
         self._text_id = frontend.specials["<|text|>"]
         self._max_positions = max_positions
@@ -78,7 +70,7 @@ class Generator:
         s.top_k[q:].zero_()
         s.top_p.fill_(sampling.top_p)
         s.min_p.zero_()
-        s.seed.fill_(sampling.seed)
+        s.seed.fill_((sampling.seed + 2**63) % 2**64 - 2**63)  # any integer, as 64 bits
 
     def begin(self, text: str, policy: str, max_rows: int | None = None) -> None:
         """Say this after all that is under way. Raises TextRefused if there is nothing to say or far too much."""
@@ -169,41 +161,6 @@ class Generator:
                 return i, left
             left -= piece.complete(self._audio)
         return 0, 0
-
-    def rollback(self, frame: int) -> None:
-        """The state that was when `frame` was the number of complete frames; stepping on repeats what followed.
-
-        Where a piece was cut there is no such state within the delay of the cut: the piece is closed there instead.
-        """
-        at, frames = self.locate(frame)
-        self.session.queue = []
-        if not self.session.pieces:
-            return
-        piece, audio = self.session.pieces[at], self._audio
-        if frames == piece.total and piece.ended:
-            del self.session.pieces[at + 1 :]
-            self._rest_after(piece)
-            return
-        row = frames + audio.delay - 1 if frames else -1  # the row sampled last
-        if row >= len(piece.rows) - audio.delay and piece.ended not in ("", "end"):
-            self._close(at, frames, "cut")
-            return
-        del self.session.pieces[at + 1 :]
-        self.session.pending = []
-        del piece.rows[row + 1 :]
-        del piece.track[row + 2 :]
-        piece.ended, piece.silent, piece.emitted = "", 0, min(piece.emitted, frames)
-        known = row + (1 if self._config.cursor else 0)
-        if piece.total is not None and piece.total > known:
-            piece.total = None
-        self._set_text(piece.ids)
-        self._settle(
-            piece.audio + 1 + row,
-            piece.rows[row] if piece.rows else [0] * audio.codebooks,
-            row + 1,
-            ENDLESS if piece.total is None else piece.total,
-            piece.track[row + 1],
-        )
 
     def cut(self, frame: int, text: str | None = None) -> None:
         """What came after `frame` was never said: the piece ends there, and the next one may begin.

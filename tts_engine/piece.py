@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tts_engine.config import AudioConfig
-from tts_engine.prompt import Word
+from tts_engine.frontend import Word
 
 
 @dataclass

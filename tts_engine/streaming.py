@@ -42,12 +42,6 @@ class Schedule:
             covered += chunk.frames
         return self.last
 
-    def rows_to_first_audio(self, delay: int) -> int:
-        """`delay`: rows by which the last codebook lags behind the first."""
-        chunk = self.at(0)
-        return chunk.frames + chunk.ahead + delay
-
-
 @dataclass(frozen=True)
 class Costs:
     """What this machine takes: one row of the backbone, and one frame of a codec window, in ms."""
