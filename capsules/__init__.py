@@ -1,25 +1,25 @@
 """The execution contract and execution-state capsules. See README.md.
 
-    exec/       the contract: buffers, graphs and the context that owns them
-    nn/         blocks of networks that both engines share
-    arguments   what callers hand in, checked at the door
-    capsule     Capsule and Checkpoint; snapshot, restore, fork, rollback
-    disk        capsules as checksummed files
-    durable     files that are complete or absent
-    errors      every error of the package
-    feed        bytes of files into tensors, many reads in flight
-    hull        lower convex hulls, for placement
-    ladder      which capsule lies in which tier, under budgets
-    ledger      declarations without memory: what an engine will take
-    metrics     counts and levels, readable at any time
-    placement   at which boundaries a checkpoint is worth its bytes
-    prefix      digests of token prefixes, and the realm they hold in
-    reentry     the way to a state that replays least
-    registry    which capsules are kept, and how they are found again
-    safefile    headers of safetensors files, read without trust
-    shards      the files of a published checkpoint
-    tiers       memory of the device, of the host, disk; moves between them
-    weights     checkpoints streamed to their destinations
+    arguments  what callers hand in, checked at the door
+    capsule    Capsule and Checkpoint; snapshot, restore, fork, rollback
+    disk       capsules as checksummed files
+    durable    files that are complete or absent
+    errors     every error of the package
+    exec/      the contract: buffers, graphs and the context that owns them
+    feed       bytes of files into tensors, many reads in flight
+    hull       lower convex hulls, for placement
+    ledger     declarations without memory: what an engine will take
+    metrics    counts and levels, readable at any time
+    nn/        blocks of networks that both engines share
+    placement  at which boundaries a checkpoint is worth its bytes
+    prefix     digests of token prefixes, and the realm they hold in
+    reentry    the way to a state that replays least
+    registry   which capsules are kept, and how they are found again
+    safefile   headers of safetensors files, read without trust
+    shards     the files of a published checkpoint
+    store      which capsule lies in which tier, under budgets
+    tiers      memory of the device, of the host, disk; moves between them
+    weights    checkpoints streamed to their destinations
 """
 
 from capsules.capsule import (
@@ -35,12 +35,32 @@ from capsules.capsule import (
 )
 from capsules.errors import CapsuleError
 from capsules.exec import Buffer, ExecContext, Graph, Prefix, Role, ShapeKey, Whole
-from capsules.prefix import Realm
+from capsules.prefix import StateKey
 from capsules.reentry import Live, Reentry, Way
 from capsules.registry import Budgets, Registry
 
 __all__ = [
-    "Budgets", "Buffer", "Capsule", "CapsuleError", "Checkpoint", "ExecContext", "Fingerprint", "Graph", "Live",
-    "Prefix", "Realm", "Reentry", "Registry", "Role", "ShapeKey", "Way", "Whole", "checkpoint", "closure", "fork",
-    "restore", "rollback", "snapshot",
+    "Budgets",
+    "Buffer",
+    "Capsule",
+    "CapsuleError",
+    "Checkpoint",
+    "ExecContext",
+    "Fingerprint",
+    "Graph",
+    "Live",
+    "Prefix",
+    "Reentry",
+    "Registry",
+    "Role",
+    "ShapeKey",
+    "StateKey",
+    "Way",
+    "Whole",
+    "checkpoint",
+    "closure",
+    "fork",
+    "restore",
+    "rollback",
+    "snapshot",
 ]  # fmt: skip

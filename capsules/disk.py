@@ -21,7 +21,7 @@ from capsules.capsule import Capsule, Fingerprint
 from capsules.durable import remove_durably, sweep, write_durably
 from capsules.errors import CapsuleDamaged, CapsuleError, CapsuleMismatch, ContractMisuse
 from capsules.feed import host_bytes, read_exactly
-from capsules.safefile import Entry, SafeFile, read_header
+from capsules.safefile import SafeFile, TensorEntry, read_header
 from capsules.weights import DTYPES
 
 SUFFIX = ".safetensors"
@@ -216,7 +216,7 @@ def _read_tensors(file: SafeFile, pin_memory: bool) -> dict[str, Tensor]:
     return tensors
 
 
-def _starts(entries: list[Entry]) -> list[int]:
+def _starts(entries: list[TensorEntry]) -> list[int]:
     starts = [0]
     for entry in entries:
         starts.append(starts[-1] + -(-entry.nbytes // ALIGN) * ALIGN)

@@ -5,15 +5,15 @@
     delta_kernel  one token through the delta-net mixer, on a GPU
     engine        the face: load, append, decode, snapshot, restore, rollback
     errors        every error of the package
+    footprint     what an engine will take of a device
     gated_delta   the gated delta rule, its definition and in chunks
     graphs        which shapes are captured
+    grid          how tokens are cut into calls, and the log of them
     layers        the blocks that only this family has
-    memory        what an engine will take of a device
     model         the network, from embedding to logits
     names         published tensors and what they become
     options       what is decided when an engine is loaded
     sampling      how the next token is chosen
-    schedule      how tokens are cut into calls, and the log of them
     state         every live buffer, declared once
     textcut       stop strings in text that arrives in pieces
     tiny/         our own small model, with its card

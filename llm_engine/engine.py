@@ -1,7 +1,7 @@
 """The engine's API: append, decode, snapshot, restore, rollback, over one sequence at a time.
 
 Position counts tokens: those appended and those decoded. A decoded token is folded into the state no later than the
-next call that needs it, so that the caller has it at once; `settle` folds it when there is time.
+next call that needs it, so that the caller has it at once; `catch_up` folds it when there is time.
 """
 
 import json
@@ -22,9 +22,9 @@ from capsules.weights import Progress
 from llm_engine.config import LLMConfig
 from llm_engine.errors import Cancelled, ConfigError, StateError
 from llm_engine.graphs import EngineGraphs
+from llm_engine.grid import ROWS, Fold, FoldLog, GridChunk, capacity, chunks
 from llm_engine.options import LLMOptions
 from llm_engine.sampling import Sampling
-from llm_engine.schedule import ROWS, Chunk, Fold, FoldLog, capacity, chunks
 from llm_engine.state import EngineState
 from llm_engine.weights import LoadedWeights, load_weights
 
@@ -112,7 +112,7 @@ class HybridLLM:
     @property
     def logits(self) -> Tensor:
         """[V] float32 after the last token, a copy. Raises StateError if nothing was folded."""
-        self.settle()
+        self.catch_up()
         self._need_logits()
         return self.state.logits.clone()
 
@@ -156,7 +156,7 @@ class HybridLLM:
         """
         self._check(ids)
         a_function(StateError, "cancel", cancel)
-        self.settle()
+        self.catch_up()
         self._mark()
         plan = chunks(self.position, len(ids))
         done = 0
@@ -185,7 +185,7 @@ class HybridLLM:
 
         Raises StateError if the cache is full or nothing was appended.
         """
-        self.settle()
+        self.catch_up()
         self._need_logits()
         if self.position >= self.max_positions:
             raise StateError(
@@ -197,7 +197,7 @@ class HybridLLM:
         self._pending = True
         return token
 
-    def settle(self) -> None:
+    def catch_up(self) -> None:
         """Fold the last decoded token if that is still to be done. Worth calling when the device is idle."""
         if self._pending:
             self._fold_token(self._tokens[-1], self.position - 1)
@@ -250,7 +250,7 @@ class HybridLLM:
         if self.end_of_turn is None:
             raise StateError("the checkpoint names no end-of-turn token (no tokenizer.json or generation_config.json)")
         token_ids(StateError, "ids", ids, self.config.vocab_size)
-        self.settle()
+        self.catch_up()
         if not ids:
             self._need_logits()
             return self._end_probability(self.end_of_turn)
@@ -271,7 +271,7 @@ class HybridLLM:
     def snapshot(self, name: str = "") -> Capsule:
         """Everything, at this boundary."""
         a_kind(StateError, "name", name, str, "text")
-        self.settle()
+        self.catch_up()
         host = {"folds": self._log.to_json(), "ready": self._ready, "sampling": vars(self._sampling)}
         capsule = snapshot(
             self._ctx, self._scope, self.position, self.fingerprint, tokens=self._tokens, label=name, host=host
@@ -346,7 +346,7 @@ class HybridLLM:
     def _refold_one(self, fold: Fold, part: list[int], head: bool) -> None:
         if fold.kind == "chunk":
             rows = next(rows for rows in ROWS if rows >= fold.count)
-            self._replay_chunk(Chunk(self.position, fold.count, rows), part, head)
+            self._replay_chunk(GridChunk(self.position, fold.count, rows), part, head)
             self._tokens += part
             self._ready = head
         else:
@@ -362,7 +362,7 @@ class HybridLLM:
     def _end_probability(self, end_of_turn: int) -> float:
         return float(self.state.logits.softmax(-1)[end_of_turn].item())
 
-    def _replay_chunk(self, chunk: Chunk, ids: Sequence[int], head: bool) -> None:
+    def _replay_chunk(self, chunk: GridChunk, ids: Sequence[int], head: bool) -> None:
         padded = [*ids, *[ids[0]] * (chunk.rows - chunk.count)]
         self.state.ids[: chunk.rows].copy_(torch.tensor(padded))
         self.state.count.fill_(chunk.count)

@@ -12,9 +12,9 @@ from torch import Tensor
 from capsules import ExecContext, Prefix, Role
 from capsules.nn import SamplerBuffers
 from llm_engine.config import LLMConfig
+from llm_engine.grid import GRID
 from llm_engine.model import LayerState, State
 from llm_engine.sampling import Sampling
-from llm_engine.schedule import GRID
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from recipes.hearing_score import plain, word_errors
 from recipes.teacher import VOICES, speak
 from tts_engine.engine import HiggsTTS
 from tts_engine.istft_codec import mel_filters
-from tts_engine.sampling import Sampling
+from tts_engine.sampling import VoiceSampling
 from tts_engine.voices import Voice
 
 OPEN = """The baker gave us two loaves for the price of one.
@@ -176,7 +176,8 @@ def main() -> None:
                     judge.rate(f"{kind}, {voice.name}, teacher", waves, texts)
                     judge.rate(f"{kind}, {voice.name}, codec", coded, texts)
             for temperature in args.temperature:
-                sampling = Sampling(temperature=temperature, top_k=args.top_k) if temperature else Sampling.greedy()
+                warm = VoiceSampling(temperature=temperature, top_k=args.top_k)
+                sampling = warm if temperature else VoiceSampling.greedy()
                 began, spoken, ended = time.process_time(), [], 0
                 for text in texts:
                     parts = list(tts.speak(text, voices[voice.name], sampling))

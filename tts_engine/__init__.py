@@ -9,6 +9,7 @@
     delay           codes staggered into rows
     engine          the face: load, speak, codes, decode, voices, capsules
     errors          every error of the package
+    footprint       what an engine will take of a device
     framewise       layers whose frames do not depend on the window
     frontend        what is asked of a front end
     generator       a session: pieces in, rows out, cuts
@@ -16,7 +17,6 @@
     guards          when a piece must be ended for it
     istft_codec     the small voice's codec
     markup          control tags, and structure that is dropped
-    memory          what an engine will take of a device
     phone_frontend  text to ids by phones, for the small voice
     phones          words to phones
     piece           what the host knows of a session
@@ -43,10 +43,21 @@ from tts_engine.errors import (
     TextRefused,
     TTSError,
 )
-from tts_engine.sampling import Sampling
+from tts_engine.sampling import VoiceSampling
 from tts_engine.voices import Voice
 
 __all__ = [
-    "CheckpointRefused", "ConfigRefused", "ContextFull", "DelayError", "EngineMisuse", "HiggsTTS", "PieceFacts",
-    "ReferenceRefused", "Sampling", "Sound", "TTSError", "TextRefused", "Voice",
+    "CheckpointRefused",
+    "ConfigRefused",
+    "ContextFull",
+    "DelayError",
+    "EngineMisuse",
+    "HiggsTTS",
+    "PieceFacts",
+    "ReferenceRefused",
+    "Sound",
+    "TTSError",
+    "TextRefused",
+    "Voice",
+    "VoiceSampling",
 ]  # fmt: skip

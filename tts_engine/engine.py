@@ -35,7 +35,7 @@ from tts_engine.guards import SILENCE_PEAK, SILENT_FRAMES
 from tts_engine.istft_codec import CODEC_TYPE, CausalCodec, CodecShape
 from tts_engine.phone_frontend import PhoneFrontend
 from tts_engine.piece import Piece
-from tts_engine.sampling import Sampling, SamplingLike, check_sampling
+from tts_engine.sampling import SamplingLike, VoiceSampling, check_sampling
 from tts_engine.state import SCOPE, declare
 from tts_engine.steps import Steps, make_tables
 from tts_engine.streaming import POLICIES, Costs, Schedule, Window, next_window, schedule_for
@@ -94,7 +94,7 @@ class HiggsTTS:
         self._generator = Generator(frontend, steps, graphs, max_positions)
         self._costs: Costs | None = None
         self._schedules: dict[str, Schedule] = {}
-        self.set_sampling(Sampling())
+        self.set_sampling(VoiceSampling())
         self.open()
 
     @classmethod
@@ -153,7 +153,7 @@ class HiggsTTS:
         """All codes of one text in a fresh session: int64 [Q, frames]. Raises TextRefused, ContextFull."""
         self._check(text, voice, sampling, max_rows=max_rows)
         self.open(voice)
-        self.set_sampling(sampling or Sampling())
+        self.set_sampling(sampling or VoiceSampling())
         self.begin(text, max_rows=max_rows)
         while self.step().kind != "idle":
             pass
@@ -184,7 +184,7 @@ class HiggsTTS:
         self, parts: Iterable[str], voice: Voice | None, sampling: SamplingLike | None, policy: str
     ) -> Iterator[Tensor]:
         self.open(voice)
-        self.set_sampling(sampling or Sampling())
+        self.set_sampling(sampling or VoiceSampling())
         for part in parts:
             self.begin(part, policy)
             policy = "steady"

@@ -17,8 +17,8 @@ from tts_engine.errors import ContextFull, EngineMisuse, TextRefused
 from tts_engine.frontend import Encoded, Frontend
 from tts_engine.graphs import Graphs
 from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
-from tts_engine.piece import Piece, Session
-from tts_engine.prompt import ROW, Prompt, join, row_prompt, text_prompt, voice_prompt
+from tts_engine.piece import Piece, SpeechSession
+from tts_engine.prompt import ROW, SpeechPrompt, join, row_prompt, text_prompt, voice_prompt
 from tts_engine.sampling import SamplingLike, check_sampling
 from tts_engine.state import ENDLESS, MAX_PIECE
 from tts_engine.steps import Steps
@@ -45,7 +45,7 @@ class Generator:
         self._audio_id = frontend.specials["<|audio|>"]
         self._text_id = frontend.specials["<|text|>"]
         self._max_positions = max_positions
-        self.session = Session({"codes": None, "transcript": None, "name": ""})
+        self.session = SpeechSession({"codes": None, "transcript": None, "name": ""})
 
     # -------------------------------------------------------------------------------- beginning
 
@@ -54,8 +54,8 @@ class Generator:
         prompt = voice_prompt(self._frontend, self._audio, codes, transcript)
         self._check_room(0, len(prompt) + SHORTEST_BUDGET, "the reference")
         facts = {"codes": None if codes is None else codes.tolist(), "transcript": transcript, "name": name}
-        self.session = Session(facts)
-        self._settle(0, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+        self.session = SpeechSession(facts)
+        self._set_position(0, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
         self._set_text(())
         self._feed(prompt)
         self.session.prefix = self.session.position
@@ -118,7 +118,7 @@ class Generator:
         session.pending = []
         words = [[w.char_start, w.char_end, w.first, w.end] for w in encoded.words]
         session.pieces.append(Piece(text, list(encoded.ids), words, policy, budget, start, session.position, lead_in))
-        self._settle(session.position, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+        self._set_position(session.position, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
 
     def _row(self, piece: Piece) -> str:
         self._graphs.decode(self.session.position)
@@ -182,7 +182,7 @@ class Generator:
             self._close(at, frames, "cut")
             encoded = self._encode(text)
             self.session.pieces.pop()
-            self._settle(piece.start, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+            self._set_position(piece.start, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
             self.session.pending = piece.lead_in
             self._refeed(piece, text, encoded)
 
@@ -209,7 +209,7 @@ class Generator:
         if not frames:
             session.pending = piece.lead_in
             self._set_text(())
-            self._settle(piece.start, [0] * audio.codebooks, 0, ENDLESS, [0, 0])
+            self._set_position(piece.start, [0] * audio.codebooks, 0, ENDLESS, [0, 0])
             return
         piece.rows = delay(piece.codes(audio, 0, frames), audio).tolist()
         del piece.track[frames + 1 :]
@@ -222,17 +222,17 @@ class Generator:
         fed = len(piece.rows) - 1 if piece.ended == "end" else piece.total
         self.session.pending = piece.rows[fed:]
         self._set_text(piece.ids)
-        self._settle(piece.audio + 1 + fed, piece.rows[-1], len(piece.rows), piece.total, piece.track[-1])
+        self._set_position(piece.audio + 1 + fed, piece.rows[-1], len(piece.rows), piece.total, piece.track[-1])
 
     # -------------------------------------------------------------------------------- moving state
 
     def adopt(self, facts: dict[str, Any]) -> None:
         """Host facts of a capsule whose bytes have been put back."""
-        self.session = Session.from_json(facts)
+        self.session = SpeechSession.from_json(facts)
 
     def rebuild(self, facts: dict[str, Any]) -> None:
         """Feed a whole session anew, where its bytes do not fit this engine. A piece under way is closed."""
-        old = Session.from_json(facts)
+        old = SpeechSession.from_json(facts)
         codes = old.voice["codes"]
         self.open(None if codes is None else torch.tensor(codes), old.voice["transcript"], old.voice["name"])
         self.session.dropped = old.dropped
@@ -253,7 +253,7 @@ class Generator:
             )
         self.session.dropped += sum(p.complete(self._audio) for p in pieces[: len(pieces) - keep])
         self.session.pieces, self.session.pending = [], []
-        self._settle(self.session.prefix, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+        self._set_position(self.session.prefix, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
         for piece in kept:
             self._refeed(piece, piece.text, self._encode(piece.text))
 
@@ -276,7 +276,7 @@ class Generator:
         made.ended, made.emitted = piece.ended or "cut", min(piece.emitted, frames)
         session.pieces.append(made)
         session.pending = []
-        self._settle(session.position, made.rows[-1], len(made.rows), frames, made.track[-1])
+        self._set_position(session.position, made.rows[-1], len(made.rows), frames, made.track[-1])
 
     def _spoken_track(self, piece: Piece, length: int, lead: int) -> Tensor:
         """[T, 3] cursor inputs of a piece that is fed again: rows after the last frame find the cursor at the end."""
@@ -286,7 +286,7 @@ class Generator:
         opening = [[0, 0, 0]] * (lead + 1 + length)
         return torch.tensor([*opening, *spoken, *after, [0, 0, 0]], dtype=torch.int64)
 
-    def _feed(self, prompt: Prompt, track: Tensor | None = None) -> None:
+    def _feed(self, prompt: SpeechPrompt, track: Tensor | None = None) -> None:
         """Prefill at the present position. track [T, 3], or None where no cursor counts."""
         s, done = self._state, 0
         self._check_room(self.session.position, len(prompt), "the prompt")
@@ -312,7 +312,7 @@ class Generator:
                 f"{self._max_positions}. Use a shorter reference or text, or load with more max_positions."
             )
 
-    def _settle(self, position: int, row: Sequence[int], count: int, total: int, cursor: Sequence[int]) -> None:
+    def _set_position(self, position: int, row: Sequence[int], count: int, total: int, cursor: Sequence[int]) -> None:
         """Write everything that is live as a whole and belongs to the row loop."""
         s = self._state
         self.session.position = position

@@ -20,7 +20,7 @@ ROW = -1  # in place of a text id: this position holds a row of codes
 
 
 @dataclass(frozen=True, eq=False)
-class Prompt:
+class SpeechPrompt:
     """What a prefill feeds. ids [T] int64, ROW where a row stands; rows [T, Q] int64, zeros where a text id stands."""
 
     ids: Tensor
@@ -30,7 +30,7 @@ class Prompt:
         return self.ids.shape[0]
 
 
-def voice_prompt(frontend: Frontend, audio: AudioConfig, codes: Tensor | None, transcript: str | None) -> Prompt:
+def voice_prompt(frontend: Frontend, audio: AudioConfig, codes: Tensor | None, transcript: str | None) -> SpeechPrompt:
     """Everything before the first `<|text|>`; it depends on the voice alone.
 
     codes  [Q, T] int64 of the reference, or None for no reference. A transcript helps cloning a good deal.
@@ -45,13 +45,13 @@ def voice_prompt(frontend: Frontend, audio: AudioConfig, codes: Tensor | None, t
     return join(text_prompt(ids, audio), row_prompt(delay(codes, audio)))
 
 
-def text_prompt(ids: Sequence[int], audio: AudioConfig) -> Prompt:
-    return Prompt(torch.tensor(ids, dtype=torch.int64), torch.zeros(len(ids), audio.codebooks, dtype=torch.int64))
+def text_prompt(ids: Sequence[int], audio: AudioConfig) -> SpeechPrompt:
+    return SpeechPrompt(torch.tensor(ids, dtype=torch.int64), torch.zeros(len(ids), audio.codebooks, dtype=torch.int64))
 
 
-def row_prompt(rows: Tensor) -> Prompt:
-    return Prompt(torch.full((rows.shape[0],), ROW, dtype=torch.int64), rows)
+def row_prompt(rows: Tensor) -> SpeechPrompt:
+    return SpeechPrompt(torch.full((rows.shape[0],), ROW, dtype=torch.int64), rows)
 
 
-def join(*parts: Prompt) -> Prompt:
-    return Prompt(torch.cat([p.ids for p in parts]), torch.cat([p.rows for p in parts]))
+def join(*parts: SpeechPrompt) -> SpeechPrompt:
+    return SpeechPrompt(torch.cat([p.ids for p in parts]), torch.cat([p.rows for p in parts]))

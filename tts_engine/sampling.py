@@ -28,7 +28,7 @@ class SamplingLike(Protocol):
 
 
 @dataclass(frozen=True)
-class Sampling:
+class VoiceSampling:
     """The published recommendation by default. Greedy speech is fragile (loops, missed endings); use it for tests.
 
     temperature  0 picks the most likely code
@@ -43,7 +43,7 @@ class Sampling:
     seed: int = 0
 
     @classmethod
-    def greedy(cls) -> "Sampling":
+    def greedy(cls) -> "VoiceSampling":
         return cls(temperature=0.0, top_k=1)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Sampling:
 
 def check_sampling(sampling: SamplingLike) -> None:
     """Raises EngineMisuse for values without a meaning."""
-    needed = "a Sampling (temperature, top_k, top_p and seed; Sampling.greedy() for tests)"
+    needed = "a VoiceSampling (temperature, top_k, top_p and seed; VoiceSampling.greedy() for tests)"
     a_kind(EngineMisuse, "sampling", sampling, SamplingLike, needed)
     for name in ("temperature", "top_p"):
         a_kind(EngineMisuse, name, getattr(sampling, name), Real, "a number")

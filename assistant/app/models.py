@@ -27,8 +27,8 @@ from assistant.tts.voices import load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
-from llm_engine import memory as llm_memory
-from tts_engine import memory as tts_memory
+from llm_engine import footprint as llm_footprint
+from tts_engine import footprint as tts_footprint
 from tts_engine.engine import HiggsTTS
 
 Report = Callable[[str], None]
@@ -153,9 +153,9 @@ def _gpu_room(config: Config, profile: Profile, ctx: ExecContext, report: Report
     llm_bytes = tts_bytes = 0
     if not is_address(config.llm):
         path = local_path(config, "llm", profile.llm)
-        llm_bytes = llm_memory.needed_bytes(path, llm_dtype(dtype), config.max_positions, packed=True)
+        llm_bytes = llm_footprint.needed_bytes(path, llm_dtype(dtype), config.max_positions, packed=True)
     if not is_address(config.tts):
-        tts_bytes = tts_memory.needed_bytes(local_path(config, "tts", profile.tts), dtype)
+        tts_bytes = tts_footprint.needed_bytes(local_path(config, "tts", profile.tts), dtype)
     told, room = memory_plan.plan(gpu_free_bytes(), llm_bytes, tts_bytes, wanted)
     report(told)
     return room

@@ -45,7 +45,7 @@ def _decode(ctx: ExecContext, llm: HybridLLM) -> dict[str, float]:
 
     def step() -> bool:
         llm.step()
-        llm.settle()
+        llm.catch_up()
         return True
 
     return _compared(step, _weights(ctx, "llm.w."))

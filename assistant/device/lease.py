@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 from capsules import Capsule
 from capsules.durable import write_durably
 from capsules.errors import CapsuleError, CapsuleTooLarge
-from capsules.prefix import Realm
+from capsules.prefix import StateKey
 from capsules.registry import Registry
 
 log = logging.getLogger(__name__)
@@ -53,10 +53,13 @@ class Lessee(Protocol[S]):
 class EngineLease(Generic[S]):
     """`folder` keeps what is known of parked talks over a restart, as `TALK.KIND`; None keeps it in memory only."""
 
-    def __init__(self, lessee: Lessee[S], registry: Registry, realm: Realm, kind: str, folder: Path | None) -> None:
+    def __init__(
+        self, lessee: Lessee[S], registry: Registry, state_key: StateKey, kind: str, folder: Path | None
+    ) -> None:
         self.owner: str | None = None
         """Whose state is in the engine."""
-        self._lessee, self._registry, self._realm, self._kind, self._folder = lessee, registry, realm, kind, folder
+        self._lessee, self._registry, self._state_key = lessee, registry, state_key
+        self._kind, self._folder = kind, folder
         self._talks: dict[str, S] = {}
         self._keys: dict[str, str] = {}
         """Of talks that wait: their capsules in the registry."""
@@ -105,7 +108,7 @@ class EngineLease(Generic[S]):
         if capsule is None:
             return
         # What can be built again may be evicted; what cannot is pinned until its talk has it back, or is parked.
-        key = self._registry.put(capsule, self._realm, name=self._name(talk), pin=not self._lessee.replaceable)
+        key = self._registry.put(capsule, self._state_key, name=self._name(talk), pin=not self._lessee.replaceable)
         if key is not None:
             self._keys[talk] = key
         elif not self._lessee.replaceable:

@@ -23,10 +23,10 @@ from assistant.llm.language import Language
 from assistant.llm.talk_state import TalkState
 from assistant.llm.token_log import FoldPlan, FoldStep, TokenLog
 from assistant.llm.window import ContextWindow
-from capsules.prefix import Realm
+from capsules.prefix import StateKey
 from capsules.reentry import Live, Way
 from llm_engine import HybridLLM, Sampling
-from llm_engine.schedule import chunks
+from llm_engine.grid import chunks
 
 T = TypeVar("T")
 
@@ -44,8 +44,8 @@ class LocalLLM:
         """For a benchmark, while no talk is open."""
         self._engine_thread, self._registry, self._now = deployment.thread, deployment.registry, deployment.now
         self._llm, self._language, self._sampling = engine, language, sampling
-        self._realm = Realm(name, precision=engine.fingerprint.digest)
-        self._lease = EngineLease(FrozenTalks(engine), self._registry, self._realm, "llm", deployment.talks)
+        self._state_key = StateKey(name, precision=engine.fingerprint.digest)
+        self._lease = EngineLease(FrozenTalks(engine), self._registry, self._state_key, "llm", deployment.talks)
         self._window = ContextWindow(language, engine.max_positions)
         self._preparing: dict[str, Job[None]] = {}
 
@@ -248,7 +248,7 @@ class LocalLLM:
         if not ids:
             return Synced(None, 0, 0.0)
         self._lease.release()
-        way, capsule = self._registry.reenter(self._realm, ids, at={len(ids)}, fingerprint=self._llm.fingerprint)
+        way, capsule = self._registry.reenter(self._state_key, ids, at={len(ids)}, fingerprint=self._llm.fingerprint)
         if capsule is not None:
             self._llm.restore(capsule)
             self._registry.pin(way.key)
@@ -256,7 +256,7 @@ class LocalLLM:
         self._llm.reset()
         self._llm.append(ids)
         capsule = self._llm.snapshot(name="persona")
-        self._registry.put(capsule, self._realm, pin=True, save=True)
+        self._registry.put(capsule, self._state_key, pin=True, save=True)
         return Synced("rebuild", len(ids), (self._now() - begin) * 1000)
 
     # ------------------------------------------------------------------------------ from log to state
@@ -311,7 +311,7 @@ class LocalLLM:
         ids = [token for step in wanted for token in step.ids]
         ends = {len(wanted[0].ids)} if wanted else set()
         reentry, capsule = self._registry.reenter(
-            self._realm, ids, Live(position, keep), at=ends, fingerprint=self._llm.fingerprint
+            self._state_key, ids, Live(position, keep), at=ends, fingerprint=self._llm.fingerprint
         )
         match reentry.way:
             case Way.APPEND:

@@ -15,7 +15,7 @@ from typing import Any
 
 from assistant.contracts import Line, Prompt
 from assistant.llm.chat_layout import Layout
-from llm_engine.schedule import chunks
+from llm_engine.grid import chunks
 
 Encode = Callable[[str], Sequence[int]]
 

@@ -9,7 +9,7 @@ from typing import Any
 from capsules import Capsule
 from capsules.errors import CapsuleError
 from tts_engine.engine import HiggsTTS
-from tts_engine.sampling import Sampling
+from tts_engine.sampling import VoiceSampling
 from tts_engine.voices import Voice
 
 
@@ -39,7 +39,7 @@ class FrozenSessions:
 
     replaceable = False
 
-    def __init__(self, tts: HiggsTTS, voices: Mapping[str, Voice | None], sampling: Sampling | None) -> None:
+    def __init__(self, tts: HiggsTTS, voices: Mapping[str, Voice | None], sampling: VoiceSampling | None) -> None:
         self._tts, self._voices, self._sampling = tts, voices, sampling
 
     def freeze(self, state: SpokenState, name: str) -> Capsule | None:

@@ -22,10 +22,10 @@ from assistant.device.schedule import EngineKind
 from assistant.device.thread import Work
 from assistant.tts.alignment import Aloud, aloud
 from assistant.tts.frozen import FrozenSessions, Said, SpokenState
-from capsules.prefix import Realm
+from capsules.prefix import StateKey
 from tts_engine.engine import HiggsTTS
 from tts_engine.errors import TextRefused
-from tts_engine.sampling import Sampling
+from tts_engine.sampling import VoiceSampling
 from tts_engine.text import speech_text
 from tts_engine.voices import Voice
 
@@ -46,7 +46,7 @@ class VoiceOptions:
     """
 
     first_chunk: str = "exact"
-    sampling: Sampling | None = None
+    sampling: VoiceSampling | None = None
     spoken: Callable[[str], str] = speech_text
 
 
@@ -70,7 +70,7 @@ class LocalTTS:
         self._first_chunk, self._spoken = options.first_chunk, options.spoken
         self._lease = EngineLease(
             FrozenSessions(engine, self._voices, options.sampling), deployment.registry,
-            Realm(name, precision=engine.fingerprint.digest), "tts", deployment.talks,
+            StateKey(name, precision=engine.fingerprint.digest), "tts", deployment.talks,
         )  # fmt: skip
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from capsules.errors import CapsuleError
-from capsules.prefix import Realm
+from capsules.prefix import StateKey
 from capsules.registry import Registry
 from tts_engine.engine import HiggsTTS
 from tts_engine.voices import Voice, checked_codes
@@ -22,7 +22,7 @@ def load_voices(tts: HiggsTTS, path: Path, registry: Registry) -> dict[str, Voic
     """
     file = path / "voices.json"
     named = json.loads(file.read_text("utf-8")) if file.is_file() else {"own": None}
-    realm = Realm(f"voice {path.name}", precision=tts.fingerprint.digest)
+    state_key = StateKey(f"voice {path.name}", precision=tts.fingerprint.digest)
     voices = {}
     for name, codes in named.items():
         voice = Voice(name, None if codes is None else _codes(tts, codes), None)
@@ -34,7 +34,7 @@ def load_voices(tts: HiggsTTS, path: Path, registry: Registry) -> dict[str, Voic
         if capsule is None:
             tts.open(voice)
             capsule = tts.snapshot(name)
-            registry.put(capsule, realm, name=key, pin=True, save=True)
+            registry.put(capsule, state_key, name=key, pin=True, save=True)
         else:
             registry.pin(key)
         voices[name] = replace(voice, capsule=capsule)

@@ -7,7 +7,7 @@ import torch
 from assistant.app.older import take_over
 from assistant.llm.talk_state import TalkState
 from capsules import Capsule, ExecContext, Fingerprint
-from capsules.prefix import Realm
+from capsules.prefix import StateKey
 from capsules.registry import Budgets, Registry
 
 
@@ -16,8 +16,8 @@ def test_parked_words_are_found_again_and_older_voices_let_go_with_a_sentence(tm
     (tmp_path / "conv_1.tape").write_text(json.dumps(facts))
     registry = Registry.standard(ExecContext("cpu"), Budgets(host_bytes=1 << 20), lambda: 0.0)
     capsule = Capsule("", "tts", 1, Fingerprint(()), (), {"talk": {}}, {"t": torch.zeros(4)})
-    registry.put(capsule, Realm("voice"), name="talk/conv_1/voice")
-    registry.put(capsule, Realm("voice"), name="voice/tiny/ada/x")
+    registry.put(capsule, StateKey("voice"), name="talk/conv_1/voice")
+    registry.put(capsule, StateKey("voice"), name="voice/tiny/ada/x")
     told = []
     take_over(tmp_path, registry, told.append)
     state = TalkState.from_json(json.loads((tmp_path / "conv_1.llm").read_text()))

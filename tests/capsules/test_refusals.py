@@ -12,10 +12,10 @@ from capsules import (
     Checkpoint,
     ExecContext,
     Fingerprint,
-    Realm,
     Registry,
     Role,
     ShapeKey,
+    StateKey,
     checkpoint,
     restore,
     rollback,
@@ -117,16 +117,16 @@ def test_a_registry_is_made_of_the_right_parts(ctx: ExecContext) -> None:
 
 
 def test_what_cannot_be_kept_is_told(ctx: ExecContext, registry: Registry) -> None:
-    capsule, realm = snapshot(ctx, "toy", 1, FINGERPRINT, tokens=[1]), Realm("m")
+    capsule, state_key = snapshot(ctx, "toy", 1, FINGERPRINT, tokens=[1]), StateKey("m")
     calls: list[tuple[list[Any], dict[str, Any], str]] = [
-        ([None, realm], {}, "capsule"), ([capsule, "m"], {}, "realm"), ([capsule, realm], {"name": 3}, "name"),
-        ([capsule, realm], {"ttl_s": -1}, "ttl_s"), ([capsule, realm], {"ttl_s": "1"}, "ttl_s"),
-        ([capsule, realm], {"ttl_s": float("nan")}, "ttl_s"),
+        ([None, state_key], {}, "capsule"), ([capsule, "m"], {}, "realm"), ([capsule, state_key], {"name": 3}, "name"),
+        ([capsule, state_key], {"ttl_s": -1}, "ttl_s"), ([capsule, state_key], {"ttl_s": "1"}, "ttl_s"),
+        ([capsule, state_key], {"ttl_s": float("nan")}, "ttl_s"),
     ]  # fmt: skip
     for arguments, options, told in calls:
         with pytest.raises(ContractMisuse, match=told):
             registry.put(*arguments, **options)
-    assert registry.listing() == [] and registry.put(capsule, realm) is not None
+    assert registry.listing() == [] and registry.put(capsule, state_key) is not None
 
 
 @pytest.mark.parametrize("verb", ["get", "save", "remove", "pin", "unpin", "__contains__"])
@@ -144,9 +144,9 @@ def test_what_is_not_there_cannot_be_pinned(registry: Registry) -> None:
 
 def test_reentry_takes_a_realm_and_tokens(registry: Registry) -> None:
     calls: list[tuple[list[Any], dict[str, Any], str]] = [
-        (["m", [1]], {}, "realm"), ([Realm("m"), None], {}, "wanted"), ([Realm("m"), "ids"], {}, "wanted"),
-        ([Realm("m"), [1], [1]], {}, "live"), ([Realm("m"), [1]], {"reserve": -1}, "reserve"),
-        ([Realm("m"), [1]], {"fingerprint": "x"}, "fingerprint"),
+        (["m", [1]], {}, "realm"), ([StateKey("m"), None], {}, "wanted"), ([StateKey("m"), "ids"], {}, "wanted"),
+        ([StateKey("m"), [1], [1]], {}, "live"), ([StateKey("m"), [1]], {"reserve": -1}, "reserve"),
+        ([StateKey("m"), [1]], {"fingerprint": "x"}, "fingerprint"),
     ]  # fmt: skip
     for arguments, options, told in calls:
         with pytest.raises(ContractMisuse, match=told):

@@ -11,7 +11,7 @@ import torch
 
 from capsules import ExecContext
 from llm_engine import ConfigError, HybridLLM, LLMError, Sampling, StateError
-from tts_engine import Sampling as VoiceSampling
+from tts_engine import VoiceSampling
 
 TINY = Path(__file__).parents[2] / "llm_engine" / "tiny"
 POSITIONS = 64

@@ -10,16 +10,16 @@ from torch import Tensor
 from capsules.disk import CapsuleFolder
 from capsules.errors import CapsuleMismatch
 from tests.tts_engine.sessions import poison_dead, run, scramble, sound, state_bytes
-from tts_engine.engine import HiggsTTS, Sampling
+from tts_engine.engine import HiggsTTS, VoiceSampling
 from tts_engine.errors import EngineMisuse
 
 TEXT, SECOND, OTHER = "Hello there, this is a test.", "And one more.", "Something else came up."
-SAMPLINGS = [Sampling.greedy(), Sampling(seed=11), Sampling(temperature=1.1, top_k=0, top_p=0.9, seed=4)]
+SAMPLINGS = [VoiceSampling.greedy(), VoiceSampling(seed=11), VoiceSampling(temperature=1.1, top_k=0, top_p=0.9, seed=4)]
 every_sampling = pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
 DELAY = 7
 
 
-def start(tts: HiggsTTS, sampling: Sampling, *texts: str, max_rows: int | None = 40) -> None:
+def start(tts: HiggsTTS, sampling: VoiceSampling, *texts: str, max_rows: int | None = 40) -> None:
     tts.open()
     tts.set_sampling(sampling)
     for text in texts:
@@ -28,7 +28,7 @@ def start(tts: HiggsTTS, sampling: Sampling, *texts: str, max_rows: int | None =
 
 def interrupt(tts: HiggsTTS) -> None:
     """Move every counter on the host and every byte of state."""
-    start(tts, Sampling(seed=99), OTHER)
+    start(tts, VoiceSampling(seed=99), OTHER)
     run(tts, 12)
     sound(tts)
     scramble(tts)
@@ -36,7 +36,7 @@ def interrupt(tts: HiggsTTS) -> None:
 
 @every_sampling
 @pytest.mark.parametrize("row", [0, 3, 7, 8, 20, "last"])
-def test_l1_restored_speech_goes_on_sample_for_sample(tts: HiggsTTS, sampling: Sampling, row: int | str) -> None:
+def test_l1_restored_speech_goes_on_sample_for_sample(tts: HiggsTTS, sampling: VoiceSampling, row: int | str) -> None:
     start(tts, sampling, TEXT, SECOND)
     tts.step()
     run(tts, 39 if row == "last" else int(row))
@@ -53,14 +53,14 @@ def test_l1_restored_speech_goes_on_sample_for_sample(tts: HiggsTTS, sampling: S
 
 
 def test_l3_branches_do_not_see_each_other(tts: HiggsTTS) -> None:
-    start(tts, Sampling(seed=11), TEXT)
+    start(tts, VoiceSampling(seed=11), TEXT)
     run(tts, 12)
     capsule = tts.snapshot()
     expected = run(tts)
     outcomes = []
     for seed in (11, 12, 11):
         tts.restore(capsule)
-        tts.set_sampling(Sampling(seed=seed))
+        tts.set_sampling(VoiceSampling(seed=seed))
         outcomes.append(run(tts))
     assert outcomes[0] == outcomes[2] == expected
     assert outcomes[1] != expected and outcomes[1][:12] == expected[:12]
@@ -72,7 +72,7 @@ def test_a_cut_session_is_one_that_never_said_more(tts: HiggsTTS, frame: int, he
     """Cut at a frame: equal to a session stopped as soon as that frame was complete, and so is all that follows."""
     outcomes = []
     for stop in (frame + DELAY, 33):
-        start(tts, Sampling(seed=11), TEXT)
+        start(tts, VoiceSampling(seed=11), TEXT)
         tts.step()
         run(tts, stop)
         tts.cut(frame, heard)
@@ -84,18 +84,18 @@ def test_a_cut_session_is_one_that_never_said_more(tts: HiggsTTS, frame: int, he
 
 
 def test_cut_before_anything_was_heard_leaves_nothing(tts: HiggsTTS) -> None:
-    start(tts, Sampling(seed=11), TEXT)
+    start(tts, VoiceSampling(seed=11), TEXT)
     run(tts, 30)
     tts.cut(0)
     assert tts.pieces == () and tts.frames == 0
     tts.begin(SECOND, max_rows=20)
     cut = (run(tts), state_bytes(tts))
-    start(tts, Sampling(seed=11), SECOND, max_rows=20)
+    start(tts, VoiceSampling(seed=11), SECOND, max_rows=20)
     assert (run(tts), state_bytes(tts)) == cut
 
 
 def test_cancel_takes_effect_at_the_next_row_and_speech_goes_on_after_it(tts: HiggsTTS) -> None:
-    start(tts, Sampling(seed=11), TEXT, SECOND)
+    start(tts, VoiceSampling(seed=11), TEXT, SECOND)
     tts.step()
     run(tts, 21)
     tts.cancel()
@@ -107,7 +107,7 @@ def test_cancel_takes_effect_at_the_next_row_and_speech_goes_on_after_it(tts: Hi
 
 
 def test_closing_the_iterator_stops_the_engine(tts: HiggsTTS) -> None:
-    stream = tts.speak(TEXT, sampling=Sampling(seed=11))
+    stream = tts.speak(TEXT, sampling=VoiceSampling(seed=11))
     next(stream)
     stream.close()
     made = tts.frames
@@ -126,17 +126,17 @@ def test_voice_is_one_restore_and_equals_the_prefill(tts: HiggsTTS, reference_co
     outcomes = []
     for candidate in (cold, voice, stored):
         interrupt(tts)
-        codes = tts.codes(TEXT, candidate, Sampling(seed=3), max_rows=30)
+        codes = tts.codes(TEXT, candidate, VoiceSampling(seed=3), max_rows=30)
         outcomes.append((codes.tolist(), state_bytes(tts)))
     assert outcomes[0] == outcomes[1] == outcomes[2]
     other = tts.voice_from_codes(reference_codes.flip(1), voice.transcript)
     assert other.key != voice.key
-    assert tts.codes(TEXT, other, Sampling(seed=3), max_rows=30).tolist() != outcomes[0][0]
+    assert tts.codes(TEXT, other, VoiceSampling(seed=3), max_rows=30).tolist() != outcomes[0][0]
 
 
 def test_l5_the_cache_alone_is_not_the_state(tts: HiggsTTS) -> None:
     """Without the last row and the counters the continuation differs, so the laws above test something."""
-    start(tts, Sampling(seed=11), TEXT)
+    start(tts, VoiceSampling(seed=11), TEXT)
     run(tts, 20)
     capsule = tts.snapshot()
     expected = run(tts)
@@ -147,7 +147,7 @@ def test_l5_the_cache_alone_is_not_the_state(tts: HiggsTTS) -> None:
 
 
 def test_l7_a_foreign_capsule_is_refused_and_rebuilt(tts: HiggsTTS) -> None:
-    start(tts, Sampling.greedy(), TEXT)
+    start(tts, VoiceSampling.greedy(), TEXT)
     run(tts)
     capsule = tts.snapshot("talk")
     tts.begin(SECOND, max_rows=24)
@@ -159,13 +159,13 @@ def test_l7_a_foreign_capsule_is_refused_and_rebuilt(tts: HiggsTTS) -> None:
         tts.restore(foreign)
     assert state_bytes(tts) == before
     tts.rebuild(foreign)
-    tts.set_sampling(Sampling.greedy())
+    tts.set_sampling(VoiceSampling.greedy())
     tts.begin(SECOND, max_rows=24)
     assert run(tts) == expected
 
 
 def test_frames_that_are_not_held_are_refused(tts: HiggsTTS) -> None:
-    start(tts, Sampling(seed=11), TEXT)
+    start(tts, VoiceSampling(seed=11), TEXT)
     run(tts, 20)
     for frame in (-1, tts.frames + 1):
         with pytest.raises(EngineMisuse, match="is not held"):

@@ -19,10 +19,10 @@ from tts_engine.delay import delay
 from tts_engine.errors import CheckpointRefused, ConfigRefused, DelayError, EngineMisuse, ReferenceRefused
 from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
 from tts_engine.markup import CONTROL_TAGS, strip_structure
-from tts_engine.piece import Piece, Session
+from tts_engine.piece import Piece, SpeechSession
 from tts_engine.prompt import ROW, voice_prompt
-from tts_engine.sampling import Sampling, check_sampling
-from tts_engine.streaming import SIZES, Chunk, Costs, growth, next_window, schedule_for
+from tts_engine.sampling import VoiceSampling, check_sampling
+from tts_engine.streaming import SIZES, AudioChunk, Costs, growth, next_window, schedule_for
 from tts_engine.text import speech_text
 from tts_engine.voices import prepare_reference
 
@@ -97,7 +97,7 @@ def test_every_frame_goes_out_once_and_in_order(policy: str, right: int, frames:
 
 def test_policies_start_in_the_promised_order() -> None:
     first = {policy: schedule_for(policy, 10, 10).at(0) for policy in ("fast", "exact", "steady")}
-    assert first == {"fast": Chunk(2, 0), "exact": Chunk(2, 10), "steady": Chunk(8, 10)}
+    assert first == {"fast": AudioChunk(2, 0), "exact": AudioChunk(2, 10), "steady": AudioChunk(8, 10)}
     with pytest.raises(EngineMisuse, match="exact"):
         schedule_for("slow", 10, 10)
 
@@ -106,7 +106,7 @@ def test_policies_start_in_the_promised_order() -> None:
 @settings(max_examples=150, deadline=None)
 def test_growth_never_starves(row_ms: float, frame_ms: float, ramp: tuple[int, ...]) -> None:
     chunks = growth(Costs(row_ms, frame_ms), 10, 10, ramp)
-    assert chunks[-1] == Chunk(25, 10)
+    assert chunks[-1] == AudioChunk(25, 10)
     if len(chunks) == 1:
         return
     lead, chunk = 40.0 * chunks[0].frames, chunks[0]
@@ -118,10 +118,10 @@ def test_growth_never_starves(row_ms: float, frame_ms: float, ramp: tuple[int, .
 
 
 def test_growth_starts_as_small_as_the_machine_allows() -> None:
-    assert growth(Costs(2.0, 0.2), 10, 10, (10,))[0] == Chunk(1, 10)
-    assert growth(Costs(2.0, 0.2), 10, 10, (0, 2, 5, 10))[0] == Chunk(1, 0)
+    assert growth(Costs(2.0, 0.2), 10, 10, (10,))[0] == AudioChunk(1, 10)
+    assert growth(Costs(2.0, 0.2), 10, 10, (0, 2, 5, 10))[0] == AudioChunk(1, 0)
     assert growth(Costs(17.0, 0.7), 10, 10, (10,))[0].frames <= 4
-    assert growth(Costs(100.0, 1.0), 10, 10, (10,)) == (Chunk(25, 10),)
+    assert growth(Costs(100.0, 1.0), 10, 10, (10,)) == (AudioChunk(25, 10),)
 
 
 # ----------------------------------------------------------------------------------- guards
@@ -144,7 +144,7 @@ def test_stuck_means_the_same_row_again_and_again() -> None:
 @pytest.mark.parametrize("bad", [{"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}, {"temperature": float("nan")}])
 def test_samplings_without_meaning_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(EngineMisuse):
-        check_sampling(Sampling(**bad))
+        check_sampling(VoiceSampling(**bad))
 
 
 # ----------------------------------------------------------------------------------- prompts
@@ -270,8 +270,8 @@ def test_references_that_cannot_be_voices(wave: np.ndarray, rate: int, why: str)
 
 def test_a_session_survives_json_and_shares_nothing() -> None:
     piece = Piece("a b", [1, 2], [[0, 1, 0, 1]], "exact", 9, 0, 2, [[1, 2]], rows=[[3, 4]], total=5)
-    raw = json.loads(json.dumps(Session({"codes": None}, [piece], [["x", "fast", 9]]).to_json()))
-    back = Session.from_json(raw)
+    raw = json.loads(json.dumps(SpeechSession({"codes": None}, [piece], [["x", "fast", 9]]).to_json()))
+    back = SpeechSession.from_json(raw)
     assert back.pieces == [piece] and back.queue == [["x", "fast", 9]]
     back.pieces[0].rows.append([5, 6])
     assert raw["pieces"][0]["rows"] == [[3, 4]]

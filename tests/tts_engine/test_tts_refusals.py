@@ -11,7 +11,7 @@ import torch
 
 from capsules import ExecContext
 from tests.tts_engine.sessions import run, state_bytes
-from tts_engine import ConfigRefused, EngineMisuse, HiggsTTS, ReferenceRefused, Sampling, TTSError, Voice
+from tts_engine import ConfigRefused, EngineMisuse, HiggsTTS, ReferenceRefused, TTSError, Voice, VoiceSampling
 from tts_engine.voices import prepare_reference
 
 TEXT = "Hello there."
@@ -46,11 +46,11 @@ CALLS: dict[str, Case] = {
     "sampling by name": (lambda m: m.codes(TEXT, sampling="greedy"), EngineMisuse, "sampling is"),  # type: ignore[arg-type]
     "half a sampling": (lambda m: m.set_sampling(Half()), EngineMisuse, "top_k"),  # type: ignore[arg-type]
     "no sampling": (lambda m: m.set_sampling(None), EngineMisuse, "sampling is None"),  # type: ignore[arg-type]
-    "too hot": (lambda m: m.set_sampling(Sampling(temperature=11)), EngineMisuse, "temperature is 11"),
-    "hot in words": (lambda m: m.set_sampling(Sampling(temperature="hot")), EngineMisuse, "temperature is"),  # type: ignore[arg-type]
-    "not a number": (lambda m: m.set_sampling(Sampling(temperature=float("nan"))), EngineMisuse, "temperature is"),
-    "half a code": (lambda m: m.set_sampling(Sampling(top_k=1.5)), EngineMisuse, "top_k is 1.5"),  # type: ignore[arg-type]
-    "a seed in words": (lambda m: m.set_sampling(Sampling(seed="x")), EngineMisuse, "seed is 'x'"),  # type: ignore[arg-type]
+    "too hot": (lambda m: m.set_sampling(VoiceSampling(temperature=11)), EngineMisuse, "temperature is 11"),
+    "hot in words": (lambda m: m.set_sampling(VoiceSampling(temperature="hot")), EngineMisuse, "temperature is"),  # type: ignore[arg-type]
+    "not a number": (lambda m: m.set_sampling(VoiceSampling(temperature=float("nan"))), EngineMisuse, "temperature is"),
+    "half a code": (lambda m: m.set_sampling(VoiceSampling(top_k=1.5)), EngineMisuse, "top_k is 1.5"),  # type: ignore[arg-type]
+    "a seed in words": (lambda m: m.set_sampling(VoiceSampling(seed="x")), EngineMisuse, "seed is 'x'"),  # type: ignore[arg-type]
     "another policy": (lambda m: m.speak(TEXT, first_chunk="slow"), EngineMisuse, "exact, fast, steady"),
     "a policy of many": (lambda m: m.begin(TEXT, ["fast"]), EngineMisuse, "first_chunk is"),  # type: ignore[arg-type]
     "speak nothing": (lambda m: m.speak(None), EngineMisuse, "text is None"),  # type: ignore[arg-type]
@@ -79,18 +79,18 @@ CALLS: dict[str, Case] = {
 @pytest.mark.parametrize("case", CALLS)
 def test_calls_that_mean_nothing(tts: HiggsTTS, case: str) -> None:
     call, error, told = CALLS[case]
-    tts.set_sampling(Sampling(seed=5))
+    tts.set_sampling(VoiceSampling(seed=5))
     tts.begin(TEXT, max_rows=12)
     run(tts)
     before = state_bytes(tts)
     with pytest.raises(error, match=told):
         call(tts)
     assert state_bytes(tts) == before or case == "speak numbers", "it was refused too late"
-    assert tts.codes(TEXT, sampling=Sampling(seed=5), max_rows=12).shape[0] == 8
+    assert tts.codes(TEXT, sampling=VoiceSampling(seed=5), max_rows=12).shape[0] == 8
 
 
 def test_any_integer_is_a_seed(tts: HiggsTTS) -> None:
-    one, two = (tts.codes(TEXT, sampling=Sampling(seed=seed), max_rows=12) for seed in (-1, 2**64 - 1))
+    one, two = (tts.codes(TEXT, sampling=VoiceSampling(seed=seed), max_rows=12) for seed in (-1, 2**64 - 1))
     assert torch.equal(one, two)
 
 
