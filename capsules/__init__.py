@@ -12,7 +12,7 @@
     metrics    counts and levels, readable at any time
     nn/        blocks of networks that both engines share
     placement  at which boundaries a checkpoint is worth its bytes
-    prefix     digests of token prefixes, and the realm they hold in
+    prefix     digests of token prefixes, and the state key they belong to
     reentry    the way to a state that replays least
     registry   which capsules are kept, and how they are found again
     safefile   headers of safetensors files, read without trust
