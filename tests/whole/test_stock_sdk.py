@@ -12,7 +12,7 @@ import pytest
 from assistant.base.pcm import to_pcm16
 from assistant.contracts import Prompt
 from tests.fakes.talk import World
-from tests.server.web import LISTEN_16K, Site, run
+from tests.fakes.web import LISTEN_16K, Site, run
 
 WEATHER = {
     "type": "function",

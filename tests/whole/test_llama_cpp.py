@@ -13,7 +13,7 @@ import pytest
 
 from assistant.remote import Address, RemoteLLM
 from tests.fakes.talk import World
-from tests.server.web import Wire, serving
+from tests.fakes.web import Wire, serving
 
 for package in ("xllamacpp", "gguf"):
     pytest.importorskip(package, reason="llama.cpp's server is not here: pip install xllamacpp gguf")
@@ -37,7 +37,7 @@ class Llama:
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.server.llama_server", str(self._folder), str(self.port)]
+        command = [sys.executable, "-m", "tests.fakes.llama_server", str(self._folder), str(self.port)]
         quiet = os.environ | {"OMP_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT, env=quiet

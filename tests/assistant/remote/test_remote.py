@@ -24,7 +24,7 @@ from assistant.contracts import (
 from assistant.events import ToolSpec
 from assistant.remote import Address, RemoteLLM, RemoteTTS, chat_body, is_address, read_address
 from tests.fakes.talk import World
-from tests.server.web import Site, run, serving
+from tests.fakes.web import Site, run, serving
 
 OPTIONS = ReplyOptions("resp_1.0")
 

@@ -9,7 +9,7 @@ from assistant.app.hub import HubError, fetch, is_present, list_repo, missing, m
 from assistant.base.errors import AssistantError
 from assistant.cli import main
 from assistant.commands import pull
-from tests.server.hubserver import COMMIT, Hub, running
+from tests.fakes.hubserver import COMMIT, Hub, running
 
 REPO = "maker/model"
 WEIGHTS = random.Random(0).randbytes(3_000_000)

@@ -1,6 +1,6 @@
 """llama.cpp's own server in a process of its own, on a small random model in the tokens of the shipped one.
 
-python -m tests.server.llama_server FOLDER PORT     prints its address and serves until it is killed
+python -m tests.fakes.llama_server FOLDER PORT     prints its address and serves until it is killed
 """
 
 import json

@@ -19,7 +19,7 @@ from tts_engine import memory as tts_memory
 from tts_engine.config import parse_config
 from tts_engine.engine import HiggsTTS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CODEC_GB = 0.403 + 0.040 + 0.002  # as stored; the decoder and the codebooks once more, for float32
 QWEN = {  # profile, layers, hidden, intermediate, query and key heads, linear value heads, GB of bfloat16 weights
     "desk": (32, 2560, 9216, 16, 4, 32, 8.41), "desk-9b": (32, 4096, 12288, 16, 4, 32, 17.91),

@@ -19,7 +19,7 @@ import pytest
 from assistant import cli
 from tests.fakes.sound_system import MISSING, RATE, SoundSystem
 from tests.fakes.talk import World
-from tests.server.web import Site, serving
+from tests.fakes.web import Site, serving
 
 LACKING = MISSING + ([] if shutil.which("espeak-ng") else ["espeak-ng"])
 PATIENCE = 120.0

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from assistant.base.ids import random_ids
 from assistant.contracts import Prompt
 from tests.fakes.talk import World
-from tests.server.web import LISTEN_16K, RATE, Site, Wire, run
+from tests.fakes.web import LISTEN_16K, RATE, Site, Wire, run
 
 UNION: TypeAdapter = TypeAdapter(RealtimeServerEvent)
 COUNT = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"

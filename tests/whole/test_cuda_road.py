@@ -32,7 +32,7 @@ from tts_engine.steps import Steps, make_tables
 from tts_engine.weights import CODEC_PREFIX, empty_weights
 
 pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
-TINY_VOICE = Path(__file__).parents[1] / "tts_engine" / "tiny"
+TINY_VOICE = Path(__file__).parents[2] / "tts_engine" / "tiny"
 QWEN = {  # hidden, intermediate, query heads, key heads, linear value heads
     "4B": (2560, 9216, 16, 4, 32), "9B": (4096, 12288, 16, 4, 32), "27B": (5120, 17408, 24, 4, 48),
 }  # fmt: skip

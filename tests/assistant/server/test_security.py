@@ -6,7 +6,7 @@ from aiohttp import WSServerHandshakeError
 from assistant.base.errors import SettingError
 from assistant.server.backend import Keys
 from assistant.server.security import Gate, host_name, is_loopback, keys_of, make_gate
-from tests.server.web import Site, run
+from tests.fakes.web import Site, run
 
 LOCAL = Gate("127.0.0.1")
 OPEN = Gate("0.0.0.0", "s3cret-token", frozenset({"box.lan"}), frozenset({"https://app.example"}))

@@ -19,8 +19,8 @@ import pytest
 from assistant.base.errors import ContextExceeded
 from assistant.contracts import ReplyPiece
 from tests.fakes.talk import World
-from tests.server.test_conformance import counted, counter, slow
-from tests.server.web import Site, Wire, run
+from tests.fakes.web import Site, Wire, run
+from tests.whole.test_conformance import counted, counter, slow
 
 
 async def connected(wire: Wire) -> None:
