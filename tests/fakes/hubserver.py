@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import random
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 COMMIT = "a" * 40
+REPO = "maker/model"
+WEIGHTS = random.Random(0).randbytes(3_000_000)
+FILES = {
+    "config.json": b'{"hidden_size": 8}',
+    "model-00001-of-00002.safetensors": WEIGHTS,
+    "model-00002-of-00002.safetensors": WEIGHTS[:5000],
+    "tokenizer.json": b"{}" * 500,
+    "LICENSE": b"be nice",
+    "pytorch_model.bin": b"x" * 100,
+    "run_me.py": b"import os",
+    "onnx/model.onnx": b"y" * 100,
+}
 
 
 class Hub:

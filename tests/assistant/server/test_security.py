@@ -4,11 +4,12 @@ import pytest
 from aiohttp import WSServerHandshakeError
 
 from assistant.base.errors import SettingError
-from assistant.server.backend import Keys
 from assistant.server.security import Gate, host_name, is_loopback, keys_of, make_gate
 from tests.fakes.web import Site, run
 
 LOCAL = Gate("127.0.0.1")
+
+
 OPEN = Gate("0.0.0.0", "s3cret-token", frozenset({"box.lan"}), frozenset({"https://app.example"}))
 
 
@@ -70,14 +71,6 @@ def test_binding_elsewhere_needs_a_token_and_says_how_to_get_tls():
     assert make_gate("localhost", None).token is None
     assert is_loopback("127.9.9.9") and is_loopback("::1") and not is_loopback("0.0.0.0") and not is_loopback("box")
     assert host_name("[::1]:80") == "::1"
-
-
-def test_temporary_keys_end_and_are_bounded():
-    keys = Keys(limit=2)
-    for n in range(3):
-        keys.add(f"ek_{n}", 10.0 + n, {"n": n})
-    assert keys.valid(5.0) == ["ek_1", "ek_2"]
-    assert keys.session("ek_2", 11.5) == {"n": 2} and keys.session("ek_1", 11.5) is None
 
 
 async def refused(site: Site, **kinds) -> int:
@@ -146,43 +139,3 @@ def test_cross_origin_questions_are_answered_for_known_pages_only():
                 assert answer.headers.get("Access-Control-Allow-Origin") == (origin if status == 204 else None)
 
     run(story, gate=OPEN)
-
-
-def test_the_page_is_served_with_a_policy_and_nothing_beside_it(tmp_path):
-    (tmp_path / "ui").mkdir()
-    (tmp_path / "ui" / "index.html").write_text("<!doctype html><title>x</title>")
-    (tmp_path / "ui" / "main.js").write_text("export {}")
-    (tmp_path / "secret").write_text("no")
-
-    async def story(site: Site) -> None:
-        async with site.client.get(f"{site.http}/") as answer:
-            assert answer.status == 200 and answer.content_type == "text/html"
-            assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
-        async with site.client.get(f"{site.http}/main.js") as answer:
-            assert answer.content_type in {"text/javascript", "application/javascript"}
-        for path in ("/../secret", "/%2e%2e/secret", "/nothing"):
-            async with site.client.get(site.http + path) as answer:
-                assert answer.status in {403, 404}
-        for method, path, status in (
-            ("GET", "/v1/nothing", 404),
-            ("POST", "/v1/nothing", 404),
-            ("GET", "/v1/chat/completions", 405),
-        ):
-            async with site.client.request(method, site.http + path) as answer:
-                assert answer.status == status and path in (await answer.json())["error"]["message"]
-
-    run(story, ui=tmp_path / "ui")
-
-
-def test_health_and_metrics():
-    async def story(site: Site) -> None:
-        async with site.client.get(f"{site.http}/healthz") as answer:
-            health = await answer.json()
-        assert health["status"] == "ok" and health["sessions"] == {"open": 0, "limit": 4}
-        async with site.wire(), site.client.get(f"{site.http}/metrics") as answer:
-            assert "assistant_sessions_open 1.0" in await answer.text()
-        for path, status in (("/v1/realtime", 426), ("/v1/realtime/calls", 405), ("/v1/nothing", 404)):
-            async with site.client.get(site.http + path) as answer:
-                assert answer.status == status and "error" in await answer.json()
-
-    run(story)

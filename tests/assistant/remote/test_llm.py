@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from assistant.base.errors import EngineFailed, SettingError
+from assistant.base.errors import EngineFailed
 from assistant.contracts import (
     BadCall,
     CallPiece,
@@ -22,7 +22,7 @@ from assistant.contracts import (
     ToolCall,
 )
 from assistant.events import ToolSpec
-from assistant.remote import Address, RemoteLLM, RemoteTTS, chat_body, is_address, read_address
+from assistant.remote import Address, RemoteLLM, RemoteTTS, chat_body
 from tests.fakes.talk import World
 from tests.fakes.web import Site, run, serving
 
@@ -39,25 +39,6 @@ async def pieces_of(llm: RemoteLLM, prompt: Prompt) -> list:
             return [piece async for piece in pieces]
     finally:
         await llm.close()
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("http://localhost:8000", Address("http://localhost:8000/v1")),
-        ("https://h/v1/", Address("https://h/v1")),
-        ("http://key@h:1/api/v1#m/x", Address("http://h:1/api/v1", "key", "m/x")),
-        ("http://[::1]:5", Address("http://[::1]:5/v1")),
-    ],
-)
-def test_addresses(text, address):
-    assert is_address(text) and read_address(text) == address
-
-
-@pytest.mark.parametrize("text", ["http://", "http://h:port", "ftp://h"])
-def test_what_is_no_address_is_refused(text):
-    with pytest.raises(SettingError):
-        read_address(text)
 
 
 def test_request_carries_the_whole_talk():
