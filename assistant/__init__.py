@@ -13,7 +13,8 @@ app, realtime, local
              settings and wiring; the protocol; this machine's own microphone and loudspeaker
 server, bench
              the web face; whole turns measured
-commands     what is typed; `cli` finds them
+commands     what is typed
+cli          finds the command, tells its errors
 
 `tests/test_imports.py` holds this.
 """

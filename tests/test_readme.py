@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from assistant import cli
-from tests.server.web import Site, run
+from tests.fakes.web import Site, run
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text("utf-8")

@@ -3,9 +3,9 @@
 Any server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). It keeps its own counsel
 about state: each reply sends the whole talk, nothing is restored or rolled back here, and `capsules` is False.
 
-server     an address, and requests to it whose every failure names it
-thinker    /chat/completions
-speaker    /audio/speech
+server   an address, and requests to it whose every failure names it
+llm      /chat/completions
+tts      /audio/speech
 """
 
 from assistant.remote.llm import RemoteLLM, chat_body

@@ -8,7 +8,9 @@ stories     stories in parts
 scene       a talk while it is being made up
 slots       values as people say them
 misheard    what the speech recogniser makes of words
-scenes*     what happens in a talk, by subject; `scenes` gives each its share
+scenes      every kind of exchange, and its share
+scenes_repair, scenes_talk, scenes_time, scenes_told, scenes_tools
+            what happens in a talk, by subject
 talks       whole talks; user_utterances and reply_sentences for the speech recipes
 """
 

@@ -1,0 +1,49 @@
+"""Whole turns measured: a caller that interrupts and reports what was played."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from assistant.base.pcm import resample
+from assistant.bench import turns
+from assistant.bench.figures import figures_of
+from assistant.events import Settings
+from tests.fakes.loop import run
+from tests.fakes.talk import World
+
+
+def test_a_caller_talks_interrupts_and_is_measured():
+    """In virtual time: six turns, every third interrupted; the item of an interrupted reply is cut."""
+    world = World(lambda prompt: ["one two three four five six seven eight nine ten"], speed=10.0)
+
+    def asked(text: str) -> turns.Question:
+        pcm = resample(world.asr.spoken(text, 0.8), 16_000, 24_000)
+        pcm = np.where(np.abs(pcm) > 0.19, np.round(pcm, 3), 0.0).astype(np.float32)
+        return turns.Question(text, pcm, 0, pcm.size)
+
+    async def talk() -> list[turns.MeasuredTurn]:
+        session = world.talks.open(Settings(persona="ada"))
+        took: list[turns.MeasuredTurn] = []
+        await turns.hold(session, [asked("first one"), asked("second one")], [asked("a long one")], 6, 3, took.append)
+        world.cut = [item for item in session.items if getattr(item, "status", "") == "incomplete"]
+        return took
+
+    took = run(talk())
+    timelines = [turn.timeline for turn in took]
+    assert None not in timelines and [turn.interrupted for turn in took] == [False, False, True, False, False, False]
+    assert [turn.question for turn in took[:4]] == ["first one", "second one", "a long one", "second one"]
+    assert len({timeline.response_id for timeline in timelines}) == 6
+    found = figures_of(timelines)
+    assert len(found["ttfa_ms"]) == 6 and len(found["reentry_ms"]) == 1 and len(world.cut) == 1
+    # The front knows the last loud sample, the session the last block that held speech.
+    for turn in took:
+        assert turn.figures["voice_to_voice"] == pytest.approx(turn.timeline.figures["voice_to_voice_ms"], abs=60)
+    assert [("yield" in turn.figures) for turn in took] == [False, False, False, True, False, False]
+    assert 0 < took[3].figures["yield"] < 200
+
+
+def test_questions_know_where_they_begin_and_end():
+    world = World(lambda prompt: [])
+    [asked] = asyncio.run(turns.questions(world.tts, ("hello there",)))
+    assert asked.pcm.size == 2 * 7200 and 0 <= asked.begin < asked.end < asked.pcm.size

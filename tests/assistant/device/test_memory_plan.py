@@ -1,0 +1,94 @@
+"""The plan of a GPU's memory: its sums against what engines really declare, the published sizes, and its words."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from assistant.app.config import GIB, PROFILES
+from assistant.base.errors import AssistantError, SettingError
+from assistant.device.context import load_on
+from assistant.device.memory_plan import WORKING_BYTES, plan
+from capsules import ExecContext
+from llm_engine import HybridLLM
+from llm_engine import footprint as llm_footprint
+from llm_engine.config import LLMConfig
+from tests.tts_engine.miniature import PUBLISHED, config_json
+from tts_engine import footprint as tts_footprint
+from tts_engine.config import parse_config
+from tts_engine.engine import HiggsTTS
+
+ROOT = Path(__file__).parents[3]
+CODEC_GB = 0.403 + 0.040 + 0.002  # as stored; the decoder and the codebooks once more, for float32
+QWEN = {  # profile, layers, hidden, intermediate, query and key heads, linear value heads, GB of bfloat16 weights
+    "desk": (32, 2560, 9216, 16, 4, 32, 8.41), "desk-9b": (32, 4096, 12288, 16, 4, 32, 17.91),
+    "desk-27b": (64, 5120, 17408, 24, 4, 48, 53.79),
+}  # fmt: skip
+
+
+def test_the_language_models_plan_is_what_it_declares() -> None:
+    path, ctx = ROOT / "llm_engine" / "tiny", ExecContext("cpu")
+    llm = HybridLLM.load(path, ctx, max_positions=512, capture=False)
+    held = llm_footprint.model_bytes(llm.config, torch.float32, 512, checkpoints=0)
+    assert held == sum(buffer.nbytes for buffer in ctx.buffers("llm"))
+    point = sum(b.nbytes for b in ctx.buffers("llm") if b.role == "state" and b.name != "llm.kv")
+    assert llm_footprint.needed_bytes(path, "float32", 512) == held + 8 * point
+
+
+def test_the_voices_plan_is_what_it_declares() -> None:
+    path, ctx = ROOT / "tts_engine" / "tiny", ExecContext("cpu")
+    HiggsTTS.load(path, ctx, max_positions=256)
+    declared = sum(b.nbytes for b in ctx.buffers("tts") if not b.name.startswith("tts.table."))
+    planned = tts_footprint.needed_bytes(path, "float32", 256)
+    assert declared <= planned < 1.35 * declared, "what encodes is no buffer, and the windows here are shorter"
+
+
+@pytest.mark.parametrize("name", QWEN)
+def test_profiles_ask_for_what_their_models_take(name: str) -> None:
+    layers, hidden, inner, heads, groups, values, weights_gb = QWEN[name]
+    config = LLMConfig(
+        vocab_size=248320, hidden_size=hidden, intermediate_size=inner, num_attention_heads=heads,
+        num_key_value_heads=groups, head_dim=256, linear_num_key_heads=16, linear_num_value_heads=values,
+        linear_key_head_dim=128, linear_value_head_dim=128, linear_conv_kernel_dim=4,
+        layer_types=("linear_attention",) * 3 * (layers // 4) + ("full_attention",) * (layers // 4),
+        tie_word_embeddings=hidden < 4096,
+    )  # fmt: skip
+    recurrent = layers * 3 // 4 * values * 128 * 128 * 4
+    kv = layers // 4 * 2 * 4160 * groups * 256 * 2
+    llm = llm_footprint.model_bytes(config, torch.bfloat16, 4096)
+    assert llm == pytest.approx(weights_gb * 1e9 + kv + 9 * recurrent, rel=0.005)
+    voice = parse_config(config_json(replace(PUBLISHED, layers=36)))
+    tts = tts_footprint.backbone_bytes(voice, "bfloat16")
+    assert tts == pytest.approx(8.087e9 + 4352 * 144 * 1024, rel=0.002)
+    told, room = plan(PROFILES[name].gpu_bytes, llm, int(tts + CODEC_GB * 1e9), 1 * GIB)
+    assert room >= 0.98 * GIB, told
+    if name == "desk":  # a voice of FP8 matrices leaves room on a card of 16 GiB
+        plan(16 * GIB, llm, int(tts_footprint.backbone_bytes(voice, "float8") + CODEC_GB * 1e9), 0)
+
+
+def test_the_plan_is_told_and_gives_capsules_what_is_left() -> None:
+    told, room = plan(23 * GIB, 9 * GIB, 9 * GIB, 1 * GIB)
+    assert told == (
+        "of 23.0 GiB free on the GPU the language model takes 9.0 GiB, the voice 9.0 GiB, work 2.0 GiB; up to 1.0 GiB "
+        "for capsules"
+    )
+    assert room == 1 * GIB
+    assert plan(18 * GIB + WORKING_BYTES + 5, 9 * GIB, 9 * GIB, 1 * GIB)[1] == 5
+
+
+def test_models_that_do_not_fit_are_refused_before_loading() -> None:
+    with pytest.raises(
+        SettingError, match=r"do not fit the GPU: of 15\.5 GiB free .* 4\.5 GiB too much\. .* --device cpu"
+    ):
+        plan(15 * GIB + GIB // 2, 9 * GIB, 9 * GIB, 1 * GIB)
+
+
+def test_a_gpu_that_fills_up_while_loading_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(size: int) -> None:
+        raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size}")
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (GIB, 24 * GIB))
+    with pytest.raises(AssistantError, match=r"memory is full \(1\.0 of 24\.0 GiB free\).*--max-positions"):
+        load_on(ExecContext("cpu"), load, 3)
+    assert load_on(ExecContext("cpu"), max, 3, 4) == 4

@@ -1,0 +1,194 @@
+"""Engines on another server: held against our own endpoints, a scripted server, and servers that die."""
+
+import asyncio
+import json
+from contextlib import aclosing
+
+import numpy as np
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from assistant.base.errors import EngineFailed
+from assistant.contracts import (
+    BadCall,
+    CallPiece,
+    Line,
+    Prompt,
+    PromptReady,
+    ReplyEnd,
+    ReplyOptions,
+    TextPiece,
+    ToolCall,
+)
+from assistant.events import ToolSpec
+from assistant.remote import Address, RemoteLLM, RemoteTTS, chat_body
+from tests.fakes.talk import World
+from tests.fakes.web import Site, run, serving
+
+OPTIONS = ReplyOptions("resp_1.0")
+
+
+def asked(text: str) -> Prompt:
+    return Prompt("", (), (Line("user", text),))
+
+
+async def pieces_of(llm: RemoteLLM, prompt: Prompt) -> list:
+    try:
+        async with aclosing(llm.reply("talk", prompt, OPTIONS)) as pieces:
+            return [piece async for piece in pieces]
+    finally:
+        await llm.close()
+
+
+def test_request_carries_the_whole_talk():
+    lines = (
+        Line("user", "weather?"),
+        Line("assistant", "", (ToolCall("c1", "weather", "{}"),)),
+        Line("tool", "sunny", call_id="c1"),
+    )
+    prompt = Prompt("Be kind.", (ToolSpec("weather", "d", {"type": "object"}),), lines)
+    body = chat_body("m", prompt, ReplyOptions("r", max_tokens=5, seed=3, tool_choice="weather"))
+    assert [m["role"] for m in body["messages"]] == ["system", "user", "assistant", "tool"]
+    assert body["messages"][2]["tool_calls"][0]["function"]["name"] == "weather"
+    assert body["messages"][3]["tool_call_id"] == "c1" and "temperature" not in body
+    assert body["tool_choice"]["function"]["name"] == "weather" and (body["max_tokens"], body["seed"]) == (5, 3)
+
+
+def test_thinking_and_speaking_against_our_own_endpoints():
+    async def story(site: Site) -> None:
+        pieces = await pieces_of(RemoteLLM(Address(f"{site.http}/v1")), asked("good day"))
+        assert isinstance(pieces[0], PromptReady) and pieces[-1] == ReplyEnd("stop", 4)
+        assert "".join(p.text for p in pieces if isinstance(p, TextPiece)) == "You said good day."
+        tts = RemoteTTS(Address(f"{site.http}/v1"), ("ada",))
+        async with aclosing(tts.speak("talk", None, "p", "one two three.")) as sounds:
+            pcm = np.concatenate([sound.pcm async for sound in sounds])
+        await tts.close()
+        assert len(pcm) == 3 * 7200 and abs(float(pcm.mean()) - 0.1) < 1e-3
+
+    run(story)
+
+
+def test_a_talk_over_remote_engines_says_that_capsules_are_off():
+    async def story(site: Site) -> None:
+        llm, tts = RemoteLLM(Address(f"{site.http}/v1")), RemoteTTS(Address(f"{site.http}/v1"))
+        async with serving(World(llm=llm, tts=tts)) as front:
+            async with front.wire("?extensions=state") as wire:
+                assert wire.session["assistant"]["capsules"] is False
+                await wire.say("hello")
+                await wire.send("response.create")
+                done = await wire.until("response.done")
+                assert done["response"]["output"][0]["content"][0]["transcript"] == "You said hello."
+            async with front.client.get(f"{front.http}/healthz") as answer:
+                assert (await answer.json())["capsules"] == {"llm": False, "tts": False}
+            await llm.close()
+            await tts.close()
+
+    run(story)
+
+
+async def scripted(chunks: list[bytes], status: int = 200, cut: bool = False) -> TestServer:
+    """A server that answers every POST with these bytes; `cut`: and breaks the line."""
+
+    async def post(request: web.Request) -> web.StreamResponse:
+        if status != 200:
+            return web.Response(status=status, body=b"".join(chunks))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for chunk in chunks:
+            await response.write(chunk)
+            await asyncio.sleep(0)
+        if cut:
+            request.transport.abort()
+        else:
+            await response.write_eof()
+        return response
+
+    async def models(request: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "first"}, {"id": "second"}]})
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", post)
+    app.router.add_get("/v1/models", models)
+    server = TestServer(app)
+    await server.start_server()
+    return server
+
+
+def data(**event: object) -> bytes:
+    return b"data: " + json.dumps(event).encode() + b"\n\n"
+
+
+def delta(finish: str | None = None, **fields: object) -> bytes:
+    return data(choices=[{"index": 0, "delta": fields, "finish_reason": finish}])
+
+
+def ask_scripted(chunks: list[bytes], **kinds) -> list:
+    async def story() -> list:
+        server = await scripted(chunks, **kinds)
+        try:
+            return await pieces_of(RemoteLLM(Address(f"http://{server.host}:{server.port}/v1")), asked("x"))
+        finally:
+            await server.close()
+
+    return asyncio.run(story())
+
+
+def test_calls_in_pieces_comments_and_split_lines():
+    call = {"index": 0, "id": "c9", "type": "function", "function": {"name": "look", "arguments": ""}}
+    stream = [
+        b": keep-alive\n\n",
+        delta(role="assistant", content="", reasoning_content="hm"),
+        delta(tool_calls=[call]),
+        delta(tool_calls=[{"index": 0, "function": {"arguments": '{"x"'}}]),
+        delta(tool_calls=[{"index": 0, "function": {"arguments": ": 1}"}}]),
+        delta(tool_calls=[{"index": 1, "function": {"name": "bad", "arguments": "{"}}]),
+        delta("tool_calls"),
+        data(choices=[], usage={"completion_tokens": 9, "prompt_tokens": 3}),
+        b"data: [DONE]\n\n",
+    ]
+    whole = b"".join(stream)
+    pieces = ask_scripted([whole[i : i + 7] for i in range(0, len(whole), 7)])
+    assert CallPiece("c9", "look", '{"x": 1}', True) in pieces
+    assert any(isinstance(piece, BadCall) for piece in pieces)
+    assert pieces[-1] == ReplyEnd("tool_calls", 9)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "kinds", "told"),
+    [
+        ([delta(content="half")], {"cut": True}, "cannot be used|broke off"),
+        ([delta(content="half")], {}, "broke off"),
+        ([b"data: {nonsense\n\n"], {}, "no JSON"),
+        ([data(error={"message": "out of memory"})], {}, "out of memory"),
+        ([b'{"error": {"message": "no such model"}}'], {"status": 404}, "404: no such model"),
+        ([b"<html>"], {"status": 500}, "500: <html>"),
+        ([b"data: 5\n\n"], {}, "no event: 5"),
+        ([data(choices=[5])], {}, "no chat completion"),
+        ([delta(content=5)], {}, "no chat completion"),
+        ([delta(tool_calls=[{"index": "x"}])], {}, "no chat completion"),
+    ],
+)
+def test_servers_that_fail(chunks, kinds, told):
+    with pytest.raises(EngineFailed, match=told):
+        ask_scripted(chunks, **kinds)
+
+
+def test_a_server_that_is_not_there():
+    with pytest.raises(EngineFailed, match="is the server up"):
+        asyncio.run(pieces_of(RemoteLLM(Address("http://127.0.0.1:9/v1")), asked("x")))
+
+
+def test_a_dead_engine_fails_the_reply_and_the_talk_lives_on():
+    async def story() -> None:
+        llm = RemoteLLM(Address("http://127.0.0.1:9/v1", model="m"))
+        async with serving(World(speed=100.0, llm=llm)) as site, site.wire() as wire:
+            for _ in range(2):
+                await wire.say("hello")
+                await wire.send("response.create")
+                response = (await wire.until("response.done"))["response"]
+                assert response["status"] == "failed"
+                assert "is the server up" in response["status_details"]["error"]["message"]
+        await llm.close()
+
+    asyncio.run(story())

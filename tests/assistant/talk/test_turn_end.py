@@ -1,0 +1,59 @@
+"""When a turn begins and when it ends: by silence, and by how complete its words are."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assistant.events import SemanticVad, ServerVad
+from assistant.talk.turn_end import Sign, TurnDetector, WordsSoFar, end_silence_ms
+
+BLOCK = 512
+
+
+def signs(pattern, detection=None, words=None):
+    """Runs of (speech?, blocks) → [(sign, block)]."""
+    detector, out, at = TurnDetector(detection or ServerVad(), 16_000), [], 0
+    for loud, blocks in pattern:
+        for _ in range(blocks):
+            at += 1
+            sign = detector.step(0.9 if loud else 0.0, BLOCK)
+            if words is not None and sign is Sign.PAUSE:
+                detector.know(words)
+            if sign is not None:
+                out.append((sign, at))
+            if sign is Sign.END:
+                detector.reset()
+    return out
+
+
+def test_one_block_is_a_click_two_are_speech():
+    assert signs([(0, 10), (1, 1), (0, 30)]) == []
+    assert signs([(0, 10), (1, 2), (0, 30)])[0] == (Sign.ONSET, 12)
+
+
+def test_a_turn_ends_after_the_silence_that_was_asked_for():
+    found = dict(signs([(1, 20), (0, 40)], ServerVad(silence_duration_ms=500)))
+    assert found[Sign.END] == 20 + 16  # the first multiple of 32 ms at or past 500
+    assert (Sign.RESUMED, 27) in signs([(1, 20), (0, 6), (1, 5), (0, 40)])
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 60)), max_size=12))
+def test_every_turn_that_begins_ends_within_a_second_of_silence(pattern):
+    found = signs([*pattern, (False, 40)], SemanticVad("low"))
+    begun = sum(sign is Sign.ONSET for sign, _ in found)
+    assert begun == sum(sign is Sign.END for sign, _ in found)
+
+
+@given(st.sampled_from(["low", "medium", "high", "auto"]), st.none() | st.floats(0, 1), st.integers(0, 40),
+       st.floats(0, 20_000))  # fmt: skip
+def test_no_semantic_wait_is_longer_than_a_second(eagerness, complete, count, speech_ms):
+    wait = end_silence_ms(SemanticVad(eagerness), WordsSoFar(count, complete), speech_ms)
+    assert 200 <= wait <= 1000
+
+
+def test_complete_words_wait_least_and_eagerness_orders():
+    waits = [end_silence_ms(SemanticVad("auto"), WordsSoFar(4, p), 1500) for p in (0.0, 0.3, 0.7, 1.0)]
+    assert waits == sorted(waits, reverse=True) and waits[0] > waits[-1]
+    unfinished = [end_silence_ms(SemanticVad(e), WordsSoFar(4, 0.0), 1500) for e in ("high", "auto", "low")]
+    assert unfinished == sorted(unfinished)
+    slow, quick = (end_silence_ms(SemanticVad(), WordsSoFar(6, 0.5), ms) for ms in (6000, 1500))
+    assert slow > quick

@@ -1,0 +1,51 @@
+"""A reply cut into pieces: where people pause, tiling the text however it comes, none of them endless."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assistant.text.segment import Segmenter
+
+
+def pieces_of(text, cuts=()):
+    segmenter, out, last = Segmenter(), [], 0
+    for cut in [*cuts, len(text)]:
+        out += segmenter.feed(text[last:cut])
+        last = cut
+    return out + segmenter.finish()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Yes. It is.", ["Yes. ", "It is."]),
+        ("Pi is 3.14159, about. Fine.", ["Pi is 3.14159, ", "about. ", "Fine."]),
+        ("Ask Dr. Who at 5 p.m. today. Bye.", ["Ask Dr. Who at 5 p.m. today. ", "Bye."]),
+        ("It costs 1,000.50 dollars. Ok?", ["It costs 1,000.50 dollars. ", "Ok?"]),
+        ("we met at 5 p.m. and left. so it was", ["we met at 5 p.m. and left. so it was"]),
+        ("Say <|emotion:awe|> wow. Done.", ["Say <|emotion:awe|> wow. ", "Done."]),
+        ("1. Milk\n2. Eggs\n", ["1. Milk\n", "2. Eggs\n"]),
+        ("", []),
+        ("  \n ", []),
+    ],
+)
+def test_pieces_end_where_people_pause(text, expected):
+    assert [piece.text for piece in pieces_of(text)] == expected
+
+
+@given(st.text(alphabet="ab 12.,!?<|>\n:;", max_size=300), st.lists(st.integers(0, 300), max_size=8))
+def test_pieces_tile_the_text_however_it_comes(text, cuts):
+    cuts = sorted(min(cut, len(text)) for cut in cuts)
+    whole, cut_up = pieces_of(text), pieces_of(text, cuts)
+    assert whole == cut_up
+    assert "".join(piece.text for piece in whole) == text[: whole[-1].end if whole else 0]
+    assert not text[whole[-1].end if whole else 0 :].strip()
+    for piece in whole:
+        assert text[piece.start : piece.end] == piece.text
+
+
+@given(st.lists(st.sampled_from(["alpha", "3.5", "1,000", "12:30", "and", "so", "word."]), min_size=40, max_size=120))
+def test_no_piece_is_endless_and_none_cuts_a_number(words):
+    for piece in pieces_of(" ".join(words)):
+        assert len(piece.text) <= 240
+        assert all(word in words for word in piece.text.split())

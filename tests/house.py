@@ -1,0 +1,195 @@
+"""The house in figures: how its folders depend on each other, and how large its largest parts are.
+
+python -m tests.house [FOLDER]     of this checkout, or of another one
+
+A *unit* is a first-level folder or a loose file of `assistant/`. An *arrow* is at least one import of one unit by
+another, wherever in a file it stands; imports of types count, since what is only needed to read a file is needed to
+read it. `tests/test_house.py` holds the figures that may only fall.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PRODUCT = ("assistant", "llm_engine", "tts_engine", "capsules")
+BESIDE = ("recipes", "benchmarks")
+ENTRY = re.compile(r" *((?:[a-z_][\w.]*/?, )*[a-z_][\w.]*/?)( {2}.*)?")
+"""A line of a table of contents: names, and two spaces before what is said of them, if that is not on the next line."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A source file, parsed when it is first asked for."""
+
+    root: Path
+    path: Path
+
+    @property
+    def place(self) -> str:
+        return self.path.relative_to(self.root).as_posix()
+
+    @property
+    def module(self) -> str:
+        return self.place.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text("utf-8")
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(ast.parse(self.text)))
+
+
+def files_of(root: Path, *packages: str) -> list[File]:
+    return [File(root, path) for package in packages for path in sorted((root / package).rglob("*.py"))]
+
+
+# ------------------------------------------------------------------------------------------------ arrows
+
+
+def unit_of(file: File) -> str:
+    """The first-level folder, or the loose file, that a file of `assistant/` belongs to."""
+    return file.place.split("/")[1].removesuffix(".py")
+
+
+def imported(file: File, modules: Iterable[str]) -> Iterator[str]:
+    """Modules of the product that a file imports; `from package import module` is an import of the module."""
+    for node in file.nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                names = (f"{node.module}.{alias.name}", node.module or "")
+                yield from [name for name in names if name in modules][:1]
+
+
+def arrows(root: Path = ROOT) -> set[tuple[str, str]]:
+    """Which unit of `assistant/` imports which other."""
+    modules = {file.module: file for file in files_of(root, "assistant")}
+    pairs = {
+        (unit_of(file), unit_of(modules[name]))
+        for file in modules.values()
+        for name in imported(file, modules)
+        if name != "assistant"
+    }
+    return {(one, other) for one, other in pairs if one != other}
+
+
+def loose(root: Path = ROOT) -> list[str]:
+    return sorted(path.stem for path in (root / "assistant").glob("*.py") if path.name != "__init__.py")
+
+
+def circle(root: Path = ROOT) -> list[str]:
+    """Folders each of which needs every other; `assistant` with its loose files is one folder among them."""
+    alone = set(loose(root))
+    below: dict[str, set[str]] = defaultdict(set)
+    for pair in arrows(root):
+        one, other = ("assistant" if unit in alone else unit for unit in pair)
+        below[one].add(other)
+    reached = {folder: _reached(folder, below) for folder in list(below)}
+    return sorted(folder for folder in reached if folder in reached[folder])
+
+
+def _reached(start: str, below: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    ahead = [other for other in below[start] if other != start]
+    while ahead:
+        folder = ahead.pop()
+        if folder not in found:
+            found.add(folder)
+            ahead += below.get(folder, ())
+    return found
+
+
+# ------------------------------------------------------------------------------------------------- sizes
+
+
+def functions(root: Path = ROOT) -> list[tuple[int, str]]:
+    """(lines, place) of every function of the product, docstring counted and decorators not, the longest first."""
+    found = [
+        (node.end_lineno - node.lineno + 1, f"{file.place}: {node.name}")
+        for file in files_of(root, *PRODUCT)
+        for node in file.nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
+    ]
+    return sorted(found, reverse=True)
+
+
+def constructors(root: Path = ROOT) -> list[tuple[int, str]]:
+    """(arguments without self, place) of every `__init__` of the product, the widest first."""
+    found = []
+    for file in files_of(root, *PRODUCT):
+        for node in file.nodes:
+            if isinstance(node, ast.ClassDef):
+                for inner in node.body:
+                    if isinstance(inner, ast.FunctionDef) and inner.name == "__init__":
+                        taken = inner.args
+                        count = len([*taken.posonlyargs, *taken.args, *taken.kwonlyargs]) - 1
+                        found.append((count, f"{file.place}: {node.name}"))
+    return sorted(found, reverse=True)
+
+
+def anys(root: Path = ROOT) -> Counter[str]:
+    """How often the word `Any` stands in which file of `assistant/`, its imports counted."""
+    found = {file.place: len(re.findall(r"\bAny\b", file.text)) for file in files_of(root, "assistant")}
+    return Counter({place: count for place, count in found.items() if count})
+
+
+# ------------------------------------------------------------------------------------------------- names
+
+
+def class_names(root: Path, *packages: str) -> dict[str, list[str]]:
+    """Public classes at the top level of a module, and where they stand."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for file in files_of(root, *packages):
+        for node in ast.parse(file.text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(file.place)
+    return found
+
+
+def twice(root: Path = ROOT, *packages: str) -> dict[str, list[str]]:
+    found = class_names(root, *(packages or (*PRODUCT, *BESIDE, "tests")))
+    return {name: places for name, places in sorted(found.items()) if len(places) > 1}
+
+
+def contents(init: Path) -> tuple[set[str], set[str]]:
+    """(what stands in a folder, what its `__init__` lists): modules and packages by their names alone."""
+    text = ast.get_docstring(ast.parse(init.read_text("utf-8")), clean=False) or ""
+    rows = [match for line in text.splitlines() if (match := ENTRY.fullmatch(line))]
+    listed = {name.rstrip("/") for row in rows if row[2] or ", " in row[1] for name in row[1].split(", ")}
+    folder = init.parent
+    modules = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("__")}
+    packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+    other = {name for name in listed if (folder / name).exists()}  # `tiny/`, `host.cpp`: no modules, but there
+    return modules | packages | other, listed
+
+
+def inits(root: Path = ROOT) -> list[Path]:
+    return [file.path for file in files_of(root, *PRODUCT, *BESIDE) if file.path.name == "__init__.py"]
+
+
+def main(root: Path) -> None:
+    ring, files, among = circle(root), loose(root), arrows(root)
+    (lines, longest), (count, widest) = functions(root)[0], constructors(root)[0]
+    everywhere, product = twice(root), twice(root, *PRODUCT, *BESIDE)
+    print(f"{len(ring):5} folders in a circle: {', '.join(ring) or 'none'}")
+    print(f"{len(files):5} loose files: {', '.join(files)}")
+    print(f"{len(among):5} arrows between {len({unit for pair in among for unit in pair})} units")
+    print(f"{lines:5} lines in the longest function ({longest})")
+    print(f"{count:5} arguments of the widest constructor ({widest})")
+    print(f"{len(everywhere):5} class names used twice, tests counted; {len(product)} without: {', '.join(product)}")
+    print(f"{anys(root).total():5} times Any in assistant/")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT)

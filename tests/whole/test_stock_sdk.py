@@ -1,0 +1,268 @@
+"""The stock `openai` client, unchanged, against a running server: a spoken turn, a barge-in, typing, a tool, HTTP."""
+
+import asyncio
+import base64
+import io
+import wave
+
+import numpy as np
+import openai
+import pytest
+
+from assistant.base.pcm import to_pcm16
+from assistant.contracts import Prompt
+from tests.fakes.talk import World
+from tests.fakes.web import LISTEN_16K, Site, run
+
+WEATHER = {
+    "type": "function",
+    "name": "weather",
+    "description": "Weather of a place",
+    "parameters": {"type": "object", "properties": {"place": {"type": "string"}}},
+}
+
+
+def stock(site: Site) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(base_url=f"{site.http}/v1", api_key="any", max_retries=0)
+
+
+async def collect(connection, last: str = "response.done") -> list:
+    events = []
+    async with asyncio.timeout(20):
+        async for event in connection:
+            events.append(event)
+            if event.type == last:
+                return events
+    raise AssertionError("the connection ended early")
+
+
+async def append(connection, pcm: np.ndarray) -> None:
+    for start in range(0, len(pcm), 1600):
+        await connection.input_audio_buffer.append(
+            audio=base64.b64encode(to_pcm16(pcm[start : start + 1600])).decode()
+        )
+
+
+async def speak(connection, world: World, text: str, seconds: float = 0.8) -> None:
+    await append(connection, world.asr.spoken(text, seconds))
+
+
+async def silence(connection) -> None:
+    await append(connection, np.zeros(19200, np.float32))
+
+
+LISTEN = {"type": "realtime", "audio": {"input": {"format": LISTEN_16K, "transcription": {"model": "whisper-1"}}}}
+
+
+def test_spoken_turn():
+    async def story(site: Site) -> None:
+        async with stock(site) as client, client.realtime.connect(model="gpt-realtime") as connection:
+            await connection.session.update(session=LISTEN)
+            await collect(connection, "session.updated")
+            await speak(connection, site.world, "hello there friend")
+            await silence(connection)
+            events = await collect(connection)
+        by_type = {event.type: event for event in events}
+        heard = by_type["conversation.item.input_audio_transcription.completed"]
+        assert heard.transcript == "hello there friend" and heard.usage.seconds > 0
+        said = by_type["response.output_audio_transcript.done"].transcript
+        assert said == "You said hello there friend."
+        sound = b"".join(base64.b64decode(e.delta) for e in events if e.type == "response.output_audio.delta")
+        assert len(sound) == 5 * 7200 * 2
+        done = by_type["response.done"].response
+        assert done.status == "completed" and done.output[0].content[0].transcript == said
+        assert done.usage.output_tokens > 0
+
+    run(story)
+
+
+def test_barge_in_cuts_to_what_was_heard_and_the_model_knows():
+    def mind(prompt: Prompt):
+        if "last" in prompt.lines[-1].text:
+            return [" ".join(line.text for line in prompt.lines if line.role == "assistant")]
+        return ["one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"]
+
+    async def story(site: Site) -> None:
+        async with stock(site) as client, client.realtime.connect(model="gpt-realtime") as connection:
+            await connection.session.update(session=LISTEN)
+            await collect(connection, "session.updated")
+            await speak(connection, site.world, "count to fifteen")
+            await silence(connection)
+            for _ in range(12):
+                events = await collect(connection, "response.output_audio.delta")
+            item_id = events[-1].item_id
+            await speak(connection, site.world, "what was the last number")
+            events = await collect(connection, "input_audio_buffer.speech_started")
+            await connection.conversation.item.truncate(item_id=item_id, content_index=0, audio_end_ms=900)
+            events = await collect(connection, "conversation.item.truncated")
+            done = next(event.response for event in events if event.type == "response.done")
+            assert done.status == "cancelled" and done.status_details.reason == "turn_detected"
+            await connection.conversation.item.retrieve(item_id=item_id)
+            events += await collect(connection, "conversation.item.retrieved")
+            assert events[-1].item.content[0].transcript.split() == ["one", "two", "three"]
+            await silence(connection)
+            events += await collect(connection)
+            assert not any(e.type == "response.output_audio.delta" and e.item_id == item_id for e in events)
+            assert events[-1].response.output[0].content[0].transcript == "one two three"
+
+    run(story, world=World(mind, speed=100.0))
+
+
+def typed(text: str) -> dict:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+
+def test_typed_turn_with_metadata():
+    async def story(site: Site) -> None:
+        async with stock(site) as client, client.realtime.connect(model="any-model") as connection:
+            await connection.conversation.item.create(item=typed("good morning"))
+            await connection.response.create(
+                response={"output_modalities": ["text"], "metadata": {"client_event_id": "7"}}
+            )
+            events = await collect(connection)
+        created = next(event for event in events if event.type == "response.created")
+        assert created.response.metadata == {"client_event_id": "7"}
+        assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == "You said good morning."
+        assert events[-1].response.output[0].content[0].text == "You said good morning."
+
+    run(story)
+
+
+def test_tool_round_trip():
+    def mind(prompt: Prompt):
+        if prompt.lines[-1].role == "tool":
+            return [f"It is {prompt.lines[-1].text}."]
+        return [("weather", {"place": "Bern"})]
+
+    async def story(site: Site) -> None:
+        async with stock(site) as client, client.realtime.connect(model="gpt-realtime") as connection:
+            await connection.session.update(session={"type": "realtime", "tools": [WEATHER]})
+            await connection.conversation.item.create(item=typed("weather in Bern"))
+            await connection.response.create()
+            events = await collect(connection)
+            call = events[-1].response.output[0]
+            assert (call.type, call.name, call.arguments) == ("function_call", "weather", '{"place": "Bern"}')
+            output = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+            await connection.conversation.item.create(item=output)
+            await connection.response.create()
+            events = await collect(connection)
+            assert events[-1].response.output[0].content[0].transcript == "It is sunny."
+
+    run(story, world=World(mind, speed=100.0))
+
+
+def test_chat_completions_whole_and_streamed():
+    async def story(site: Site) -> None:
+        async with stock(site) as client:
+            messages = [{"role": "system", "content": "x"}, {"role": "user", "content": "good day"}]
+            whole = await client.chat.completions.create(model="gpt-4o", messages=messages)
+            assert whole.choices[0].message.content == "You said good day."
+            assert whole.choices[0].finish_reason == "stop" and whole.usage.completion_tokens == 4
+            stream = await client.chat.completions.create(
+                model="gpt-4o", messages=messages, stream=True, stream_options={"include_usage": True}
+            )
+            chunks = [chunk async for chunk in stream]
+            assert chunks[0].choices[0].delta.role == "assistant"
+            assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == "You said good day."
+            assert chunks[-2].choices[0].finish_reason == "stop" and chunks[-1].usage.total_tokens > 4
+            assert len({chunk.id for chunk in chunks}) == 1
+
+    run(story)
+
+
+def test_chat_tools_whole_and_streamed():
+    async def story(site: Site) -> None:
+        async with stock(site) as client:
+            function = {k: v for k, v in WEATHER.items() if k != "type"}
+            asked = {
+                "model": "m",
+                "messages": [{"role": "user", "content": [{"type": "text", "text": "weather"}]}],
+                "tools": [{"type": "function", "function": function}],
+            }
+            whole = await client.chat.completions.create(**asked)
+            assert whole.choices[0].finish_reason == "tool_calls"
+            assert whole.choices[0].message.tool_calls[0].function.arguments == '{"place": "Bern"}'
+            chunks = [chunk async for chunk in await client.chat.completions.create(**asked, stream=True)]
+            calls = [c.choices[0].delta.tool_calls[0] for c in chunks if c.choices[0].delta.tool_calls]
+            assert [call.function.name for call in calls] == ["weather"]
+            assert chunks[-1].choices[0].finish_reason == "tool_calls"
+
+    run(story, world=World(lambda prompt: [("weather", {"place": "Bern"})]))
+
+
+@pytest.mark.parametrize("form", ["pcm", "wav", "flac", "mp3", "opus"])
+def test_speech(form):
+    async def story(site: Site) -> None:
+        async with stock(site) as client:
+            answer = await client.audio.speech.create(
+                model="tts-1", voice="alloy", input="one two three.", response_format=form
+            )
+            data = answer.read()
+            samples = 3 * 7200
+            if form == "pcm":
+                assert len(data) == samples * 2
+            elif form == "wav":
+                with wave.open(io.BytesIO(data)) as file:
+                    assert (file.getframerate(), file.getnchannels(), file.getsampwidth()) == (24000, 1, 2)
+                assert len(data) == 44 + samples * 2
+            else:
+                import soundfile
+
+                sound, rate = soundfile.read(io.BytesIO(data))
+                assert abs(len(sound) / rate - samples / 24000) < 0.15 and np.abs(sound).max() > 0.05
+            assert site.world.tts.said == {}
+
+    run(story)
+
+
+def test_transcriptions():
+    async def story(site: Site) -> None:
+        world = site.world
+        pcm = np.concatenate(
+            [world.asr.spoken("first part", 1.0), np.zeros(16000), world.asr.spoken("second", 0.8)]
+        )
+        file = io.BytesIO()
+        with wave.open(file, "wb") as out:
+            out.setnchannels(1)
+            out.setsampwidth(2)
+            out.setframerate(16000)
+            out.writeframes(to_pcm16(pcm.astype(np.float32)))
+        sound = ("talk.wav", file.getvalue())
+        async with stock(site) as client:
+            ask = client.audio.transcriptions.create
+            assert (await ask(model="whisper-1", file=sound)).text == "first part second"
+            assert await ask(model="whisper-1", file=sound, response_format="text") == "first part second\n"
+            verbose = await ask(model="whisper-1", file=sound, response_format="verbose_json")
+            assert [segment.text for segment in verbose.segments] == ["first part", "second"]
+            assert verbose.segments[1].start == pytest.approx(2.0 - 0.25, abs=0.07)
+            assert "--> 00:00:01" in await ask(model="whisper-1", file=sound, response_format="srt")
+            events = [event async for event in await ask(model="whisper-1", file=sound, stream=True)]
+            assert events[-1].type == "transcript.text.done" and events[-1].text == "first part second"
+
+    run(story)
+
+
+def test_errors_are_the_sdks_own():
+    async def story(site: Site) -> None:
+        async with stock(site) as client:
+            with pytest.raises(openai.BadRequestError, match="aac"):
+                await client.audio.speech.create(model="m", voice="v", input="x", response_format="aac")
+            with pytest.raises(openai.BadRequestError, match="its own pace"):
+                await client.audio.speech.create(model="m", voice="v", input="x", speed=1.5)
+            with pytest.raises(openai.BadRequestError, match="messages"):
+                await client.chat.completions.create(model="m", messages=[])
+            with pytest.raises(openai.BadRequestError, match="cannot be read"):
+                await client.audio.transcriptions.create(model="m", file=("a.wav", b"not sound"))
+            with pytest.raises(openai.NotFoundError):
+                await client.models.retrieve("nothing")
+            assert "local" in [model.id async for model in client.models.list()]
+            site.world.llm.fail_after = 2
+            with pytest.raises(openai.InternalServerError, match="fell over"):
+                await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+            with pytest.raises(openai.APIError, match="fell over"):
+                stream = await client.chat.completions.create(
+                    model="m", messages=[{"role": "user", "content": "hi"}], stream=True
+                )
+                _ = [chunk async for chunk in stream]
+
+    run(story)
