@@ -30,9 +30,10 @@ from assistant.talk import Session
 from assistant.talk.talks import Engines, Talks
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
-from assistant.tools.builtin import BuiltinTools, builtin_tools
+from assistant.tools.builtin import BuiltinTools, builtin_names, builtin_tools
 from assistant.tools.kept import Kept
-from assistant.tools.registry import ToolRegistry
+from assistant.tools.own import load_own_tools
+from assistant.tools.registry import Tool, ToolRegistry
 
 if TYPE_CHECKING:
     from assistant.device.thread import EngineThread
@@ -95,12 +96,16 @@ async def open_talks(
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
         offload = partial(_in_pool, pool)
         engines = await _engines(config, stack, report)
+        limited = engines.models.llm.limited
+        own = await asyncio.to_thread(load_own_tools, config.home, builtin_names())
+        for line in own.told(limited=limited):
+            report(line)
         talks = Talks(
             engines.models,
             LoopClock(),
             personas,
             offload=offload,
-            tools=partial(_own_tools, personas, now=now),
+            tools=partial(_own_tools, personas, now=now, own=own.tools, limited=limited),
             limit=config.sessions,
             settings=Settings(persona=config.persona, voice=config.voice or None, turn_detection=ServerVad()),
             folder=config.talks,
@@ -264,6 +269,18 @@ def _model_path(config: Config, asked: str, repository: str, package: str) -> Pa
     return path
 
 
+def check_models(config: Config) -> None:
+    """Whether the models that the settings name are there, at no cost. Raises SettingError."""
+    from assistant.app.config import PROFILES
+    from assistant.remote import is_address
+
+    profile = PROFILES.get(config.profile, PROFILES["tiny"])  # which one `auto` takes is not known before torch is here
+    if not is_address(config.llm):
+        _model_path(config, config.llm, profile.llm, "llm_engine")
+    if not is_address(config.tts):
+        _model_path(config, config.tts, profile.tts, "tts_engine")
+
+
 def _present(config: Config) -> list[str]:
     """Profiles whose models are on this machine."""
     from assistant.app.config import PROFILES
@@ -276,8 +293,9 @@ def _present(config: Config) -> list[str]:
 
 
 def _own_tools(
-    personas: dict[str, Persona], session: Session, now: Callable[[], dt.datetime] = _wall_clock
-) -> ToolRegistry:
+    personas: dict[str, Persona], session: Session, now: Callable[[], dt.datetime] = _wall_clock,
+    *, own: Iterable[Tool] = (), limited: bool = False,
+) -> ToolRegistry:  # fmt: skip
     household = BuiltinTools(
         Kept(session.say, now),
         now,
@@ -285,7 +303,7 @@ def _own_tools(
         lambda: session.settings.persona,
         lambda: session.undoing,
     )
-    return builtin_tools(household)
+    return builtin_tools(household, own, limited=limited)
 
 
 async def _rehearse(talks: Talks, persona: Persona, report: Report) -> None:

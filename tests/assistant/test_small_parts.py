@@ -34,7 +34,7 @@ from assistant.device.schedule import EngineKind
 from assistant.device.thread import EngineThread
 from assistant.local.player import DUCKED, FADE_SAMPLES, Player
 from assistant.personas import load_personas, read_persona
-from assistant.tools.builtin import ORDER, BuiltinTools, builtin_tools
+from assistant.tools.builtin import TRAINED_TOOLS, BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tools.registry import ToolRegistry, describe
 from recipes.texts.tools import PARAMETERS, PERSONAS
@@ -237,8 +237,8 @@ NOON = dt.datetime(2026, 11, 20, 12, 0, tzinfo=dt.UTC)
 
 def test_built_in_tools_are_those_the_small_model_learnt():
     household = BuiltinTools(Kept(), lambda: NOON, {"ada": "Ada"}, lambda: "ada")
-    registry = builtin_tools(household)
-    assert tuple(PARAMETERS) == ORDER == tuple(spec.name for spec in registry.specs)
+    registry = builtin_tools(household, limited=True)
+    assert tuple(PARAMETERS) == TRAINED_TOOLS == tuple(spec.name for spec in registry.specs)
     for spec in registry.specs:
         learnt = PARAMETERS[spec.name]
         assert list(spec.parameters["properties"]) == [name.rstrip("?") for name in learnt]
