@@ -88,7 +88,8 @@ def tls_context(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Taken before the models load, so that a taken port is told at once. Raises AssistantError."""
+    """Taken before the models load, so that a taken port is told at once, and after the settings were looked at: a
+    setting that is wrong is wrong whatever runs beside. Raises AssistantError."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, kind)
@@ -110,9 +111,10 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
 
     from aiohttp import web
 
-    from assistant.app.start import open_talks
+    from assistant.app.start import check_models, open_talks
     from assistant.server.app import make_app
 
+    check_models(config)
     with listening_socket(config.host, config.port) as sock:
         port = sock.getsockname()[1]
         async with open_talks(config, report=lambda line: print(line, flush=True)) as app:
