@@ -38,6 +38,7 @@ from assistant.tools.registry import Tool, ToolRegistry
 if TYPE_CHECKING:
     from assistant.device.thread import EngineThread
     from capsules import ExecContext
+    from capsules.registry import Listing
     from llm_engine import HybridLLM
     from tts_engine.engine import HiggsTTS
 
@@ -55,7 +56,7 @@ class App:
     personas: dict[str, Persona]
     facts: dict[str, Any]
     """Profile, models, device, seconds until ready: for `/healthz` and people."""
-    capsules: Callable[[], list[dict[str, Any]]] = field(default=list)
+    capsules: Callable[[], Sequence[Listing]] = field(default=list)
     """What is kept now, for people."""
     capsule_metrics: Callable[[], bytes] = field(default=bytes)
     engines: LocalEngines | None = None
@@ -127,7 +128,7 @@ class _Loaded:
     models: Engines
     profile: Profile
     facts: dict[str, Any]
-    capsules: Callable[[], list[dict[str, Any]]]
+    capsules: Callable[[], Sequence[Listing]]
     capsule_metrics: Callable[[], bytes]
     local: LocalEngines | None
 
@@ -222,7 +223,7 @@ async def _engines(config: Config, stack: AsyncExitStack, report: Report) -> _Lo
         Engines(thinker, speaker, ears),
         profile,
         facts,
-        lambda: [_listed(one) for one in registry.listing()],
+        registry.listing,
         lambda: _metrics_text(registry.counters.samples(), ctx.buffers()),
         LocalEngines(ctx, engine_thread, llm, tts) if llm is not None and tts is not None else None,
     )
@@ -334,13 +335,6 @@ async def _in_pool(pool: ThreadPoolExecutor, function: Callable[[], Any]) -> Any
 
 async def _settled(task: asyncio.Future[Any]) -> None:
     await asyncio.wait([task])
-
-
-def _listed(one: Any) -> dict[str, Any]:
-    return {
-        "key": one.key, "name": one.name, "label": one.label, "engine": one.scope, "position": one.position,
-        "tiers": dict(one.homes), "pinned": one.pinned, "idle_s": round(one.idle_s, 1),
-    }  # fmt: skip
 
 
 def _metrics_text(samples: Iterable[Any], buffers: Sequence[Any]) -> bytes:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from assistant.base.errors import AssistantError
 from assistant.events import (
@@ -51,7 +50,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--kernels", help="auto, torch, or compiled: C++ for this processor, built once (needs g++)")
 
 
-def model_flags(args: argparse.Namespace) -> dict[str, Any]:
+def model_flags(args: argparse.Namespace) -> dict[str, object]:
     """The flags that were given, for `load_config`."""
     return {name: getattr(args, name) for name in MODEL_FLAGS}
 

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from assistant.app.config import Config
@@ -102,7 +102,7 @@ def libraries(load: Callable[[str], object] = importlib.import_module) -> Findin
 def torch_and_gpu() -> Iterator[Finding]:
     """What the models run on. torch is loaded by name: that it may be missing is what is asked here."""
     try:
-        torch: Any = importlib.import_module("torch")
+        torch = importlib.import_module("torch")
     except (ImportError, OSError) as error:
         yield Finding("torch", "broken", str(error), "run `make run` again; it installs torch")
         return

@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError, SettingError
 from assistant.commands._front import add_model_arguments, model_flags
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from assistant.realtime.fields import Json
     from assistant.server.backend import Backend
     from assistant.server.security import Gate
+    from capsules.registry import Listing
 
 NAME = "serve"
 HELP = "the page and the APIs, in a browser or for any OpenAI client"
@@ -191,24 +193,24 @@ def personas_json(app: start.App) -> Json:
     return {"current": app.config.persona, "personas": personas, "voices": list(tts.voices)}
 
 
-def capsules_json(kept: list[dict[str, Any]], config: Config) -> Json:
+def capsules_json(kept: Sequence[Listing], config: Config) -> Json:
     """Each capsule once, at its fastest tier; what each tier holds against what it may hold."""
     budgets = {"gpu": config.capsule_gpu_mb, "host": config.capsule_host_mb, "disk": config.capsule_disk_mb}
     used = dict.fromkeys(TIERS, 0)
     rows = []
     for one in kept:
-        for tier, size in one["tiers"].items():
-            used[tier] += size
-        tier = next((tier for tier in TIERS if tier in one["tiers"]), None)
+        for home, size in one.homes.items():
+            used[home] += size
+        tier = next((tier for tier in TIERS if tier in one.homes), "")
         rows.append(
             {
-                "name": one["label"] or one["name"] or one["key"],
-                "engine": one["engine"],
-                "position": one["position"],
-                "bytes": one["tiers"].get(tier, 0),
-                "tier": tier or "",
-                "pinned": one["pinned"],
-                "age_s": one["idle_s"],
+                "name": one.label or one.name or one.key,
+                "engine": one.scope,
+                "position": one.position,
+                "bytes": one.homes.get(tier, 0),
+                "tier": tier,
+                "pinned": one.pinned,
+                "age_s": round(one.idle_s, 1),
             }
         )
     tiers = {tier: {"used_bytes": used[tier], "budget_bytes": budgets[tier] << 20} for tier in TIERS}

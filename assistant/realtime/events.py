@@ -8,7 +8,7 @@ and that is the connection's state.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from assistant import events as talk
 from assistant.base.errors import PeerError
@@ -127,7 +127,27 @@ EXTENSION_READERS: Mapping[str, tuple[str, Callable[[Fields], Command]]] = {
 # ------------------------------------------------------------------------------------ events → server
 
 
-def _place(event: Any) -> Json:
+class _InItem(Protocol):
+    """An event about a part of an item."""
+
+    @property
+    def item_id(self) -> str: ...
+
+    @property
+    def content_index(self) -> int: ...
+
+
+class _InReply(_InItem, Protocol):
+    """The same, and of which reply the item is."""
+
+    @property
+    def response_id(self) -> str: ...
+
+    @property
+    def output_index(self) -> int: ...
+
+
+def _place(event: _InReply) -> Json:
     return {
         "response_id": event.response_id,
         "item_id": event.item_id,
@@ -149,7 +169,7 @@ def _after(event: talk.ItemAdded | talk.ItemDone | talk.AudioCommitted) -> Json:
     return {} if event.previous_item_id is None else {"previous_item_id": event.previous_item_id}
 
 
-def _transcript(event: Any) -> Json:
+def _transcript(event: _InItem) -> Json:
     return {"item_id": event.item_id, "content_index": event.content_index}
 
 

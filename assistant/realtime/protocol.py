@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -214,7 +214,7 @@ class Protocol:
             client_ms = event.number("client_ms", -1e15, 1e15)
             if client_ms is None:
                 raise event.missing("client_ms")
-            pong = {"client_ms": client_ms, "server_ms": round(now_ms, 3)}
+            pong: Json = {"client_ms": client_ms, "server_ms": round(now_ms, 3)}
             return Received(replies=(self._event("assistant.pong", pong),))
         if kind in {"assistant.capsules", "assistant.personas"}:
             wanted: Wanted = "capsules" if kind == "assistant.capsules" else "personas"
@@ -382,5 +382,5 @@ class Protocol:
 
 def _event_id(event: Fields) -> str | None:
     """The client's id of its event. One that cannot be repeated is no reason to refuse the event."""
-    value: Any = event.data.get("event_id")
+    value = event.data.get("event_id")
     return value if isinstance(value, str) and len(value) <= MAX_ID else None

@@ -10,15 +10,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from assistant.base.errors import PeerError
 from assistant.events import SemanticVad, ServerVad, Settings, ToolSpec, TurnDetection
 from assistant.realtime.fields import Fields, Json
 
+T = TypeVar("T")
+
 PCM_RATES = (8000, 16000, 24000, 44100, 48000)
 FORMAT_TYPES = ("audio/pcm", "audio/pcmu", "audio/pcma")
 FLAT_FORMATS = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
+EAGERNESS: tuple[Literal["low", "medium", "high", "auto"], ...] = ("low", "medium", "high", "auto")
 KEPT = ("tracing", "truncation", "include", "prompt", "reasoning", "parallel_tool_calls")
 """Fields that are echoed and change nothing here."""
 MAX_TOOLS = 128
@@ -68,7 +71,7 @@ class SessionConfig:
     output_format: AudioFormat = AudioFormat()
     transcription: Mapping[str, str] | None = None
     noise_reduction: Mapping[str, str] | None = None
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    kept: Mapping[str, object] = field(default_factory=dict)
 
     def json(self, facts: Facts) -> Json:
         """The session object without its id and expiry."""
@@ -105,7 +108,7 @@ def turn_detection_json(detection: TurnDetection) -> Json | None:
         "interrupt_response": detection.interrupt_response,
     }
     if isinstance(detection, SemanticVad):
-        return {"type": "semantic_vad", "eagerness": detection.eagerness} | common
+        return {"type": "semantic_vad", "eagerness": detection.eagerness, **common}
     fields: Json = {
         "type": "server_vad",
         "threshold": detection.threshold,
@@ -114,7 +117,7 @@ def turn_detection_json(detection: TurnDetection) -> Json | None:
     }
     if detection.idle_timeout_ms is not None:
         fields["idle_timeout_ms"] = detection.idle_timeout_ms
-    return fields | common
+    return {**fields, **common}
 
 
 def tool_json(tool: ToolSpec) -> Json:
@@ -280,10 +283,10 @@ def read_turn_detection(fields: Fields | None, now: TurnDetection) -> TurnDetect
     create, interrupt = fields.boolean("create_response"), fields.boolean("interrupt_response")
     if kind == "semantic_vad":
         semantic = now if isinstance(now, SemanticVad) else SemanticVad()
-        chosen = fields.choice("eagerness", ("low", "medium", "high", "auto"))
-        eagerness: Any = semantic.eagerness if chosen is None else chosen
+        chosen = fields.choice("eagerness", EAGERNESS)
         return SemanticVad(
-            eagerness, _or(create, semantic.create_response), _or(interrupt, semantic.interrupt_response)
+            _or(chosen, semantic.eagerness),
+            _or(create, semantic.create_response), _or(interrupt, semantic.interrupt_response)
         )
     vad = now if isinstance(now, ServerVad) else ServerVad()
     idle = vad.idle_timeout_ms
@@ -299,7 +302,7 @@ def read_turn_detection(fields: Fields | None, now: TurnDetection) -> TurnDetect
     )
 
 
-def _or(value: Any, default: Any) -> Any:
+def _or(value: T | None, default: T) -> T:
     return default if value is None else value
 
 

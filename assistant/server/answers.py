@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from aiohttp import web
 
@@ -58,7 +58,7 @@ class EventStream:
         return self._response
 
 
-async def while_connected(request: web.Request, work: Coroutine[Any, Any, T]) -> T:
+async def while_connected(request: web.Request, work: Awaitable[T]) -> T:
     """Do the work, but stop it when the peer has gone. Raises ConnectionResetError then."""
     task = asyncio.ensure_future(work)
     try:

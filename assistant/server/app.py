@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from aiohttp import WSCloseCode, web
 
@@ -210,7 +209,7 @@ async def _no_endpoint(request: web.Request) -> web.StreamResponse:
 async def _healthz(request: web.Request) -> web.StreamResponse:
     backend = request.app[BACKEND]
     engines = backend.talks.engines
-    body: dict[str, Any] = {
+    body: Json = {
         "status": "ok",
         "uptime_s": round(time.monotonic() - backend.born, 1),
         "sessions": {"open": backend.talks.active, "limit": backend.talks.limit},

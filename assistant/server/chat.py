@@ -90,10 +90,11 @@ def _read_choice(body: Fields, tools: tuple[ToolSpec, ...]) -> str:
 
 def _read_stops(body: Fields) -> tuple[str, ...]:
     given = body.data.get("stop")
-    stops = [given] if isinstance(given, str) else body.array("stop") or []
-    if len(stops) > MAX_STOPS or not all(isinstance(stop, str) and stop for stop in stops):
+    listed = [given] if isinstance(given, str) else body.array("stop") or []
+    stops = tuple(stop for stop in listed if isinstance(stop, str) and stop)
+    if len(stops) < len(listed) or len(stops) > MAX_STOPS:
         raise PeerError("invalid_value", f"stop must be a string or up to {MAX_STOPS} strings", "stop")
-    return tuple(stops)
+    return stops
 
 
 def _read_prompt(body: Fields, tools: tuple[ToolSpec, ...], default_system: str) -> Prompt:

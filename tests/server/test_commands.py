@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from assistant.commands._run import run_async
 from capsules import Capsule, ExecContext, Fingerprint, Role, Whole, snapshot
 from capsules.disk import CapsuleFolder
 from capsules.errors import CapsuleDamaged
+from capsules.registry import Listing
 
 HEAVY = {"torch", "aiohttp", "scipy", "transformers", "huggingface_hub", "rich"}
 
@@ -268,8 +270,8 @@ def test_serve_prints_an_address_that_can_be_opened(host, secure, url):
 
 
 def test_capsules_are_told_once_each_at_their_fastest_tier(tmp_path):
-    row = {"key": "k", "name": "n", "label": "", "engine": "llm", "position": 3, "pinned": True, "idle_s": 1.0}
-    kept = [row | {"tiers": {"disk": 10, "host": 8}}, row | {"label": "ada", "tiers": {"disk": 5}}]
+    one = Listing("k", "n", "", "llm", 3, {"disk": 10, "host": 8}, pinned=True, idle_s=1.0)
+    kept = [one, replace(one, label="ada", homes={"disk": 5})]
     told = serve.capsules_json(kept, Config(tmp_path, capsule_disk_mb=1))
     assert [(c["name"], c["tier"], c["bytes"]) for c in told["capsules"]] == [("n", "host", 8), ("ada", "disk", 5)]
     assert told["tiers"]["disk"] == {"used_bytes": 15, "budget_bytes": 1 << 20}
