@@ -1,7 +1,32 @@
 """From nothing to weights: what trains the small models, one command each, and what scores them.
 
-texts       talks, requests and replies, generated · requests, sentences  text for hearing and for the teacher
-teacher     speech with alignments, from Festival · codec, speech, lexicon  the small voice · speech_export
-hearing     language model of the hearing side · llm  the small language model
-score, speech_score, hearing_score, speech_plot  what came of it
+texts             talks, requests and replies, generated
+
+chatml            talks as the small language model reads them, as ids with a loss weight each
+llm               trains the small language model
+llm_card          writes its card
+muon              the optimiser of all of them
+score             its replies to phrasings and values that it never saw
+
+sentences         what an assistant says: text for the teacher
+teacher           speech with the end of every phone, from Festival
+lexicon           the teacher's pronunciations
+spectral          what the codec's training compares
+adversary         critics for the codec's decoder
+codec             trains the codec
+codec_decoder     trains its decoder alone
+speech_data       codes under a text cursor, as sequences and batches
+speech_training   trains the small voice
+speech_export     writes it as a checkpoint directory, and reads one back
+speech            the command for these three
+speech_score      how much of it a recogniser understands
+speech_plot       pictures of it
+
+requests          what people say: text for hearing
+hearing           the language model and dictionary of hearing
+hearing_score     hearing in voices and noise that it was not tuned on
+misheard          pairs of what was said and what was heard, for the texts
+
+loop_questions    spoken talks, and what has to be in each answer
+loop_score        the whole loop over these, and where it went wrong
 """

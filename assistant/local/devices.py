@@ -32,7 +32,7 @@ class StreamStatus(Protocol):
     def output_underflow(self) -> bool: ...
 
 
-class Stream(Protocol):
+class SoundStream(Protocol):
     @property
     def active(self) -> bool: ...
 
@@ -145,7 +145,7 @@ class Device:
     def _open(self) -> None:
         sd = _portaudio()
         with _told(sd, self._what):
-            self._stream: Stream = getattr(sd, self._kind)(
+            self._stream: SoundStream = getattr(sd, self._kind)(
                 samplerate=REPLY_RATE, channels=1, dtype="float32", blocksize=BLOCK, device=self._name,
                 callback=self._called, latency=self._wanted_s,
             )  # fmt: skip
