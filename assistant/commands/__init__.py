@@ -1,1 +1,12 @@
-"""One module per subcommand: NAME, HELP, add_arguments(parser) and run(args) -> exit status."""
+"""One module per subcommand: NAME, HELP, add_arguments(parser) and run(args) -> exit status.
+
+serve     the page and the APIs
+talk      microphone and loudspeaker
+ask       sound files or typed words, a talk of them
+pull      larger models, fetched and verified
+doctor    what works on this machine
+capsule   frozen states on disk: list, show, remove, export
+bench     turns measured
+_front    what those that talk have in common
+_run      how a command runs until it is stopped
+"""

@@ -47,6 +47,7 @@ def read_response_create(event: Fields, facts: Facts, new_id: NewId, rate: int) 
         return talk.CreateResponse()
     output = _nested(given, "audio", "output")
     conversation = given.text("conversation") or "auto"
+    # Clients written before GA name it after the response; both are read, the older one wins where it is there.
     max_name = "max_response_output_tokens" if given.has("max_response_output_tokens") else "max_output_tokens"
     return talk.CreateResponse(
         talk.ResponseParams(
@@ -54,8 +55,8 @@ def read_response_create(event: Fields, facts: Facts, new_id: NewId, rate: int) 
             instructions=given.text("instructions"),
             input=_read_input(given, new_id, rate),
             modality=read_modality(given),
-            voice=read_voice(output, facts) if output else read_voice(given, facts),
-            tools=read_tools(given) if given.array("tools") is not None else None,
+            voice=read_voice(output, facts) if output else read_voice(given, facts),  # GA nests it, before it was flat
+            tools=read_tools(given) if given.array("tools") is not None else None,  # []: none of the client's
             tool_choice=read_tool_choice(given),
             max_output_tokens=read_max_tokens(given, max_name),
             metadata=_read_metadata(given),
@@ -166,6 +167,7 @@ def _call_place(event: talk.CallDelta | talk.CallDone) -> Json:
 
 
 def _after(event: talk.ItemAdded | talk.ItemDone | talk.AudioCommitted) -> Json:
+    """Absent for the first item, not null."""
     return {} if event.previous_item_id is None else {"previous_item_id": event.previous_item_id}
 
 
@@ -189,6 +191,7 @@ def timeline_json(timeline: talk.Timeline) -> Json:
 
 
 Writer: TypeAlias = Callable[[Any], Json]
+"""Of the one type that it stands for in the table, which no type can say; a test writes every event."""
 
 WRITERS: Mapping[type[Event], tuple[str, Writer]] = {
     talk.SpeechStarted: (

@@ -32,6 +32,7 @@ def parse_event(frame: str, limit: int = MAX_EVENT) -> Fields:
 
     Raises PeerError.
     """
+    # Counted in the text, before a parser turns 16 MiB of brackets into gigabytes of objects.
     if sum(map(frame.count, "[{,")) > MAX_STRUCTURE:
         raise PeerError("invalid_event", f"the event has more than {MAX_STRUCTURE} parts; send smaller events")
     try:
@@ -57,12 +58,12 @@ def _check_tree(value: Json) -> int:
     Returns the bytes of all text but that of fields called `audio`.
     """
     size = 0
-    level: list[object] = [value]
+    level: list[object] = [value]  # level by level and not by recursion, which the peer's nesting would exhaust
     for _ in range(MAX_DEPTH):
         below: list[object] = []
         for node in level:
             if isinstance(node, dict):
-                below.extend(node)
+                below.extend(node)  # keys are echoed in errors, so they count and are checked like any text
                 below.extend(v for k, v in node.items() if not (k == "audio" and _is_ascii_text(v)))
             elif isinstance(node, list):
                 below.extend(node)
@@ -159,7 +160,7 @@ class Fields:
         value = self.data.get(name)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float):  # to Python True is the number 1
             raise self._wrong(name, "a number", value)
         if not low <= value <= high:
             raise PeerError(

@@ -1,7 +1,8 @@
 """The web face of the assistant: websocket, OpenAI-shaped HTTP endpoints, health, metrics and the page.
 
 security   who may connect, as pure decisions
-house      what the server knows of the process behind it
+backend    what the server knows of the process behind it
+answers    errors, streams of events and clients that went away, for the endpoints below
 socket     one websocket, one talk
 chat       /v1/chat/completions
 speech     /v1/audio/speech
