@@ -3,13 +3,13 @@
 Any server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). It keeps its own counsel
 about state: each reply sends the whole talk, nothing is restored or rolled back here, and `capsules` is False.
 
-server     an address, and requests to it whose every failure names it
-thinker    /chat/completions
-speaker    /audio/speech
+server   an address, and requests to it whose every failure names it
+llm      /chat/completions
+tts      /audio/speech
 """
 
-from assistant.remote.llm import RemoteLLM, chat_body
+from assistant.remote.llm import RemoteLLM
 from assistant.remote.server import Address, is_address, read_address
 from assistant.remote.tts import RemoteTTS
 
-__all__ = ["Address", "RemoteLLM", "RemoteTTS", "chat_body", "is_address", "read_address"]
+__all__ = ["Address", "RemoteLLM", "RemoteTTS", "is_address", "read_address"]

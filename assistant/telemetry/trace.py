@@ -72,9 +72,6 @@ class TurnTrace:
     def figure(self, name: str, value: float) -> None:
         self._figures[name] = value
 
-    def ms_since_begin(self, moment: float) -> float:
-        return (moment - self.begin) * 1000
-
     def timeline(self, response_id: str) -> Timeline:
         return Timeline(self.turn, response_id, self.begin, tuple(self._parts), dict(self._figures))
 

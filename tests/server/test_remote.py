@@ -22,7 +22,8 @@ from assistant.contracts import (
     ToolCall,
 )
 from assistant.events import ToolSpec
-from assistant.remote import Address, RemoteLLM, RemoteTTS, chat_body, is_address, read_address
+from assistant.remote import Address, RemoteLLM, RemoteTTS, is_address, read_address
+from assistant.remote.llm import chat_body
 from tests.fakes.talk import World
 from tests.server.web import Site, run, serving
 
