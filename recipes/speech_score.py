@@ -72,7 +72,7 @@ Turn left at the church and follow the river.
 The price of bread has doubled since last winter.""".split("\n")  # noqa: SIM905
 
 
-class Judge:
+class SpeechJudge:
     """pocketsphinx with its general language model, or with one of the assistant's own sentences."""
 
     def __init__(self, domain: bool = False) -> None:
@@ -163,7 +163,7 @@ def main() -> None:
     voices = stored_voices(args.model, tts)
     for kind in args.kinds:
         texts = kinds[kind]
-        judges = [Judge(), Judge(domain=True)] if args.domain and kind == "own" else [Judge()]
+        judges = [SpeechJudge(), SpeechJudge(domain=True)] if args.domain and kind == "own" else [SpeechJudge()]
         for voice in (v for v in VOICES if v.name in args.voices):
             if not args.skip_teacher:
                 with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from assistant.app.config import PROFILES, Config
+from assistant.app.config import PROFILES, TINY, Config
 from assistant.app.hub import is_present, model_folder
 from assistant.base.errors import SettingError
 from assistant.remote import is_address
@@ -38,3 +38,10 @@ def present_profiles(config: Config) -> list[str]:
         return is_present(model_folder(config.models, repository))
 
     return [name for name, profile in PROFILES.items() if profile.llm and here(profile.llm) and here(profile.tts)]
+
+
+def check_models(config: Config) -> None:
+    """Whether the models that the settings name are there, before anything is loaded. Raises SettingError."""
+    profile = PROFILES.get(config.profile, PROFILES[TINY])  # which one `auto` takes is not known before torch is here
+    for kind, repository in (("llm", profile.llm), ("tts", profile.tts)):
+        local_path(config, kind, repository)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -30,9 +30,10 @@ from assistant.talk.context import ToolHost
 from assistant.talk.talks import Engines, Talks
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
-from assistant.tools.builtin import BuiltinTools, builtin_tools
+from assistant.tools.builtin import BuiltinTools, builtin_names, builtin_tools
 from assistant.tools.kept import Kept
-from assistant.tools.registry import ToolRegistry
+from assistant.tools.own import load_own_tools
+from assistant.tools.registry import Tool, ToolRegistry
 from capsules.registry import Listing
 
 T = TypeVar("T")
@@ -96,12 +97,15 @@ async def open_talks(
     async with AsyncExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
         models = await open_models(config, stack, report)
+        own = await asyncio.to_thread(load_own_tools, config.home, builtin_names())
+        for line in own.told(limited=models.llm.limited):
+            report(line)
         talks = Talks(
             Engines(models.llm, models.tts, models.asr),
             LoopClock(),
             personas,
             offload=partial(_in_pool, pool),
-            tools=partial(_own_tools, personas, now=now),
+            tools=partial(_own_tools, personas, now=now, own=own.tools, limited=models.llm.limited),
             limit=config.sessions,
             settings=Settings(persona=config.persona, voice=config.voice or None, turn_detection=ServerVad()),
             folder=config.talks,
@@ -127,8 +131,9 @@ def _make_home(home: Path) -> None:
 
 
 def _own_tools(
-    personas: dict[str, Persona], session: ToolHost, now: Callable[[], dt.datetime] = _wall_clock
-) -> ToolRegistry:
+    personas: dict[str, Persona], session: ToolHost, now: Callable[[], dt.datetime] = _wall_clock,
+    *, own: Iterable[Tool] = (), limited: bool = False,
+) -> ToolRegistry:  # fmt: skip
     household = BuiltinTools(
         Kept(session.say, now),
         now,
@@ -136,7 +141,7 @@ def _own_tools(
         lambda: session.settings.persona,
         lambda: session.undoing,
     )
-    return builtin_tools(household)
+    return builtin_tools(household, own, limited=limited)
 
 
 async def _rehearse(talks: Talks, persona: Persona, report: Report) -> None:

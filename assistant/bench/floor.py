@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Protocol
 
 from assistant.app.models import Models
 from assistant.device.schedule import EngineKind
@@ -21,6 +21,16 @@ from tts_engine.engine import HiggsTTS
 STEPS = 100
 WARM_UP = 10
 TEXT = "It is a quarter past three, and there is nothing on your list for the rest of the day."
+
+
+class Summed(Protocol):
+    """A tensor, as far as reading it once goes."""
+
+    def sum(self) -> object: ...
+
+    def numel(self) -> int: ...
+
+    def element_size(self) -> int: ...
 
 
 async def floors(models: Models) -> dict[str, dict[str, float]]:
@@ -64,13 +74,13 @@ def _rows(ctx: ExecContext, tts: HiggsTTS) -> dict[str, float]:
     return _compared(step, _weights(ctx, "tts.w.body."))
 
 
-def _weights(ctx: ExecContext, prefix: str) -> list[Any]:
+def _weights(ctx: ExecContext, prefix: str) -> list[Summed]:
     """The matrices that a step reads."""
     held = ctx.buffers(prefix.partition(".")[0], Role.WEIGHT)
     return [buffer.tensor for buffer in held if buffer.name.startswith(prefix) and buffer.tensor.dim() > 1]
 
 
-def _compared(step: Callable[[], bool], weights: Sequence[Any]) -> dict[str, float]:
+def _compared(step: Callable[[], bool], weights: Sequence[Summed]) -> dict[str, float]:
     """`step` says whether what it did counts."""
     steps: list[float] = []
     reads: list[float] = []

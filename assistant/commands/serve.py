@@ -90,7 +90,8 @@ def tls_context(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Taken before the models load, so that a taken port is told at once. Raises AssistantError."""
+    """Taken before the models load, so that a taken port is told at once, and after the settings were looked at: a
+    setting that is wrong is wrong whatever runs beside. Raises AssistantError."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, kind)
@@ -112,10 +113,14 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
 
     from aiohttp import web
 
-    from assistant.app.start import open_talks
-    from assistant.server.app import make_app
+    from assistant.app.places import check_models
 
+    # What is cheap to tell is told first: a missing model, then a taken port, then seconds of imports and loading.
+    check_models(config)
     with listening_socket(config.host, config.port) as sock:
+        from assistant.app.start import open_talks
+        from assistant.server.app import make_app
+
         port = sock.getsockname()[1]
         async with open_talks(config, report=lambda line: print(line, flush=True)) as app:
             ui = Path(__file__).resolve().parents[2] / "ui"
@@ -197,8 +202,8 @@ def capsules_json(kept: Sequence[Listing], config: Config) -> Json:
     used = dict.fromkeys(TIERS, 0)
     rows = []
     for one in kept:
-        for tier, size in one.homes.items():
-            used[tier] += size
+        for home, size in one.homes.items():
+            used[home] += size
         tier = next((tier for tier in TIERS if tier in one.homes), "")
         rows.append(
             {

@@ -76,7 +76,7 @@ class App:
         personas = load_personas()
         self.talks = Talks(
             Engines(self.llm, self.tts, open_asr()), LoopClock(), personas, offload=asyncio.to_thread,
-            tools=lambda session: _own_tools(personas, session),
+            tools=lambda session: _own_tools(personas, session, limited=True),
             settings=Settings(persona="ada", turn_detection=None, paced=False),
         )  # fmt: skip
 
