@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from assistant.talk.session import Session
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
 from assistant.tools.registry import ToolRegistry
+from capsules.durable import write_durably
 
 log = logging.getLogger(__name__)
 
@@ -145,19 +144,13 @@ class Talks:
         return self._folder / f"{talk}.json"
 
     def _write(self, talk: str, conversation: Conversation) -> None:
-        """Aside, then renamed. A disk that is full costs the memory of this talk over a restart, nothing else."""
+        """A disk that is full costs the memory of this talk over a restart, nothing else."""
         path = self._path(talk)
         if path is None:
             return
-        aside = path.with_suffix(".part")
+        words = json.dumps(to_json(conversation), ensure_ascii=False)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with aside.open("w", encoding="utf-8") as file:
-                json.dump(to_json(conversation), file, ensure_ascii=False)
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(path)
+            write_durably(path, [words.encode("utf-8")])
         except OSError as error:
-            with suppress(OSError):
-                aside.unlink(missing_ok=True)
             log.warning("talk %s will not outlive this process: %s (%s)", talk, path, error.strerror)
