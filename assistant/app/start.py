@@ -26,8 +26,8 @@ from assistant.base.errors import SettingError
 from assistant.contracts import LLM, TTS, Line, Prompt, ReplyOptions
 from assistant.events import ServerVad, Settings
 from assistant.personas import Persona, load_personas
-from assistant.talk import Session
-from assistant.talk.talks import Engines, Talks
+from assistant.talk import Engines, Services, Session
+from assistant.talk.talks import Talks
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
 from assistant.tools.builtin import BuiltinTools, builtin_tools
@@ -95,17 +95,20 @@ async def open_talks(
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
         offload = partial(_in_pool, pool)
         engines = await _engines(config, stack, report)
-        talks = Talks(
+        services = Services(
             engines.models,
             LoopClock(),
             personas,
-            offload=offload,
+            offload,
             tools=partial(_own_tools, personas, now=now),
+            metrics=Metrics(),
+            trace_log=TraceLog(config.logs / "turns.jsonl"),
+        )
+        talks = Talks(
+            services,
             limit=config.sessions,
             settings=Settings(persona=config.persona, voice=config.voice or None, turn_detection=ServerVad()),
             folder=config.talks,
-            metrics=Metrics(),
-            trace_log=TraceLog(config.logs / "turns.jsonl"),
         )
         stack.callback(talks.close)
         await _rehearse(talks, personas[config.persona], report)

@@ -40,8 +40,9 @@ from assistant.events import (
 from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
 from assistant.personas import load_personas
+from assistant.talk import Engines, Services
 from assistant.talk.conversation import item_text
-from assistant.talk.talks import Engines, Talks
+from assistant.talk.talks import Talks
 from assistant.tts.local import FRAME_SAMPLES, LocalTTS, load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
@@ -74,11 +75,11 @@ class App:
         )
         self.tts = LocalTTS(self.engine_thread, self.higgs, self.voices, registry, "tiny", spoken=speech_text)
         personas = load_personas()
-        self.talks = Talks(
-            Engines(self.llm, self.tts, LocalASR()), LoopClock(), personas, offload=asyncio.to_thread,
+        services = Services(
+            Engines(self.llm, self.tts, LocalASR()), LoopClock(), personas, asyncio.to_thread,
             tools=lambda session: _own_tools(personas, session),
-            settings=Settings(persona="ada", turn_detection=None, paced=False),
         )  # fmt: skip
+        self.talks = Talks(services, settings=Settings(persona="ada", turn_detection=None, paced=False))
 
     def run(self, play):
         async def inside():
