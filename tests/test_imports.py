@@ -47,8 +47,10 @@ PURE = [
     "assistant/talk/conversation.py",
     "assistant/talk/heard.py",
     "assistant/talk/interruption.py",
+    "assistant/talk/messages.py",
     "assistant/talk/prompt.py",
     "assistant/talk/turn_end.py",
+    "assistant/talk/turn_taking.py",
     "assistant/realtime/events.py",
     "assistant/realtime/protocol.py",
 ]

@@ -26,8 +26,9 @@ from assistant.base.errors import SettingError
 from assistant.contracts import Line, Prompt, ReplyOptions
 from assistant.events import ServerVad, Settings
 from assistant.personas import Persona, load_personas
+from assistant.talk import Engines, Services
 from assistant.talk.context import ToolHost
-from assistant.talk.talks import Engines, Talks
+from assistant.talk.talks import Talks
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
 from assistant.tools.builtin import BuiltinTools, builtin_names, builtin_tools
@@ -100,17 +101,20 @@ async def open_talks(
         own = await asyncio.to_thread(load_own_tools, config.home, builtin_names())
         for line in own.told(limited=models.llm.limited):
             report(line)
-        talks = Talks(
+        services = Services(
             Engines(models.llm, models.tts, models.asr),
             LoopClock(),
             personas,
-            offload=partial(_in_pool, pool),
+            partial(_in_pool, pool),
             tools=partial(_own_tools, personas, now=now, own=own.tools, limited=models.llm.limited),
+            metrics=Metrics(),
+            trace_log=TraceLog(config.logs / "turns.jsonl"),
+        )
+        talks = Talks(
+            services,
             limit=config.sessions,
             settings=Settings(persona=config.persona, voice=config.voice or None, turn_detection=ServerVad()),
             folder=config.talks,
-            metrics=Metrics(),
-            trace_log=TraceLog(config.logs / "turns.jsonl"),
         )
         stack.callback(talks.close)
         await _rehearse(talks, personas[config.persona], report)

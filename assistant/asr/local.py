@@ -10,7 +10,8 @@ from assistant.contracts import SpeechDetector, Transcriber
 
 
 class LocalASR:
-    """Loading a transcriber takes a moment, so one more than is in use is loaded ahead; `give_back` reuses one."""
+    """Loading a transcriber takes a moment, so one more than is in use is loaded ahead; one that is released serves
+    the next."""
 
     def __init__(self, name: str, make: Callable[[], Transcriber]) -> None:
         self.name = name
@@ -33,8 +34,8 @@ class LocalASR:
                 return self._spare.pop()
         return self._make()
 
-    def give_back(self, transcriber: Transcriber) -> None:
-        """A talk is over: its transcriber serves the next one."""
+    def release(self, transcriber: Transcriber) -> None:
+        """A talk is over: its transcriber serves the next one, which is somebody else's, so it forgets the speaker."""
         transcriber.forget()
         with self._lock:
             self._spare.append(transcriber)

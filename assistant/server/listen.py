@@ -18,7 +18,7 @@ from aiohttp import web
 from assistant.base.errors import PeerError
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import ASR, SpeechBlock
+from assistant.contracts import ASR, SpeechBlock, Transcriber
 from assistant.events import Pcm
 from assistant.realtime.fields import Json
 from assistant.server.answers import EventStream, while_connected
@@ -80,6 +80,13 @@ def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:
     # A second of silence behind it: the detector looks back, and speech up to the last sample has to end somewhere.
     blocks = asr.detector().push(np.pad(pcm, (0, HEARING_RATE)))
     transcriber = asr.transcriber()
+    try:
+        return _segments(transcriber, pcm, blocks)
+    finally:  # here and not by the caller: it may have gone, and this thread works on to the end all the same
+        asr.release(transcriber)
+
+
+def _segments(transcriber: Transcriber, pcm: Pcm, blocks: Sequence[SpeechBlock]) -> list[Segment]:
     segments = []
     for start, end in stretches(blocks, HEARING_RATE):
         sound = pcm[round(start * HEARING_RATE) : round(end * HEARING_RATE)]

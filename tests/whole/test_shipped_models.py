@@ -41,8 +41,9 @@ from assistant.events import (
 from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
 from assistant.personas import load_personas
+from assistant.talk import Engines, Services
 from assistant.talk.conversation import item_text
-from assistant.talk.talks import Engines, Talks
+from assistant.talk.talks import Talks
 from assistant.tts.local import FRAME_SAMPLES, LocalTTS
 from assistant.tts.voices import load_voices
 from capsules import ExecContext
@@ -74,11 +75,11 @@ class App:
         self.llm = LocalLLM(deployment, self.hybrid, load_language(LLM, limited=True), "tiny", Sampling.greedy())
         self.tts = LocalTTS(deployment, self.higgs, self.voices, "tiny")
         personas = load_personas()
-        self.talks = Talks(
-            Engines(self.llm, self.tts, open_asr()), LoopClock(), personas, offload=asyncio.to_thread,
+        services = Services(
+            Engines(self.llm, self.tts, open_asr()), LoopClock(), personas, asyncio.to_thread,
             tools=lambda session: _own_tools(personas, session, limited=True),
-            settings=Settings(persona="ada", turn_detection=None, paced=False),
         )  # fmt: skip
+        self.talks = Talks(services, settings=Settings(persona="ada", turn_detection=None, paced=False))
 
     def run(self, play):
         async def inside():

@@ -17,6 +17,6 @@ def test_a_transcriber_that_comes_back_has_forgotten_its_speaker():
     asr = LocalASR("noted", Noted)
     first, second = asr.transcriber(), asr.transcriber()
     assert first is not second
-    asr.give_back(first)
+    asr.release(first)
     assert first.forgot == 1
     assert asr.transcriber() is first
