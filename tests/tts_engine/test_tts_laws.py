@@ -13,6 +13,8 @@ from tts_engine.engine import HiggsTTS, Sampling
 from tts_engine.errors import EngineMisuse
 from tts_engine.voices import load_voice, save_voice
 
+pytestmark = pytest.mark.slow
+
 TEXT, SECOND, OTHER = "Hello there, this is a test.", "And one more.", "Something else came up."
 SAMPLINGS = [Sampling.greedy(), Sampling(seed=11), Sampling(temperature=1.1, top_k=0, top_p=0.9, seed=4)]
 every_sampling = pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
