@@ -6,11 +6,12 @@ TORCH  := torch==2.13.0
 INSTALL := $(BIN)/pip install --disable-pip-version-check -q
 NOT_INSTALLED := echo "the packages could not be installed; pip says why above. It needs the internet and room on the disk; what it has fetched is kept, so just run make again"; exit 1
 
-.PHONY: run test lint clean help
+.PHONY: run test quick lint clean help
 
 help:
 	@echo "make run    set up .venv and start the assistant on http://127.0.0.1:8765"
 	@echo "make test   set up .venv and run lint, types and the whole test suite"
+	@echo "make quick  the tests that take less than a minute together: no browser, no GPU, nothing slow"
 	@echo "make lint   ruff and mypy only"
 	@echo "make clean  remove .venv"
 
@@ -20,6 +21,9 @@ run: $(VENV)/.run
 
 test: $(VENV)/.test lint
 	@$(BIN)/python -m pytest $(ARGS)
+
+quick: $(VENV)/.test
+	@$(BIN)/python -m pytest -m "not slow and not browser and not gpu" $(ARGS)
 
 lint: $(VENV)/.test
 	@$(BIN)/ruff check . && $(BIN)/mypy

@@ -15,7 +15,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -45,12 +45,21 @@ class File:
         return self.path.read_text("utf-8")
 
     @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @cached_property
     def nodes(self) -> list[ast.AST]:
-        return list(ast.walk(ast.parse(self.text)))
+        return list(ast.walk(self.tree))
+
+
+@cache
+def file_at(root: Path, path: Path) -> File:
+    return File(root, path)
 
 
 def files_of(root: Path, *packages: str) -> list[File]:
-    return [File(root, path) for package in packages for path in sorted((root / package).rglob("*.py"))]
+    return [file_at(root, path) for package in packages for path in sorted((root / package).rglob("*.py"))]
 
 
 # ------------------------------------------------------------------------------------------------ arrows
@@ -151,7 +160,7 @@ def class_names(root: Path, *packages: str) -> dict[str, list[str]]:
     """Public classes at the top level of a module, and where they stand."""
     found: dict[str, list[str]] = defaultdict(list)
     for file in files_of(root, *packages):
-        for node in ast.parse(file.text).body:
+        for node in file.tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(file.place)
     return found

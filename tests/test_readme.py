@@ -41,11 +41,13 @@ async def ran(code: str, folder: Path) -> str:
     return told.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [code for code in PYTHON if "127.0.0.1" not in code])
 def test_python_runs(code):
     asyncio.run(ran(code, ROOT))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not importlib.util.find_spec("openai"), reason="no openai here; `make test` installs it")
 @pytest.mark.parametrize("code", [code for code in PYTHON if "127.0.0.1" in code])
 def test_clients_run_against_a_server(code, tmp_path):

@@ -137,6 +137,7 @@ def on(card: Card) -> Iterator[ExecContext]:
         yield ctx
 
 
+@pytest.mark.slow
 def test_graphs_of_a_pool_share_memory_and_stream_and_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
     card = Card(monkeypatch)
     with on(card) as ctx:

@@ -83,6 +83,7 @@ def test_another_fingerprint_is_refused_by_name(folder):
         folder.load("ada", other)
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_found(folder):
     folder.save("ada", capsule())
     path = folder.path / "ada.safetensors"
@@ -110,6 +111,7 @@ def test_a_truncated_file_is_refused(folder, share):
             read("ada")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     about=st.recursive(
@@ -170,6 +172,7 @@ def test_a_full_disk_changes_nothing(folder, monkeypatch, room, problem):
     assert same(folder.load("ada"), capsule(1))
 
 
+@pytest.mark.slow
 def test_a_real_size_limit_is_reported_too(tmp_path):
     """The kernel refuses the bytes, not a fake: a child with a file size limit below the capsule's."""
     code = """
@@ -258,6 +261,7 @@ def test_sweeping_spares_a_writer_that_lives(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["new"]
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_random_points_200_times_leaves_old_or_new(tmp_path):
     script = Path(__file__).with_name("crash_child.py")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}

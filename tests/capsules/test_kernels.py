@@ -52,6 +52,7 @@ CASES: list[tuple[str, str, dict[str, str], dict[str, object], int]] = [
 """Module, kernel, types, constants, warps: as they are launched for the published sizes."""
 
 
+@pytest.mark.slow
 def test_every_kernel_equals_its_reference_in_the_interpreter() -> None:
     found = interpreted("tests.capsules.interpreted_kernels")
     assert len(found) == 54
@@ -61,6 +62,7 @@ def test_every_kernel_equals_its_reference_in_the_interpreter() -> None:
     assert not {c: e for c, e in found.items() if c.startswith("gemv_") and e}, "the very sums of gemv"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize(
     ("module", "name", "signature", "constants", "warps"), CASES, ids=lambda part: part if isinstance(part, str) else ""

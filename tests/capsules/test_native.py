@@ -46,6 +46,7 @@ def limit(dtype: torch.dtype) -> float:
     return 2e-6 if dtype == torch.float32 else 4e-3
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (7, 33), (130, 96), (100, 2100)])
 def test_products_for_any_number_of_rows(kernel_folder: Path, outputs: int, inputs: int) -> None:
@@ -58,6 +59,7 @@ def test_products_for_any_number_of_rows(kernel_folder: Path, outputs: int, inpu
         assert ratio(actual, x.double() @ w.double().T) < limit(torch.bfloat16)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_row_does_not_depend_on_its_neighbours_nor_a_result_on_threads(
     kernel_folder: Path, threads: Callable[[int], None]

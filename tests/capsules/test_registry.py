@@ -232,6 +232,7 @@ class Model(RuleBasedStateMachine):
             assert {k for keys in self.kept._by_prefix.values() for k in keys} == set(self.kept.store)
 
 
+@pytest.mark.slow
 def test_against_a_dictionary_under_random_operations(quick):
     run_state_machine_as_test(
         Model,

@@ -270,6 +270,7 @@ def test_split_covers_every_byte_once():
         assert torch.equal(torch.cat([p.dest.reshape(-1) for p in parts]), view.reshape(-1))
 
 
+@pytest.mark.slow
 def test_peak_memory_is_the_weights_and_one_scratch_block(tmp_path):
     """A second copy of the 96 MB would show: the child prints by how much its peak grew while loading."""
     save_file({f"w{i}": torch.zeros(4 << 20, dtype=torch.bfloat16) for i in range(12)}, tmp_path / "model.safetensors")
@@ -294,6 +295,7 @@ def corrupt(data: bytes, edits: list[tuple[int, int]], cut: int) -> bytes:
     return bytes(copy)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     edits=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=6),
@@ -310,6 +312,7 @@ def test_fuzzed_headers_are_read_or_refused(tmp_path_factory, edits, cut):
     assert sum(entry.nbytes for entry in file.entries.values()) <= len(data)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     header=st.recursive(

@@ -1,4 +1,4 @@
-"""Models with behaviour and exact times, behind the contracts of `assistant.engines`.
+"""Models with behaviour and exact times, behind `assistant.contracts`.
 
 They keep state as real ones do: a thinker what it folded, a voice what it said, each per talk. So a test can compare
 the state after a barge-in with the state of a talk that only ever said the heard part.
@@ -31,6 +31,7 @@ from assistant.contracts import (
     Transcript,
     Uttered,
 )
+from llm_engine.textcut import StopStrings
 
 RATE = 24_000
 WORD_S = 0.3
@@ -86,6 +87,7 @@ class FakeThinker:
             yield PromptReady(total, same, (Cost("prefill", self.prefill_s * 1000),))
             state = self.folded[talk]
             state.append("<assistant>")
+            ends = StopStrings(options.stop)
             tokens = 0
             reason = "stop"
             for answer in self.mind(prompt):
@@ -106,7 +108,13 @@ class FakeThinker:
                         yield ReplyEnd("length", tokens - 1)
                         return
                     state.append(word.strip())
-                    yield TextPiece(word)
+                    if shown := ends.push(word):
+                        yield TextPiece(shown)
+                    if ends.stopped:
+                        yield ReplyEnd("stop", tokens)
+                        return
+            if held := ends.finish():
+                yield TextPiece(held)
             yield ReplyEnd(reason, tokens)  # type: ignore[arg-type]
         finally:
             self.running -= 1
@@ -172,10 +180,11 @@ class FakeSpeaker:
     async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         wanted = [(piece.piece_id, piece.samples) for piece in uttered]
         have = self.said.get(talk, [])
+        position = sum(samples for _, samples in wanted)
         if have == wanted:
-            return Synced(None, 0, 0.0)
+            return Synced(None, position, 0.0)
         self.said[talk] = wanted
-        return Synced("rollback", sum(samples for _, samples in wanted), 1.0)
+        return Synced("rollback", position, 1.0)
 
     async def warm(self, voice: str | None) -> Synced:
         return Synced("restore", 0, 1.0)

@@ -7,6 +7,7 @@ from tests.capsules.kernel_tools import ARCHITECTURES, interpreted, shortcomings
 pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
 
 
+@pytest.mark.slow
 def test_it_equals_the_plain_mixer_over_three_tokens() -> None:
     found = interpreted("tests.llm_engine.interpreted_delta_step")
     assert len(found) == 18

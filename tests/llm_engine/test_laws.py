@@ -13,6 +13,8 @@ from capsules.disk import CapsuleFolder
 from capsules.errors import CapsuleMismatch
 from llm_engine import Cancelled, HybridLLM, Sampling, StateError
 
+pytestmark = pytest.mark.slow
+
 GREEDY = Sampling.greedy()
 WARM = Sampling(temperature=0.9, top_k=40, top_p=0.95, presence_penalty=1.0, repetition_penalty=1.1, seed=11)
 DTYPES = ["float32", "bfloat16"]

@@ -31,6 +31,7 @@ SMALL = LLMConfig(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["one", "two", "three"])
 @pytest.mark.parametrize("rows", [1, 3, 63, 64, 65, 127, 193])
 def test_whole_sequences_match_transformers(oracle: Callable[[str], Any], shape: str, rows: int) -> None:
@@ -82,6 +83,7 @@ def test_parameters_that_do_not_fit_are_named(tmp_path: Path) -> None:
         save_checkpoint(tmp_path, SMALL, params)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [(LINEAR, LINEAR), (FULL, FULL)], ids=["only linear", "only full"])
 def test_networks_of_one_kind_of_layer_run_and_restore(tmp_path: Path, kinds: tuple[str, ...]) -> None:
     config = replace(SMALL, layer_types=kinds)

@@ -9,6 +9,8 @@ import torch
 
 from llm_engine import Sampling
 
+pytestmark = pytest.mark.slow
+
 
 def prompt(rows: int, vocabulary: int) -> list[int]:
     return torch.randint(0, vocabulary, (rows,), generator=torch.Generator().manual_seed(rows)).tolist()

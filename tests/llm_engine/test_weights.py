@@ -240,6 +240,7 @@ def test_quantised_files_equal_the_dequantised_reference(
     assert kinds == ([joined, small] if packed else ["Tensor", "Tensor"])
 
 
+@pytest.mark.slow
 def test_a_packed_model_talks_like_its_unpacked_self(copy: Callable[[str], Copy]) -> None:
     changed = copy("two")
     to_int4(changed, 16)

@@ -22,6 +22,8 @@ from recipes.texts.phrases import PHRASES
 from recipes.texts.scene import Role, Talk, TalkTurn, wordings
 from recipes.texts.tools import PARAMETERS, PERSONAS, TOOL_NAMES, specs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:

@@ -15,6 +15,8 @@ from tts_engine.config import parse_config
 from tts_engine.istft_codec import CodecShape
 from tts_engine.phones import PHONES, SPECIAL_TOKENS
 
+pytestmark = pytest.mark.slow
+
 IDS = {phone: len(SPECIAL_TOKENS) + i for i, phone in enumerate(PHONES)}
 SHAPE = CodecShape(codebooks=2, codebook_size=8, code_dim=4, latent=8, width=8, encoder_blocks=1, decoder_blocks=1)
 CODEC_PLAN = CodecPlan(steps=8, batch=2, samples=9_600, warm=0.5)

@@ -123,6 +123,7 @@ def test_a_broken_count_is_answered_from_what_was_heard(some: list[Talk]) -> Non
     assert asked > 10
 
 
+@pytest.mark.slow
 def test_nothing_held_out_is_trained_on() -> None:
     for lines in PHRASES.values():
         train, test = set(phrasings(lines, "train")), set(phrasings(lines, "test"))

@@ -68,6 +68,7 @@ def test_l6_holds_in_every_captured_window_at_every_place(engine: HiggsTTS, fram
             assert torch.equal(made, whole[960 * start : 960 * window.end]), (size, start)
 
 
+@pytest.mark.slow
 def test_l6_holds_with_any_number_of_threads() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.tts_engine.threaded_codecs"],
@@ -198,6 +199,7 @@ def test_silence_ends_and_is_named(tts: HiggsTTS) -> None:
         bias.copy_(kept[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guard", ["repeat", "silence", "budget"])
 def test_l6_holds_in_a_piece_that_a_guard_ended(tts: HiggsTTS, guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tts._ctx["tts.table.allowed"].tensor
@@ -219,6 +221,7 @@ def test_l6_holds_in_a_piece_that_a_guard_ended(tts: HiggsTTS, guard: str, monke
     assert torch.equal(spoken, tts.decode(piece.codes(tts.config.audio, 0, piece.total or 0)))
 
 
+@pytest.mark.slow
 def test_a_full_session_does_not_stand_in_the_way_of_the_next(tts: HiggsTTS) -> None:
     tts.set_sampling(VoiceSampling(seed=3))
     while tts.position <= 512 - 64:
@@ -267,6 +270,7 @@ def test_ten_thousand_characters_are_refused_with_advice(tts: HiggsTTS) -> None:
     assert not tts.busy
 
 
+@pytest.mark.slow
 def test_a_talk_longer_than_the_context_goes_on(tts: HiggsTTS) -> None:
     """512 positions hold about six such pieces; older ones leave, frame numbers go on."""
     tts.set_sampling(VoiceSampling(seed=3))
@@ -363,6 +367,7 @@ def test_codec_tensors_of_any_float_type_load(miniature: Path, tmp_path: Path) -
     assert torch.equal(a.codec["fc2.weight"], b.codec["fc2.weight"].float()) and a.digest != b.digest
 
 
+@pytest.mark.slow
 def test_fp8_weights_speak_as_their_unpacked_selves(miniature: Path) -> None:
     """Codes of the packed engine against those of a bfloat16 one that holds the unpacked matrices, bit for bit."""
     packed = HiggsTTS.load(miniature, ExecContext("cpu"), dtype="float8", max_positions=256)

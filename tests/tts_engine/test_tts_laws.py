@@ -13,6 +13,8 @@ from tests.tts_engine.sessions import poison_dead, run, scramble, sound, state_b
 from tts_engine.engine import HiggsTTS, VoiceSampling
 from tts_engine.errors import EngineMisuse
 
+pytestmark = pytest.mark.slow
+
 TEXT, SECOND, OTHER = "Hello there, this is a test.", "And one more.", "Something else came up."
 SAMPLINGS = [VoiceSampling.greedy(), VoiceSampling(seed=11), VoiceSampling(temperature=1.1, top_k=0, top_p=0.9, seed=4)]
 every_sampling = pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)

@@ -121,6 +121,7 @@ def test_greedy_codes_of_a_clone(
     assert torch.equal(tts.codes(TEXT, voice, sampling=GREEDY, max_rows=40), frames(rows))
 
 
+@pytest.mark.slow
 def test_greedy_codes_with_a_piece_before(tts: HiggsTTS, reference: Reference) -> None:
     opening = reference.text(f"<|tts|><|text|>{TEXT}<|audio|>")
     first = reference.generate(opening, 150)
@@ -167,6 +168,7 @@ def test_codec_decodes(engine: HiggsTTS, codec: Any, count: int) -> None:
     torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", [24_000, 30_719])
 def test_codec_encodes(engine: HiggsTTS, codec: Any, samples: int) -> None:
     """Compared before quantisation, because a near tie may fall either way; then the codes of equal vectors."""

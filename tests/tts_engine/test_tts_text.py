@@ -143,6 +143,7 @@ def test_whatever_is_written_comes_out_sayable(text: str) -> None:
     assert said == said.strip()
 
 
+@pytest.mark.slow
 def test_ten_thousand_characters_are_quick() -> None:
     speech_text("word 12 " * 1250)
     speech_text("*" * 4_000 + "1" * 5_000 + "[" * 4_000)

@@ -458,6 +458,7 @@ def test_13_a_client_that_interrupts_by_itself_whether_or_not_a_reply_runs():
     run(story, world=slow())
 
 
+@pytest.mark.slow
 def test_14_one_reply_at_a_time_but_side_branches_are_allowed():
     async def story(site: Site) -> None:
         async with site.wire() as wire:

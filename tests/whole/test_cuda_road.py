@@ -31,6 +31,8 @@ from tts_engine.state import declare
 from tts_engine.steps import Steps, make_tables
 from tts_engine.weights import CODEC_PREFIX, empty_weights
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
 TINY_VOICE = Path(__file__).parents[2] / "tts_engine" / "tiny"
 QWEN = {  # hidden, intermediate, query heads, key heads, linear value heads

@@ -75,6 +75,7 @@ def test_client_vanishes(state, manner):
     run(story, world=slow())
 
 
+@pytest.mark.slow
 def test_slow_client_slows_only_itself():
     """A client that reads nothing: its talk stops making words, another one is served as ever."""
 
@@ -119,6 +120,7 @@ def text_frame(text: str) -> bytes:
     return head + (b"" if len(data) < 126 else len(data).to_bytes(2, "big")) + b"\0\0\0\0" + data
 
 
+@pytest.mark.slow
 def test_fifteen_mebibytes_in_one_append():
     async def story(site: Site) -> None:
         async with site.wire() as wire:

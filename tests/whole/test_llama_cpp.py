@@ -15,6 +15,8 @@ from assistant.remote import Address, RemoteLLM
 from tests.fakes.talk import World
 from tests.fakes.web import Wire, serving
 
+pytestmark = pytest.mark.slow
+
 for package in ("xllamacpp", "gguf"):
     pytest.importorskip(package, reason="llama.cpp's server is not here: pip install xllamacpp gguf")
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import openai
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 120.0
 """Seconds for anything at all: the machine may be busy with other work."""
 STEP = 4800

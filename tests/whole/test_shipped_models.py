@@ -52,6 +52,8 @@ from llm_engine import HybridLLM, Sampling
 from tts_engine.engine import HiggsTTS
 from tts_engine.text import speech_text
 
+pytestmark = pytest.mark.slow
+
 LLM, TTS = Path(llm_engine.__file__).parent / "tiny", Path(tts_engine.__file__).parent / "tiny"
 
 

@@ -16,6 +16,7 @@ def hiss(samples: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(samples) * 1000
 
 
+@pytest.mark.slow
 def test_the_mean_is_that_of_pocketsphinx(spoken):
     decoder = Decoder(Config(lm=str(TINY / "words.lm"), dict=str(TINY / "words.dict"), loglevel="FATAL"))
     sound = np.clip(spoken("what time is it") * 32767, -32768, 32767).round()

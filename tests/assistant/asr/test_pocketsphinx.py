@@ -17,6 +17,7 @@ def hear(ear, pcm, chunk=1_280):
     return ear.final(), partials
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["set a timer for five minutes", "what happened to the dragon"])
 def test_a_command_is_heard_word_for_word(ear, spoken, text):
     heard, partials = hear(ear, spoken(text))
@@ -39,6 +40,7 @@ def test_nothing_pushed_is_nothing_heard(ear):
     assert ear.partial == ""
 
 
+@pytest.mark.slow
 def test_reset_drops_the_utterance(ear, spoken):
     ear.push(spoken("tell me a story"))
     assert ear.partial
@@ -48,6 +50,7 @@ def test_reset_drops_the_utterance(ear, spoken):
     assert "story" not in heard.text and "time" in heard.text
 
 
+@pytest.mark.slow
 def test_a_known_speaker_is_heard_alike_in_every_talk(ear, spoken):
     """What one talk learnt is gone in the next: the same sounds give the same transcripts."""
     sounds = [spoken("set a timer for five minutes"), spoken("what time is it")]
@@ -78,6 +81,7 @@ def test_a_strict_threshold_refuses(spoken):
     assert heard.text and not heard.understood
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [160, 333, 16_000])
 def test_any_chunk_size_gives_the_same_transcripts(ear, spoken, chunk):
     sounds = [spoken("set a timer for five minutes"), spoken("what time is it") * np.float32(0.2)]
@@ -89,6 +93,7 @@ def test_any_chunk_size_gives_the_same_transcripts(ear, spoken, chunk):
     assert "timer for five minutes" in talks[0][0].text
 
 
+@pytest.mark.slow
 def test_the_speaker_is_learnt_from_what_was_understood_and_forgotten_with_the_talk(ear, spoken):
     """The same sound after the same talk is weighed otherwise if that talk was not understood; pushes do not matter."""
     sounds = [spoken("set a timer for five minutes"), spoken("what time is it")]

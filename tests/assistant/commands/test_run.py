@@ -37,6 +37,7 @@ STUBBORN = SLEEPER.replace('        print("cleaned", flush=True)', "        impo
 BLOCKED = SLEEPER.replace("await asyncio.sleep(60)", "while True: pass")  # as during the import of a large library
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "clean"), [(SLEEPER, True), (STUBBORN, False), (BLOCKED, False)], ids=["clean", "stubborn", "blocked"]
 )

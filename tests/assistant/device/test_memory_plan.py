@@ -36,6 +36,7 @@ def test_the_language_models_plan_is_what_it_declares() -> None:
     assert llm_footprint.needed_bytes(path, "float32", 512) == held + 8 * point
 
 
+@pytest.mark.slow
 def test_the_voices_plan_is_what_it_declares() -> None:
     path, ctx = ROOT / "tts_engine" / "tiny", ExecContext("cpu")
     HiggsTTS.load(path, ctx, max_positions=256)

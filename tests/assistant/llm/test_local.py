@@ -201,6 +201,7 @@ def test_later_turns_append_only_what_is_new(engine):
         assert have == before + 8 and total > have
 
 
+@pytest.mark.slow
 def test_two_talks_take_turns_and_do_not_see_each_other(engine, monkeypatch):
     async def alone(mind, talk):
         first, _, _ = await reply(mind, talk, prompt(user(talk)), "r1.0")
@@ -257,6 +258,7 @@ def test_a_talk_survives_the_process(engine, tmp_path):
     assert ready.cached_tokens == state[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("undone", [1, 2])
 def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_back(roomy, tmp_path, undone, monkeypatch):
     refolded = []
@@ -298,6 +300,7 @@ def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
     assert again.run_(warm).what == "restore"
 
 
+@pytest.mark.slow
 def test_a_long_talk_drops_its_oldest_turns_many_at_a_time(engine):
     async def play(mind):
         lines, kept, fresh = (), [], []
@@ -334,6 +337,7 @@ async def hold(mind, turns, lines=(), prepare=True):
     return lines, folded
 
 
+@pytest.mark.slow
 def test_no_turn_waits_for_a_refold_that_could_be_made_while_nobody_spoke(roomy):
     _, unprepared = App(roomy).run_(hold, 30, (), False)
     app = App(roomy)
@@ -358,6 +362,7 @@ def interrupted_after(app, monkeypatch, chunks):
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", [1, 2, 5, 1000])
 def test_what_was_folded_ahead_is_what_would_be_folded_on_demand(roomy, chunks, monkeypatch):
     async def play(mind, app, chunks):
@@ -468,6 +473,7 @@ def test_calls_come_out_of_the_stream(engine):
     assert calls and all(call.name == "look" and call.done for call in calls)
 
 
+@pytest.mark.slow
 def test_random_cuts_in_a_row(engine):
     rng = random.Random(5)
 

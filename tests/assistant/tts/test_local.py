@@ -90,6 +90,7 @@ def only_so_much(higgs, voice, frames):
     return state_of(higgs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("frames", "voice"), [(1, "own"), (8, "own"), (3, "other"), (11, "other")])
 def test_memory_after_a_cut_is_that_of_a_voice_that_said_so_much(higgs, folder, frames, voice):
     app = App(higgs, folder)
@@ -119,6 +120,7 @@ def test_memory_after_a_cut_is_that_of_a_voice_that_said_so_much(higgs, folder, 
     assert np.allclose(whole[: part.size], part, atol=1e-5) and np.allclose(again, again_b, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_undone_piece_never_happened(higgs, folder):
     async def play(tts, undo):
         await say(tts, "a", "p0", FIRST)
@@ -131,6 +133,7 @@ def test_an_undone_piece_never_happened(higgs, folder):
     assert_same_state(App(higgs, folder).run(play, True), App(higgs, folder).run(play, False))
 
 
+@pytest.mark.slow
 def test_two_talks_share_the_engine_without_hearing_each_other(higgs, folder):
     async def alone(tts, talk, voice):
         first, _ = await say(tts, talk, "p0", FIRST, voice)
@@ -150,6 +153,7 @@ def test_two_talks_share_the_engine_without_hearing_each_other(higgs, folder):
         assert have.shape == want.shape and np.allclose(have, want, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_sentences_of_two_talks_take_turns_and_sound_as_if_alone(higgs, folder, monkeypatch):
     """Time stands still here, so that each talk's lead is what it made."""
     monkeypatch.setattr("assistant.device.schedule.TARGET_LEAD_MS", 80.0)
@@ -177,6 +181,7 @@ def test_sentences_of_two_talks_take_turns_and_sound_as_if_alone(higgs, folder, 
         assert np.array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_without_memory_for_its_session_a_talk_speaks_on_afresh(higgs, folder, monkeypatch):
     async def play(tts):
         await say(tts, "a", "p0", FIRST)
@@ -188,6 +193,7 @@ def test_without_memory_for_its_session_a_talk_speaks_on_afresh(higgs, folder, m
     assert np.array_equal(a, b) and kept == "a"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_spoken_makes_no_sound(higgs, folder):
     async def play(tts):
         return [(await say(tts, "a", f"p{i}", text))[0].size for i, text in enumerate(["", "  ", FIRST])]
@@ -195,6 +201,7 @@ def test_what_cannot_be_spoken_makes_no_sound(higgs, folder):
     assert [size > 0 for size in App(higgs, folder).run(play)] == [False, False, True]
 
 
+@pytest.mark.slow
 def test_sound_is_marked_with_the_words_it_speaks(higgs, folder):
     async def play(tts):
         return await say(tts, "a", "p0", FIRST)
@@ -204,6 +211,7 @@ def test_sound_is_marked_with_the_words_it_speaks(higgs, folder):
     assert [mark.sample for mark in marks] == sorted(mark.sample for mark in marks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restart", [True, False], ids=["restarted", "reconnected"])
 def test_a_parked_voice_goes_on_as_if_nobody_had_left(higgs, folder, tmp_path, restart):
     """Other talks, and another process, had the engine in between; what was cut meanwhile is cut."""
