@@ -2,8 +2,8 @@
 
 The makers' package runs these files too, but decodes every token anew for every pass, on all cores, and says nothing of
 how sure it is. Here a pass gets the text of the pass before as a *draft*: the decoder reads it in one step, and only
-what it would have written otherwise is written token by token (exactly greedy decoding; with a quarter of the work at
-4 s of sound and a third at 10). The same step can *hold* the beginning of the draft, so that words once called stable
+what it would have written otherwise is written token by token: greedy decoding but for the rounding of eight bits, with
+a third of the work. The same step can *hold* the beginning of the draft, so that words once called stable
 stay. One thread; the call lets Python run on.
 """
 

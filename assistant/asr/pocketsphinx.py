@@ -46,7 +46,6 @@ class PocketsphinxFollower:
                 loglevel="FATAL",
             )
         )
-        self._means = self._decoder.get_cmn(False)
         self._decoding = False
         self.drop()
 
@@ -63,7 +62,7 @@ class PocketsphinxFollower:
         self._heard = self._begun = 0  # samples taken, and those before the open piece
 
     def forget(self) -> None:
-        self._decoder.set_cmn(self._means)  # the running mean of what was heard is the speaker's and the microphone's
+        self._decoder.reinit_feat()  # its front follows the mean and the noise of what it hears
 
     def expect(self, terms: Sequence[str]) -> None:
         """Its words are what they are."""

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 LEAST_CHANCE = 0.25
 """Mean probability of the tokens. The prompts' lowest 1 % begins at 0.35, one-word prompts over the telephone."""
-MOST_REPEATS = 6
+MOST_REPEATS = {1: 6, 2: 6}
+"""Of one token or two: people do say no seven times."""
+MOST_LONG_REPEATS = 3
 LONGEST_PERIOD = 12
 FROM_NOISE = ("You", "Thank you for watching.", "Thank you for watching!", "Thanks for watching!")
 """Whole texts that the subtitles it was trained on have where nobody speaks. A person's `you` it writes with a mark."""
@@ -25,11 +27,11 @@ def sensible(text: str, tokens: Sequence[int], chance: float) -> bool:
 
 
 def repeats(tokens: Sequence[int]) -> bool:
-    """Does a run of up to `LONGEST_PERIOD` tokens stand more than `MOST_REPEATS` times in a row?"""
+    """Does a run of up to `LONGEST_PERIOD` tokens stand more often in a row than people say it?"""
     for period in range(1, LONGEST_PERIOD + 1):
         same = 0
         for now, before in zip(tokens[period:], tokens, strict=False):
             same = same + 1 if now == before else 0
-            if same >= period * MOST_REPEATS:
+            if same >= period * MOST_REPEATS.get(period, MOST_LONG_REPEATS):
                 return True
     return False
