@@ -1,8 +1,9 @@
 """Names and rare words that are likelier than usual: lifted where the decoder stands at their beginning or within.
 
 Greedy decoding sees one token at a time, so a lift must be small at a word's first token (it could be any word's) and
-may be larger once the word has begun. Values were chosen on the spoken prompts with a hundred names expected that were
-never said: words wrong must not rise.
+may be larger once the word has begun. With a hundred names expected that nobody says, 10.6 % of 556 words of spoken
+prompts are wrong with or without; of 31 rare words that are expected and said, 22.6 instead of 32.3. At 2 and 4 it is
+16.1, and 11.0 of the others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What remains where no better engine has a wheel: pocketsphinx (BSD, acoustic model inside) over this project's words.
 
-The vocabulary is closed: some thousand words that people say to an assistant. What lies outside comes out as other
+The vocabulary is closed: twelve hundred words that people say to an assistant. What lies outside comes out as other
 words of low probability, so a transcript of low confidence counts as not understood: it is better to ask again. Stock
 parts throughout; on people it has three words in four wrong in open speech.
 """
