@@ -93,7 +93,8 @@ class Transcriber(Protocol):
         """The user has paused: decode all sound so far, as good as final. Off the event loop.
 
         It stands until more is pushed. So whoever hears silence after a pause holds it back: if the user goes on, it is
-        pushed then; if the turn ends, it never need be, and `final` is there at once.
+        pushed then; if the turn ends, it never need be, and `final` is there at once. After 64 ms of silence Moonshine
+        writes as well as after 300 (8.1 and 8.5 % of 556 words wrong), so it may be asked before the turn's own pause.
         """
 
     def final(self) -> Transcript:
