@@ -6,6 +6,8 @@ TORCH  := torch==2.13.0
 INSTALL := $(BIN)/pip install --disable-pip-version-check -q
 NOT_INSTALLED := echo "the packages could not be installed; pip says why above. It needs the internet and room on the disk; what it has fetched is kept, so just run make again"; exit 1
 
+NO_EARS := echo "the ears for open English have no package for this system; those that know 1,200 words are used instead"
+
 .PHONY: run test quick lint clean help
 
 help:
@@ -38,12 +40,13 @@ $(VENV)/.run: $(BIN)/pip pyproject.toml constraints.txt
 	@.ci/system-packages libportaudio2 $(if $(wildcard /dev/nvidiactl /dev/dxg),gcc python3-dev)
 	@echo "installing the Python packages into .venv: once, some minutes, 1 GB (on Linux several more if torch brings CUDA)"
 	@$(INSTALL) $(TORCH) && $(INSTALL) -c constraints.txt -e . || { $(NOT_INSTALLED); }
+	@$(INSTALL) -c constraints.txt -e '.[ears]' || { $(NO_EARS); }
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
 	@.ci/system-packages libportaudio2 chromium espeak-ng
 	@echo "installing what the tests need into .venv: once, some minutes"
-	@$(INSTALL) -c constraints.txt -e '.[dev]' || { $(NOT_INSTALLED); }
+	@$(INSTALL) -c constraints.txt -e '.[ears,dev]' || { $(NOT_INSTALLED); }
 	@touch $@
 
 clean:

@@ -131,17 +131,18 @@ def with_pink_noise(wave: np.ndarray, snr_db: float, seed: int) -> np.ndarray:
 
 
 def main() -> None:
-    from assistant.asr.pocketsphinx import PocketsphinxTranscriber
+    from assistant.asr import KINDS, open_asr
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path(".training/asr"))
     parser.add_argument("--set", type=Path, help="a file with one utterance per line instead of the built-in 60")
     parser.add_argument("--gain", type=float, default=1.0, help="how loud the microphone is, in 16 bits; 0.05 is quiet")
     parser.add_argument("--show", type=int, default=0, help="print this many mistakes")
+    parser.add_argument("--asr", choices=[*KINDS], default="pocketsphinx", help="which ears")
     args = parser.parse_args()
     texts = args.set.read_text().split("\n") if args.set else HELD_OUT
     name = args.set.stem if args.set else "held_out"
-    ear = PocketsphinxTranscriber()
+    ear = open_asr(args.asr).transcriber()
     mistakes: list[str] = []
     for snr in (None, 15.0):
         errors, words, wrong, refused, final_ms = 0, 0, 0, 0, []
@@ -164,9 +165,9 @@ def main() -> None:
                 seconds += len(wave) / RATE
                 mistake = word_errors(plain(text), plain(heard.text))
                 errors, words, wrong = errors + mistake, words + len(plain(text)), wrong + (mistake > 0)
-                refused += not heard.understood
+                refused += not heard.speech
                 if mistake:
-                    mistakes.append(f"{voice} {snr}: {text} | {heard.text} ({heard.confidence:.2f})")
+                    mistakes.append(f"{voice} {snr}: {text} | {heard.text} ({heard.confidence})")
             per_voice[voice] = round(100 * (errors - before[0]) / (words - before[1]), 1)
         print(
             f"{'clean' if snr is None else f'pink noise {snr:.0f} dB'}: WER {100 * errors / words:.1f} % (n = {words} words, "

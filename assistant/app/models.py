@@ -73,7 +73,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report) -> 
     profile = choose_profile(config.profile, gpu_free_bytes(), present_profiles(config))
     for name, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, name, repository)  # a wrong one is told before anything takes its time
-    hearing = asyncio.ensure_future(asyncio.to_thread(open_asr, config.asr))
+    hearing = asyncio.ensure_future(asyncio.to_thread(open_asr, config.asr, report))
     stack.push_async_callback(asyncio.wait, [hearing])
     deployment = await _deployment(config, profile, stack, report)
     opening = Opening(config, profile, deployment, stack, report)

@@ -1,24 +1,57 @@
 """Where speech is, and what was said.
 
-adaptation     a factor for each cepstrum, learnt from the speaker
+agreement      which words will not change any more
+bias           expected words, lifted
+cutting        where a long utterance is cut
 detector       speech or not
-gmm            how phones sound: the acoustic model's mixtures
-level          how loud a talk is
 local          a detector and a transcriber for each talk
-mfcc           sound to cepstra
-pocketsphinx   closed-vocabulary transcription
-speaker        the average sound of a talk
+moonshine      open English on any processor: the default
+network        its two graphs
+paced          what is the same for every engine: queue, cadence, pauses
+pocketsphinx   twelve hundred words, where nothing better runs
+recording      a whole recording, with segments
+sense          was anything sensible said
+streaming      Moonshine's streaming sizes, from a folder
+tiny/          the words that pocketsphinx knows, with their card
+tokens         Moonshine's pieces of text
 """
 
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 
+from assistant.base.errors import SettingError
 from assistant.contracts import ASR
 
-KINDS = {"pocketsphinx": "assistant.asr.pocketsphinx"}
-"""A setting's value → the module whose `open_asr()` makes it. A new engine is one file and one row here."""
+AUTO = "auto"
+KINDS = {"moonshine": "assistant.asr.moonshine", "pocketsphinx": "assistant.asr.pocketsphinx"}
+"""A setting's value → the module whose `open_asr()` makes it. A new engine is one file and one row here; `auto` takes
+the first that runs on this machine."""
+FOLDER = "assistant.asr.streaming"
+"""What a folder is opened with."""
 
 
-def open_asr(kind: str) -> ASR:
-    """Ears of a kind, warm: one transcriber is loaded. Takes seconds; call it off the event loop."""
-    found: ASR = import_module(KINDS[kind]).open_asr()
+def open_asr(asked: str, report: Callable[[str], None] = lambda line: None) -> ASR:
+    """Ears, warm: of a kind, `auto`, or a folder of a streaming model. Takes seconds; call it off the event loop.
+
+    Raises SettingError for what cannot be opened; `auto` passes it over and reports why.
+    """
+    if asked == AUTO:
+        *better, last = KINDS
+        for kind in better:
+            try:
+                return open_asr(kind)
+            except SettingError as error:
+                report(f"hearing falls back to {last}, which knows few words: {error}")
+        return open_asr(last)
+    if asked not in KINDS and not Path(asked).expanduser().is_dir():
+        known = ", ".join((AUTO, *KINDS))
+        raise SettingError(f"asr: there is no engine and no folder {asked!r}; known: {known}, or a model's folder")
+    try:
+        module = import_module(KINDS.get(asked, FOLDER))
+    except ImportError as error:
+        raise SettingError(
+            f"--asr {asked} needs a package that is not here ({error.name}); pip install 'voice-assistant[ears]'"
+        ) from error
+    found: ASR = module.open_asr() if asked in KINDS else module.open_asr(Path(asked).expanduser())
     return found

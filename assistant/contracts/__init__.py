@@ -6,11 +6,21 @@ state it has to the state that is wanted. That is how an undo, a barge-in and a 
 
 llm    prompts, pieces of a reply, `LLM`
 tts    sound and the marks in it, `TTS`
-asr    blocks, transcripts, `SpeechDetector`, `Transcriber`, `ASR`
+asr    blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`
 work   what an engine's work cost and did
 """
 
-from assistant.contracts.asr import ASR, SpeechBlock, SpeechDetector, Transcriber, Transcript
+from assistant.contracts.asr import (
+    ASR,
+    MOST_TERMS,
+    AsrFacts,
+    HeardWord,
+    Partial,
+    SpeechBlock,
+    SpeechDetector,
+    Transcriber,
+    Transcript,
+)
 from assistant.contracts.llm import (
     LLM,
     BadCall,
@@ -28,7 +38,7 @@ from assistant.contracts.tts import TTS, Mark, SpeechChunk, Uttered
 from assistant.contracts.work import Cost, Synced
 
 __all__ = [
-    "ASR", "LLM", "TTS", "BadCall", "CallPiece", "Cost", "Line", "Mark", "Prompt", "PromptReady", "ReplyEnd",
-    "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TextPiece", "ToolCall",
-    "Transcriber", "Transcript", "Uttered",
+    "ASR", "LLM", "MOST_TERMS", "TTS", "AsrFacts", "BadCall", "CallPiece", "Cost", "HeardWord", "Line", "Mark",
+    "Partial", "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk",
+    "SpeechDetector", "Synced", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from assistant.contracts import Prompt
 from assistant.llm.chat_layout import Layout, find_layout
-from assistant.text.numbers import digits
+from assistant.text.small_model import for_small_model
 from llm_engine.chat import Chat
 from llm_engine.toolcalls import Piece, ToolCallParser
 
@@ -50,12 +50,12 @@ class Language:
 
 
 def load_language(path: Path, *, limited: bool = False) -> Language:
-    """Of a checkpoint directory. A limited model takes numbers as digits only, as spoken words come; typed ones are
-    written so for it alone. Raises TextError, AssistantError."""
+    """Of a checkpoint directory. A limited model reads words in one form only, without marks and with figures for
+    numbers: what was heard or typed otherwise is written so for it alone. Raises TextError, AssistantError."""
     chat = Chat.load(path)
     layout = find_layout(chat.template.render)
     if limited:
-        layout = replace(layout, read=lru_cache(TURNS_REMEMBERED)(digits))
+        layout = replace(layout, read=lru_cache(TURNS_REMEMBERED)(for_small_model))
 
     def calls(prompt: Prompt) -> CallStream:
         return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools}, layout.value_lead)

@@ -33,7 +33,7 @@ from assistant.realtime.events import (
 from assistant.realtime.fields import MAX_ID, Fields, Json, parse_event
 from assistant.realtime.items import item_json, response_json
 from assistant.realtime.settings import AudioFormat, Facts, SessionConfig, merge, read_format
-from assistant.realtime.sound import Inlet, Outlet
+from assistant.realtime.sound import SoundIn, SoundOut
 
 CAUSES_KEPT = 1024
 """Events of the client whose ids are still known when something goes wrong with them: sound alone is fifty a second."""
@@ -61,7 +61,7 @@ class _Reply:
     form: AudioFormat
     voice: str | None
     in_conversation: bool
-    outlets: dict[tuple[str, int], Outlet]
+    outlets: dict[tuple[str, int], SoundOut]
 
 
 def read_extensions(names: Iterable[str]) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -98,7 +98,7 @@ class Protocol:
         """Sent to the talk and not yet answered by it: a second update is merged into the first, not into what held."""
         self._formats: dict[str, AudioFormat] = {}
         """What the latest `response.create` asked for, by its cause, until the reply begins or is refused."""
-        self._inlet = Inlet()
+        self._inlet = SoundIn()
         self._replies: dict[str, _Reply] = {}
         self._state: State = "idle"
         self._user_speaks = False
@@ -328,7 +328,7 @@ class Protocol:
     def _audio(self, event: talk.AudioDelta | talk.AudioDone, pcm: talk.Pcm, last: bool = False) -> list[Json]:
         reply = self._replies[event.response_id]
         key = (event.item_id, event.content_index)
-        outlet = reply.outlets.setdefault(key, Outlet(reply.form))
+        outlet = reply.outlets.setdefault(key, SoundOut(reply.form))
         place = {
             "response_id": event.response_id,
             "item_id": event.item_id,

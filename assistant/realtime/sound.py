@@ -19,7 +19,7 @@ FLUSH_MS = 20
 """Silence that pushes the last samples out of the filter."""
 
 
-class Inlet:
+class SoundIn:
     """Appended sound. A byte that does not make a whole sample waits for the next append."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Inlet:
         self._odd = b""
 
 
-class Outlet:
+class SoundOut:
     """One item's sound in a client's format, cut into deltas."""
 
     def __init__(self, form: AudioFormat) -> None:

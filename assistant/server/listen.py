@@ -8,95 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import soundfile
 from aiohttp import web
 
+from assistant.asr.recording import Segment, subtitles, write_down
 from assistant.base.errors import PeerError
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import ASR, SpeechBlock, Transcriber
 from assistant.events import Pcm
 from assistant.realtime.fields import Json
 from assistant.server.answers import EventStream, while_connected
 from assistant.server.backend import Backend
-from assistant.text.written import as_written
 
 MAX_FILE = 64 * 1024 * 1024
 MAX_SECONDS = 3600.0
 FORMATS = ("json", "text", "srt", "verbose_json", "vtt")
-SPEECH_ABOVE = 0.5
-SILENCE_BELOW = 0.35
-PAUSE_S = 0.6
-PADDING_S = 0.25
-LONGEST_S = 20.0
-FEED_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Words and where they are, in seconds."""
-
-    start: float
-    end: float
-    text: str
-
-
-def stretches(blocks: Iterable[SpeechBlock], rate: int) -> list[tuple[float, float]]:
-    """Where speech is, in seconds: padded, split at pauses and at 20 s. What is open at the end is closed there."""
-    found: list[tuple[float, float]] = []
-    start: float | None = None
-    last = now = 0.0
-
-    def close(end: float, padding: float) -> None:
-        assert start is not None
-        earlier = found[-1][1] if found else 0.0
-        found.append((max(earlier, start - PADDING_S), end + padding))
-
-    for block in blocks:
-        begin, now = block.start_sample / rate, block.end_sample / rate
-        if start is None and block.probability >= SPEECH_ABOVE:
-            start = begin
-        if start is None:
-            continue
-        if block.probability >= SILENCE_BELOW:
-            last = now
-        if now - last > PAUSE_S:
-            close(last, PADDING_S)
-            start = None
-        elif now - start >= LONGEST_S:
-            close(now, 0.0)
-            start = None
-    if start is not None:
-        close(last, PADDING_S)
-    return found
-
-
-def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:
-    """[n] samples at 16 kHz → segments. Takes as long as it takes; call it off the event loop."""
-    # A second of silence behind it: the detector looks back, and speech up to the last sample has to end somewhere.
-    blocks = asr.detector().push(np.pad(pcm, (0, HEARING_RATE)))
-    transcriber = asr.transcriber()
-    try:
-        return _segments(transcriber, pcm, blocks)
-    finally:  # here and not by the caller: it may have gone, and this thread works on to the end all the same
-        asr.release(transcriber)
-
-
-def _segments(transcriber: Transcriber, pcm: Pcm, blocks: Sequence[SpeechBlock]) -> list[Segment]:
-    segments = []
-    for start, end in stretches(blocks, HEARING_RATE):
-        sound = pcm[round(start * HEARING_RATE) : round(end * HEARING_RATE)]
-        step = round(FEED_S * HEARING_RATE)
-        for at in range(0, len(sound), step):
-            transcriber.push(sound[at : at + step])
-        text = as_written(transcriber.final().text.strip())
-        if text:
-            segments.append(Segment(start, min(end, len(pcm) / HEARING_RATE), text))
-    return segments
 
 
 def read_file(data: bytes) -> Pcm:
@@ -174,19 +102,3 @@ async def _send_events(request: web.Request, segments: list[Segment], text: str,
         await out.send({"type": "transcript.text.delta", "delta": delta})
     await out.send({"type": "transcript.text.done", "text": text, "usage": usage})
     return await out.end()
-
-
-def subtitles(segments: Sequence[Segment], form: str) -> str:
-    """SubRip or WebVTT text."""
-    mark = "," if form == "srt" else "."
-    head = "" if form == "srt" else "WEBVTT\n\n"
-    blocks = []
-    for number, segment in enumerate(segments, 1):
-        times = f"{_stamp(segment.start, mark)} --> {_stamp(segment.end, mark)}"
-        blocks.append((f"{number}\n" if form == "srt" else "") + f"{times}\n{segment.text}\n")
-    return head + "\n".join(blocks)
-
-
-def _stamp(seconds: float, mark: str) -> str:
-    ms = round(seconds * 1000)
-    return f"{ms // 3_600_000:02d}:{ms // 60_000 % 60:02d}:{ms // 1000 % 60:02d}{mark}{ms % 1000:03d}"

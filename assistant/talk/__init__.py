@@ -15,6 +15,7 @@ preferences    settings change, a persona takes over
 prompt         the conversation as a prompt
 replies        replies begin, run, and end
 reply          one reply from prompt to last sample
+scribe         the words of the turn under way, beside the detector
 session        the face to fronts, and which part answers which message
 sync           the models' state is brought in line with the talk
 take_back      turns are taken back, and what tools did in them

@@ -1,10 +1,10 @@
 """User sound in, speech events and words out.
 
 Only what is about sound comes here: sound, and the commits and clears that stand between it. The models run off the
-event loop, one slice of sound at a time, and this one task waits for each: so the detector and the transcriber, which
-are not thread-safe, see one call at a time, in order. Time is counted in samples at 16 kHz from the first one of the
-session, because sound may come late, or faster than it was spoken; only a front that sends nothing is timed by the
-clock.
+event loop, one slice of sound at a time, and this one task waits for each: so the detector, which is not thread-safe,
+sees one call at a time, in order. Words are written down beside it (`scribe`) and come when they come. Time is counted
+in samples at 16 kHz from the first one of the session, because sound may come late, or faster than it was spoken; only
+a front that sends nothing is timed by the clock.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -22,13 +23,13 @@ from assistant.base.clock import SampleClock
 from assistant.base.errors import ChannelClosed, EngineFailed
 from assistant.base.pcm import Resampler, samples_of
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import Line, Transcriber
+from assistant.contracts import Line, Partial
 from assistant.events import AppendAudio, ClearAudio, CommitAudio, Pcm, SemanticVad, ServerVad, TurnDetection
 from assistant.talk.context import TalkContext
 from assistant.talk.inlet import Inlet
 from assistant.talk.messages import Cleared, NothingToCommit, Noticed, UserBegan, UserEnded, UserProgress, UserWords
+from assistant.talk.scribe import Scribe
 from assistant.talk.turn_end import LONGEST_END_MS, Sign, TurnDetector, WordsSoFar
-from assistant.text.written import as_written
 
 T = TypeVar("T")
 
@@ -74,9 +75,10 @@ class Hearing:
     def __init__(self, context: TalkContext, inlet: Inlet) -> None:
         self._context, self._inlet = context, inlet
         self._detector = context.services.asr.detector()
-        self._scribe: Transcriber | None = None
+        self._scribe = Scribe(context.services.asr, self._off_loop)
+        self._working = 0
+        """Threads that work for this session."""
         self._at_rest = asyncio.Event()
-        """No thread works for this session."""
         self._at_rest.set()
         self._turns: TurnDetector | None = None
         self._time = SampleClock(HEARING_RATE)
@@ -103,13 +105,16 @@ class Hearing:
     async def run(self) -> None:
         """Until the sound ends. A model's failure costs the turn, not the session."""
         try:
-            await self._off_loop(self._take_transcriber)
-            async with asyncio.TaskGroup() as asking:
-                await self._listen(asking)
+            await self._scribe.open()
+            async with asyncio.TaskGroup() as reading:
+                await self._listen(reading)
         finally:
-            await self._release_transcriber()
+            # However the session ends, for the call under way: the next talk must not get a transcriber that a thread
+            # still works with.
+            await self._at_rest.wait()
+            self._scribe.close()
 
-    async def _listen(self, asking: asyncio.TaskGroup) -> None:
+    async def _listen(self, reading: asyncio.TaskGroup) -> None:
         while True:
             try:
                 async with asyncio.timeout(self._patience_s()):
@@ -121,7 +126,7 @@ class Hearing:
                 return
             match command:
                 case AppendAudio():
-                    await self._append(command, asking)
+                    await self._append(command, reading)
                 case CommitAudio():
                     await self._commit(command)
                 case ClearAudio():
@@ -138,7 +143,7 @@ class Hearing:
             wait_ms = max(wait_ms, float(detection.silence_duration_ms))
         return wait_ms / 1000
 
-    async def _append(self, command: AppendAudio, asking: asyncio.TaskGroup) -> None:
+    async def _append(self, command: AppendAudio, reading: asyncio.TaskGroup) -> None:
         if self._resampler is None or self._resampler.source_rate != command.rate:
             self._resampler = Resampler(command.rate, HEARING_RATE)
         pcm = self._resampler.feed(command.pcm)
@@ -149,29 +154,22 @@ class Hearing:
                 self._time.advance(taken, self._context.now())
                 part = part[taken:]
                 for note in notes:
-                    await self._act(note, asking)
-
-    # ------------------------------------------------------------------- the transcriber and its thread
-
-    def _take_transcriber(self) -> None:
-        """Kept here and not by whoever waits: when a session ends while one is being loaded, nobody waits any more, and
-        still it is to be given back."""
-        self._scribe = self._context.services.asr.transcriber()
+                    await self._act(note, reading)
 
     async def _off_loop(self, function: Callable[[], T]) -> T:
         """Shielded, because to cancel the wait would not stop the thread; it is at rest when its work is done."""
+        self._working += 1
         self._at_rest.clear()
         work = asyncio.ensure_future(self._context.services.offload(function))
-        work.add_done_callback(lambda done: self._at_rest.set())
+        work.add_done_callback(self._done)
         return await asyncio.shield(work)
 
-    async def _release_transcriber(self) -> None:
-        """However the session ends. It waits for the call under way, a slice of sound or a loading at the longest: the
-        next talk must not get a transcriber that a thread still works with."""
-        await self._at_rest.wait()
-        if self._scribe is not None:
-            self._context.services.asr.release(self._scribe)
-            self._scribe = None
+    def _done(self, work: asyncio.Future[T]) -> None:
+        self._working -= 1
+        if not self._working:
+            self._at_rest.set()
+        if not work.cancelled():
+            work.exception()  # told to whoever waits; nobody may wait any more
 
     # ----------------------------------------------------------------------- off the event loop
 
@@ -225,7 +223,11 @@ class Hearing:
             self._begin(self._origin + turns.start_sample, announced=True)
             self._write(self._padded(turns, detection))
         elif self._turn is not None:
+            if sign is Sign.RESUMED:
+                self._scribe.go_on()
             self._write(sound)
+            if sign is Sign.PAUSE:
+                self._scribe.hold()
         if sign is None or self._turn is None:
             return None
         note = self._noted(sign, self._turn, turns)
@@ -238,14 +240,13 @@ class Hearing:
         return _Noted(sign, turn, self._origin + turns.end_sample, turns.speech_ms, turns.silence_ms)
 
     def _begin(self, start: int, announced: bool) -> None:
-        assert self._scribe is not None
-        self._scribe.reset()
+        self._scribe.begin()
         self._turn = _Turn(self._context.services.ids("item"), announced, start)
         self._words = WordsSoFar()
 
     def _write(self, pcm: Pcm) -> None:
-        assert self._turn is not None and self._scribe is not None
-        self._turn.text = self._scribe.push(pcm)
+        assert self._turn is not None
+        self._scribe.push(pcm)
         self._turn.samples += pcm.size
 
     def _keep(self, block: Pcm) -> None:
@@ -267,7 +268,7 @@ class Hearing:
 
     # ------------------------------------------------------------------------ on the event loop
 
-    async def _act(self, note: _Noted, asking: asyncio.TaskGroup) -> None:
+    async def _act(self, note: _Noted, reading: asyncio.TaskGroup) -> None:
         turn = note.turn
         if note.sign is Sign.ONSET:
             start_ms = int(turn.start * 1000 / HEARING_RATE) - _padding_ms(self._detection)
@@ -276,18 +277,36 @@ class Hearing:
             await self._tell_end(turn, note.end, by_hand=False)
             await self._write_down(turn)
         else:
-            if note.sign is Sign.PAUSE:
-                asking.create_task(self._ask_complete(turn, note.speech_ms))
-            await self._tell(UserProgress(turn.item_id, as_written(turn.text), note.speech_ms, note.silence_ms))
+            # What is known by now goes out at once: a verdict over a reply is not to wait for words.
+            await self._tell_progress(turn, note.speech_ms, note.silence_ms)
+            reading.create_task(self._read_pause(turn, note) if note.sign is Sign.PAUSE else self._read_on(turn))
 
-    async def _ask_complete(self, turn: _Turn, speech_ms: float) -> None:
-        """How complete do the words sound? The answer counts only while the same silence goes on."""
+    async def _read_on(self, turn: _Turn) -> None:
+        """The words so far, in the middle of the turn."""
+        with suppress(Exception):  # whatever the transcriber raises: its last pass meets it too and tells
+            if (heard := await self._scribe.partial()) is not None:
+                await self._heard(turn, heard)
+
+    async def _read_pause(self, turn: _Turn, note: _Noted) -> None:
+        """The words up to a pause, and how complete they sound. The answer counts only while the same silence goes on:
+        the user may have gone on while the models were at it, and then it is about words that are not the last."""
+        with suppress(Exception):
+            await self._heard(turn, await self._scribe.paused())
         if not isinstance(self._detection, SemanticVad):
             return
-        said = await self._complete(as_written(turn.text)) if turn.text else None
-        # The user may have gone on while the model thought: then the answer is about words that are not the last.
-        if self._turn is turn and self._turns is not None and self._turns.speech_ms == speech_ms:
+        said = await self._complete(turn.text) if turn.text else None
+        if self._turn is turn and self._turns is not None and self._turns.speech_ms == note.speech_ms:
             self._words = WordsSoFar(len(turn.text.split()), said)
+
+    async def _heard(self, turn: _Turn, heard: Partial) -> None:
+        """A pass has read the turn; one that is over has been told already, or will be by its transcript."""
+        text = self._scribe.shown(heard.text)
+        if self._turn is turn and self._turns is not None and text != turn.text:
+            turn.text = text
+            await self._tell_progress(turn, self._turns.speech_ms, self._turns.silence_ms)
+
+    async def _tell_progress(self, turn: _Turn, speech_ms: float, silence_ms: float) -> None:
+        await self._tell(UserProgress(turn.item_id, turn.text, speech_ms, silence_ms))
 
     async def _complete(self, text: str) -> float | None:
         """How complete these words sound as the next turn. Not asked while a reply is being made: the model is its, and
@@ -327,12 +346,11 @@ class Hearing:
     async def _write_down(self, turn: _Turn) -> None:
         seconds = turn.samples / HEARING_RATE
         try:
-            assert self._scribe is not None
-            heard = await self._off_loop(self._scribe.final)
+            heard = await self._scribe.final()
         except Exception as error:  # whatever a transcriber raises; the person is told and may say it again
             await self._tell(UserWords(turn.item_id, "", None, seconds, failed=str(error)))
             return
-        text = as_written(heard.text) if heard.understood else ""
+        text = self._scribe.shown(heard.text) if heard.speech else ""
         await self._tell(UserWords(turn.item_id, text, heard.confidence, seconds))
 
     async def _commit(self, command: CommitAudio) -> None:

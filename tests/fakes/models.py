@@ -16,9 +16,11 @@ import numpy as np
 
 from assistant.base.errors import EngineFailed
 from assistant.contracts import (
+    AsrFacts,
     CallPiece,
     Cost,
     Mark,
+    Partial,
     Prompt,
     PromptReady,
     ReplyEnd,
@@ -243,35 +245,43 @@ class FakeDetector:
 
 
 class FakeTranscriber:
+    facts = AsrFacts("fake", ("en",), cased=False, cadence_ms=0.0, bias=False, word_times=False)
+
     def __init__(self, asr: FakeEars) -> None:
         self._asr = asr
         self.reset()
 
-    def push(self, pcm: np.ndarray) -> str:
+    def push(self, pcm: np.ndarray) -> None:
         loud = pcm[np.abs(pcm) > 0.1]
         for level, n in zip(*np.unique(np.round((loud - 0.2) * 1000).astype(int), return_counts=True), strict=True):
             if 0 < level <= len(self._asr.utterances):
                 self._heard[int(level) - 1] = self._heard.get(int(level) - 1, 0) + int(n)
-        return self.partial
 
-    @property
-    def partial(self) -> str:
+    def partial(self) -> Partial:
         parts = []
         for index, samples in self._heard.items():
             text, whole = self._asr.utterances[index]
             words = text.split()
             parts += words[: round(len(words) * min(1.0, samples / whole) + 0.05)]
-        return " ".join(parts)
+        return Partial("", " ".join(parts))
+
+    pause = partial
 
     def final(self) -> Transcript:
         if self._asr.broken:
             raise RuntimeError("the fake ears are broken")
-        text = self.partial
+        text = self.partial().text
         self.reset()
-        return Transcript(text, 0.9 if text else 0.0, bool(text))
+        return Transcript(text, (), 0.9 if text else 0.0, bool(text))
+
+    def expect(self, terms: Sequence[str]) -> None:
+        """Its words are what they are."""
 
     def reset(self) -> None:
         self._heard: dict[int, int] = {}
+
+    def forget(self) -> None:
+        self.reset()
 
 
 def counting_ids() -> Callable[[str], str]:

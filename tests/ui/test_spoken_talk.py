@@ -89,9 +89,9 @@ def answered(page: Page, text: str) -> str:
 
 def transcript(sound: np.ndarray, rate: int) -> str:
     """What the product's own ears make of a sound."""
-    from assistant.asr.pocketsphinx import PocketsphinxTranscriber
+    from assistant.asr import open_asr
 
-    asr = PocketsphinxTranscriber()
+    asr = open_asr("auto").transcriber()
     quiet = np.zeros(4000, np.float32)
     asr.push(np.r_[quiet, samplerate.resample(sound, 16_000 / rate, "sinc_best"), quiet].astype(np.float32))
     return asr.final().text

@@ -1,0 +1,48 @@
+"""Names and rare words that are likelier than usual: lifted where the decoder stands at their beginning or within.
+
+Greedy decoding sees one token at a time, so a lift must be small at a word's first token (it could be any word's) and
+may be larger once the word has begun. With a hundred names expected that nobody says, 10.6 % of 556 words of spoken
+prompts are wrong with or without; of 31 rare words that are expected and said, 22.6 instead of 32.3. At 2 and 4 it is
+16.1, and 11.0 of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from assistant.asr.tokens import Tokens
+
+FIRST = 1.0
+"""Of a logit, at a term's first token."""
+WITHIN = 2.5
+"""At its later tokens."""
+_Node: TypeAlias = dict[int, "_Node"]
+
+
+class Lift:
+    """Terms as a tree of tokens."""
+
+    def __init__(self, tokens: Tokens, terms: Sequence[str]) -> None:
+        self._root: _Node = {}
+        self._deepest = 0
+        for term in terms:
+            numbers = tokens.of(" ".join(term.split()))
+            node = self._root
+            for number in numbers:
+                node = node.setdefault(number, {})
+            self._deepest = max(self._deepest, len(numbers))
+
+    def __call__(self, before: Sequence[int], logits: np.ndarray) -> np.ndarray:
+        """[V] logits of the token after `before` -> the same, lifted; a copy."""
+        lifted = logits.copy()
+        lifted[list(self._root)] += FIRST
+        for back in range(1, min(self._deepest, len(before)) + 1):
+            node: _Node | None = self._root
+            for number in before[len(before) - back :]:
+                node = node.get(number) if node is not None else None
+            if node:
+                lifted[list(node)] = logits[list(node)] + WITHIN
+        return lifted

@@ -1,0 +1,43 @@
+"""Where a long utterance is cut, so that no pass reads more than `LONGEST_S` of it. Pure.
+
+From `EARLY_S` on at the first pause between words; if none comes, at the quietest place before `LONGEST_S`. Passes cost
+more than their sound grows, and a network trained on clips of some seconds loses the thread in long ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from assistant.base.sound import HEARING_RATE, Pcm
+
+EARLY_S = 5.0
+LONGEST_S = 9.0
+PAUSE_S = 0.2
+FRAME = HEARING_RATE // 100
+QUIET = 0.08
+"""Of the loud frames' level: 22 dB below them nobody speaks."""
+NEAR_FLOOR = 1.6
+"""Of the quietest frames' level: 4 dB above them nobody speaks either, however loud the room."""
+LEAST_WINDOW_S = 0.3
+
+
+def cut_point(sound: Pcm, settled_s: float) -> int | None:
+    """The sample to cut at, None if there is no need yet. Words before `settled_s` stay on this side of the cut."""
+    if sound.size < EARLY_S * HEARING_RATE:
+        return None
+    begin = int(max(EARLY_S, settled_s) * 100)
+    end = int(max(LONGEST_S, settled_s + LEAST_WINDOW_S) * 100)
+    frames = sound[: min(sound.size // FRAME, end) * FRAME].reshape(-1, FRAME)
+    levels = np.sqrt(np.mean(np.square(frames), axis=1))
+    floor, loud = np.percentile(levels, (10, 90))
+    quiet = levels < max(QUIET * loud, NEAR_FLOOR * floor)
+    width = int(PAUSE_S * 100)
+    run = 0
+    for at in range(begin, levels.size):
+        run = run + 1 if quiet[at] else 0
+        if run == width:
+            return (at - width // 2) * FRAME
+    if levels.size < end:
+        return None
+    smooth = np.convolve(levels, np.full(10, 0.1), "same")
+    return (begin + int(np.argmin(smooth[begin:]))) * FRAME

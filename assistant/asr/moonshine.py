@@ -1,0 +1,161 @@
+"""Open-vocabulary ears on any processor: Moonshine tiny v1 (MIT, 27 M parameters, English), re-read as the sound grows.
+
+The weights come inside the makers' wheel, so nothing is fetched. The network has no memory: every pass reads the open
+piece of the utterance again, with the text of the pass before as a draft. Words on which passes agree are held; a piece
+closes at a pause before it gets long, and its words are settled.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from assistant.asr.agreement import Agreement
+from assistant.asr.bias import Lift
+from assistant.asr.cutting import cut_point
+from assistant.asr.local import LocalASR
+from assistant.asr.network import Decoded, Network
+from assistant.asr.paced import Paced
+from assistant.asr.sense import sensible
+from assistant.base.errors import SettingError
+from assistant.base.sound import HEARING_RATE, Pcm
+from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
+
+FACTS = AsrFacts("moonshine tiny", ("en",), cased=True, cadence_ms=250.0, bias=True, word_times=False)
+
+
+def shipped_weights() -> Path:
+    """The folder of tiny v1 inside the installed wheel. Raises SettingError."""
+    spec = importlib.util.find_spec("moonshine_voice")  # not imported: it would load two libraries nobody calls here
+    for root in (spec.submodule_search_locations if spec is not None else None) or ():
+        folder = Path(root) / "assets" / "tiny-en"
+        if (folder / "encoder_model.ort").is_file():
+            return folder
+    raise SettingError(
+        "the speech model Moonshine tiny was not found; it comes inside moonshine-voice 0.1.0 (later versions have no "
+        "weights inside). Run: pip install moonshine-voice==0.1.0"
+    )
+
+
+def load_moonshine(folder: Path | None = None) -> Network:
+    """The shared network, warm: the first pass of a process takes three times as long as the next."""
+    network = Network(folder or shipped_weights())
+    network.write(np.zeros(HEARING_RATE, np.float32))
+    return network
+
+
+def moonshine(network: Network) -> Paced:
+    """A transcriber for one talk; next to nothing of its own, so make as many as there are talks."""
+    return Paced(MoonshineFollower(network))
+
+
+@dataclass(slots=True)
+class _Piece:
+    """The open end of an utterance."""
+
+    sound: Pcm = field(default_factory=lambda: np.zeros(0, np.float32))
+    written: Decoded = field(default_factory=Decoded)
+    agreement: Agreement = field(default_factory=Agreement)
+    held: int = 0
+    """Tokens of `written` that are stable …"""
+    settled_ms: float = 0.0
+    """… and were all said within this much of the sound."""
+
+
+class MoonshineFollower:
+    """Reads an utterance piece by piece. See `Follower`."""
+
+    def __init__(self, network: Network) -> None:
+        self._network, self._tokens = network, network.tokens
+        self._lift: Lift | None = None
+        self.drop()
+
+    @property
+    def facts(self) -> AsrFacts:
+        return FACTS
+
+    def drop(self) -> None:
+        self._new: list[Pcm] = []
+        self._piece = _Piece()
+        self._closed: list[HeardWord] = []
+
+    def forget(self) -> None:
+        """Nothing is learnt of a speaker."""
+
+    def expect(self, terms: Sequence[str]) -> None:
+        self._lift = Lift(self._tokens, terms) if terms else None
+
+    def hear(self, pcm: Pcm) -> None:
+        self._new.append(pcm)
+
+    def read(self, whole: bool) -> Partial:
+        piece = self._piece
+        if self._new:
+            piece.sound = np.concatenate([piece.sound, *self._new])
+            self._new = []
+        while (cut := cut_point(piece.sound, piece.settled_ms / 1000)) is not None:
+            rest = piece.sound[cut:]
+            self._write(piece, piece.sound[:cut])
+            self._closed += self._words(piece)
+            piece = self._piece = _Piece(rest)
+        if piece.sound.size:
+            self._write(piece, piece.sound)
+            self._settle(piece)
+        return self._partial()
+
+    def end(self) -> Transcript:
+        words = tuple(self._closed + self._words(self._piece))
+        self.drop()
+        chances = [word.probability for word in words if word.probability is not None]
+        confidence = float(np.mean(chances)) if chances else 0.0
+        return Transcript(_text(words), words, confidence, speech=bool(words))
+
+    def _write(self, piece: _Piece, sound: Pcm) -> None:
+        piece.written = self._network.write(sound, piece.written.tokens, piece.held, self._lift)
+
+    def _settle(self, piece: _Piece) -> None:
+        """Hold the words that passes agree on."""
+        words = self._tokens.words(piece.written.tokens)
+        stable = piece.agreement.add(piece.sound.size * 1000 / HEARING_RATE, [word for word, _ in words])
+        if not stable or not self._sensible(piece):
+            return
+        held = self._tokens.without_marks(piece.written.tokens[: words[stable - 1][1]])
+        if held > piece.held:
+            piece.held, piece.settled_ms = held, piece.agreement.since_ms
+
+    def _sensible(self, piece: _Piece) -> bool:
+        written = piece.written
+        chance = float(np.mean(written.probabilities)) if written.probabilities else 0.0
+        return sensible(self._tokens.text(written.tokens), written.tokens, chance)
+
+    def _words(self, piece: _Piece) -> list[HeardWord]:
+        """What a piece said: only what is held, if the rest makes no sense."""
+        written = piece.written
+        tokens = written.tokens if self._sensible(piece) else written.tokens[: piece.held]
+        found, start = [], 0
+        for word, end in self._tokens.words(tokens):
+            found.append(HeardWord(word, probability=float(np.mean(written.probabilities[start:end]))))
+            start = end
+        return found
+
+    def _partial(self) -> Partial:
+        piece = self._piece
+        words = self._tokens.words(piece.written.tokens[: piece.held])
+        held = _text([*self._closed, *(HeardWord(word) for word, _ in words)])
+        text = _text(self._closed + self._words(piece))
+        assert text.startswith(held), (held, text)
+        return Partial(held, text[len(held) :])
+
+
+def _text(words: Sequence[HeardWord]) -> str:
+    return " ".join(word.text for word in words)
+
+
+def open_asr() -> LocalASR:
+    """Ears that one network stands behind, shared by all talks and warm. Raises SettingError, ImportError."""
+    network = load_moonshine()
+    return LocalASR(FACTS.name, lambda: moonshine(network))

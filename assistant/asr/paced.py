@@ -1,0 +1,123 @@
+"""The contract's part that is the same for every engine: the queue, the cadence, what a pause leaves for the end.
+
+An engine is a `Follower`: it takes sound and says what it heard. `Paced` makes a `Transcriber` of it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from assistant.base.sound import HEARING_RATE, Pcm
+from assistant.contracts import MOST_TERMS, AsrFacts, Partial, Transcript
+
+SHARE = 0.25
+"""Of real time that words in between may cost. Decoding that takes longer comes less often, so it never takes the time
+that the voice needs, on a busy machine least of all: the wall's time counts, not the processor's."""
+LONGEST_CADENCE_MS = 2000.0
+
+
+class Follower(Protocol):
+    """An engine at work on one utterance. Called by one thread at a time."""
+
+    @property
+    def facts(self) -> AsrFacts: ...
+
+    def hear(self, pcm: Pcm) -> None:
+        """Take in some sound. How it is cut must not matter. No work that is felt."""
+
+    def read(self, whole: bool) -> Partial:
+        """Decode all sound so far. `whole`: the utterance may be over; as good as it gets."""
+
+    def end(self) -> Transcript:
+        """What the last `read(True)` found, in full. The next utterance begins."""
+
+    def drop(self) -> None:
+        """Begin the next utterance, whatever this one was."""
+
+    def expect(self, terms: Sequence[str]) -> None: ...
+
+    def forget(self) -> None:
+        """Drop what was learnt of the speaker."""
+
+
+class Paced:
+    """Keeps `Transcriber` for any follower. `clock`: seconds, for what a pass costs."""
+
+    def __init__(self, follower: Follower, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._follower, self._clock = follower, clock
+        self._decoding = threading.Lock()
+        self._waiting: deque[Pcm] = deque()
+        self._cadence_ms = follower.facts.cadence_ms
+        self._latest = Partial()
+        self._whole = False
+
+    @property
+    def facts(self) -> AsrFacts:
+        return self._follower.facts
+
+    @property
+    def cadence_ms(self) -> float:
+        """Of sound between two passes, as things are on this machine now."""
+        return self._cadence_ms
+
+    def push(self, pcm: Pcm) -> None:
+        sound = np.nan_to_num(np.asarray(pcm, np.float32).ravel(), nan=0.0, posinf=1.0, neginf=-1.0)
+        if sound.size:
+            self._waiting.append(np.clip(sound, -1.0, 1.0))
+
+    def partial(self) -> Partial:
+        with self._decoding:
+            new = sum(part.size for part in tuple(self._waiting))
+            if new * 1000 / HEARING_RATE < self._cadence_ms:
+                return self._latest
+            return self._read(whole=False)
+
+    def pause(self) -> Partial:
+        with self._decoding:
+            return self._read(whole=True)
+
+    def final(self) -> Transcript:
+        with self._decoding:
+            self._read(whole=True)
+            try:
+                return self._follower.end()
+            finally:
+                self._begin()
+
+    def expect(self, terms: Sequence[str]) -> None:
+        with self._decoding:
+            self._follower.expect(tuple(terms)[:MOST_TERMS])
+
+    def reset(self) -> None:
+        with self._decoding:
+            self._waiting.clear()
+            self._follower.drop()
+            self._begin()
+
+    def forget(self) -> None:
+        self.reset()
+        with self._decoding:
+            self._follower.expect(())
+            self._follower.forget()
+            self._cadence_ms = self.facts.cadence_ms
+
+    def _begin(self) -> None:
+        self._latest, self._whole = Partial(), False
+
+    def _read(self, whole: bool) -> Partial:
+        if not self._waiting and (self._whole or not whole):
+            return self._latest
+        while self._waiting:
+            self._follower.hear(self._waiting.popleft())
+        began = self._clock()
+        self._latest, self._whole = self._follower.read(whole), whole
+        if not whole:
+            cost_ms = (self._clock() - began) * 1000
+            self._cadence_ms = min(LONGEST_CADENCE_MS, max(self.facts.cadence_ms, cost_ms / SHARE))
+        return self._latest

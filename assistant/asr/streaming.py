@@ -1,0 +1,159 @@
+"""Moonshine's published streaming sizes (MIT, English), from a folder, through the makers' package.
+
+Their encoder reads a sliding window and keeps what it has read, so a pass costs the same in the tenth second as in the
+first. The state of a running utterance lives in the makers' `Transcriber`, weights included, so each talk has one. It
+takes all cores; that is why these sizes are for machines that have some to spare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from assistant.asr.agreement import Agreement, bare, begin_alike
+from assistant.asr.local import LocalASR
+from assistant.asr.paced import Paced
+from assistant.asr.sense import sensible
+from assistant.base.errors import SettingError
+from assistant.base.sound import HEARING_RATE, Pcm
+from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
+
+Size = Literal["tiny", "small", "medium"]
+CADENCE_MS: dict[Size, float] = {"tiny": 250.0, "small": 320.0, "medium": 500.0}
+GRAPHS = ("frontend", "encoder", "adapter", "cross_kv", "decoder_kv")
+FILES = (*(f"{name}.ort" for name in GRAPHS), "streaming_config.json", "tokenizer.bin")
+WORD_TIMES = "decoder_kv_with_attention.ort"
+BOOST = 2.0
+"""Of the expected terms: errors on them a quarter fewer, elsewhere 0.3 points more; above 4 it breaks (the makers)."""
+LEAST_S = 0.1
+"""Less sound than this is not worth a pass, and the library may refuse it."""
+NEVER_S = 1e9
+"""The library decodes by itself every so often; we say when."""
+
+
+def streaming(folder: Path, size: Size) -> Paced:
+    """A transcriber for one talk over a folder in the published layout. Loads the weights. Raises SettingError."""
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        raise SettingError(
+            f"{folder} is no Moonshine streaming model: {', '.join(missing)} missing; "
+            f"the folder must hold {', '.join(FILES)}. Run: assistant pull"
+        )
+    return Paced(StreamingFollower(folder, size))
+
+
+class StreamingFollower:
+    """One stream of the makers' library, its own speech detector switched off. See `Follower`."""
+
+    def __init__(self, folder: Path, size: Size) -> None:
+        import moonshine_voice as makers  # loads 60 MB of libraries: only where it is wanted
+
+        arch = getattr(makers.ModelArch, f"{size.upper()}_STREAMING")
+        timed = (folder / WORD_TIMES).is_file()
+        options = {
+            "vad_threshold": "0",  # costs 1.5 to 2 points on clips that are cut already
+            "vad_max_segment_duration": "1000",
+            "return_audio_data": "false",
+            "word_timestamps": str(timed).lower(),
+        }
+        self._model: Any = makers.Transcriber(folder, arch, options=options)
+        self._set_terms = getattr(self._model, "set_keyterms", None)  # since 0.1.2
+        cadence = CADENCE_MS[size]
+        self._facts = AsrFacts(
+            f"moonshine {size} streaming", ("en",), True, cadence, self._set_terms is not None, timed
+        )
+        self._stream: Any = None
+        self.drop()
+
+    @property
+    def facts(self) -> AsrFacts:
+        return self._facts
+
+    def drop(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        self._stream = self._model.create_stream(update_interval=NEVER_S)
+        self._stream.start()
+        self._new: list[Pcm] = []
+        self._samples = 0
+        self._agreement = Agreement()
+        self._stable: tuple[HeardWord, ...] = ()
+        self._words: tuple[HeardWord, ...] = ()
+
+    def forget(self) -> None:
+        """Nothing is learnt of a speaker."""
+
+    def expect(self, terms: Sequence[str]) -> None:
+        if self._set_terms is not None:
+            self._set_terms(list(terms))
+
+    def hear(self, pcm: Pcm) -> None:
+        self._new.append(pcm)
+
+    def read(self, whole: bool) -> Partial:
+        for pcm in self._new:
+            self._samples += pcm.size
+            self._stream.add_audio(pcm.tolist(), HEARING_RATE)
+        self._new = []
+        if self._samples < LEAST_S * HEARING_RATE:
+            return Partial()
+        heard = self._heard()
+        texts, stable = [word.text for word in heard], [word.text for word in self._stable]
+        agreed = self._agreement.add(self._samples * 1000 / HEARING_RATE, texts)
+        if begin_alike(stable, texts) == len(stable):
+            self._words = heard
+            if agreed > len(stable):
+                last = heard[agreed - 1]
+                self._stable = (*heard[: agreed - 1], replace(last, text=bare(last.text) or last.text))
+        else:
+            self._words = (*self._stable, *heard[splice(stable, texts) :])
+        begin, text = _text(self._stable), _text(self._words)
+        return Partial(begin, text[len(begin) :])
+
+    def _heard(self) -> tuple[HeardWord, ...]:
+        """All lines of the stream: one, unless the library thinks otherwise."""
+        lines = self._stream.update_transcription(0).lines
+        timed = [word for line in lines for word in line.words or ()]
+        if timed:
+            return tuple(HeardWord(w.word.strip(), w.start * 1000, w.end * 1000, w.confidence) for w in timed)
+        return tuple(HeardWord(word) for line in lines for word in line.text.split())
+
+    def end(self) -> Transcript:
+        words = self._words
+        self.drop()
+        chances = [word.probability for word in words if word.probability is not None]
+        confidence = sum(chances) / len(chances) if chances else None
+        text = _text(words)
+        speech = sensible(text, [hash(word.text) for word in words], 1.0 if confidence is None else confidence)
+        return Transcript(text, words, confidence, speech)
+
+
+def splice(stable: Sequence[str], written: Sequence[str]) -> int:
+    """Where the text goes on after the stable words, though a later pass wrote some of them otherwise.
+
+    Behind the written word that is the last stable one, the nearest to its place; else at its place.
+    """
+    count = len(stable)
+    if not stable or begin_alike(stable, written) == count:
+        return count
+    same = [at for at, word in enumerate(written, 1) if bare(word) == bare(stable[-1])]
+    return min(same, key=lambda at: abs(at - count), default=count)
+
+
+def _text(words: Sequence[HeardWord]) -> str:
+    return " ".join(word.text for word in words)
+
+
+def open_asr(folder: Path) -> LocalASR:
+    """Ears over a folder in the published layout, one transcriber loaded. Raises SettingError."""
+    asr = LocalASR(f"moonshine {folder.name}", lambda: streaming(folder, size_of(folder)))
+    asr.warm()
+    return asr
+
+
+def size_of(folder: Path) -> Size:
+    """As its name says (`small-streaming-en`); the layout does not."""
+    named = [size for size in CADENCE_MS if folder.resolve().name.startswith(size)]
+    return named[0] if named else "small"

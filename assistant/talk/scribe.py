@@ -1,0 +1,103 @@
+"""The words of the turn under way, written down beside the detector.
+
+A pass of a transcriber may take as long as some words, and the sound goes on meanwhile: the detector and the turn's end
+must not wait for it. So sound is only queued here, and a pass runs on another thread, one at a time. At a pause all is
+read as if the turn were over; what follows is silence, most likely, and is held back, so that the transcript is ready
+when the turn is. If the user goes on, it is pushed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from assistant.contracts import ASR, Partial, Transcriber, Transcript
+from assistant.events import Pcm
+from assistant.text.written import as_written
+
+T = TypeVar("T")
+
+
+class OffLoop(Protocol):
+    """Runs a function off the event loop and gives its result."""
+
+    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+class Scribe:
+    """One transcriber of one session. `begin` and `push` run off the event loop, the rest on it."""
+
+    def __init__(self, asr: ASR, off_loop: OffLoop) -> None:
+        self._asr, self._off_loop = asr, off_loop
+        self._transcriber: Transcriber | None = None
+        self._held: list[Pcm] | None = None
+        self._reading = False
+
+    async def open(self) -> None:
+        """Loading one may take a while."""
+        await self._off_loop(self._take)
+
+    def close(self) -> None:
+        """Give the transcriber back, if there is one. No thread may be at work with it any more."""
+        if self._transcriber is not None:
+            self._asr.release(self._transcriber)
+            self._transcriber = None
+
+    def _take(self) -> None:
+        # Kept here and not by whoever waits: when a session ends while one is being loaded, nobody waits any more, and
+        # still it is to be given back.
+        self._transcriber = self._asr.transcriber()
+
+    @property
+    def _open(self) -> Transcriber:
+        assert self._transcriber is not None, "open comes first"
+        return self._transcriber
+
+    # -------------------------------------------------------------------------- off the event loop
+
+    def begin(self) -> None:
+        """A new utterance; what was held of the one before is nobody's."""
+        self._held = None
+        self._open.reset()
+
+    def push(self, pcm: Pcm) -> None:
+        """More sound; kept back while the user pauses."""
+        if self._held is not None:
+            self._held.append(pcm)
+        else:
+            self._open.push(pcm)
+
+    def hold(self) -> None:
+        """The user pauses: what comes now is silence unless `go_on` follows."""
+        self._held = []
+
+    def go_on(self) -> None:
+        """It was no end: the silence belongs to the utterance."""
+        held, self._held = self._held, None
+        for pcm in held or ():
+            self._open.push(pcm)
+
+    # --------------------------------------------------------------------------- on the event loop
+
+    async def partial(self) -> Partial | None:
+        """The words so far, if a pass is due; None while one runs already."""
+        if self._reading:
+            return None
+        self._reading = True
+        try:
+            return await self._off_loop(self._open.partial)
+        finally:
+            self._reading = False
+
+    async def paused(self) -> Partial:
+        """All words before the pause, as good as final."""
+        return await self._off_loop(self._open.pause)
+
+    async def final(self) -> Transcript:
+        """The utterance is over. Raises whatever the transcriber raises."""
+        self._held = None
+        return await self._off_loop(self._open.final)
+
+    def shown(self, text: str) -> str:
+        """As a front sees it: an engine that knows no capitals and figures gets those that can be known."""
+        return text if self._open.facts.cased else as_written(text)

@@ -1,0 +1,207 @@
+"""The parts of the streaming ears: which words are stable, where speech is cut, what noise is, what a draft may do."""
+
+import numpy as np
+import pytest
+
+from assistant.asr.agreement import Agreement, begin_alike
+from assistant.asr.cutting import EARLY_S, LONGEST_S, cut_point
+from assistant.asr.moonshine import FACTS, MoonshineFollower, moonshine
+from assistant.asr.network import Decoded, Network
+from assistant.asr.paced import LONGEST_CADENCE_MS, SHARE, Paced
+from assistant.asr.sense import repeats, sensible
+from assistant.asr.streaming import splice
+from assistant.contracts import Partial, Transcript
+from assistant.events import Pcm
+
+RATE = 16_000
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "count"),
+    [
+        ("it was the best", "it was the best", 4),
+        ("it was the best.", "it was the best of", 4),
+        ("it was. the best", "it was the best", 2),
+        ("it was", "It was", 0),
+        ("there", "therefore", 0),
+        ("", "it", 0),
+    ],
+)
+def test_words_both_begin_with(a: str, b: str, count: int) -> None:
+    assert begin_alike(a.split(), b.split()) == begin_alike(b.split(), a.split()) == count
+
+
+def test_a_word_is_stable_when_all_passes_of_four_tenths_of_a_second_wrote_it() -> None:
+    agreement = Agreement()
+    assert agreement.add(1000, ["set"]) == 0
+    assert agreement.add(1250, ["set", "a", "time"]) == 0
+    assert agreement.add(1500, ["set", "a", "timer"]) == 1 and agreement.since_ms == 1000
+    assert agreement.add(1750, ["set", "a", "timer."]) == 2 and agreement.since_ms == 1250
+    assert agreement.add(2000, ["set", "a", "timer", "for"]) == 3 and agreement.since_ms == 1500
+
+
+def test_one_pass_alone_makes_nothing_stable() -> None:
+    assert Agreement().add(5000, ["set", "a", "timer"]) == 0
+
+
+def noisy(seconds: float, level: float, seed: int = 1) -> Pcm:
+    return np.random.default_rng(seed).normal(0, level, int(seconds * RATE)).astype(np.float32)
+
+
+def test_speech_is_cut_in_its_first_pause_after_five_seconds() -> None:
+    sound = noisy(12, 0.1) * np.abs(np.sin(np.arange(12 * RATE) / RATE * 9)).astype(np.float32)  # syllables
+    for pause in (2.0, 6.2, 7.0):
+        sound[int(pause * RATE) : int((pause + 0.3) * RATE)] *= 0.01
+    cut = cut_point(sound, 0.0)
+    assert cut is not None and 6.2 < cut / RATE < 6.5
+    assert cut_point(sound[: int(6.3 * RATE)], 0.0) is None
+    settled = cut_point(sound, 6.6)
+    assert settled is not None and 7.0 < settled / RATE < 7.3
+
+
+@pytest.mark.parametrize("settled_s", [0.0, 8.0, 9.5])
+def test_speech_without_a_pause_is_cut_before_it_gets_long(settled_s: float) -> None:
+    sound = noisy(30, 0.1) * np.abs(np.sin(np.arange(30 * RATE) / RATE * 9)).astype(np.float32)
+    cut = cut_point(sound, settled_s)
+    assert cut is not None and max(EARLY_S, settled_s) <= cut / RATE <= max(LONGEST_S, settled_s + 0.3)
+    assert cut_point(sound[: int(EARLY_S * RATE)], settled_s) is None
+
+
+@pytest.mark.parametrize("text", ["", "♪♪♪♪", "You", "Thank you for watching!", "...", "- -"])
+def test_what_noise_is_written_as_makes_no_sense(text: str) -> None:
+    assert not sensible(text, [1, 2, 3], 0.9)
+
+
+@pytest.mark.parametrize("text", ["Yes.", "you?", "You.", "Thank you.", "Stop!", "5", "No, no, no."])
+def test_short_answers_make_sense(text: str) -> None:
+    assert sensible(text, list(range(9)), 0.5)
+
+
+def test_what_the_network_does_not_believe_makes_no_sense() -> None:
+    assert not sensible("I'm going to take a picture of the picture.", list(range(12)), 0.17)
+
+
+@pytest.mark.parametrize(("period", "most"), [(1, 6), (2, 6), (5, 3), (12, 3)])
+def test_a_loop_is_seen(period: int, most: int) -> None:
+    run = list(range(100, 100 + period))
+    assert repeats([1, 2, *run * (most + 1)])
+    assert not repeats([1, 2, *run * most, 3])
+
+
+@pytest.mark.parametrize(
+    ("stable", "written", "at"),
+    [
+        ("it was", "it was the best", 2),
+        ("it was", "it was. The best", 2),
+        ("it was the", "it is was the best", 4),
+        ("it was the", "it the best", 2),
+        ("it was the", "a tale of two cities", 3),
+        ("", "it was", 0),
+    ],
+)
+def test_a_text_goes_on_after_its_stable_words(stable: str, written: str, at: int) -> None:
+    assert splice(stable.split(), written.split()) == at
+
+
+def test_tokens_and_text_are_one(network: Network, two_cities: Pcm) -> None:
+    tokens = network.tokens
+    written = network.write(two_cities[: 6 * RATE]).tokens
+    text = tokens.text(written)
+    assert text.startswith("It was the best of times.")
+    assert " ".join(word for word, _ in tokens.words(written)) == text
+    assert tokens.words(written)[-1][1] == len(written)
+    assert tokens.text(written[: tokens.without_marks(written)]) == text.rstrip(".,")
+    for word in ("times", "Mirela", "Nürnberg", "日本", "it's"):
+        assert tokens.text(tokens.of(word)) == word
+    assert tuple(n for word in ("It", "was", "the", "best") for n in tokens.of(word)) == written[:4]
+
+
+@pytest.mark.parametrize("seconds", [1.0, 3.3, 8.0])
+def test_a_draft_changes_nothing(network: Network, two_cities: Pcm, seconds: float) -> None:
+    sound = two_cities[: int(seconds * RATE)]
+    plain = network.write(sound)
+    other = network.write(two_cities[20 * RATE : 23 * RATE]).tokens
+    for draft in (plain.tokens, plain.tokens[:3], (*plain.tokens, 887), other, plain.tokens[:2] + other):
+        drafted = network.write(sound, draft)
+        assert drafted.tokens == plain.tokens
+        means = [np.mean(each.probabilities) for each in (drafted, plain)]
+        assert abs(means[0] - means[1]) < 0.1  # its eight bits are scaled over all tokens of a step
+
+
+def test_what_is_held_is_kept(network: Network, two_cities: Pcm) -> None:
+    held = network.tokens.of("It") + network.tokens.of("wasn't")
+    written = network.write(two_cities[: 3 * RATE], (*held, 887), len(held)).tokens
+    assert list(written[: len(held)]) == held
+
+
+class Watched:
+    """A network that remembers how much sound each pass got."""
+
+    def __init__(self, network: Network) -> None:
+        self.tokens, self._network = network.tokens, network
+        self.seconds: list[float] = []
+
+    def write(self, sound: Pcm, *rest: object) -> Decoded:
+        self.seconds.append(sound.size / RATE)
+        return self._network.write(sound, *rest)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("words_between", [True, False])
+def test_a_minute_costs_a_bounded_amount(network: Network, two_cities: Pcm, words_between: bool) -> None:
+    watched = Watched(network)
+    transcriber = Paced(MoonshineFollower(watched), clock=lambda: 0.0)  # type: ignore[arg-type]
+    minute = np.concatenate([two_cities, two_cities])[: 60 * RATE]
+    for start in range(0, minute.size, 8000):
+        transcriber.push(minute[start : start + 8000])
+        if words_between:
+            transcriber.partial()
+    before = sum(watched.seconds)
+    text = transcriber.final().text
+    assert max(watched.seconds) <= LONGEST_S + 1.0
+    assert sum(watched.seconds) - before <= (20 if words_between else 75)
+    assert text.startswith("It was the best of times") and "superlative degree" in text
+
+
+def test_noise_is_no_speech(network: Network) -> None:
+    time = np.arange(3 * RATE) / RATE
+    hum = sum(np.sin(2 * np.pi * f * time) / n for n, f in enumerate((50, 150, 250), 1))
+    for level in (1e-3, 1e-2, 1e-1):
+        for sound in (noisy(3, level), level * hum):
+            transcriber = moonshine(network)
+            transcriber.push(np.asarray(sound, np.float32))
+            assert not transcriber.final().speech
+
+
+class Dear:
+    """A follower of nothing, every pass of which takes some time."""
+
+    def __init__(self, now: list[float], cost_s: float) -> None:
+
+        self.facts, self._now, self._cost = FACTS, now, cost_s
+        self.passes = 0
+
+    def hear(self, pcm: Pcm) -> None: ...
+    def drop(self) -> None: ...
+    def forget(self) -> None: ...
+    def expect(self, terms: object) -> None: ...
+
+    def read(self, whole: bool) -> Partial:
+        self._now[0] += self._cost
+        self.passes += 1
+        return Partial()
+
+    def end(self) -> Transcript:
+        return Transcript("")
+
+
+@pytest.mark.parametrize(("cost_s", "cadence_ms"), [(0.01, 250.0), (0.1, 400.0), (3.0, LONGEST_CADENCE_MS)])
+def test_dear_passes_come_less_often(cost_s: float, cadence_ms: float) -> None:
+    now = [0.0]
+    follower = Dear(now, cost_s)
+    transcriber = Paced(follower, clock=lambda: now[0])
+    for _ in range(300):
+        transcriber.push(np.zeros(512, np.float32))
+        transcriber.partial()
+    assert transcriber.cadence_ms == pytest.approx(cadence_ms)
+    assert follower.passes == pytest.approx(300 * 32 / cadence_ms, abs=3)
+    assert cost_s > LONGEST_CADENCE_MS / 1000 * SHARE or follower.passes * cost_s <= SHARE * 9.6 + cost_s
