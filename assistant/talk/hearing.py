@@ -113,7 +113,7 @@ class Hearing:
         while True:
             try:
                 async with asyncio.timeout(self._patience_s()):
-                    command = await self._inlet.sound.receive()
+                    number, command = await self._inlet.sound.receive()
             except TimeoutError:
                 await self._end_now()
                 continue
@@ -123,8 +123,10 @@ class Hearing:
                 case AppendAudio():
                     await self._append(command, asking)
                 case CommitAudio():
+                    await self._inlet.reached(number)
                     await self._commit(command)
                 case ClearAudio():
+                    await self._inlet.reached(number)
                     await self._clear()
 
     def _patience_s(self) -> float | None:
