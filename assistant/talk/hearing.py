@@ -150,6 +150,7 @@ class Hearing:
                 notes, taken = await self._off_loop(partial(self._digest, part))
                 self._time.advance(taken, self._context.now())
                 part = part[taken:]
+                # Told before the next slice is looked at: a verdict over a reply may drop the turn in between.
                 for note in notes:
                     await self._act(note, asking)
 
@@ -193,14 +194,7 @@ class Hearing:
             self._write(pcm)
             self._uncommitted += pcm.size
             return [], pcm.size
-        turns = self._turns
-        if turns is None:
-            turns = self._turns = TurnDetector(detection, HEARING_RATE)
-            self._detector.reset()
-            self._rest = np.zeros(0, np.float32)
-            self._origin = self._time.samples
-        turns.set_detection(detection)
-        turns.know(self._words)
+        turns = self._follow(detection)
         notes: list[_Noted] = []
         for start in range(0, pcm.size, STEP):
             part = pcm[start : start + STEP]
@@ -211,6 +205,8 @@ class Hearing:
                 if (sign := self._block(turns, detection, sound, block.probability)) is not None:
                     notes.append(sign)
             if notes and notes[-1].sign is Sign.END:
+                # What is behind the end belongs to the next turn, and the transcriber must be through with this one
+                # before it gets a sample of that: the rest of the slice comes back here after `final`.
                 return notes, start + part.size
         turn = self._turn
         if turn is not None and turns.speaking and turns.speech_ms - turn.asked_ms >= PROGRESS_MS:
@@ -218,11 +214,24 @@ class Hearing:
             notes.append(self._noted(None, turn, turns))
         return notes, pcm.size
 
+    def _follow(self, detection: ServerVad | SemanticVad) -> TurnDetector:
+        """The turn detector, begun anew where detection was off until now; it counts from there."""
+        if self._turns is None:
+            self._turns = TurnDetector(detection, HEARING_RATE)
+            self._detector.reset()
+            self._rest = np.zeros(0, np.float32)
+            self._origin = self._time.samples
+        self._turns.set_detection(detection)
+        self._turns.know(self._words)
+        return self._turns
+
     def _block(
         self, turns: TurnDetector, detection: ServerVad | SemanticVad, sound: Pcm, probability: float
     ) -> _Noted | None:
         sign = turns.step(probability, sound.size)
         self._keep(sound)
+        # Sound is written down from the onset only, and with what was before it: an onset takes two blocks to be
+        # believed, a word often begins below the threshold, and the transcriber learns the noise from what precedes.
         if sign is Sign.ONSET:
             self._begin(self._origin + turns.start_sample, announced=True)
             self._write(self._padded(turns, detection))
@@ -231,7 +240,7 @@ class Hearing:
         if sign is None or self._turn is None:
             return None
         note = self._noted(sign, self._turn, turns)
-        if sign is Sign.END:
+        if sign is Sign.END:  # closed here, in the thread: the next block of this very slice may begin another
             turns.reset()
             self._turn = None
         return note
@@ -241,7 +250,7 @@ class Hearing:
 
     def _begin(self, start: int, announced: bool) -> None:
         assert self._scribe is not None
-        self._scribe.reset()
+        self._scribe.reset()  # a turn that was dropped or cleared has left its words there
         self._turn = _Turn(self._context.services.ids("item"), announced, start)
         self._words = WordsSoFar()
 
@@ -251,6 +260,7 @@ class Hearing:
         self._turn.samples += pcm.size
 
     def _keep(self, block: Pcm) -> None:
+        # Also while nobody seems to speak: a front may commit by hand what the detector took for noise.
         self._recent.append(block)
         self._recent_samples += block.size
         while self._recent_samples - self._recent[0].size >= KEPT_SAMPLES:
@@ -278,7 +288,7 @@ class Hearing:
             await self._tell_end(turn, note.end, by_hand=False)
             await self._write_down(turn)
         else:
-            if note.sign is Sign.PAUSE:
+            if note.sign is Sign.PAUSE:  # beside this task: the silence goes on being measured while the model thinks
                 asking.create_task(self._ask_complete(turn, note.speech_ms))
             await self._tell(UserProgress(turn.item_id, as_written(turn.text), note.speech_ms, note.silence_ms))
 
@@ -343,7 +353,7 @@ class Hearing:
             await self._tell(NothingToCommit(command.cause, had_ms))
             self._inlet.came_through()
             return
-        if self._turn is None:
+        if self._turn is None:  # nothing was taken for speech; the front knows better
             sound = np.concatenate([*self._recent, self._rest]) if self._recent else self._rest
             await self._off_loop(lambda: self._begin_with(sound[-self._uncommitted :]))
         assert self._turn is not None
