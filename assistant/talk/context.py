@@ -23,6 +23,7 @@ from assistant.tools.kept import Slots
 from assistant.tools.registry import ToolRegistry
 
 EVENTS_IN_FLIGHT = 256
+"""Some seconds of a reply. A front that reads no more stops its own reply there, and its memory does not grow."""
 INBOX = 64
 
 T = TypeVar("T")
@@ -97,6 +98,7 @@ class TalkContext:
     settings: Settings
     conversation: Conversation
     view: ReplyView
+    # Made here and not handed in: each belongs to this session alone and begins empty.
     turn: TurnTakingState = field(default=TurnTakingState(), init=False)
     """Who speaks. Replaced by `tell` alone."""
     inbox: Channel[Inbox] = field(default_factory=lambda: Channel(INBOX), init=False)

@@ -191,10 +191,10 @@ class Conversation:
         for item_id in item_ids:
             if item_id in rest:
                 rest.delete(item_id)
-        changed: dict[str, Any] = {}
+        changed: Slots = {}
         for entry in self:
             if entry.item.id not in rest:
-                changed |= {slot: rows for slot, rows in entry.before.items() if slot not in changed}
+                changed = {**entry.before, **changed}
         return changed
 
     def after(self, item_id: str) -> tuple[str, ...]:
@@ -265,7 +265,7 @@ def _cut_at_char(pieces: Sequence[SpokenPiece], chars: int) -> HeardCut:
 # ------------------------------------------------------------------------------------------- keeping
 
 
-def to_json(conversation: Conversation) -> dict[str, Any]:
+def to_json(conversation: Conversation) -> dict[str, object]:
     """All of a conversation but its sound, for the disk."""
     return {"items": [_entry_json(entry) for entry in conversation], "kept": conversation.kept}
 
@@ -275,9 +275,9 @@ def from_json(found: Mapping[str, Any]) -> Conversation:
     return Conversation((_entry_of(row) for row in found["items"]), dict(found["kept"]))
 
 
-def _entry_json(entry: Entry) -> dict[str, Any]:
+def _entry_json(entry: Entry) -> dict[str, object]:
     item = entry.item
-    row: dict[str, Any] = {"id": item.id, "status": item.status}
+    row: dict[str, object] = {"id": item.id, "status": item.status}
     if isinstance(item, Message):
         row |= {"type": "message", "role": item.role}
         row["content"] = [

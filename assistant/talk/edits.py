@@ -51,12 +51,13 @@ class Edits:
         self._sync()
 
     async def truncate(self, command: TruncateItem) -> None:
-        if command.item_id in self._take_back.gone:
+        if command.item_id in self._take_back.gone:  # cut to nothing already; clients wait for the answer
             await self._context.emit(ItemTruncated(command.item_id, command.content_index, 0, ""))
             return
         self._conversation.entry(command.item_id)
         await self._stop_maker(command.item_id)
         cut = self._conversation.truncate(command.item_id, command.content_index, command.audio_end_ms)
+        # The player stopped there, so speech from now on is over silence and is no barge-in.
         last = self._replies.last
         if last is not None and command.item_id in last.item_ids:
             self._context.tell(ReplyCut())
@@ -68,6 +69,7 @@ class Edits:
         """The front's player is so far; late reports and those that go backwards say nothing."""
         if report.played_ms <= self._heard_ms.get(report.item_id, 0.0):
             return
+        # The first report of a reply says when its first sample left the speaker: the last part of the turn's time.
         if report.item_id not in self._heard_ms:
             for reply in self._replies.latest():
                 if reply.item_ids[:1] == [report.item_id]:
@@ -78,6 +80,7 @@ class Edits:
     async def undo(self, turns: int) -> None:
         if turns < 1:
             raise PeerError("invalid_value", f"undo takes 1 turn or more, not {turns}", "turns")
+        # Its turn is among those taken back, and what it would still say is about words that are no more.
         await self._replies.stop(self._replies.active, "client_cancelled")
         told = await self._take_back.turns(turns)
         if told:

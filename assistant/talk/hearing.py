@@ -118,7 +118,7 @@ class Hearing:
         while True:
             try:
                 async with asyncio.timeout(self._patience_s()):
-                    command = await self._inlet.sound.receive()
+                    number, command = await self._inlet.sound.receive()
             except TimeoutError:
                 await self._end_now()
                 continue
@@ -128,8 +128,10 @@ class Hearing:
                 case AppendAudio():
                     await self._append(command, reading)
                 case CommitAudio():
+                    await self._inlet.reached(number)
                     await self._commit(command)
                 case ClearAudio():
+                    await self._inlet.reached(number)
                     await self._clear()
 
     def _patience_s(self) -> float | None:
@@ -153,6 +155,7 @@ class Hearing:
                 notes, taken = await self._off_loop(partial(self._digest, part))
                 self._time.advance(taken, self._context.now())
                 part = part[taken:]
+                # Told before the next slice is looked at: a verdict over a reply may drop the turn in between.
                 for note in notes:
                     await self._act(note, reading)
 
@@ -189,14 +192,7 @@ class Hearing:
             self._write(pcm)
             self._uncommitted += pcm.size
             return [], pcm.size
-        turns = self._turns
-        if turns is None:
-            turns = self._turns = TurnDetector(detection, HEARING_RATE)
-            self._detector.reset()
-            self._rest = np.zeros(0, np.float32)
-            self._origin = self._time.samples
-        turns.set_detection(detection)
-        turns.know(self._words)
+        turns = self._follow(detection)
         notes: list[_Noted] = []
         for start in range(0, pcm.size, STEP):
             part = pcm[start : start + STEP]
@@ -207,6 +203,8 @@ class Hearing:
                 if (sign := self._block(turns, detection, sound, block.probability)) is not None:
                     notes.append(sign)
             if notes and notes[-1].sign is Sign.END:
+                # What is behind the end belongs to the next turn, and the transcriber must be through with this one
+                # before it gets a sample of that: the rest of the slice comes back here after `final`.
                 return notes, start + part.size
         turn = self._turn
         if turn is not None and turns.speaking and turns.speech_ms - turn.asked_ms >= PROGRESS_MS:
@@ -214,11 +212,24 @@ class Hearing:
             notes.append(self._noted(None, turn, turns))
         return notes, pcm.size
 
+    def _follow(self, detection: ServerVad | SemanticVad) -> TurnDetector:
+        """The turn detector, begun anew where detection was off until now; it counts from there."""
+        if self._turns is None:
+            self._turns = TurnDetector(detection, HEARING_RATE)
+            self._detector.reset()
+            self._rest = np.zeros(0, np.float32)
+            self._origin = self._time.samples
+        self._turns.set_detection(detection)
+        self._turns.know(self._words)
+        return self._turns
+
     def _block(
         self, turns: TurnDetector, detection: ServerVad | SemanticVad, sound: Pcm, probability: float
     ) -> _Noted | None:
         sign = turns.step(probability, sound.size)
         self._keep(sound)
+        # Sound is written down from the onset only, and with what was before it: an onset takes two blocks to be
+        # believed, a word often begins below the threshold, and the transcriber learns the noise from what precedes.
         if sign is Sign.ONSET:
             self._begin(self._origin + turns.start_sample, announced=True)
             self._write(self._padded(turns, detection))
@@ -231,7 +242,7 @@ class Hearing:
         if sign is None or self._turn is None:
             return None
         note = self._noted(sign, self._turn, turns)
-        if sign is Sign.END:
+        if sign is Sign.END:  # closed here, in the thread: the next block of this very slice may begin another
             turns.reset()
             self._turn = None
         return note
@@ -240,7 +251,7 @@ class Hearing:
         return _Noted(sign, turn, self._origin + turns.end_sample, turns.speech_ms, turns.silence_ms)
 
     def _begin(self, start: int, announced: bool) -> None:
-        self._scribe.begin()
+        self._scribe.begin()  # a turn that was dropped or cleared has left its words there
         self._turn = _Turn(self._context.services.ids("item"), announced, start)
         self._words = WordsSoFar()
 
@@ -250,6 +261,7 @@ class Hearing:
         self._turn.samples += pcm.size
 
     def _keep(self, block: Pcm) -> None:
+        # Also while nobody seems to speak: a front may commit by hand what the detector took for noise.
         self._recent.append(block)
         self._recent_samples += block.size
         while self._recent_samples - self._recent[0].size >= KEPT_SAMPLES:
@@ -277,7 +289,8 @@ class Hearing:
             await self._tell_end(turn, note.end, by_hand=False)
             await self._write_down(turn)
         else:
-            # What is known by now goes out at once: a verdict over a reply is not to wait for words.
+            # What is known by now goes out at once: a verdict over a reply is not to wait for words. Those are read
+            # beside this task, and judged: the silence goes on being measured meanwhile.
             await self._tell_progress(turn, note.speech_ms, note.silence_ms)
             reading.create_task(self._read_pause(turn, note) if note.sign is Sign.PAUSE else self._read_on(turn))
 
@@ -359,7 +372,7 @@ class Hearing:
             await self._tell(NothingToCommit(command.cause, had_ms))
             self._inlet.came_through()
             return
-        if self._turn is None:
+        if self._turn is None:  # nothing was taken for speech; the front knows better
             sound = np.concatenate([*self._recent, self._rest]) if self._recent else self._rest
             await self._off_loop(lambda: self._begin_with(sound[-self._uncommitted :]))
         assert self._turn is not None

@@ -21,6 +21,7 @@ class IdleTimer:
         detection = self._context.settings.turn_detection
         if isinstance(detection, ServerVad) and detection.idle_timeout_ms is not None:
             self.stop()
+            # From the end of what plays, not of what was sent: the reply was made in a fraction of its length.
             end = max(play_end, self._context.now()) + detection.idle_timeout_ms / 1000
             self._waiting = self._context.group.create_task(self._until(end))
 

@@ -32,58 +32,73 @@ SoundCommand: TypeAlias = AppendAudio | CommitAudio | ClearAudio
 
 
 class Inlet:
-    """`sound` is hearing's to receive from; the rest comes out at `inbox` while `run` runs."""
+    """`sound` is hearing's to receive from; the rest comes out at `inbox` while `run` runs.
+
+    On both roads a command carries the number that the other road must have come to before its turn. It was sent behind
+    those, so the two roads never wait for each other.
+    """
 
     def __init__(self, inbox: Channel[Inbox]) -> None:
-        self.sound: Channel[SoundCommand] = Channel(IN_FLIGHT)
+        self.sound: Channel[tuple[int, SoundCommand]] = Channel(IN_FLIGHT)
         self._inbox = inbox
         self._rest: Channel[tuple[int, Command]] = Channel(IN_FLIGHT)
-        self._sent = 0
-        """The number of the last commit or clear that was sent."""
-        self._last_commit = 0
-        """The number of the last commit among them."""
-        self._through = 0
+        self._marks_sent = self._last_commit = 0
+        """The number of the last commit or clear that was sent, and of the last commit among them."""
+        self._marks_through = 0
+        self._rest_sent = self._rest_through = 0
         self._moved = asyncio.Event()
 
     async def send(self, command: Command) -> None:
         """Waits while too many of its kind are waiting. Raises ChannelClosed after `close`."""
+        # Counted once it is in, never before: a sender that is cancelled while it waits for room must leave no number
+        # behind that nothing will ever come through with. Nothing else can run between the two.
         match command:
             case AppendAudio():
-                await self.sound.send(command)
+                await self.sound.send((0, command))
             case CommitAudio() | ClearAudio():
-                await self.sound.send(command)
-                # Numbered once it is in: a sender that is cancelled while it waits for room must leave no number
-                # behind that nothing will ever come through with. Nothing can run between the two lines.
-                self._sent += 1
+                await self.sound.send((self._rest_sent, command))
+                self._marks_sent += 1
                 if isinstance(command, CommitAudio):
-                    self._last_commit = self._sent
+                    self._last_commit = self._marks_sent
             case _:
                 await self._rest.send((self._behind(command), command))
+                self._rest_sent += 1
 
     def _behind(self, command: Command) -> int:
-        """The number that hearing must have come to before this command's turn."""
+        """The number of the commit or clear that hearing must have come to before this command's turn."""
         match command:
             case CancelResponse() | TruncateItem() | ReportHeard():
                 return 0  # they are about a reply, and no commit or clear ever makes one
             case Undo():
                 return self._last_commit  # it counts turns: one that was committed before it is among them
             case _:
-                return self._sent
+                return self._marks_sent
+
+    async def reached(self, number: int) -> None:
+        """For hearing, before a commit or clear with this number: what was sent before it is in the inbox."""
+        while self._rest_through < number:
+            await self._move()
 
     def came_through(self) -> None:
-        """Hearing has put what came of the next commit or clear into the inbox. It takes them in order, so their number
-        need not travel with them."""
-        self._through += 1
+        """Hearing has put what came of the next commit or clear into the inbox. It takes them in order, so their own
+        number need not travel with them."""
+        self._marks_through += 1
         self._moved.set()
 
     async def run(self) -> None:
         """Until the commands end."""
         async for number, command in self._rest:
-            while self._through < number:
-                self._moved.clear()
-                await self._moved.wait()
+            while self._marks_through < number:
+                await self._move()
             await self._inbox.send(command)
+            self._rest_through += 1
+            self._moved.set()
 
     def close(self) -> None:
         self.sound.close()
         self._rest.close()
+
+    async def _move(self) -> None:
+        """Until either road has moved."""
+        self._moved.clear()
+        await self._moved.wait()

@@ -107,7 +107,7 @@ class Reply:
 
     async def run(self) -> None:
         """Make and put out the whole reply. Raises EngineFailed (in a group) if a model breaks."""
-        await self._words.ready()
+        await self._words.ready()  # the turn was certain before it was written down; the prompt needs its words
         async with asyncio.TaskGroup() as group:
             self._parts = (group.create_task(self._rounds.run()), group.create_task(self._put_out()))
 
@@ -199,7 +199,7 @@ class Reply:
                 costs += sound.costs
                 piece = replace(piece, samples=piece.samples + sound.pcm.size, marks=_merged(piece.marks, sound.marks))
                 self._rows += sound.rows
-                if not sound.pcm.size:
+                if not sound.pcm.size:  # marks or costs alone
                     continue
                 if not self._first_sound:
                     self.trace.mark("tts_wait", self._context.now(), costs)
@@ -227,7 +227,7 @@ class Reply:
         """Hand sound to the front in short pieces, never more ahead of the player than the lead allows."""
         for start in range(0, sound.pcm.size, DELTA_SAMPLES):
             part = sound.pcm[start : start + DELTA_SAMPLES]
-            await self._hold_lead()
+            await self._hold_lead()  # per piece, not per sound: a long one must not run away over the lead
             at = message.samples
             message.samples += part.size
             now = self._context.now()
@@ -237,7 +237,7 @@ class Reply:
             await self._emit(AudioDelta(self.id, message.item_id, message.index, 0, at, part))
             if not self._first_sound:
                 self._first_sound = True
-                if self.in_conversation:
+                if self.in_conversation:  # only now: before this the user interrupts nothing that could be heard
                     self._context.tell(ReplySounding())
                 await self._first_out()
 

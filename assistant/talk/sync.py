@@ -25,6 +25,7 @@ class StateSync:
         """Begin, behind those that were asked for before."""
         before = self._latest
 
+        # A task, so that the front's next command need not wait; a reply waits for it (`wait`).
         async def chain() -> None:
             if before is not None:
                 await asyncio.wait([before])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import suppress
 from pathlib import Path
 
 from assistant.base.errors import TalksFull, UnknownTalk
@@ -40,7 +41,8 @@ class Talks:
         self._open: dict[str, Session] = {}
         self._parked: dict[str, Conversation] = {}
         if folder is not None:
-            sweep(folder)
+            with suppress(OSError):  # what killed writers left is only in the way
+                sweep(folder)
 
     @property
     def active(self) -> int:
@@ -56,6 +58,8 @@ class Talks:
         conversation = None
         if resume is not None:
             conversation = self._resumed(resume)
+            # Taken over before it has ended: a front that lost its connection comes back at once, and the server
+            # may not yet have noticed that the old one is gone.
             if (before := self._open.pop(resume, None)) is not None:
                 conversation = before.conversation
                 before.close()
@@ -80,7 +84,7 @@ class Talks:
             session.close()
 
     def _ended(self, session: Session) -> None:
-        if self._open.get(session.talk) is session:
+        if self._open.get(session.talk) is session:  # else it was taken over: the place is the other one's
             del self._open[session.talk]
         self.metrics.sessions.set(len(self._open))
         if not len(session.conversation) and not session.conversation.kept:

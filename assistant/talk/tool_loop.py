@@ -93,7 +93,7 @@ class ToolLoop:
                         self._count_input(piece)
                         self._trace.mark("think_wait", self._context.now(), piece.costs)
                     case TextPiece():
-                        said = said or bool(piece.text.strip())
+                        said = said or bool(piece.text.strip())  # blank lines before a call are no message
                         if said:
                             await self._out.send(TextOut(piece.text, reply_id))
                     case CallPiece(done=True) if piece.name in self._order.own_tools:
@@ -115,6 +115,7 @@ class ToolLoop:
 
     async def _run_tool(self, call: CallPiece, reply_id: str) -> ToolResult:
         begin = self._context.now()
+        # A future of its own, so that "One moment." can be said while it runs.
         running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
         try:
             done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)

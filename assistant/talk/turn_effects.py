@@ -49,6 +49,8 @@ class TurnEffects:
 
     async def take(self, message: TurnMessage) -> None:
         """Raises PeerError where a reply that is due cannot be made."""
+        # All are decided before the first is done. What carrying them out brings about (a stopped reply ends) is told
+        # to turn-taking in between, and has no effects, so nothing comes into the middle of this row.
         for effect in self._context.tell(message):
             await self._do(effect)
 
@@ -62,7 +64,7 @@ class TurnEffects:
                 await self._replies.stop(self._replies.active, effect.reason)
             case ForgetTurn():
                 self._hearing.drop(effect.item_id)
-            case CommitTurn():
+            case CommitTurn():  # its time begins before its item: what the front does on seeing that belongs to it
                 self._turns.spoken(
                     effect.last_sound, after_barge_in=effect.after_barge_in, yielded_ms=effect.yielded_ms
                 )

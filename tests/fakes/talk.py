@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from assistant.base.clock import LoopClock
-from assistant.contracts import LLM, TTS, Prompt
+from assistant.contracts import ASR, LLM, TTS, Prompt
 from assistant.events import AppendAudio, Command, Event, Settings
 from assistant.personas import Persona
 from assistant.talk import Engines, Services, Session
@@ -59,15 +59,16 @@ class World:
         speed: float = 10.0,
         llm: LLM | None = None,
         tts: TTS | None = None,
+        asr: ASR | None = None,
         offload: Callable[[Callable[[], Any]], Awaitable[Any]] = inline,
     ) -> None:
-        """`llm` and `tts`: others than the fake ones. `offload`: how hearing's work is done, at once if not given."""
+        """`llm`, `tts`, `asr`: others than the fake ones. `offload`: how hearing works, at once if not given."""
         self.llm = FakeThinker(mind)
         self.tts = FakeSpeaker(speed=speed)
         self.asr = FakeEars()
         services = Services(
-            Engines(llm or self.llm, tts or self.tts, self.asr), LoopClock(), PERSONAS, offload,
-            tools=lambda session: tools(), ids=counting_ids(),
+            Engines(llm or self.llm, tts or self.tts, asr or self.asr), LoopClock(), PERSONAS,
+            offload, tools=lambda session: tools(), ids=counting_ids(),
         )  # fmt: skip
         self.talks = Talks(services, limit=limit, settings=settings or Settings(persona="ada"), folder=folder)
         self.log: list[Got] = []

@@ -675,7 +675,7 @@ def test_resume_after_a_restart(tmp_path):
 
     run(before, world=World(folder=tmp_path))
     world = World(counting, folder=tmp_path)
-    world.talks._around = replace(world.talks._around, ids=random_ids)
+    world.talks._services = replace(world.talks._services, ids=random_ids)
     run(after, world=world)
 
 

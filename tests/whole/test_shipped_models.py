@@ -253,7 +253,7 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
 
 def prompt_of(session, item_id) -> Prompt:
     """The prompt that the reply of this item was made from."""
-    whole = session._view.prompt(session.settings)
+    whole = session._context.view.prompt(session.settings)
     place = next(i for i, line in enumerate(whole.lines) if line.role == "assistant")
     return Prompt(whole.system, whole.tools, whole.lines[:place])
 

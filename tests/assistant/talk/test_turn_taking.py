@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as checks
 from hypothesis import strategies as st
 
 from assistant.events import AudioCleared, ServerVad, Settings, SpeechStarted, SpeechStopped, TranscriptPartial
@@ -197,6 +198,7 @@ class History:
         return [effect.item_id for _, effect in self.told if isinstance(effect, kind)]
 
 
+@checks(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 100), st.sampled_from(sorted(FRONTS))), max_size=60))
 def test_any_history(choices):
     history = History()
