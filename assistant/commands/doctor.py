@@ -179,7 +179,7 @@ def own_tools(config: Config, gpu_free_bytes: int) -> Iterator[Finding]:
     own = load_own_tools(config.home, builtin_names())
     limited = not config.llm and not choose_profile(config.profile, gpu_free_bytes, profiles_here(config.models)).llm
     if own.tools and limited:
-        yield Finding("your tools", "limited", f"{own.names}; not offered", f"{UNREAD} `assistant pull` fetches one")
+        yield Finding("your tools", "limited", f"{own.names}; not offered", f"{UNREAD} See larger models, above")
     else:
         yield Finding("your tools", "ok", own.names or f"none in {own.folder}")
     for left in own.left_out:

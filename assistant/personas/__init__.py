@@ -25,7 +25,7 @@ class PersonaSampling:
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """A name, how it behaves and how it sounds. `tools`: names of built-in tools, None for all of them.
+    """A name, how it behaves and how it sounds. `tools`: names of tools, built-in or a person's own; None for all.
 
     `description` is for the person who chooses; the model reads the instructions alone.
     """

@@ -15,7 +15,6 @@ starts all the same.
 from __future__ import annotations
 
 import ast
-import inspect
 import os
 import shlex
 import stat
@@ -176,16 +175,16 @@ def _is_group_of_one(status: os.stat_result) -> bool:
 
 def _check_names(source: bytes, tools: dict[str, Tool], owners: dict[str, str]) -> None:
     """Python lets the later of two functions win in silence. Raises ToolError."""
-    seen: set[str] = set()
+    lines: dict[str, int] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in tools:
-            if node.name in seen:
+            if node.name in lines:
                 raise ToolError(f"line {node.lineno}: two tools are called {node.name!r}; rename one")
-            seen.add(node.name)
-    for name, one in tools.items():
+            lines[node.name] = node.lineno
+    for name in tools:
         if name in owners:
-            line = inspect.unwrap(one.function).__code__.co_firstlineno
-            raise ToolError(f"line {line}: {owners[name]} has a tool {name!r} already; rename this one")
+            where = f"line {lines[name]}: " if name in lines else ""  # it may be imported
+            raise ToolError(f"{where}{owners[name]} has a tool {name!r} already; rename this one")
 
 
 def _line(path: Path, error: BaseException) -> str:

@@ -15,9 +15,9 @@ import inspect
 import json
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NoReturn, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Literal, NoReturn, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from assistant.base.errors import ToolError
 from assistant.events import ToolSpec
@@ -104,15 +104,15 @@ class ToolRegistry:
                     result: object = await tool.function(**values)
                 else:
                     result = await asyncio.to_thread(tool.function, **values)
+            if isinstance(result, ToolResult):
+                return result
+            return ToolResult(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False))
         except AnswerError as error:
             return _failure(str(error), sentence(str(error)))
         except TimeoutError:
             return _failure(f"{name} did not answer within {tool.timeout_s:g} s")
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a person's own tool may call what calls sys.exit
             return _failure(f"{name} failed: {error}")
-        if isinstance(result, ToolResult):
-            return result
-        return ToolResult(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False))
 
 
 def describe(function: Function) -> ToolSpec:
@@ -144,11 +144,11 @@ def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, object]:
         raise ToolError(f"the arguments of {spec.name} are not JSON: {error}") from error
     if not isinstance(values, dict):
         raise ToolError(f"the arguments of {spec.name} must be a JSON object, not {type(values).__name__}")
-    properties: Mapping[str, Schema] = spec.parameters.get("properties", {})
+    properties = cast(Mapping[str, Schema], spec.parameters.get("properties", {}))  # as `describe` wrote it
     unknown = [key for key in values if key not in properties]
     if unknown:
         raise ToolError(f"{spec.name} takes {', '.join(properties) or 'nothing'}; it got {', '.join(unknown)}")
-    missing = [key for key in spec.parameters.get("required", ()) if key not in values]
+    missing = [key for key in cast(Sequence[str], spec.parameters.get("required", ())) if key not in values]
     if missing:
         raise ToolError(f"{spec.name} needs {', '.join(missing)}")
     return {key: _coerced(spec.name, key, value, properties[key]) for key, value in values.items()}

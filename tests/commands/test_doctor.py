@@ -35,7 +35,7 @@ def test_own_tools_are_listed_with_those_that_failed(home: Path) -> None:
 
 def test_the_small_model_does_not_get_them_and_the_doctor_says_so(home: Path) -> None:
     taken, _ = doctor.own_tools(Config(home), 0)
-    assert taken.verdict == "limited" and "not offered" in taken.found and "assistant pull" in taken.todo
+    assert taken.verdict == "limited" and "not offered" in taken.found and "larger models" in taken.todo
 
 
 def test_a_home_without_tools(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from assistant.tools import tool
 from assistant.tools.builtin import BuiltinTools, builtin_names, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tools.own import OwnTools, load_own_tools
-from assistant.tools.registry import Tool, ToolRegistry
+from assistant.tools.registry import FAILED, Tool, ToolRegistry
 from tests.fakes.talk import World
 
 LAMP = '''
@@ -105,8 +105,8 @@ def test_a_home_without_own_tools_is_none_the_worse(tmp_path: Path) -> None:
         (LAMP.replace("room: str", "room: object"), ["line 4: ", "use str, int, float, bool"]),
         (LAMP.replace("room: str", "*room: str"), ["line 4: ", "cannot be described"]),
         (LAMP.replace('"Switch', 'f"Switch'), ["line 4: ", "has no docstring; say in a sentence"]),
-        (LAMP.replace("lamp(", "get_time("), ["line 4: the assistant itself has a tool 'get_time'", "rename this one"]),
-        (LAMP.replace("lamp(", "rain("), ["line 4: a.py has a tool 'rain' already; rename this one"]),
+        (LAMP.replace("lamp(", "get_time("), ["line 5: the assistant itself has a tool 'get_time'", "rename this one"]),
+        (LAMP.replace("lamp(", "rain("), ["line 5: a.py has a tool 'rain' already; rename this one"]),
         (LAMP + LAMP, ["line 12: two tools are called 'lamp'; rename one"]),
         ("\0", ["null bytes"]),
     ],
@@ -179,6 +179,17 @@ def test_a_file_of_another_user_is_refused_and_so_is_a_link_to_one(
 def test_a_declaration_that_says_too_little_is_refused_at_once() -> None:
     with pytest.raises(ToolError, match="no docstring"):
         tool(timeout_s=3)(lambda: "")
+
+
+@pytest.mark.parametrize("body", ["return {room}", "raise SystemExit(2)", "raise KeyError(room)", "import nowhere"])
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_whatever_an_own_tool_does_becomes_words_for_the_model(home: Path, body: str, kind: str) -> None:
+    head, _, _ = LAMP.partition("    return")
+    write(home, "lamp.py", f"{head.replace('def', kind)}    {body}\n")
+    own = load(home)
+    assert not own.left_out
+    result = asyncio.run(ToolRegistry(own.tools).call("lamp", '{"room": "hall"}'))
+    assert "lamp failed" in json.loads(result.text)["error"] and result.say == FAILED
 
 
 def test_a_limited_model_gets_none_and_that_is_told(home: Path) -> None:
