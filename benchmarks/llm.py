@@ -76,7 +76,7 @@ class Ours:
         return self.llm.step()
 
     def step(self, token: int) -> int:
-        self.llm.settle()  # folds `token`, which the step before has returned
+        self.llm.catch_up()  # folds `token`, which the step before has returned
         return self.llm.step()
 
     def weight_bytes(self) -> int:

@@ -52,7 +52,7 @@ class Timed:
     length_ms: int
 
 
-class Talk:
+class MeasuredTalk:
     """One session, driven turn by turn."""
 
     def __init__(self, session: Any) -> None:
@@ -94,7 +94,7 @@ async def measure(args: argparse.Namespace) -> dict[str, Any]:
             for length in LENGTHS:
                 session = app.talks.open(Settings(turn_detection=None, paced=False, built_in_tools=True))
                 running = asyncio.ensure_future(session.run())
-                talk = Talk(session)
+                talk = MeasuredTalk(session)
                 await talk.fill(length)
                 await talk.turn(FOLLOW_UP)  # folds the filled turns
                 rows[length].append(await talk.round())

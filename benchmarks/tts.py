@@ -20,7 +20,7 @@ import torch
 
 from capsules import ExecContext, Role
 from tts_engine.engine import HiggsTTS
-from tts_engine.sampling import Sampling
+from tts_engine.sampling import VoiceSampling
 
 clock: Callable[[], float] = time.perf_counter
 TEXT = "The weather is fine today, and the train leaves in ten minutes."
@@ -144,7 +144,7 @@ def random_model(folder: Path) -> Path:
 
 
 def report(tts: HiggsTTS, ctx: ExecContext, options: argparse.Namespace) -> None:
-    tts.set_sampling(Sampling(seed=1))
+    tts.set_sampling(VoiceSampling(seed=1))
     nbytes = row_bytes(tts, ctx)
     bandwidth = read_bandwidth(ctx, max(nbytes, 64 << 20))
     floor = nbytes / bandwidth * 1e3

@@ -32,7 +32,7 @@ LEVELS = (
 )  # fmt: skip
 
 
-class Talk:
+class TypedTalk:
     """A connection that types."""
 
     def __init__(self, ws: aiohttp.ClientWebSocketResponse) -> None:
@@ -56,9 +56,9 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(client: aiohttp.ClientSession, url: str, modality: str) -> AsyncIterator[Talk]:
+async def talking(client: aiohttp.ClientSession, url: str, modality: str) -> AsyncIterator[TypedTalk]:
     async with client.ws_connect(f"{url}/realtime?extensions=all", max_msg_size=0) as ws:
-        talk = Talk(ws)
+        talk = TypedTalk(ws)
         await talk.until("session.created")
         await ws.send_json({"type": "session.update", "session": {"type": "realtime", "output_modalities": [modality]}})
         await talk.until("session.updated")

@@ -1,10 +1,31 @@
-"""The execution contract and execution-state capsules. See README.md."""
+"""The execution contract and execution-state capsules. See README.md.
+
+    arguments  what callers hand in, checked at the door
+    capsule    Capsule and Checkpoint; snapshot, restore, fork, rollback
+    disk       capsules as checksummed files
+    durable    files that are complete or absent
+    errors     every error of the package
+    exec/      the contract: buffers, graphs and the context that owns them
+    feed       bytes of files into tensors, many reads in flight
+    hull       lower convex hulls, for placement
+    ledger     declarations without memory: what an engine will take
+    metrics    counts and levels, readable at any time
+    nn/        blocks of networks that both engines share
+    placement  at which boundaries a checkpoint is worth its bytes
+    prefix     digests of token prefixes, and the state key they belong to
+    reentry    the way to a state that replays least
+    registry   which capsules are kept, and how they are found again
+    safefile   headers of safetensors files, read without trust
+    shards     the files of a published checkpoint
+    store      which capsule lies in which tier, under budgets
+    tiers      memory of the device, of the host, disk; moves between them
+    weights    checkpoints streamed to their destinations
+"""
 
 from capsules.capsule import (
     Capsule,
     Checkpoint,
     Fingerprint,
-    Restorable,
     checkpoint,
     closure,
     fork,
@@ -13,13 +34,33 @@ from capsules.capsule import (
     snapshot,
 )
 from capsules.errors import CapsuleError
-from capsules.exec import Buffer, ExecContext, Graph, Plan, Prefix, Role, ShapeKey, Step, Whole
-from capsules.prefix import Realm
+from capsules.exec import Buffer, ExecContext, Graph, Prefix, Role, ShapeKey, Whole
+from capsules.prefix import StateKey
 from capsules.reentry import Live, Reentry, Way
 from capsules.registry import Budgets, Registry
 
 __all__ = [
-    "Budgets", "Buffer", "Capsule", "CapsuleError", "Checkpoint", "ExecContext", "Fingerprint", "Graph", "Live", "Plan",
-    "Prefix", "Realm", "Reentry", "Registry", "Restorable", "Role", "ShapeKey", "Step", "Way", "Whole", "checkpoint",
-    "closure", "fork", "restore", "rollback", "snapshot",
+    "Budgets",
+    "Buffer",
+    "Capsule",
+    "CapsuleError",
+    "Checkpoint",
+    "ExecContext",
+    "Fingerprint",
+    "Graph",
+    "Live",
+    "Prefix",
+    "Reentry",
+    "Registry",
+    "Role",
+    "ShapeKey",
+    "StateKey",
+    "Way",
+    "Whole",
+    "checkpoint",
+    "closure",
+    "fork",
+    "restore",
+    "rollback",
+    "snapshot",
 ]  # fmt: skip

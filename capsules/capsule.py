@@ -9,12 +9,13 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from capsules.errors import CapsuleMismatch, CapsuleTooLarge
+from capsules.arguments import a_kind
+from capsules.errors import CapsuleMismatch, CapsuleTooLarge, ContractMisuse
 from capsules.exec import Buffer, ExecContext, Role, Whole
 
 _ALIGN = 64  # bytes; keeps every tensor of a capsule on a cache line
@@ -89,22 +90,6 @@ class Checkpoint:
         return sum(t.numel() * t.element_size() for t in self.tensors.values())
 
 
-class Restorable(Protocol):
-    """An engine whose state is a closure."""
-
-    @property
-    def position(self) -> int: ...
-
-    @property
-    def fingerprint(self) -> Fingerprint: ...
-
-    def snapshot(self, name: str = "") -> Capsule: ...
-
-    def restore(self, capsule: Capsule) -> None: ...
-
-    def rollback(self, position: int) -> None: ...
-
-
 def closure(ctx: ExecContext, scope: str) -> tuple[Buffer, ...]:
     """Every STATE buffer of a scope. Raises CapsuleMismatch if there is none."""
     buffers = ctx.buffers(scope, Role.STATE)
@@ -133,6 +118,7 @@ def restore(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint) -> Non
 
     Nothing is written unless the whole capsule fits. Raises CapsuleMismatch with what differs.
     """
+    a_kind(ContractMisuse, "capsule", capsule, Capsule, "a capsule, as snapshot gives it,")
     difference = fingerprint.difference(capsule.fingerprint)
     if difference is not None:
         raise CapsuleMismatch(
@@ -150,6 +136,7 @@ def checkpoint(ctx: ExecContext, scope: str, position: int) -> Checkpoint:
 
 def rollback(ctx: ExecContext, point: Checkpoint) -> None:
     """Back to an earlier boundary of the same session. Its cost does not depend on the position."""
+    a_kind(ContractMisuse, "point", point, Checkpoint, "a checkpoint, as checkpoint gives it,")
     _copy_in(point, [(b, b.tensor) for b in closure(ctx, point.scope) if isinstance(b.live, Whole)])
 
 

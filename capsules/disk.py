@@ -19,9 +19,9 @@ from torch import Tensor
 
 from capsules.capsule import Capsule, Fingerprint
 from capsules.durable import remove_durably, sweep, write_durably
-from capsules.errors import CapsuleDamaged, CapsuleError, CapsuleMismatch
+from capsules.errors import CapsuleDamaged, CapsuleError, CapsuleMismatch, ContractMisuse
 from capsules.feed import host_bytes, read_exactly
-from capsules.safefile import Entry, SafeFile, read_header
+from capsules.safefile import SafeFile, TensorEntry, read_header
 from capsules.weights import DTYPES
 
 SUFFIX = ".safetensors"
@@ -113,7 +113,7 @@ class CapsuleFolder:
 
     def _file(self, key: str) -> Path:
         if not 0 < len(key) <= 100 or key.startswith(".") or not all(c.isalnum() or c in "-_." for c in key):
-            raise ValueError(f"{key!r} is no key for a file: letters, digits, '-', '_' and '.', at most 100")
+            raise ContractMisuse(f"{key!r} is no key for a file: letters, digits, '-', '_' and '.', at most 100")
         return self.path / (key + SUFFIX)
 
 
@@ -216,7 +216,7 @@ def _read_tensors(file: SafeFile, pin_memory: bool) -> dict[str, Tensor]:
     return tensors
 
 
-def _starts(entries: list[Entry]) -> list[int]:
+def _starts(entries: list[TensorEntry]) -> list[int]:
     starts = [0]
     for entry in entries:
         starts.append(starts[-1] + -(-entry.nbytes // ALIGN) * ALIGN)

@@ -5,6 +5,7 @@ full, the machine off) leaves either the old file or the new one. What a killed 
 """
 
 import fcntl
+import json
 import os
 import secrets
 from collections.abc import Iterable
@@ -33,6 +34,20 @@ def write_durably(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     finally:
         os.close(file)
     sync_folder(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as a whole, in UTF-8. Raises OSError; then nothing has changed."""
+    write_durably(path, [text.encode()])
+
+
+def write_json(path: Path, value: object, indent: int | None = None) -> None:
+    """Write facts as a whole. Raises OSError, or TypeError or ValueError for what JSON cannot say; nothing has changed.
+
+    indent  spaces per level, for files that people read; those end with a line break
+    ASCII alone is written, so that no text can fail to be encoded.
+    """
+    write_text(path, json.dumps(value, indent=indent) + ("\n" if indent else ""))
 
 
 def remove_durably(path: Path) -> None:

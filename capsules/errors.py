@@ -5,6 +5,10 @@ class CapsuleError(Exception):
     """Base of all errors of the package."""
 
 
+class ContractMisuse(CapsuleError, ValueError):
+    """A call with an argument that means nothing here: of another kind, or out of range."""
+
+
 class BufferMisuse(CapsuleError):
     """A buffer was declared twice, does not exist, or left its address."""
 
@@ -21,8 +25,10 @@ class CompileError(CapsuleError):
     """The C++ kernels could not be built on this machine."""
 
 
-class PlanError(CapsuleError):
-    """A plan names an unknown step, or its waits form a cycle."""
+class CapsuleAbsent(CapsuleError, KeyError):
+    """There is no capsule of this key or name, or no longer."""
+
+    __str__ = Exception.__str__  # a KeyError would show the sentence in quotes
 
 
 class CapsuleMismatch(CapsuleError):

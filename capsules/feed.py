@@ -22,7 +22,7 @@ ALIGN = 256  # bytes between pieces in a staging block; any dtype may be viewed 
 
 
 @dataclass(frozen=True)
-class Piece:
+class FeedPiece:
     """`nbytes` of a file, holding elements of `dtype` in the order of `dest`, and where they go.
 
     dest   any strides and any float dtype; same number of elements
@@ -40,7 +40,7 @@ class Piece:
         return self.dest.dtype == self.dtype and self.dest.is_contiguous()
 
 
-def split(piece: Piece, limit: int) -> Iterator[Piece]:
+def split(piece: FeedPiece, limit: int) -> Iterator[FeedPiece]:
     """The same bytes in pieces of at most `limit` bytes, each with one destination view."""
     if piece.nbytes <= limit:
         if piece.nbytes:
@@ -56,7 +56,7 @@ def split(piece: Piece, limit: int) -> Iterator[Piece]:
     for first in range(0, rows.shape[0], step):
         part = rows[first : first + step]
         yield from split(
-            Piece(piece.file, piece.offset + first * row_bytes, part.numel() * item, piece.dtype, part), limit
+            FeedPiece(piece.file, piece.offset + first * row_bytes, part.numel() * item, piece.dtype, part), limit
         )
 
 
@@ -83,7 +83,7 @@ class HostFeed:
         self._readers = readers
         self._local = threading.local()
 
-    def run(self, pieces: Sequence[Piece], done: Callable[[int], None]) -> None:
+    def run(self, pieces: Sequence[FeedPiece], done: Callable[[int], None]) -> None:
         """Move all pieces; `done(nbytes)` is called from the calling thread as they arrive."""
         with ThreadPoolExecutor(self._readers, thread_name_prefix="weights") as pool:
             futures = [pool.submit(self._move, piece) for piece in pieces]
@@ -94,7 +94,7 @@ class HostFeed:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _move(self, piece: Piece) -> int:
+    def _move(self, piece: FeedPiece) -> int:
         if piece.direct:
             read_exactly(piece.file, piece.offset, host_bytes(piece.dest))
             return piece.nbytes
@@ -118,7 +118,7 @@ class StagedFeed:
         self._device = device
         self._backend = backend_for(str(device))
 
-    def run(self, pieces: Sequence[Piece], done: Callable[[int], None]) -> None:
+    def run(self, pieces: Sequence[FeedPiece], done: Callable[[int], None]) -> None:
         """As HostFeed.run. On return all copies have finished."""
         pinned = self._device.type == "cuda"
         host = [torch.empty(self._block_bytes, dtype=torch.uint8, pin_memory=pinned) for _ in range(2)]
@@ -140,18 +140,18 @@ class StagedFeed:
         finally:
             stream.synchronize()  # the staging blocks may be freed only now
 
-    def _spread(self, block: list[tuple[int, Piece]], host: Tensor, there: Tensor) -> None:
+    def _spread(self, block: list[tuple[int, FeedPiece]], host: Tensor, there: Tensor) -> None:
         used = block[-1][0] + block[-1][1].nbytes
         there[:used].copy_(host[:used], non_blocking=True)
         for at, piece in block:
             piece.dest.copy_(there[at : at + piece.nbytes].view(piece.dtype).view(piece.dest.shape))
 
-    def _read(self, item: tuple[int, Piece], block: Tensor) -> None:
+    def _read(self, item: tuple[int, FeedPiece], block: Tensor) -> None:
         at, piece = item
         read_exactly(piece.file, piece.offset, host_bytes(block[at : at + piece.nbytes]))
 
-    def _blocks(self, pieces: Sequence[Piece]) -> Iterator[list[tuple[int, Piece]]]:
-        block: list[tuple[int, Piece]] = []
+    def _blocks(self, pieces: Sequence[FeedPiece]) -> Iterator[list[tuple[int, FeedPiece]]]:
+        block: list[tuple[int, FeedPiece]] = []
         at = 0
         for piece in pieces:
             if block and at + piece.nbytes > self._block_bytes:

@@ -7,11 +7,12 @@ Source: Shirokikh & Nikolenko 2026, arXiv 2605.05219.
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from math import inf, isqrt
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from capsules.errors import ContractMisuse
 from capsules.hull import Floats, Ints, lower_hull
 
 GRID = 64  # prefill chunk: boundaries between chunks are multiples of it
@@ -117,23 +118,6 @@ def expected_recompute(law: Floats, checkpoints: Sequence[int]) -> float:
     return float(law @ recompute(len(law) - 1, checkpoints))
 
 
-def worst_recompute(length: int, checkpoints: Sequence[int]) -> int:
-    """The largest r over all depths."""
-    return int(recompute(length, checkpoints).max())
-
-
-def savings(law: Floats, checkpoints: Sequence[int]) -> float:
-    """1 - E[r] / E[T]: the share of all replay that the checkpoints avoid."""
-    mean = expected_recompute(law, ())
-    return 1 - expected_recompute(law, checkpoints) / mean if mean else 0.0
-
-
-def reduction(law: Floats, checkpoints: Sequence[int]) -> float:
-    """E[T] / E[r]: by what factor replay shrinks; infinite if nothing is replayed."""
-    left = expected_recompute(law, checkpoints)
-    return expected_recompute(law, ()) / left if left else inf
-
-
 class RollbackHistogram:
     """How far back rollbacks go, recent ones counting more: weight gamma ** age, age in observations.
 
@@ -147,7 +131,7 @@ class RollbackHistogram:
     def observe(self, back: int) -> None:
         """A rollback by `back` tokens."""
         if back < 0:
-            raise ValueError(f"a rollback goes back by {back} tokens; 0 or more are possible")
+            raise ContractMisuse(f"a rollback goes back by {back} tokens; 0 or more are possible")
         self._weights = {b: w * self._gamma for b, w in self._weights.items() if w > 1e-9}
         self._weights[back] = self._weights.get(back, 0.0) + 1.0
 
@@ -169,7 +153,7 @@ class Placer:
         self, budget: int, strategy: Strategy = Strategy.OPTIMAL, gamma: float = 0.99, solve_every: int = 10
     ) -> None:
         if budget < 1:
-            raise ValueError(f"a budget of {budget} checkpoints; at least 1 is needed to roll back at all")
+            raise ContractMisuse(f"a budget of {budget} checkpoints; at least 1 is needed to roll back at all")
         self._budget = budget
         self._strategy = strategy
         self._seen = RollbackHistogram(gamma)

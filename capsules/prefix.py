@@ -10,7 +10,7 @@ BLOCK = 64  # tokens per link of the chain
 
 
 @dataclass(frozen=True)
-class Realm:
+class StateKey:
     """What shapes a state besides its tokens.
 
     media   digest of images or audio that placeholder tokens stand for
@@ -30,7 +30,7 @@ class Realm:
         return blake2b(dumps(astuple(self)).encode(), digest_size=16).hexdigest()
 
 
-def prefix_digests(realm: Realm, tokens: Sequence[int], lengths: Iterable[int]) -> dict[int, str]:
+def prefix_digests(state_key: StateKey, tokens: Sequence[int], lengths: Iterable[int]) -> dict[int, str]:
     """The digest of tokens[:n] for every wanted n, in one pass; lengths beyond the tokens are left out.
 
     Link k is the digest of link k - 1 and tokens [64 k, 64 k + 64); a prefix is its last full link and the rest. So a
@@ -38,7 +38,7 @@ def prefix_digests(realm: Realm, tokens: Sequence[int], lengths: Iterable[int]) 
     """
     wanted = sorted({n for n in lengths if 0 <= n <= len(tokens)})
     digests: dict[int, str] = {}
-    link, done = bytes.fromhex(realm.digest), 0
+    link, done = bytes.fromhex(state_key.digest), 0
     for n in wanted:
         while done + BLOCK <= n:
             link = _link(link, tokens[done : done + BLOCK])

@@ -1,6 +1,5 @@
 """How a turn reaches the state it needs with the least replay: append, roll back, restore or rebuild."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,10 +15,15 @@ class Way(StrEnum):
 
 @dataclass(frozen=True)
 class Live:
-    """The state an engine holds now: the tokens folded in, and the boundaries it can roll back to (rising)."""
+    """The state an engine holds now.
 
-    tokens: Sequence[int] = ()
-    boundaries: Sequence[int] = ()
+    position  tokens folded into it
+    keep      how many of these stay, up to a boundary that a rollback reaches. The engine says: equal tokens that were
+              folded otherwise are another state, bit for bit
+    """
+
+    position: int = 0
+    keep: int = 0
 
 
 @dataclass(frozen=True)
@@ -32,31 +36,19 @@ class Reentry:
     key: str = ""  # of the capsule, if the way is RESTORE
 
 
-def choose(wanted: Sequence[int], live: Live, stored: tuple[int, str] | None, reserve: int = 0) -> Reentry:
+def choose(wanted: int, live: Live, stored: tuple[int, str] | None, reserve: int = 0) -> Reentry:
     """The way with the least replay; of equals the cheapest.
 
-    wanted   all tokens that shall be folded in
-    stored   length and key of the longest capsule that is a prefix of `wanted`
+    wanted   how many tokens shall be folded in
+    stored   length and key of the longest capsule that is a prefix of them
     reserve  tokens that must be left to fold in; 1 if the engine needs the last one to get its logits
     """
-    limit = len(wanted) - reserve
-    common = shared(wanted, live.tokens)
+    limit = wanted - reserve
     options = [(Way.REBUILD, 0, "")]
     if stored is not None and 0 < stored[0] <= limit:
         options.append((Way.RESTORE, stored[0], stored[1]))
-    reachable = [b for b in live.boundaries if 0 < b <= min(common, limit)]
-    if reachable:
-        options.append((Way.ROLLBACK, max(reachable), ""))
-    if common == len(live.tokens) <= limit and common:
-        options.append((Way.APPEND, common, ""))
+    if 0 < live.keep <= limit:
+        options.append((Way.APPEND if live.keep == live.position else Way.ROLLBACK, live.keep, ""))
     order = list(Way)
-    way, position, key = min(options, key=lambda option: (len(wanted) - option[1], order.index(option[0])))
-    return Reentry(way, position, len(wanted) - position, key)
-
-
-def shared(one: Sequence[int], two: Sequence[int]) -> int:
-    """Length of the common prefix."""
-    for at, (a, b) in enumerate(zip(one, two, strict=False)):
-        if a != b:
-            return at
-    return min(len(one), len(two))
+    way, position, key = min(options, key=lambda option: (wanted - option[1], order.index(option[0])))
+    return Reentry(way, position, wanted - position, key)

@@ -5,7 +5,7 @@ its counters and its listing may be read from any.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,13 +14,14 @@ from pathlib import Path
 
 import torch
 
+from capsules.arguments import a_kind, shown, whole
 from capsules.capsule import Capsule, Fingerprint
-from capsules.errors import CapsuleDamaged, CapsuleMismatch
+from capsules.errors import CapsuleAbsent, CapsuleDamaged, CapsuleMismatch, ContractMisuse
 from capsules.exec import ExecContext
-from capsules.ladder import Ladder
 from capsules.metrics import Counters
-from capsules.prefix import Realm, prefix_digests
+from capsules.prefix import StateKey, prefix_digests
 from capsules.reentry import Live, Reentry, Way, choose
+from capsules.store import TieredStore
 from capsules.tiers import DiskTier, MemoryTier, Mover, Tier
 
 Clock = Callable[[], float]
@@ -33,6 +34,10 @@ class Budgets:
     gpu_bytes: int = 0
     host_bytes: int = 0
     disk_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            whole(ContractMisuse, name, value)
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class Listing:
 @dataclass
 class _Entry:
     name: str
-    realm: str  # digest
+    state_key: str  # digest
     prefix: str  # digest, or "" if the tokens do not cover the position
     label: str
     scope: str
@@ -76,7 +81,7 @@ class Registry:
         self._by_prefix: dict[str, list[str]] = {}
         self._lengths: dict[str, Counter[int]] = {}
         self._disk = next((tier for tier in tiers if isinstance(tier, DiskTier)), None)
-        self.ladder = Ladder(tiers, mover, self.counters, self._forget)
+        self.store = TieredStore(tiers, mover, self.counters, self._forget)
         if self._disk is not None:
             self._resume(self._disk)
 
@@ -94,8 +99,12 @@ class Registry:
         folder  where the disk tier's files lie; needed if it has a budget
         writer  writes them in the background; the caller shuts it down after `close`
         """
+        a_kind(ContractMisuse, "ctx", ctx, ExecContext, "an ExecContext")
+        a_kind(ContractMisuse, "budgets", budgets, Budgets, "a Budgets")
+        a_kind(ContractMisuse, "clock", clock, Callable, "a function that gives seconds, time.time for one,")
+        a_kind(ContractMisuse, "folder", folder, Path | None, "a Path or None")
         if budgets.disk_bytes and folder is None:
-            raise ValueError(f"a disk budget of {budgets.disk_bytes} bytes needs a folder")
+            raise ContractMisuse(f"a disk budget of {budgets.disk_bytes} bytes needs a folder")
         mover = Mover(ctx)
         on_gpu = ctx.device.type == "cuda"
         tiers: list[Tier] = []
@@ -110,7 +119,7 @@ class Registry:
     def put(
         self,
         capsule: Capsule,
-        realm: Realm,
+        state_key: StateKey,
         *,
         name: str = "",
         ttl_s: float | None = None,
@@ -123,36 +132,44 @@ class Registry:
         ttl_s  goes that long after its last use, unless pinned
         pin    add a pin that lasts until `unpin`
         save   write a durable copy now
-        Raises ValueError for a capsule that could never be found: no name, and tokens that do not cover its position.
+        Raises ContractMisuse for a capsule that could never be found: no name, and tokens that do not cover its
+        position.
         """
-        self._settle()
+        a_kind(ContractMisuse, "capsule", capsule, Capsule, "a capsule, as snapshot gives it,")
+        a_kind(ContractMisuse, "realm", state_key, StateKey, "a StateKey")
+        a_kind(ContractMisuse, "name", name, str, "text")
+        a_kind(ContractMisuse, "ttl_s", ttl_s, int | float | None, "a number of seconds or None")
+        if ttl_s is not None and not ttl_s >= 0:
+            raise ContractMisuse(f"ttl_s is {ttl_s}; 0 seconds or more, or None, is needed")
+        self._tidy()
         covered = len(capsule.tokens) >= capsule.position
         length = capsule.position
-        prefix = prefix_digests(realm, capsule.tokens, [length])[length] if covered else ""
+        prefix = prefix_digests(state_key, capsule.tokens, [length])[length] if covered else ""
         if not name and not prefix:
-            raise ValueError(
+            raise ContractMisuse(
                 f"capsule {capsule.label!r} has no name, and its {len(capsule.tokens)} tokens do not cover position "
                 f"{capsule.position}; it could never be found again"
             )
         key = named_key(name) if name else "p-" + prefix
-        notes = {"name": name, "realm": realm.digest, "prefix": prefix, "ttl_s": "" if ttl_s is None else repr(ttl_s)}
-        if not self.ladder.put(key, capsule, notes):
+        limit = "" if ttl_s is None else repr(ttl_s)
+        notes = {"name": name, "realm": state_key.digest, "prefix": prefix, "ttl_s": limit}
+        if not self.store.put(key, capsule, notes):
             return None
         self._forget(key)
         entry = _Entry(
-            name, realm.digest, prefix, capsule.label, capsule.scope, length, capsule.fingerprint.digest, ttl_s
+            name, state_key.digest, prefix, capsule.label, capsule.scope, length, capsule.fingerprint.digest, ttl_s
         )
         self._remember(key, entry)
         if pin:
-            self.ladder.pin(key)
+            self.store.pin(key)
         if save:
-            self.ladder.save(key)
+            self.store.save(key)
         self._use(key)
         return key
 
     def __contains__(self, key: str) -> bool:
         """Whether a capsule of this key or name is here; asking counts as no hit and no miss."""
-        self._settle()
+        self._tidy()
         return self._find(key) is not None
 
     def get(self, key: str, fingerprint: Fingerprint | None = None) -> Capsule | None:
@@ -161,7 +178,7 @@ class Registry:
         Raises CapsuleMismatch if it is another deployment's, CapsuleDamaged if its bytes are not what was written
         (then it is gone): rebuild from the tokens. `reenter` does that by itself.
         """
-        self._settle()
+        self._tidy()
         found = self._find(key)
         if found is None:
             self.counters.add("misses", cause="absent")
@@ -171,21 +188,31 @@ class Registry:
 
     def reenter(
         self,
-        realm: Realm,
+        state_key: StateKey,
         wanted: Sequence[int],
         live: Live | None = None,
         *,
+        at: Container[int] | None = None,
         fingerprint: Fingerprint | None = None,
         reserve: int = 0,
     ) -> tuple[Reentry, Capsule | None]:
         """The way to a state with these tokens that replays least, with the capsule if the way is to restore one.
 
+        at  where a stored state is as good as one that was folded in: the ends of calls; None: anywhere
         A capsule that turns out damaged or another deployment's is passed over for the next best way.
         """
-        self._settle()
+        a_kind(ContractMisuse, "realm", state_key, StateKey, "a StateKey")
+        if isinstance(wanted, str):
+            raise ContractMisuse(f"wanted is {shown(wanted)}; a list of token ids is needed")
+        a_kind(ContractMisuse, "wanted", wanted, Sequence, "a list of token ids")
+        a_kind(ContractMisuse, "live", live, Live | None, "a Live or None")
+        a_kind(ContractMisuse, "fingerprint", fingerprint, Fingerprint | None, "a Fingerprint or None")
+        whole(ContractMisuse, "reserve", reserve)
+        self._tidy()
         passed: set[str] = set()
         while True:
-            plan = choose(wanted, live or Live(), self._longest(realm, wanted, reserve, fingerprint, passed), reserve)
+            stored = self._longest(state_key, wanted[: len(wanted) - reserve], at, fingerprint, passed)
+            plan = choose(len(wanted), live or Live(), stored, reserve)
             capsule = None
             if plan.way is Way.RESTORE:
                 try:
@@ -201,51 +228,51 @@ class Registry:
 
     def save(self, key: str) -> bool:
         """See that a capsule survives the process; False if it is not here, or there is no room or disk for it."""
-        self._settle()
+        self._tidy()
         found = self._find(key)
-        saved = found is not None and self.ladder.save(found)
+        saved = found is not None and self.store.save(found)
         if saved and found is not None:
             self._use(found)
         return saved
 
     def remove(self, key: str) -> bool:
         """Forget a capsule, pinned or not; False if there was none."""
-        self._settle()
+        self._tidy()
         found = self._find(key)
         if found is not None:
-            self.ladder.drop(found, "removed")
+            self.store.drop(found, "removed")
         return found is not None
 
     @contextmanager
     def pinned(self, key: str) -> Iterator[None]:
-        """Inside, the capsule is not moved, evicted or out of time. Raises KeyError if it is not there."""
+        """Inside, the capsule is not moved, evicted or out of time. Raises CapsuleAbsent if it is not there."""
         found = self.pin(key)
         try:
             yield
         finally:
-            self.ladder.unpin(found)
+            self.store.unpin(found)
 
     def pin(self, key: str) -> str:
-        """Pin by key or name until `unpin`; returns the key. Raises KeyError if it is not there."""
-        self._settle()
+        """Pin by key or name until `unpin`; returns the key. Raises CapsuleAbsent if it is not there."""
+        self._tidy()
         found = self._find(key)
         if found is None:
-            raise KeyError(f"no capsule {key!r} to pin; it may have been evicted, so put it again and pin it then")
-        self.ladder.pin(found)
+            raise CapsuleAbsent(f"no capsule {key!r} to pin; it may have been evicted, so put it again and pin it then")
+        self.store.pin(found)
         return found
 
     def unpin(self, key: str) -> None:
         found = self._find(key)
         if found is not None:
-            self.ladder.unpin(found)
+            self.store.unpin(found)
 
     def listing(self) -> list[Listing]:
         """Everything, least recently used first. From any thread: what comes or goes meanwhile may be left out."""
         now = self._clock()
         found = []
-        for key in self.ladder:
+        for key in self.store:
             with suppress(KeyError):
-                entry, homes, pinned = self._entries[key], self.ladder.homes(key), self.ladder.pins(key) > 0
+                entry, homes, pinned = self._entries[key], self.store.homes(key), self.store.pins(key) > 0
                 found.append(
                     Listing(
                         key, entry.name, entry.label, entry.scope, entry.position, homes, pinned, now - entry.used_at
@@ -257,7 +284,7 @@ class Registry:
         """Wait for background writes."""
         if self._disk is not None:
             self._disk.flush()
-        self._settle()
+        self._tidy()
 
     def _take(self, key: str, fingerprint: Fingerprint | None, way: str) -> Capsule:
         entry = self._entries[key]
@@ -267,9 +294,9 @@ class Registry:
                 f"capsule {entry.label!r} was taken by another deployment (weights, precision, shapes or code differ); "
                 "rebuild it from its tokens."
             )
-        tier = next(iter(self.ladder.homes(key)))
+        tier = next(iter(self.store.homes(key)))
         try:
-            capsule = self.ladder.get(key)
+            capsule = self.store.get(key)
         except CapsuleDamaged:
             self.counters.add("misses", cause="damaged")
             raise
@@ -278,10 +305,15 @@ class Registry:
         return capsule
 
     def _longest(
-        self, realm: Realm, wanted: Sequence[int], reserve: int, fingerprint: Fingerprint | None, passed: set[str]
+        self,
+        state_key: StateKey,
+        wanted: Sequence[int],
+        at: Container[int] | None,
+        fingerprint: Fingerprint | None,
+        passed: set[str],
     ) -> tuple[int, str] | None:
-        lengths = [n for n in self._lengths.get(realm.digest, ()) if n <= len(wanted) - reserve]
-        for length, digest in sorted(prefix_digests(realm, wanted, lengths).items(), reverse=True):
+        lengths = [n for n in self._lengths.get(state_key.digest, ()) if n <= len(wanted) and (at is None or n in at)]
+        for length, digest in sorted(prefix_digests(state_key, wanted, lengths).items(), reverse=True):
             for key in reversed(self._by_prefix.get(digest, ())):
                 usable = fingerprint is None or self._entries[key].fingerprint == fingerprint.digest
                 if usable and key not in passed:
@@ -289,6 +321,7 @@ class Registry:
         return None
 
     def _find(self, key: str) -> str | None:
+        a_kind(ContractMisuse, "key", key, str, "the key or name of a capsule")
         for candidate in (key, named_key(key)):
             if candidate in self._entries:
                 return candidate
@@ -297,22 +330,22 @@ class Registry:
     def _use(self, key: str) -> None:
         entry = self._entries[key]
         entry.used_at = self._clock()
-        if self._disk is not None and self._disk.name in self.ladder.homes(key):
+        if self._disk is not None and self._disk.name in self.store.homes(key):
             self._disk.folder.touch(key, entry.used_at)
 
-    def _settle(self) -> None:
+    def _tidy(self) -> None:
         """Account for what happened by itself: writes that failed, time limits."""
-        self.ladder.settle()
+        self.store.tidy()
         now = self._clock()
         for key, entry in tuple(self._entries.items()):
-            if entry.ttl_s is not None and now - entry.used_at > entry.ttl_s and not self.ladder.pins(key):
-                self.ladder.drop(key, "expired")
+            if entry.ttl_s is not None and now - entry.used_at > entry.ttl_s and not self.store.pins(key):
+                self.store.drop(key, "expired")
 
     def _remember(self, key: str, entry: _Entry) -> None:
         self._entries[key] = entry
         if entry.prefix:
             self._by_prefix.setdefault(entry.prefix, []).append(key)
-            self._lengths.setdefault(entry.realm, Counter())[entry.position] += 1
+            self._lengths.setdefault(entry.state_key, Counter())[entry.position] += 1
 
     def _forget(self, key: str) -> None:
         entry = self._entries.pop(key, None)
@@ -322,12 +355,12 @@ class Registry:
         siblings.remove(key)
         if not siblings:
             del self._by_prefix[entry.prefix]
-        lengths = self._lengths[entry.realm]
+        lengths = self._lengths[entry.state_key]
         lengths[entry.position] -= 1
         if not lengths[entry.position]:
             del lengths[entry.position]
         if not lengths:
-            del self._lengths[entry.realm]
+            del self._lengths[entry.state_key]
 
     def _resume(self, disk: DiskTier) -> None:
         """Take over the files of earlier processes."""
@@ -348,7 +381,7 @@ class Registry:
                 about.used_at,
             )
             self._remember(about.key, entry)
-            self.ladder.adopt(about.key, disk.name, about.file_bytes, told)
+            self.store.adopt(about.key, disk.name, about.file_bytes, told)
 
 
 def named_key(name: str) -> str:

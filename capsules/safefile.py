@@ -25,7 +25,7 @@ ITEM_BYTES = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class TensorEntry:
     """One tensor of a file."""
 
     name: str
@@ -40,7 +40,7 @@ class SafeFile:
     """The checked contents list of one file."""
 
     path: Path
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, TensorEntry]
     metadata: Mapping[str, str]
     header: bytes
     size: int
@@ -95,7 +95,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _entry(path: Path, name: str, claim: object, start: int, available: int) -> Entry:
+def _entry(path: Path, name: str, claim: object, start: int, available: int) -> TensorEntry:
     if not isinstance(claim, dict) or set(claim) != {"dtype", "shape", "data_offsets"}:
         raise _damaged(path, f"{name[:80]!r}: expected exactly dtype, shape and data_offsets")
     dtype, shape, span = claim["dtype"], claim["shape"], claim["data_offsets"]
@@ -110,14 +110,14 @@ def _entry(path: Path, name: str, claim: object, start: int, available: int) -> 
         raise _damaged(
             path, f"{name[:80]!r}: {dtype} {shape} needs {nbytes} bytes, data_offsets hold {span[1] - span[0]}"
         )
-    return Entry(name, dtype, tuple(shape), start + span[0], nbytes)
+    return TensorEntry(name, dtype, tuple(shape), start + span[0], nbytes)
 
 
 def _naturals(value: object) -> bool:
     return isinstance(value, list) and all(type(v) is int and 0 <= v < 1 << 62 for v in value)
 
 
-def _check_cover(path: Path, entries: Mapping[str, Entry], start: int, size: int) -> None:
+def _check_cover(path: Path, entries: Mapping[str, TensorEntry], start: int, size: int) -> None:
     """The tensors lie back to back and fill the file: no overlap, no hole, no tail."""
     at = start
     for entry in sorted(entries.values(), key=lambda e: (e.offset, e.nbytes)):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from capsules.errors import WeightsError
 from capsules.feed import read_exactly
-from capsules.safefile import Entry, SafeFile, read_header
+from capsules.safefile import SafeFile, TensorEntry, read_header
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
@@ -19,7 +19,7 @@ MAX_INDEX_BYTES = 64 << 20
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
-def catalogue(source: Source) -> dict[str, Entry]:
+def catalogue(source: Source) -> dict[str, TensorEntry]:
     """Every tensor of a checkpoint by name, from the headers alone.
 
     Raises WeightsError if the layout is not understood or a name occurs in two files, CapsuleDamaged for a bad file.
@@ -49,7 +49,7 @@ def digest(source: Source, full: bool = False) -> str:
     return whole.hexdigest()
 
 
-def _tensor_digest(file: int, entry: Entry, full: bool, block: int = 4096, stride: int = 1 << 20) -> bytes:
+def _tensor_digest(file: int, entry: TensorEntry, full: bool, block: int = 4096, stride: int = 1 << 20) -> bytes:
     state = hashlib.blake2b(digest_size=16)
     buffer = memoryview(bytearray(min(stride if full else block, entry.nbytes)))
     spans = set(range(0, entry.nbytes, stride))
@@ -107,9 +107,9 @@ def _open_indexed(path: Path) -> list[SafeFile]:
     return files
 
 
-def locate(files: Sequence[SafeFile]) -> dict[str, tuple[SafeFile, Entry]]:
+def locate(files: Sequence[SafeFile]) -> dict[str, tuple[SafeFile, TensorEntry]]:
     """Name -> file and entry. Raises WeightsError if two files hold the same name."""
-    located: dict[str, tuple[SafeFile, Entry]] = {}
+    located: dict[str, tuple[SafeFile, TensorEntry]] = {}
     for file in files:
         for name, entry in file.entries.items():
             if name in located:

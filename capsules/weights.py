@@ -1,6 +1,6 @@
 """Safetensors checkpoints streamed to the device through a name map; every name, shape and dtype is checked first.
 
-    names = catalogue(path)                                  # what is there: name -> Entry (dtype, shape)
+    names = catalogue(path)                                  # what is there: name -> TensorEntry (dtype, shape)
     plan = {
         "model.embed_tokens.weight": Target(embed),
         "model.layers.0.mlp.gate_proj.weight": Target(gate_up[:inner]),    # two tensors fused into one
@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from capsules.errors import WeightsError
-from capsules.feed import HostFeed, Piece, StagedFeed, feed_for, host_bytes, read_exactly, split
-from capsules.safefile import Entry, SafeFile
+from capsules.feed import FeedPiece, HostFeed, StagedFeed, feed_for, host_bytes, read_exactly, split
+from capsules.safefile import SafeFile, TensorEntry
 from capsules.shards import Source, catalogue, digest, locate, open_files, some
 
 __all__ = ["Loaded", "Plan", "Progress", "Target", "WeightsError", "catalogue", "digest", "load"]
@@ -126,11 +126,11 @@ def load(
         files = {file.path: os.open(file.path, os.O_RDONLY) for file in {id(j[2]): j[2] for j in jobs}.values()}
         for descriptor in files.values():
             stack.callback(os.close, descriptor)
-        pieces: dict[torch.device, list[Piece]] = {}
+        pieces: dict[torch.device, list[FeedPiece]] = {}
         for (_, target, file, entry), (offset, nbytes) in zip(jobs, regions, strict=True):
             if target.transform is None:
                 dest = target.tensor.detach()
-                piece = Piece(files[file.path], offset, nbytes, DTYPES[entry.dtype], dest)
+                piece = FeedPiece(files[file.path], offset, nbytes, DTYPES[entry.dtype], dest)
                 pieces.setdefault(dest.device, []).append(piece)
             else:
                 _transformed(target, entry, files[file.path], offset, nbytes)
@@ -141,7 +141,9 @@ def load(
     return Loaded(len(plan), skipped, total, perf_counter() - began)
 
 
-def _reconcile(located: Mapping[str, tuple[SafeFile, Entry]], plan: Plan, skip: tuple[str, ...]) -> tuple[str, ...]:
+def _reconcile(
+    located: Mapping[str, tuple[SafeFile, TensorEntry]], plan: Plan, skip: tuple[str, ...]
+) -> tuple[str, ...]:
     """Names left out on purpose. Raises WeightsError for unknown and missing ones."""
     missing = [name for name in plan if name not in located]
     if missing:
@@ -154,7 +156,7 @@ def _reconcile(located: Mapping[str, tuple[SafeFile, Entry]], plan: Plan, skip: 
     return skipped
 
 
-def _region(name: str, target: Target, entry: Entry) -> tuple[int, int]:
+def _region(name: str, target: Target, entry: TensorEntry) -> tuple[int, int]:
     """Offset and bytes of the wanted rows, after all checks."""
     dtype, dest = DTYPES[entry.dtype], target.tensor
     shape = list(entry.shape)
@@ -180,7 +182,7 @@ def _region(name: str, target: Target, entry: Entry) -> tuple[int, int]:
     return offset, nbytes
 
 
-def _transformed(target: Target, entry: Entry, file: int, offset: int, nbytes: int) -> None:
+def _transformed(target: Target, entry: TensorEntry, file: int, offset: int, nbytes: int) -> None:
     shape = list(entry.shape)
     if target.rows is not None:
         shape[0] = target.rows.stop - (target.rows.start or 0)
@@ -194,7 +196,7 @@ def _transformed(target: Target, entry: Entry, file: int, offset: int, nbytes: i
     target.tensor.copy_(made)
 
 
-def _refuse_overlap(jobs: Sequence[tuple[str, Target, SafeFile, Entry]]) -> None:
+def _refuse_overlap(jobs: Sequence[tuple[str, Target, SafeFile, TensorEntry]]) -> None:
     """Two tensors in one place: the map is wrong, and which of them wins would depend on timing."""
     spans = sorted(
         (t.tensor.data_ptr(), t.tensor.data_ptr() + t.tensor.numel() * t.tensor.element_size(), name)

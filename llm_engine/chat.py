@@ -1,4 +1,4 @@
-"""Messages to ids through the checkpoint's own chat template, with the boundaries that are worth a capsule.
+"""Messages to text through the checkpoint's own chat template, and the tokenizer that makes ids of it.
 
 The template is a program from the internet: it runs in Jinja's immutable sandbox. Thinking is off unless asked for.
 """
@@ -6,7 +6,6 @@ The template is a program from the internet: it runs in Jinja's immutable sandbo
 import datetime
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +16,6 @@ from llm_engine.errors import TextError
 from llm_engine.tokenizer import TextTokenizer
 
 Message = Mapping[str, Any]
-
-_ASKED, _ANSWERED = "QxASKEDxQ", "QxANSWEREDxQ"  # stand for turns whose surroundings are wanted
-_END, _START, _REPLY = "<|im_end|>", "<|im_start|>", "<|im_start|>assistant\n"
-
-
-@dataclass(frozen=True)
-class Boundary:
-    """A position in a prompt where a capsule is worth its bytes.
-
-    name  "system": persona and tools, shared by every talk with them
-          "reply": up to and with `<|im_start|>assistant\\n`, the last place that every later rendering shares,
-          because some templates drop the empty thinking block of earlier replies
-    """
-
-    name: str
-    position: int
-
-
-@dataclass(frozen=True)
-class ChatPrompt:
-    """A rendered conversation."""
-
-    ids: tuple[int, ...]
-    boundaries: tuple[Boundary, ...]
 
 
 class ChatTemplate:
@@ -104,54 +79,6 @@ class Chat:
     def load(cls, path: str | Path) -> "Chat":
         """Raises TextError."""
         return cls(TextTokenizer.load(path), ChatTemplate.load(path))
-
-    def system(self, text: str, tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
-        """The ids of the system turn alone; empty if the template writes none.
-
-        A template renders no conversation without a user, so one is rendered with a stand-in and cut before it.
-        """
-        messages = [{"role": "system", "content": text}] if text else []
-        whole = self.template.render([*messages, {"role": "user", "content": _ASKED}], tools, False)
-        return self.tokenizer.encode(whole[: whole.rindex(_START, 0, whole.index(_ASKED))])
-
-    def prompt(
-        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), *, thinking: bool = False
-    ) -> ChatPrompt:
-        """A whole conversation up to where the reply begins."""
-        text = self.template.render(messages, tools, True, thinking=thinking)
-        ids = self.tokenizer.encode(text)
-        found = []
-        if messages and messages[0].get("role") == "system":
-            system = self.system(str(messages[0].get("content", "")), tools)
-            if system and ids[: len(system)] == system:
-                found.append(Boundary("system", len(system)))
-        if _REPLY in text:
-            stable = self.tokenizer.encode(text[: text.rindex(_REPLY) + len(_REPLY)])
-            if ids[: len(stable)] == stable:
-                found.append(Boundary("reply", len(stable)))
-        return ChatPrompt(tuple(ids), tuple(found))
-
-    def proceed(self, previous: Sequence[int], messages: Sequence[Message], *, thinking: bool = False) -> list[int]:
-        """The ids that carry a conversation on from `previous`, which is never rendered again.
-
-        previous   everything so far: prompt and reply as generated, cut or whole, with or without its <|im_end|>
-        messages   what is new: user and tool messages
-        returns    the end of the open turn if it has none, the new turns, and the opening of the next reply
-        Rendering a whole conversation anew would re-tokenise old replies and may drop their thinking block, so that no
-        state could be reused; ids are only ever appended. Raises TextError.
-        """
-        opened = [{"role": "user", "content": _ASKED}, {"role": "assistant", "content": _ANSWERED}]
-        whole = self.template.render([*opened, *messages], (), True, thinking=thinking)
-        if _ANSWERED not in whole:
-            raise TextError("the chat template does not write earlier replies, so a talk cannot be carried on with it")
-        text = whole[whole.index(_ANSWERED) + len(_ANSWERED) :]
-        tail = self.tokenizer.encode("\n")
-        end = self.tokenizer.id_of(_END)
-        if previous and previous[-1] == end:
-            text = text.removeprefix(_END)
-        elif list(previous[-len(tail) - 1 :]) == [end, *tail]:
-            text = text.removeprefix(_END + "\n")
-        return self.tokenizer.encode(text)
 
 
 def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **_: Any) -> str:

@@ -1,12 +1,13 @@
 """The engine's API: append, decode, snapshot, restore, rollback, over one sequence at a time.
 
 Position counts tokens: those appended and those decoded. A decoded token is folded into the state no later than the
-next call that needs it, so that the caller has it at once; `settle` folds it when there is time.
+next call that needs it, so that the caller has it at once; `catch_up` folds it when there is time.
 """
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,20 @@ import torch
 from torch import Tensor
 
 from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, checkpoint, restore, rollback, snapshot
+from capsules.arguments import a_function, a_kind, shown, token_ids, whole
 from capsules.errors import CapsuleTooLarge
 from capsules.placement import Placer
 from capsules.weights import Progress
 from llm_engine.config import LLMConfig
-from llm_engine.errors import Cancelled, StateError
+from llm_engine.errors import Cancelled, ConfigError, StateError
 from llm_engine.graphs import EngineGraphs
+from llm_engine.grid import ROWS, Fold, FoldLog, GridChunk, capacity, chunks
+from llm_engine.options import LLMOptions
 from llm_engine.sampling import Sampling
-from llm_engine.schedule import ROWS, Chunk, Fold, FoldLog, capacity, chunks
 from llm_engine.state import EngineState
 from llm_engine.weights import LoadedWeights, load_weights
 
 CODE = "llm_engine/1"  # raised whenever the same bytes would mean something else
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 Cancel = Callable[[], bool]
 
@@ -35,30 +37,22 @@ class HybridLLM:
     """One Qwen3.5-family model, one sequence, all state in declared buffers. Call it from one thread at a time."""
 
     def __init__(
-        self,
-        ctx: ExecContext,
-        loaded: LoadedWeights,
-        *,
-        dtype: torch.dtype,
-        max_positions: int,
-        end_of_turn: int | None,
-        checkpoints: int,
-        checkpoint_every: int,
-        scope: str,
+        self, ctx: ExecContext, loaded: LoadedWeights, options: LLMOptions, end_of_turn: int | None
     ) -> None:
         self.config: LLMConfig = loaded.config
         self.loaded = loaded
-        self.max_positions = max_positions
+        self.max_positions = options.max_positions
         self.end_of_turn = end_of_turn
+        dtype, scope = options.tensor_dtype, options.scope
         self._ctx, self._scope = ctx, scope
-        rows = capacity(max_positions)
+        rows = capacity(options.max_positions)
         self.state = EngineState.declare(ctx, loaded.config, dtype, rows, scope)
         self.graphs = EngineGraphs(ctx, loaded.config, loaded.model, self.state, rows, scope)
         self.fingerprint = Fingerprint.of(
             ctx, scope, weights=loaded.digest, code=CODE, dtype=str(dtype), schedule=f"grid 64, rows {ROWS}"
         )
-        self._placer = Placer(checkpoints)
-        self._every = checkpoint_every
+        self._placer = Placer(options.checkpoints)
+        self._every = options.checkpoint_every
         self._tokens: list[int] = []
         self._log = FoldLog()
         self._points: dict[int, Checkpoint] = {}
@@ -91,21 +85,14 @@ class HybridLLM:
         checkpoints       how many recurrent checkpoints may be held for rollbacks; each is a copy of the fixed state
         checkpoint_every  decoded tokens between two candidates for one
         capture           False leaves the capture to `warm`
-        Raises ConfigError, CheckpointError.
+        Raises ConfigError, CheckpointError; StateError for an argument without a meaning.
         """
-        if dtype not in DTYPES:
-            raise StateError(f"dtype {dtype!r}; {' and '.join(DTYPES)} are implemented")
-        loaded = load_weights(path, ctx, DTYPES[dtype], scope=scope, packed=packed, progress=progress)
-        engine = cls(
-            ctx,
-            loaded,
-            dtype=DTYPES[dtype],
-            max_positions=max_positions,
-            end_of_turn=_end_of_turn(Path(path)),
-            checkpoints=checkpoints,
-            checkpoint_every=checkpoint_every,
-            scope=scope,
-        )
+        options = LLMOptions(dtype, max_positions, checkpoints, checkpoint_every, scope)
+        a_kind(ConfigError, "path", path, str | Path, "a checkpoint directory")
+        a_kind(StateError, "ctx", ctx, ExecContext, "an ExecContext")
+        a_function(StateError, "progress", progress)
+        loaded = load_weights(path, ctx, options.tensor_dtype, scope=scope, packed=packed, progress=progress)
+        engine = cls(ctx, loaded, options, _end_of_turn(Path(path)))
         if capture:
             engine.warm()
         return engine
@@ -125,21 +112,18 @@ class HybridLLM:
     @property
     def logits(self) -> Tensor:
         """[V] float32 after the last token, a copy. Raises StateError if nothing was folded."""
-        self.settle()
+        self.catch_up()
         self._need_logits()
         return self.state.logits.clone()
 
-    @property
-    def checkpoint_positions(self) -> tuple[int, ...]:
-        """Where a rollback finds a checkpoint, rising."""
-        return tuple(sorted(self._points))
-
     def checkpoint_before(self, position: int) -> Checkpoint | None:
         """The last checkpoint at or before a position: what a rollback to there would start from."""
+        whole(StateError, "position", position)
         return self._points.get(max((at for at in self._points if at <= position), default=0))
 
     def hold(self, point: Checkpoint | None) -> None:
         """Let rollbacks start from a checkpoint of this very sequence, taken before another one had the engine."""
+        a_kind(StateError, "point", point, Checkpoint | None, "a checkpoint, as checkpoint_before gives it, or None")
         if point is not None and point.position <= self.position:
             self._points[point.position] = point
 
@@ -171,7 +155,8 @@ class HybridLLM:
         Raises StateError, with nothing changed, for an empty list, an unknown id or a full cache.
         """
         self._check(ids)
-        self.settle()
+        a_function(StateError, "cancel", cancel)
+        self.catch_up()
         self._mark()
         plan = chunks(self.position, len(ids))
         done = 0
@@ -190,6 +175,7 @@ class HybridLLM:
 
     def set_sampling(self, sampling: Sampling) -> None:
         """For the tokens from here on."""
+        _check_sampling(sampling)
         if sampling != self._sampling:
             self._sampling = sampling
             self.state.set_sampling(sampling)
@@ -199,7 +185,7 @@ class HybridLLM:
 
         Raises StateError if the cache is full or nothing was appended.
         """
-        self.settle()
+        self.catch_up()
         self._need_logits()
         if self.position >= self.max_positions:
             raise StateError(
@@ -211,7 +197,7 @@ class HybridLLM:
         self._pending = True
         return token
 
-    def settle(self) -> None:
+    def catch_up(self) -> None:
         """Fold the last decoded token if that is still to be done. Worth calling when the device is idle."""
         if self._pending:
             self._fold_token(self._tokens[-1], self.position - 1)
@@ -236,6 +222,15 @@ class HybridLLM:
         self, n: int, sampling: Sampling | None = None, stop: Collection[int] = (), cancel: Cancel | None = None
     ) -> Iterator[int]:
         """`decode`, one token at a time."""
+        whole(StateError, "n", n)
+        if sampling is not None:
+            _check_sampling(sampling)
+        if isinstance(stop, str) or not isinstance(stop, Collection) or not all(type(i) is int for i in stop):
+            raise StateError(f"stop is {shown(stop)}; a collection of token ids is needed, as a tokenizer's stops()")
+        a_function(StateError, "cancel", cancel)
+        return self._stream(n, sampling, stop, cancel)
+
+    def _stream(self, n: int, sampling: Sampling | None, stop: Collection[int], cancel: Cancel | None) -> Iterator[int]:
         if sampling is not None:
             self.set_sampling(sampling)
         for _ in range(n):
@@ -254,11 +249,12 @@ class HybridLLM:
         """
         if self.end_of_turn is None:
             raise StateError("the checkpoint names no end-of-turn token (no tokenizer.json or generation_config.json)")
-        self.settle()
+        token_ids(StateError, "ids", ids, self.config.vocab_size)
+        self.catch_up()
         if not ids:
             self._need_logits()
             return self._end_probability(self.end_of_turn)
-        self._check(ids)
+        self._check_room(ids)
         before = checkpoint(self._ctx, self._scope, self.position)
         try:
             plan = chunks(self.position, len(ids))
@@ -274,7 +270,8 @@ class HybridLLM:
 
     def snapshot(self, name: str = "") -> Capsule:
         """Everything, at this boundary."""
-        self.settle()
+        a_kind(StateError, "name", name, str, "text")
+        self.catch_up()
         host = {"folds": self._log.to_json(), "ready": self._ready, "sampling": vars(self._sampling)}
         capsule = snapshot(
             self._ctx, self._scope, self.position, self.fingerprint, tokens=self._tokens, label=name, host=host
@@ -284,6 +281,7 @@ class HybridLLM:
 
     def restore(self, capsule: Capsule) -> None:
         """Go on from a capsule of this engine. Raises CapsuleMismatch, with nothing changed, for any other."""
+        _check_capsule(capsule)
         restore(self._ctx, capsule, self.fingerprint)
         self._forget()
         self._tokens = list(capsule.tokens)
@@ -296,6 +294,11 @@ class HybridLLM:
 
     def fork(self, capsule: Capsule, branches: int) -> Iterator[int]:
         """Yield each branch number with the state back at the capsule; freeze what is to be kept with `snapshot`."""
+        _check_capsule(capsule)
+        whole(StateError, "branches", branches)
+        return self._fork(capsule, branches)
+
+    def _fork(self, capsule: Capsule, branches: int) -> Iterator[int]:
         for branch in range(branches):
             self.restore(capsule)
             yield branch
@@ -306,6 +309,8 @@ class HybridLLM:
         The recurrent state comes from the nearest checkpoint at or before it; the tokens from there are folded again
         the way they were first folded. A position inside a chunk becomes that chunk's end.
         """
+        a_kind(StateError, "position", position, Integral, "an integer")
+        position = int(position)
         if not 0 <= position <= self.position:
             raise StateError(f"rollback to {position}; the sequence holds 0 to {self.position}")
         if position == self.position:
@@ -341,7 +346,7 @@ class HybridLLM:
     def _refold_one(self, fold: Fold, part: list[int], head: bool) -> None:
         if fold.kind == "chunk":
             rows = next(rows for rows in ROWS if rows >= fold.count)
-            self._replay_chunk(Chunk(self.position, fold.count, rows), part, head)
+            self._replay_chunk(GridChunk(self.position, fold.count, rows), part, head)
             self._tokens += part
             self._ready = head
         else:
@@ -357,7 +362,7 @@ class HybridLLM:
     def _end_probability(self, end_of_turn: int) -> float:
         return float(self.state.logits.softmax(-1)[end_of_turn].item())
 
-    def _replay_chunk(self, chunk: Chunk, ids: Sequence[int], head: bool) -> None:
+    def _replay_chunk(self, chunk: GridChunk, ids: Sequence[int], head: bool) -> None:
         padded = [*ids, *[ids[0]] * (chunk.rows - chunk.count)]
         self.state.ids[: chunk.rows].copy_(torch.tensor(padded))
         self.state.count.fill_(chunk.count)
@@ -391,16 +396,25 @@ class HybridLLM:
             )
 
     def _check(self, ids: Sequence[int]) -> None:
+        token_ids(StateError, "ids", ids, self.config.vocab_size)
         if not ids:
             raise StateError("no tokens given; at least one is needed")
-        bad = [i for i in ids if not 0 <= i < self.config.vocab_size]
-        if bad:
-            raise StateError(f"id {bad[0]} is outside the vocabulary 0..{self.config.vocab_size - 1}")
+        self._check_room(ids)
+
+    def _check_room(self, ids: Sequence[int]) -> None:
         if self.position + len(ids) > self.max_positions:
             raise StateError(
                 f"{self.position} + {len(ids)} tokens exceed max_positions={self.max_positions}; shorten the "
                 "conversation or load with a larger max_positions"
             )
+
+
+def _check_sampling(sampling: Sampling) -> None:
+    a_kind(StateError, "sampling", sampling, Sampling, "an llm_engine.Sampling")
+
+
+def _check_capsule(capsule: Capsule) -> None:
+    a_kind(StateError, "capsule", capsule, Capsule, "a capsule, as snapshot gives it,")
 
 
 def _needs_head(folds: Sequence[Fold], index: int) -> bool:

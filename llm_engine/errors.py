@@ -14,7 +14,7 @@ class CheckpointError(LLMError):
 
 
 class StateError(LLMError):
-    """The request does not fit the engine's position, capacity or history."""
+    """The call means nothing here: an argument of another kind, or none that fits position, capacity or history."""
 
 
 class TextError(LLMError):

@@ -12,8 +12,8 @@ from torch import Tensor
 from capsules import ExecContext, ShapeKey
 from capsules.nn import count_token, penalise, sample
 from llm_engine.config import LLMConfig
+from llm_engine.grid import GRID, ROWS, GridChunk, bucket_for, chunk_buckets, step_buckets
 from llm_engine.model import ModelWeights, forward_chunk, forward_step, logits_of
-from llm_engine.schedule import GRID, ROWS, Chunk, bucket_for, chunk_buckets, step_buckets
 from llm_engine.state import EngineState
 
 
@@ -46,7 +46,7 @@ class EngineGraphs:
         self._sample.capture(ShapeKey(greedy=1), self._greedy_step)
         self._sample.capture(ShapeKey(greedy=0), self._sample_step)
 
-    def chunk(self, chunk: Chunk, head: bool) -> None:
+    def chunk(self, chunk: GridChunk, head: bool) -> None:
         """Fold what lies in the ids buffer. `head`: compute logits too; only whole cells can go without."""
         kv = bucket_for(chunk.start + chunk.rows, self._chunk_sizes)
         self._chunk.replay(ShapeKey(rows=chunk.rows, kv=kv, head=int(head or chunk.rows < GRID)))

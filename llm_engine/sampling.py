@@ -2,7 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
+from capsules.arguments import a_kind, whole
 from capsules.nn.sampling import CANDIDATES
 from llm_engine.errors import StateError
 
@@ -28,9 +30,12 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("temperature", "top_p", "min_p", "presence_penalty", "repetition_penalty"):
+            a_kind(StateError, name, getattr(self, name), Real, "a number")
+        whole(StateError, "top_k", self.top_k, most=CANDIDATES)
+        a_kind(StateError, "seed", self.seed, Integral, "an integer")
         checks = {
             "temperature": (self.temperature, 0 <= self.temperature < math.inf, "0 or more"),
-            "top_k": (self.top_k, 0 <= self.top_k <= CANDIDATES, f"0 to {CANDIDATES}"),
             "top_p": (self.top_p, 0 < self.top_p <= 1, "above 0, at most 1"),
             "min_p": (self.min_p, 0 <= self.min_p < 1, "0 or more, below 1"),
             "presence_penalty": (self.presence_penalty, math.isfinite(self.presence_penalty), "a finite number"),

@@ -12,9 +12,9 @@ from torch import Tensor
 from capsules import ExecContext, Prefix, Role
 from capsules.nn import SamplerBuffers
 from llm_engine.config import LLMConfig
+from llm_engine.grid import GRID
 from llm_engine.model import LayerState, State
 from llm_engine.sampling import Sampling
-from llm_engine.schedule import GRID
 
 
 @dataclass(frozen=True)
@@ -47,31 +47,16 @@ class EngineState:
         def io(name: str, size: int, kind: torch.dtype) -> Tensor:
             return ctx.buffer(f"{scope}.{name}", [size], kind, role=Role.IO).tensor
 
-        linear, full = config.linear_layers, config.full_layers
+        linear, full = len(config.linear_layers), len(config.full_layers)
         recurrent = window = kv = None
         if linear:
-            heads, key, value = (
-                config.linear_num_value_heads,
-                config.linear_key_head_dim,
-                config.linear_value_head_dim,
-            )
-            recurrent = state("recurrent", [len(linear), heads, key, value], torch.float32)
-            window = state("window", [len(linear), config.linear_conv_kernel_dim - 1, config.conv_dim], dtype)
+            heads, key, value = config.linear_num_value_heads, config.linear_key_head_dim, config.linear_value_head_dim
+            recurrent = state("recurrent", [linear, heads, key, value], torch.float32)
+            window = state("window", [linear, config.linear_conv_kernel_dim - 1, config.conv_dim], dtype)
         if full:
-            shape = [len(full), 2, rows, config.num_key_value_heads, config.head_dim]
-            kv = state("kv", shape, dtype, Prefix(axis=2))
-        layers = []
-        for index in range(len(config.layer_types)):
-            if index in linear:
-                assert window is not None and recurrent is not None
-                at = linear.index(index)
-                layers.append(LayerState(window=window[at], memory=recurrent[at]))
-            else:
-                assert kv is not None
-                at = full.index(index)
-                layers.append(LayerState(keys=kv[at, 0], values=kv[at, 1]))
+            kv = state("kv", [full, 2, rows, config.num_key_value_heads, config.head_dim], dtype, Prefix(axis=2))
         return cls(
-            layers=tuple(layers),
+            layers=_by_layer(config, window, recurrent, kv),
             recurrent=recurrent,
             position=state("position", [1], torch.int64),
             logits=state("logits", [config.vocab_size], torch.float32),
@@ -100,3 +85,18 @@ class EngineState:
         self.presence.fill_(sampling.presence_penalty)
         self.repetition.fill_(sampling.repetition_penalty)
         self.seed.fill_((sampling.seed + 2**63) % 2**64 - 2**63)  # any integer, as 64 bits
+
+
+def _by_layer(config: LLMConfig, window: Tensor | None, recurrent: Tensor | None, kv: Tensor | None) -> State:
+    """Each layer's views, in the order of the network."""
+    layers = []
+    for index in range(len(config.layer_types)):
+        if index in config.linear_layers:
+            assert window is not None and recurrent is not None
+            at = config.linear_layers.index(index)
+            layers.append(LayerState(window=window[at], memory=recurrent[at]))
+        else:
+            assert kv is not None
+            at = config.full_layers.index(index)
+            layers.append(LayerState(keys=kv[at, 0], values=kv[at, 1]))
+    return tuple(layers)

@@ -42,13 +42,6 @@ class TextTokenizer:
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=skip_special)
         return text
 
-    def id_of(self, token: str) -> int:
-        """Of a token by its exact text. Raises TextError if it is not one token."""
-        found = self._tokenizer.token_to_id(token)
-        if found is None:
-            raise TextError(f"{token!r} is no token of this tokenizer")
-        return int(found)
-
     def stops(self) -> frozenset[int]:
         """The ids that end a reply: those of <|im_end|> and <|endoftext|> that exist."""
         found = (self._tokenizer.token_to_id(token) for token in ("<|im_end|>", "<|endoftext|>"))

@@ -22,7 +22,7 @@ _PARAMETER = re.compile(r"\s*<parameter=([^<>\s]+)>\n?(.*?)\n?</parameter>\s*", 
 
 
 @dataclass(frozen=True)
-class ToolCall:
+class ParsedCall:
     """A call that was read whole."""
 
     name: str
@@ -34,14 +34,14 @@ class ToolCall:
 
 
 @dataclass(frozen=True)
-class BadCall:
+class MalformedCall:
     """Something that began as a call and is none."""
 
     text: str
     reason: str
 
 
-Piece: TypeAlias = str | ToolCall | BadCall
+Piece: TypeAlias = str | ParsedCall | MalformedCall
 Schemas: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
@@ -71,7 +71,7 @@ class ToolCallParser:
         """What is left when the reply is over."""
         found: list[Piece] = []
         if self._inside == _CALL:
-            found.append(BadCall(_CALL + self._buffer, "the reply ended inside the call"))
+            found.append(MalformedCall(_CALL + self._buffer, "the reply ended inside the call"))
         elif self._inside is None and self._space + self._buffer:
             found.append(self._space + self._buffer)
         self._buffer, self._space, self._inside = "", "", None
@@ -85,7 +85,7 @@ class ToolCallParser:
         at = self._buffer.find(end)
         if at < 0:
             if self._inside == _CALL and len(self._buffer) > LONGEST_CALL:
-                found.append(BadCall(_CALL + self._buffer[:200], f"longer than {LONGEST_CALL} characters"))
+                found.append(MalformedCall(_CALL + self._buffer[:200], f"longer than {LONGEST_CALL} characters"))
                 self._buffer = ""
             return False
         body, self._buffer = self._buffer[:at], self._buffer[at + len(end) :]
@@ -113,38 +113,38 @@ class ToolCallParser:
         return False
 
 
-def read_call(body: str, schemas: Schemas | None = None, lead: str = "") -> ToolCall | BadCall:
+def read_call(body: str, schemas: Schemas | None = None, lead: str = "") -> ParsedCall | MalformedCall:
     """What stands between the tags of one call."""
     whole = _CALL + body + _CALL_END
     function = _FUNCTION.fullmatch(body)
     if function is None:
-        return BadCall(whole, "it is not one <function=…>…</function>")
+        return MalformedCall(whole, "it is not one <function=…>…</function>")
     name, inner = function[1], function[2]
     schema = None if schemas is None else schemas.get(name)
     if schemas is not None and schema is None:
-        return BadCall(whole, f"there is no tool {name!r}; there are {', '.join(sorted(schemas)) or 'none'}")
+        return MalformedCall(whole, f"there is no tool {name!r}; there are {', '.join(sorted(schemas)) or 'none'}")
     arguments: dict[str, Any] = {}
     at = 0
     while at < len(inner):
         match = _PARAMETER.match(inner, at)
         if match is None:
             if inner[at:].strip():
-                return BadCall(whole, f"{inner[at : at + 40]!r} is not a <parameter=…>…</parameter>")
+                return MalformedCall(whole, f"{inner[at : at + 40]!r} is not a <parameter=…>…</parameter>")
             break
         key, text = match[1], match[2].removeprefix(lead)
         if key in arguments:
-            return BadCall(whole, f"parameter {key!r} is given twice")
+            return MalformedCall(whole, f"parameter {key!r} is given twice")
         if "<parameter=" in text or "<function=" in text:
-            return BadCall(whole, f"parameter {key!r} is not closed")
+            return MalformedCall(whole, f"parameter {key!r} is not closed")
         try:
             arguments[key] = _value(text, schema, key)
         except (ValueError, RecursionError):
-            return BadCall(whole, f"parameter {key!r} is {text[:40]!r}, which is no {_type_of(schema, key)}")
+            return MalformedCall(whole, f"parameter {key!r} is {text[:40]!r}, which is no {_type_of(schema, key)}")
         at = match.end()
     missing = [key for key in (schema or {}).get("required", ()) if key not in arguments]
     if missing:
-        return BadCall(whole, f"parameter {missing[0]!r} is missing")
-    return ToolCall(name, arguments)
+        return MalformedCall(whole, f"parameter {missing[0]!r} is missing")
+    return ParsedCall(name, arguments)
 
 
 def _value(text: str, schema: Mapping[str, Any] | None, key: str) -> Any:

@@ -1,31 +1,32 @@
 """From nothing to weights: what trains the small models, one command each, and what scores them.
 
-texts            talks, requests and replies, generated
-requests         what people say to the assistant, for the language model of the hearing side
-sentences        what an assistant says, for the teacher
-misheard         what the hearing makes of words, gathered
+texts             talks, requests and replies, generated
 
-llm              trains the small language model
-chatml           its chat format, tokenizer, and talks as token ids
-muon             its optimiser
-llm_card         its card
-score            how it does on what it never saw
+chatml            talks as the small language model reads them, as ids with a loss weight each
+llm               trains the small language model
+llm_card          writes its card
+muon              the optimiser of all of them
+score             its replies to phrasings and values that it never saw
 
-teacher          speech with alignments, from Festival
-lexicon          the teacher's pronunciations
-codec            trains the small codec
-codec_decoder    trains the codec's decoder alone
-adversary        critics of its sound
-spectral         what its sound is compared by
-speech           trains the small voice
-speech_data      its training data
-speech_export    its checkpoint
-speech_score     how it is understood
-speech_plot      what it looks like
+sentences         what an assistant says: text for the teacher
+teacher           speech with the end of every phone, from Festival
+lexicon           the teacher's pronunciations
+spectral          what the codec's training compares
+adversary         critics for the codec's decoder
+codec             trains the codec
+codec_decoder     trains its decoder alone
+speech_data       codes under a text cursor, as sequences and batches
+speech_training   trains the small voice
+speech_export     writes it as a checkpoint directory, and reads one back
+speech            the command for these three
+speech_score      how much of it a recogniser understands
+speech_plot       pictures of it
 
-hearing          language model and dictionary of the hearing side
-hearing_score    how it understands voices that it does not know
+requests          what people say: text for hearing
+hearing           the language model and dictionary of hearing
+hearing_score     hearing in voices and noise that it was not tuned on
+misheard          pairs of what was said and what was heard, for the texts
 
-loop_questions   spoken talks, and what has to be heard in each answer
-loop_score       the whole loop, scored by them
+loop_questions    spoken talks, and what has to be in each answer
+loop_score        the whole loop over these, and where it went wrong
 """

@@ -17,7 +17,7 @@ from typing import Final
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from recipes.texts.scene import Talk, Turn
+from recipes.texts.scene import Talk, TalkTurn
 from recipes.texts.talks import make_talk
 from recipes.texts.words import Split
 
@@ -93,7 +93,7 @@ def parse_call(text: str) -> tuple[str, dict[str, str]] | None:
     return (match[1], dict(found)) if rebuilt == text else None
 
 
-def turn_text(turn: Turn) -> str:
+def turn_text(turn: TalkTurn) -> str:
     """What stands between the turn's header and its end mark."""
     if turn.role == "tool":
         return f"<tool_response>\n {turn.text}\n</tool_response>"
@@ -156,7 +156,7 @@ def token_id(tokenizer: Tokenizer, text: str) -> int:
     return int(found)
 
 
-class Encoder:
+class TalkEncoder:
     """Talks to ids and loss weights."""
 
     USER, USER_END = 0.08, 0.3
@@ -188,7 +188,7 @@ class Encoder:
             out += self.turn(before)[0]
         return out + self._heads["assistant"]
 
-    def turn(self, turn: Turn) -> tuple[list[int], list[float]]:
+    def turn(self, turn: TalkTurn) -> tuple[list[int], list[float]]:
         """One turn with its header and end, and the weights."""
         head = self._heads["assistant" if turn.role == "assistant" else "user"]
         body = self.ids(turn_text(turn))

@@ -23,7 +23,7 @@ from tts_engine.istft_codec import CodecShape, IstftCodec
 
 
 @dataclass(frozen=True)
-class Plan:
+class CodecPlan:
     """One run; `warm`: the share of steps without quantiser, `phase`: the weight of the loss on the phase's advance.
 
     `matrix_rate` is Muon's, for the linear layers; `rate` is AdamW's, for all else.
@@ -111,7 +111,7 @@ class QuantiserTrainer:
 class CodecRun:
     """A resumable training run over a list of int16 clips."""
 
-    def __init__(self, plan: Plan, shape: CodecShape, clips: list[np.ndarray]) -> None:
+    def __init__(self, plan: CodecPlan, shape: CodecShape, clips: list[np.ndarray]) -> None:
         torch.manual_seed(plan.seed)
         self.plan = plan
         self.clips = [c for c in clips if len(c) > plan.samples]
@@ -227,16 +227,16 @@ def train(run: CodecRun, path: Path, seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path(".training/speech"))
-    parser.add_argument("--steps", type=int, default=Plan.steps)
-    parser.add_argument("--rate", type=float, default=Plan.rate, help="AdamW's")
-    parser.add_argument("--matrix-rate", type=float, default=Plan.matrix_rate, help="Muon's")
-    parser.add_argument("--batch", type=int, default=Plan.batch)
+    parser.add_argument("--steps", type=int, default=CodecPlan.steps)
+    parser.add_argument("--rate", type=float, default=CodecPlan.rate, help="AdamW's")
+    parser.add_argument("--matrix-rate", type=float, default=CodecPlan.matrix_rate, help="Muon's")
+    parser.add_argument("--batch", type=int, default=CodecPlan.batch)
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--shards", type=int, default=24, help="how many teacher shards to train on")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    plan = Plan(steps=args.steps, batch=args.batch, rate=args.rate, matrix_rate=args.matrix_rate)
+    plan = CodecPlan(steps=args.steps, batch=args.batch, rate=args.rate, matrix_rate=args.matrix_rate)
     train(CodecRun(plan, CodecShape(), load_clips(args.work, args.shards)), args.work / "codec.pt", args.seconds)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from recipes.adversary import Adversary
-from recipes.codec import CodecRun, Plan, load_clips, load_codec, train
+from recipes.codec import CodecPlan, CodecRun, load_clips, load_codec, train
 from tts_engine.istft_codec import IstftCodec
 
 
@@ -23,7 +23,9 @@ class DecoderRun(CodecRun):
     MATCHING = 2.0  # weight of the critics' features against the spectral loss
     VERDICT = 0.1  # weight of their verdict
 
-    def __init__(self, plan: Plan, start: IstftCodec, clips: list[np.ndarray], adversary: Adversary | None) -> None:
+    def __init__(
+        self, plan: CodecPlan, start: IstftCodec, clips: list[np.ndarray], adversary: Adversary | None
+    ) -> None:
         super().__init__(plan, start.shape, clips)
         self.codec.load_state_dict(start.state_dict())
         self.codec.encoder.requires_grad_(False)
@@ -65,7 +67,7 @@ class DecoderRun(CodecRun):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path(".training/speech"))
-    parser.add_argument("--steps", type=int, default=Plan.steps)
+    parser.add_argument("--steps", type=int, default=CodecPlan.steps)
     parser.add_argument("--rate", type=float, default=6e-4)
     parser.add_argument("--start", default="codec.pt", help="the codec to begin with, in the work folder")
     parser.add_argument("--out", default="decoder.pt", help="what is written there")
@@ -75,7 +77,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    plan = Plan(steps=args.steps, batch=8, samples=24_000, rate=args.rate, seed=1)
+    plan = CodecPlan(steps=args.steps, batch=8, samples=24_000, rate=args.rate, seed=1)
     adversary = Adversary(plan.rate, plan.seed) if args.adversary else None
     run = DecoderRun(plan, load_codec(args.work / args.start), load_clips(args.work, args.shards), adversary)
     train(run, args.work / args.out, args.seconds)

@@ -31,7 +31,7 @@ from torch.nn import functional as F
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.model import forward_train, init_params
 from llm_engine.weights import save_checkpoint
-from recipes.chatml import TEMPLATE, Encoder, tokenizer_config, train_tokenizer
+from recipes.chatml import TEMPLATE, TalkEncoder, tokenizer_config, train_tokenizer
 from recipes.muon import Muon
 
 ROOT: Final = Path(__file__).parents[1]
@@ -92,7 +92,7 @@ class Training:
 
     def __init__(self, recipe: Recipe, tokenizer: Tokenizer, device: str = "cpu") -> None:
         self.recipe, self.device = recipe, device
-        self.encoder = Encoder(tokenizer)
+        self.encoder = TalkEncoder(tokenizer)
         self.config = config(tokenizer.get_vocab_size())
         fresh = init_params(self.config, torch.Generator().manual_seed(recipe.seed))
         self.params = {name: p.to(device).requires_grad_() for name, p in fresh.items()}

@@ -23,7 +23,7 @@ HEROES = ("dragon", "wizard", "robot", "princess", "pirate", "owl", "knight", "f
 
 
 @dataclass(frozen=True)
-class Question:
+class Exercise:
     """One turn. `spoken`: lower-case words. `keys`: the answer is right when the words of one of these are in it, in
     order. `needs`: how many turns back stands the turn that must have gone well before."""
 
@@ -33,12 +33,12 @@ class Question:
     needs: int = 0
 
 
-def talk(rng: random.Random, first: int) -> list[Question]:
+def talk(rng: random.Random, first: int) -> list[Exercise]:
     """A talk of a few turns; `first` walks through the kinds, so that all come equally often."""
     return [question for place in range(2) for question in MAKERS[(first + place) % len(MAKERS)](rng)]
 
 
-def talks(seed: int, turns: int) -> Iterator[list[Question]]:
+def talks(seed: int, turns: int) -> Iterator[list[Exercise]]:
     """Talks of `turns` turns in all; the last one may be cut."""
     rng = random.Random(seed)
     first = 0
@@ -49,14 +49,14 @@ def talks(seed: int, turns: int) -> Iterator[list[Question]]:
         first += 2
 
 
-def clock(rng: random.Random) -> list[Question]:
+def clock(rng: random.Random) -> list[Exercise]:
     asked = rng.choice(
         ["what time is it", "could you tell me the time please", "what's the time now", "how late is it"]
     )
-    return [Question("time", asked, (answers.clock(NOW),))]
+    return [Exercise("time", asked, (answers.clock(NOW),))]
 
 
-def date(rng: random.Random) -> list[Question]:
+def date(rng: random.Random) -> list[Exercise]:
     month = answers.MONTHS[NOW.month - 1]
     asked, key = rng.choice(
         [
@@ -67,13 +67,13 @@ def date(rng: random.Random) -> list[Question]:
             ("what day is it today", "wednesday"),
         ]
     )
-    return [Question("date", asked, (key,))]
+    return [Exercise("date", asked, (key,))]
 
 
-def until(rng: random.Random) -> list[Question]:
+def until(rng: random.Random) -> list[Exercise]:
     feast = rng.choice(["christmas", "new year", "saturday", "halloween", "monday"])
     asked = rng.choice(["how many days until {}", "how many days are there until {}", "how long is it until {}"])
-    return [Question("days until", asked.format(feast), (answers.days_until(feast, NOW.date()),))]
+    return [Exercise("days until", asked.format(feast), (answers.days_until(feast, NOW.date()),))]
 
 
 _OPERATIONS = {"plus": "+", "minus": "-", "times": "*"}
@@ -87,18 +87,18 @@ def _sum(rng: random.Random) -> tuple[str, str]:
     return f"{number(a)} {name} {number(b)}", answers.calculate(f"{a} {_OPERATIONS[name]} {b}")
 
 
-def arithmetic(rng: random.Random) -> list[Question]:
+def arithmetic(rng: random.Random) -> list[Exercise]:
     words, value = _sum(rng)
     asked = rng.choice(["what is {}", "how much is {}", "can you calculate {}", "what's {}"])
     name, more = rng.choice(list(_OPERATIONS)[:2]), rng.randint(2, 30)
     after = answers.calculate(f"{value} {_OPERATIONS[name]} {more}").replace("-", "minus ")
     return [
-        Question("sum", asked.format(words), (value,)),
-        Question("sum, follow-up", f"and {name} {number(more)}", (after,), needs=1),
+        Exercise("sum", asked.format(words), (value,)),
+        Exercise("sum, follow-up", f"and {name} {number(more)}", (after,), needs=1),
     ]
 
 
-def percent(rng: random.Random) -> list[Question]:
+def percent(rng: random.Random) -> list[Exercise]:
     part, whole = rng.choice([10, 20, 25, 50]), rng.choice([40, 60, 80, 200, 300])
     a = rng.randint(3, 12)
     asked, value = rng.choice(
@@ -109,10 +109,10 @@ def percent(rng: random.Random) -> list[Question]:
             (f"what is the square root of {number(a * a)}", str(a)),
         ]
     )
-    return [Question("percent, root, square", asked, (value,))]
+    return [Exercise("percent, root, square", asked, (value,))]
 
 
-def conversion(rng: random.Random) -> list[Question]:
+def conversion(rng: random.Random) -> list[Exercise]:
     source, target = rng.choice(
         [("hours", "minutes"), ("meters", "centimeters"), ("minutes", "seconds"), ("weeks", "days"),
          ("kilometers", "meters"), ("miles", "kilometers"), ("pounds", "kilograms")]
@@ -120,38 +120,38 @@ def conversion(rng: random.Random) -> list[Question]:
     value = rng.randint(2, 12)
     asked = rng.choice(["convert {n} {a} to {b}", "how many {b} are {n} {a}", "what is {n} {a} in {b}"])
     result = answers.convert(str(value), source, target).split(" is ")[1]
-    return [Question("convert", asked.format(n=number(value), a=source, b=target), (result,))]
+    return [Exercise("convert", asked.format(n=number(value), a=source, b=target), (result,))]
 
 
-def timer(rng: random.Random) -> list[Question]:
+def timer(rng: random.Random) -> list[Exercise]:
     minutes, other = rng.sample(range(3, 45), 2)
     asked = rng.choice(
         ["set a timer for {} minutes", "start a timer for {} minutes please", "please set a {} minute timer"]
     )
     return [
-        Question("timer", asked.format(number(minutes)), (f"{minutes} minutes",)),
+        Exercise("timer", asked.format(number(minutes)), (f"{minutes} minutes",)),
         rng.choice(
             [
-                Question("timer, follow-up", "how much time is left", (f"{minutes} minutes",), needs=1),
-                Question("timer, follow-up", f"make it {number(other)} minutes", (f"{other} minutes",), needs=1),
-                Question("timer, follow-up", "cancel the timer", ("cancelled", "stopped"), needs=1),
+                Exercise("timer, follow-up", "how much time is left", (f"{minutes} minutes",), needs=1),
+                Exercise("timer, follow-up", f"make it {number(other)} minutes", (f"{other} minutes",), needs=1),
+                Exercise("timer, follow-up", "cancel the timer", ("cancelled", "stopped"), needs=1),
             ]
         ),
     ]
 
 
-def alarm(rng: random.Random) -> list[Question]:
+def alarm(rng: random.Random) -> list[Exercise]:
     hour, minute = rng.randint(5, 11), rng.choice([0, 15, 30, 45])
     spoken = f"{number(hour)} {number(minute) + ' ' if minute else ''}a m"
     asked = rng.choice(["wake me up at {}", "set an alarm for {}", "please set an alarm for {}"])
     time = answers.clock(dt.time(hour, minute))
     return [
-        Question("alarm", asked.format(spoken), (time,)),
-        Question("alarm, follow-up", rng.choice(["when is my alarm", "what alarms do i have"]), (time,), needs=1),
+        Exercise("alarm", asked.format(spoken), (time,)),
+        Exercise("alarm, follow-up", rng.choice(["when is my alarm", "what alarms do i have"]), (time,), needs=1),
     ]
 
 
-def reminder(rng: random.Random) -> list[Question]:
+def reminder(rng: random.Random) -> list[Exercise]:
     task = rng.choice(
         ["call my mother", "water the plants", "feed the cat", "pay the rent", "go shopping", "walk the dog"]
     )
@@ -159,63 +159,63 @@ def reminder(rng: random.Random) -> list[Question]:
     said = task.replace("my", "your")
     when = rng.choice(["tomorrow", f"at {number(hour)} p m", "tonight"])
     return [
-        Question("reminder", f"remind me to {task} {when}", (said,)),
-        Question("reminder, follow-up", "what are my reminders", (said,), needs=1),
+        Exercise("reminder", f"remind me to {task} {when}", (said,)),
+        Exercise("reminder, follow-up", "what are my reminders", (said,), needs=1),
     ]
 
 
-def shopping(rng: random.Random) -> list[Question]:
+def shopping(rng: random.Random) -> list[Exercise]:
     one, two = rng.sample(THINGS, 2)
     asked = rng.choice(["add {a} and {b} to my shopping list", "put {a} and {b} on my list", "we need {a} and {b}"])
     return [
-        Question("list", asked.format(a=one, b=two), (f"{one} {two}",)),
-        Question(
+        Exercise("list", asked.format(a=one, b=two), (f"{one} {two}",)),
+        Exercise(
             "list, follow-up", rng.choice(["what is on my list", "read my shopping list"]), (f"{one} {two}",), needs=1
         ),
     ]
 
 
-def note(rng: random.Random) -> list[Question]:
+def note(rng: random.Random) -> list[Exercise]:
     text = rng.choice(
         ["the key is under the mat", "the car needs gas", "the meeting is on friday", "the door code is four two"]
     )
     last = text.split()[-1]
     return [
-        Question("note", f"make a note that {text}", ("wrote", "noted")),
-        Question("note, follow-up", rng.choice(["read my notes", "what are my notes"]), (last,), needs=1),
+        Exercise("note", f"make a note that {text}", ("wrote", "noted")),
+        Exercise("note, follow-up", rng.choice(["read my notes", "what are my notes"]), (last,), needs=1),
     ]
 
 
-def spelling(rng: random.Random) -> list[Question]:
+def spelling(rng: random.Random) -> list[Exercise]:
     word = rng.choice(WORDS)
     asked = rng.choice(["how do you spell {}", "spell the word {}", "can you spell {} for me"])
-    return [Question("spell", asked.format(word), (answers.spell(word),))]
+    return [Exercise("spell", asked.format(word), (answers.spell(word),))]
 
 
-def counting(rng: random.Random) -> list[Question]:
+def counting(rng: random.Random) -> list[Exercise]:
     last = rng.randint(5, 12)
     row = ", ".join(str(n) for n in range(1, last + 1))
     return [
-        Question(
+        Exercise(
             "count",
             rng.choice(["count to {}", "please count up to {}", "can you count to {}"]).format(number(last)),
             (row,),
         ),
-        Question("count, follow-up", "what was the last number you said", (str(last),), needs=1),
+        Exercise("count, follow-up", "what was the last number you said", (str(last),), needs=1),
     ]
 
 
-def name(rng: random.Random) -> list[Question]:
+def name(rng: random.Random) -> list[Exercise]:
     who = rng.choice(NAMES)
     told = rng.choice(["my name is {}", "call me {}", "hello i am {}"])
     asked = rng.choice(["what is my name", "do you remember my name", "who am i"])
     return [
-        Question("name", told.format(who), (who,)),
-        Question("name, follow-up", asked, (who,), needs=1),
+        Exercise("name", told.format(who), (who,)),
+        Exercise("name, follow-up", asked, (who,), needs=1),
     ]
 
 
-def fact(rng: random.Random) -> list[Question]:
+def fact(rng: random.Random) -> list[Exercise]:
     thing, value = rng.choice(
         [
             ("color", "green"),
@@ -227,24 +227,24 @@ def fact(rng: random.Random) -> list[Question]:
         ]
     )
     return [
-        Question("fact", f"my favorite {thing} is {value}", ("remember",)),
-        Question("fact, follow-up", f"what is my favorite {thing}", (value,), needs=1),
+        Exercise("fact", f"my favorite {thing} is {value}", ("remember",)),
+        Exercise("fact, follow-up", f"what is my favorite {thing}", (value,), needs=1),
     ]
 
 
-def story(rng: random.Random) -> list[Question]:
+def story(rng: random.Random) -> list[Exercise]:
     hero = rng.choice(HEROES)
     asked = rng.choice(["tell me a story about {}", "i want to hear a story about {}"])
     article = "an" if hero[0] in "aeiou" else "a"
     return [
-        Question("story", asked.format(f"{article} {hero}"), (hero,)),
-        Question(
+        Exercise("story", asked.format(f"{article} {hero}"), (hero,)),
+        Exercise(
             "story, follow-up", rng.choice(["go on", "what happened next", "continue the story"]), (hero,), needs=1
         ),
     ]
 
 
-def itself(rng: random.Random) -> list[Question]:
+def itself(rng: random.Random) -> list[Exercise]:
     asked, keys = rng.choice(
         [
             ("who are you", ("ada", "ben", "name", "small", "assistant")),
@@ -254,18 +254,18 @@ def itself(rng: random.Random) -> list[Question]:
             ("do you send my voice anywhere", ("nothing", "leaves", "machine")),
         ]
     )
-    return [Question("about itself", asked, keys)]
+    return [Exercise("about itself", asked, keys)]
 
 
-def beyond(rng: random.Random) -> list[Question]:
+def beyond(rng: random.Random) -> list[Exercise]:
     asked = rng.choice(
         ["what is the weather like today", "play some music", "what is the capital of france", "who is the president",
          "turn off the lights", "how do i get to london", "tell me about black holes", "what is gravity"]
     )  # fmt: skip
-    return [Question("beyond it", asked, ("too small", "cannot", "larger model", "do not know", "no map"))]
+    return [Exercise("beyond it", asked, ("too small", "cannot", "larger model", "do not know", "no map"))]
 
 
-def session(rng: random.Random) -> list[Question]:
+def session(rng: random.Random) -> list[Exercise]:
     words, value = _sum(rng)
     asked, keys = rng.choice(
         [
@@ -276,12 +276,12 @@ def session(rng: random.Random) -> list[Question]:
         ]
     )
     return [
-        Question("sum", f"what is {words}", (value,)),
-        Question("repeat" if keys == (value,) else "session verb", asked, keys, needs=1),
+        Exercise("sum", f"what is {words}", (value,)),
+        Exercise("repeat" if keys == (value,) else "session verb", asked, keys, needs=1),
     ]
 
 
-def chance(rng: random.Random) -> list[Question]:
+def chance(rng: random.Random) -> list[Exercise]:
     asked, keys = rng.choice(
         [
             ("flip a coin", ("heads", "tails")),
@@ -289,10 +289,10 @@ def chance(rng: random.Random) -> list[Question]:
             ("toss a coin for me", ("heads", "tails")),
         ]
     )
-    return [Question("chance", asked, keys)]
+    return [Exercise("chance", asked, keys)]
 
 
-def small_talk(rng: random.Random) -> list[Question]:
+def small_talk(rng: random.Random) -> list[Exercise]:
     asked, keys = rng.choice(
         [
             ("hello there", ("help", "do for you")),
@@ -303,10 +303,10 @@ def small_talk(rng: random.Random) -> list[Question]:
             ("i am tired", ("rest", "nap")),
         ]
     )
-    return [Question("small talk", asked, keys)]
+    return [Exercise("small talk", asked, keys)]
 
 
-MAKERS: tuple[Callable[[random.Random], list[Question]], ...] = (
+MAKERS: tuple[Callable[[random.Random], list[Exercise]], ...] = (
     clock, arithmetic, date, timer, until, shopping, conversion, counting, percent, alarm, spelling, name, itself,
     reminder, chance, story, beyond, note, small_talk, session, fact,
 )  # fmt: skip

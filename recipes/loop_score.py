@@ -57,7 +57,7 @@ from assistant.talk import Session
 from assistant.text.written import as_written
 from recipes.hearing import count_grams, pronunciations, write_arpa
 from recipes.hearing_score import plain
-from recipes.loop_questions import NOW, Question, talks
+from recipes.loop_questions import NOW, Exercise, talks
 from recipes.texts.talks import reply_sentences
 from tts_engine.text import speech_text
 
@@ -77,7 +77,7 @@ REPLIES = 30_000
 
 
 @dataclass
-class Row:
+class ScoredTurn:
     """One turn and what became of it."""
 
     talk: int
@@ -141,13 +141,13 @@ def question_sound(text: str, voice: str, path: Path) -> Pcm:
     return np.concatenate([before, wave, after]).astype(np.float32)
 
 
-class Caller:
+class Examiner:
     """One session, turn by turn; nobody waits for real time."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def aloud(self, sound: Pcm, row: Row) -> Pcm:
+    async def aloud(self, sound: Pcm, row: ScoredTurn) -> Pcm:
         """Speak; fills in what was heard and said, returns the reply's sound."""
         send = self._session.send
         await send(AppendAudio(sound, REPLY_RATE))
@@ -177,7 +177,7 @@ class Caller:
         row.heard = " ".join(heard)
         return np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
-    async def typed(self, text: str, row: Row) -> None:
+    async def typed(self, text: str, row: ScoredTurn) -> None:
         await self._session.send(CreateItem(Message(random_ids("item"), "user", (TextPart(text),))))
         await self._session.send(CreateResponse(ResponseParams(modality="text")))
         async for event in self._session.events:
@@ -190,15 +190,18 @@ class Caller:
                     return
 
 
-async def hold(app: App, number: int, questions: Sequence[Question], work: Path) -> list[Row]:
+async def hold(app: App, number: int, questions: Sequence[Exercise], work: Path) -> list[ScoredTurn]:
     """One talk, spoken in one session and typed in another."""
     voice, persona = list(VOICES)[number % len(VOICES)], PERSONAS[number // len(VOICES) % len(PERSONAS)]
-    rows = [Row(number, place, q.kind, voice, persona, q.spoken, q.keys, q.needs) for place, q in enumerate(questions)]
+    rows = [
+        ScoredTurn(number, place, q.kind, voice, persona, q.spoken, q.keys, q.needs)
+        for place, q in enumerate(questions)
+    ]
     for spoken in (True, False):
         detection = SemanticVad("low") if spoken else None
         session = app.talks.open(Settings(persona=persona, paced=False, turn_detection=detection))
         running = asyncio.ensure_future(session.run())
-        caller = Caller(session)
+        caller = Examiner(session)
         for row in rows:
             if not spoken:
                 await caller.typed(as_written(row.asked), row)
@@ -257,7 +260,7 @@ class Listeners:
         self._fitted = Listener(**fitted_files(work))
         self._general = Listener(lm=get_model_path("en-us/en-us.lm.bin"))
 
-    def hear(self, rows: Iterable[Row], work: Path) -> None:
+    def hear(self, rows: Iterable[ScoredTurn], work: Path) -> None:
         """Fill in what they make of the replies."""
         for row in rows:
             pcm, _ = soundfile.read(work / "replies" / f"{row.talk:03d}-{row.place}.wav", dtype="float32")
@@ -268,7 +271,7 @@ class Listeners:
 # --------------------------------------------------------------------------------------------- the table
 
 
-def blame(rows: Sequence[Row]) -> dict[tuple[int, int], str]:
+def blame(rows: Sequence[ScoredTurn]) -> dict[tuple[int, int], str]:
     """What each turn's answer failed at, first cause first; `right` if the fitted listener heard it."""
     told: dict[tuple[int, int], str] = {}
     for row in rows:
@@ -287,10 +290,10 @@ def blame(rows: Sequence[Row]) -> dict[tuple[int, int], str]:
     return told
 
 
-def shares(rows: Sequence[Row], causes: dict[tuple[int, int], str]) -> dict[str, Any]:
+def shares(rows: Sequence[ScoredTurn], causes: dict[tuple[int, int], str]) -> dict[str, Any]:
     """Fractions of these turns; `clear` of those whose words were right, `thought` of those that were heard right."""
 
-    def share(of: Sequence[Row], right: Sequence[bool]) -> float | None:
+    def share(of: Sequence[ScoredTurn], right: Sequence[bool]) -> float | None:
         return round(sum(right) / len(of), 3) if of else None
 
     good_words = [row for row in rows if row.thought_right]
@@ -311,8 +314,8 @@ def shares(rows: Sequence[Row], causes: dict[tuple[int, int], str]) -> dict[str,
     }
 
 
-def grouped(rows: Sequence[Row], causes: dict[tuple[int, int], str], name: str) -> dict[str, dict[str, Any]]:
-    groups: dict[str, list[Row]] = defaultdict(list)
+def grouped(rows: Sequence[ScoredTurn], causes: dict[tuple[int, int], str], name: str) -> dict[str, dict[str, Any]]:
+    groups: dict[str, list[ScoredTurn]] = defaultdict(list)
     for row in rows:
         groups[getattr(row, name)].append(row)
     return {key: shares(group, causes) for key, group in sorted(groups.items())}
@@ -333,9 +336,9 @@ def table(figures: dict[str, dict[str, Any]]) -> list[str]:
 # ------------------------------------------------------------------------------------------------- the run
 
 
-async def run_talks(args: argparse.Namespace, kept: Path) -> list[Row]:
+async def run_talks(args: argparse.Namespace, kept: Path) -> list[ScoredTurn]:
     """All talks, each written down when it is over; those that are there already are not held again."""
-    rows = [Row(**json.loads(line)) for line in kept.read_text().splitlines()] if kept.exists() else []
+    rows = [ScoredTurn(**json.loads(line)) for line in kept.read_text().splitlines()] if kept.exists() else []
     done = {row.talk for row in rows}
     share, of = args.share
     wanted = enumerate(talks(args.seed, args.turns))

@@ -30,9 +30,9 @@ from assistant.text.written import as_written
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.model import forward_train
-from recipes.chatml import Encoder, parse_call, turn_text
+from recipes.chatml import TalkEncoder, parse_call, turn_text
 from recipes.llm_card import TARGETS, write_card
-from recipes.texts.scene import Talk, Turn
+from recipes.texts.scene import Talk, TalkTurn
 from recipes.texts.smalltalk import JOKES
 from recipes.texts.talks import make_talk
 from recipes.texts.tools import PERSONAS, TOOL_NAMES
@@ -64,7 +64,7 @@ class Tally:
         }
 
 
-class Judge:
+class ReplyJudge:
     """Asks the model for every reply of a talk, each from the true history.
 
     One pass over the whole talk tells where the model's most likely tokens are those of the right reply: there it would
@@ -73,12 +73,12 @@ class Judge:
 
     def __init__(self, path: Path) -> None:
         self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
-        self.encoder = Encoder(self.tokenizer)
+        self.encoder = TalkEncoder(self.tokenizer)
         self.llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=2048)
         self._params = {name: p.float() for name, p in load_file(path / "model.safetensors").items()}
         self.tokens, self.seconds = 0, 0.0
 
-    def replies(self, talk: Talk) -> Iterator[tuple[Turn, str]]:
+    def replies(self, talk: Talk) -> Iterator[tuple[TalkTurn, str]]:
         """Every reply's turn, and what the model says in its place; `…` at its end if it finds none."""
         ids, _ = self.encoder.talk(talk)
         if len(ids) > 1900:
@@ -107,7 +107,7 @@ class Judge:
         return self.tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False) + ("" if ended else " …")
 
 
-def is_right(turn: Turn, said: str) -> bool:
+def is_right(turn: TalkTurn, said: str) -> bool:
     """Whether a reply counts as right."""
     if turn.call:
         return parse_call(said) == (turn.call[0], turn.call[1])
@@ -127,7 +127,7 @@ def talks_for(count: int, seed: int = 99, split: Split = "test") -> Iterator[Tal
 
 def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tuple[Tally, float]:
     """Tally over generated talks, and the decoding speed in tokens per second of processor time."""
-    judge = Judge(path)
+    judge = ReplyJudge(path)
     tally = Tally()
     for talk in talks_for(talks, seed, split):
         for turn, said in judge.replies(talk):
@@ -156,11 +156,11 @@ def own_words(path: Path) -> Tally:
     A line is `what is said => tool argument=value; ...`, or `"a reply|another that counts"`, or the name of a pool of
     replies (`joke`), or `story hero`.
     """
-    judge, tally = Judge(path), Tally()
+    judge, tally = ReplyJudge(path), Tally()
     persona = next(iter(PERSONAS))
     for line in UNSCRIPTED.read_text("utf-8").splitlines():
         spoken, wanted = line.split(" => ")
-        ask, reply = Turn("user", as_written(spoken)), wanted_turn(wanted)
+        ask, reply = TalkTurn("user", as_written(spoken)), wanted_turn(wanted)
         said = next(said for _, said in judge.replies(Talk(PERSONAS[persona], TOOL_NAMES, [ask, reply])))
         right = is_right(reply, said)
         tally.add("= own words", right)
@@ -169,18 +169,18 @@ def own_words(path: Path) -> Tally:
     return tally
 
 
-def wanted_turn(text: str) -> Turn:
+def wanted_turn(text: str) -> TalkTurn:
     """The right side of a line of `unscripted.txt` as the turn that is wanted."""
     if text == "joke":
-        return Turn("assistant", JOKES[0], kind="joke", accept=JOKES)
+        return TalkTurn("assistant", JOKES[0], kind="joke", accept=JOKES)
     if text.startswith("story "):
-        return Turn("assistant", "Shall I go on?", kind="story 1", accept=(text.removeprefix("story "),))
+        return TalkTurn("assistant", "Shall I go on?", kind="story 1", accept=(text.removeprefix("story "),))
     if text.startswith('"'):
         replies = tuple(text.strip('"').split("|"))
-        return Turn("assistant", replies[0], kind="own words", accept=replies)
+        return TalkTurn("assistant", replies[0], kind="own words", accept=replies)
     tool, _, given = text.partition(" ")
     arguments = {key: value for key, _, value in (pair.partition("=") for pair in given.split("; ") if pair)}
-    return Turn("assistant", "", (tool, arguments), kind="own words")
+    return TalkTurn("assistant", "", (tool, arguments), kind="own words")
 
 
 def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
@@ -189,7 +189,7 @@ def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
     `area` is the chance that a whole request gets a higher probability than a cut one (0.5 is none, 1 is always).
     """
     tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
-    encoder = Encoder(tokenizer)
+    encoder = TalkEncoder(tokenizer)
     llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=512)
     rng = random.Random(f"turn end {seed}")
     whole: list[float] = []

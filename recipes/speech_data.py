@@ -100,6 +100,39 @@ class Batch:
     track: CursorTrack
 
 
+class Positions:
+    """The positions of one sequence as they are written: what is fed at each, and what is taught there, if anything."""
+
+    def __init__(self, codebooks: int) -> None:
+        self._codebooks = codebooks
+        self.tokens: list[int] = []
+        self.fed: list[NDArray[Any]] = []
+        self.targets: list[NDArray[Any]] = []
+        self.advance: list[int] = []
+        self.index: list[int] = []
+        self.spent: list[int] = []
+        self.active: list[int] = []
+
+    def add(self, token: int, row: NDArray[np.int64] | None = None) -> None:
+        """A token, or -1 and a row of codes. Nothing is taught there yet."""
+        self.tokens.append(token)
+        self.fed.append(np.zeros(self._codebooks, np.int64) if row is None else row)
+        self.targets.append(np.full(self._codebooks, -1))
+        for track, value in ((self.advance, -1), (self.index, 0), (self.spent, 0), (self.active, 0)):
+            track.append(value)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "tokens": np.array(self.tokens),
+            "rows": np.array(self.fed),
+            "targets": np.array(self.targets),
+            "advance": np.array(self.advance),
+            "index": np.array(self.index),
+            "spent": np.array(self.spent),
+            "active": np.array(self.active, dtype=bool),
+        }
+
+
 class Builder:
     """Utterances to padded batches."""
 
@@ -127,58 +160,38 @@ class Builder:
 
     def sequence(self, pieces: Sequence[Utterance], reference: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
         """One sequence of parallel arrays over its positions, and the cursor's text."""
-        q = self.audio.codebooks
-        tokens: list[int] = []
-        fed: list[NDArray[Any]] = []
-        targets: list[NDArray[Any]] = []
-        advance: list[int] = []
-        index: list[int] = []
-        spent: list[int] = []
-        active: list[int] = []
+        positions = Positions(self.audio.codebooks)
         text: list[int] = []
-
-        def add(token: int, row: NDArray[np.int64] | None = None) -> None:
-            tokens.append(token)
-            fed.append(np.zeros(q, np.int64) if row is None else row)
-            targets.append(np.full(q, -1))
-            for track, value in ((advance, -1), (index, 0), (spent, 0), (active, 0)):
-                track.append(value)
-
-        add(self.tts)
+        positions.add(self.tts)
         if reference is not None:
-            add(self.reference)
+            positions.add(self.reference)
             for row in self.rows(reference):
-                add(-1, row)
+                positions.add(-1, row)
         for piece in pieces:
             base = len(text)
-            count, frames = len(piece.ids), piece.codes.shape[1]
             text += [self.text, *piece.ids.tolist(), *[self.begin] * (self.ahead + 1)]
-            add(self.text)
+            positions.add(self.text)
             for phone in piece.ids:
-                add(int(phone))
-            add(self.begin)
-            rows = self.rows(piece.codes)
-            held = 0
-            for r, row in enumerate(rows):  # position of the row before, or of <|audio|>, predicts row r
-                at = len(tokens) - 1
-                here = int(piece.cursor[r]) if r < frames else count
-                held = held + 1 if r and here == index[at - 1] - base and active[at - 1] else 0
-                index[at], spent[at], active[at] = base + here, held, 1
-                targets[at] = np.where(row < self.audio.size, row, -1)
-                if r < frames:
-                    after = int(piece.cursor[r + 1]) if r + 1 < frames else count
-                    advance[at] = min(after - here, self.max_advance)
-                add(-1, row)
-        return {
-            "tokens": np.array(tokens),
-            "rows": np.array(fed),
-            "targets": np.array(targets),
-            "advance": np.array(advance),
-            "index": np.array(index),
-            "spent": np.array(spent),
-            "active": np.array(active, dtype=bool),
-            "text": np.array(text),
-        }
+                positions.add(int(phone))
+            positions.add(self.begin)
+            self._teach(positions, piece, base)
+        return positions.arrays() | {"text": np.array(text)}
+
+    def _teach(self, to: Positions, piece: Utterance, base: int) -> None:
+        """A piece's rows, each predicted at the position of the row before, or of <|audio|>. `base`: where its text
+        begins in the sequence's."""
+        count, frames = len(piece.ids), piece.codes.shape[1]
+        held = 0
+        for r, row in enumerate(self.rows(piece.codes)):
+            at = len(to.tokens) - 1
+            here = int(piece.cursor[r]) if r < frames else count
+            held = held + 1 if r and here == to.index[at - 1] - base and to.active[at - 1] else 0
+            to.index[at], to.spent[at], to.active[at] = base + here, held, 1
+            to.targets[at] = np.where(row < self.audio.size, row, -1)
+            if r < frames:
+                after = int(piece.cursor[r + 1]) if r + 1 < frames else count
+                to.advance[at] = min(after - here, self.max_advance)
+            to.add(-1, row)
 
     def batch(self, sequences: Sequence[dict[str, NDArray[Any]]]) -> Batch:
         """Pad on the right: nothing is learnt there, and causal attention never looks there."""

@@ -7,17 +7,16 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from recipes.codec import CodecRun, load_codec
-from recipes.codec import Plan as CodecPlan
-from recipes.speech import (
+from recipes.codec import CodecPlan, CodecRun, load_codec
+from recipes.speech_data import Utterance, load_utterances
+from recipes.speech_training import (
     DEFAULT_VOICE,
     REFERENCE_FRAMES,
-    Plan,
+    VoicePlan,
     VoiceRun,
     parameters,
     published_config,
 )
-from recipes.speech_data import Utterance, load_utterances
 from tts_engine.config import parse_config
 from tts_engine.istft_codec import CodecShape
 from tts_engine.weights import load_checkpoint, to_checkpoint
@@ -31,7 +30,7 @@ def export(work: Path, out: Path) -> None:
     """config.json, codec_config.json, model.safetensors, voices.json. The lexicon comes from recipes.lexicon."""
     config = parse_config(published_config())
     utterances = load_utterances(work)
-    run = VoiceRun(Plan(), config, utterances)
+    run = VoiceRun(VoicePlan(), config, utterances)
     run.load(work / "voice.pt")
     run.use(run.averaged)
     assert run.weights.cursor is not None
@@ -61,7 +60,7 @@ def restore(folder: Path, work: Path) -> None:
     """The inverse of `export`: codec.pt and voice.pt, at step 0 with fresh optimisers, from shipped weights."""
     config = parse_config(published_config())
     checkpoint = load_checkpoint(folder, config, torch.device("cpu"), torch.float32)
-    run = VoiceRun(Plan(), config, [])
+    run = VoiceRun(VoicePlan(), config, [])
     run.averaged = parameters(checkpoint.backbone)
     run.use(run.averaged)
     assert run.weights.cursor is not None

@@ -15,7 +15,7 @@ from capsules import ExecContext
 from recipes.speech_score import stored_voices
 from recipes.teacher import VOICES, speak
 from tts_engine.engine import HiggsTTS
-from tts_engine.sampling import Sampling
+from tts_engine.sampling import VoiceSampling
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -40,7 +40,7 @@ def main() -> None:
     for column, (text, clip) in enumerate(zip(SENTENCES, clips, strict=True)):
         teacher = np.divide(clip, 32767, dtype=np.float32)
         codec = tts.decode(tts.codec.encode(torch.from_numpy(teacher))).numpy()
-        said = torch.cat(list(tts.speak(text, stored, Sampling(temperature=args.temperature)))).numpy()
+        said = torch.cat(list(tts.speak(text, stored, VoiceSampling(temperature=args.temperature)))).numpy()
         for row, (name, wave) in enumerate((("teacher", teacher), ("codec", codec), ("voice", said))):
             axis = axes[row][column]
             axis.specgram(wave + 1e-9, NFFT=768, Fs=24_000, noverlap=600, vmin=-140, vmax=-35)

@@ -27,7 +27,7 @@ from recipes.hearing_score import plain, word_errors
 from recipes.teacher import VOICES, speak
 from tts_engine.engine import HiggsTTS
 from tts_engine.istft_codec import mel_filters
-from tts_engine.sampling import Sampling
+from tts_engine.sampling import VoiceSampling
 from tts_engine.voices import Voice
 
 OPEN = """The baker gave us two loaves for the price of one.
@@ -72,7 +72,7 @@ Turn left at the church and follow the river.
 The price of bread has doubled since last winter.""".split("\n")  # noqa: SIM905
 
 
-class Judge:
+class SpeechJudge:
     """pocketsphinx with its general language model, or with one of the assistant's own sentences."""
 
     def __init__(self, domain: bool = False) -> None:
@@ -163,7 +163,7 @@ def main() -> None:
     voices = stored_voices(args.model, tts)
     for kind in args.kinds:
         texts = kinds[kind]
-        judges = [Judge(), Judge(domain=True)] if args.domain and kind == "own" else [Judge()]
+        judges = [SpeechJudge(), SpeechJudge(domain=True)] if args.domain and kind == "own" else [SpeechJudge()]
         for voice in (v for v in VOICES if v.name in args.voices):
             if not args.skip_teacher:
                 with tempfile.TemporaryDirectory() as folder:
@@ -176,7 +176,8 @@ def main() -> None:
                     judge.rate(f"{kind}, {voice.name}, teacher", waves, texts)
                     judge.rate(f"{kind}, {voice.name}, codec", coded, texts)
             for temperature in args.temperature:
-                sampling = Sampling(temperature=temperature, top_k=args.top_k) if temperature else Sampling.greedy()
+                warm = VoiceSampling(temperature=temperature, top_k=args.top_k)
+                sampling = warm if temperature else VoiceSampling.greedy()
                 began, spoken, ended = time.process_time(), [], 0
                 for text in texts:
                     parts = list(tts.speak(text, voices[voice.name], sampling))

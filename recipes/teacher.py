@@ -41,7 +41,7 @@ LF0_PDF = (1_020_189, 1_123_333)  # STREAM_PDF[LF0] of that file, counted from [
 
 
 @dataclass(frozen=True)
-class Voice:
+class TeacherVoice:
     """One teacher voice: `warp` is the all-pass constant (0.45 as published), `pitch` a factor on F0."""
 
     name: str
@@ -49,7 +49,7 @@ class Voice:
     pitch: float
 
 
-VOICES = (Voice("ada", "0.48", 0.9), Voice("ben", "0.50", 0.62))
+VOICES = (TeacherVoice("ada", "0.48", 0.9), TeacherVoice("ben", "0.50", 0.62))
 
 _SCHEME = """
 (voice_cmu_us_slt_arctic_hts)
@@ -71,7 +71,7 @@ _SCHEME = """
 """
 
 
-def voice_file(voice: Voice, out: Path) -> Path:
+def voice_file(voice: TeacherVoice, out: Path) -> Path:
     """A copy of the HTS voice with another frequency warping and another mean of log F0.
 
     The LF0 block is 5 uint32 counts, then 7 float32 per state: three means, three variances, voicing.
@@ -153,7 +153,7 @@ def tokens(segments: list[tuple[str, float, str, str, str, str, str]]) -> tuple[
     return names, ends
 
 
-def speak(lines: list[str], voice: Voice, folder: Path) -> tuple[list[Clip], list[dict[str, Any]]]:
+def speak(lines: list[str], voice: TeacherVoice, folder: Path) -> tuple[list[Clip], list[dict[str, Any]]]:
     """Synthesise `lines`; returns int16 audio at 24 kHz and {"text", "voice", "phones", "ends"} for each."""
     folder.mkdir(parents=True, exist_ok=True)
     model = voice_file(voice, folder / "model.htsvoice")

@@ -24,20 +24,15 @@ from tests.house import (
     twice,
 )
 
-TWICE = {
-    "Sampling": "each engine's own numbers: a voice has neither the same parameters nor the same defaults",
-}
+TWICE: dict[str, str] = {}
 """Public names that may stand twice, with the reason: five at most."""
-STILL_TWICE = {
-    "Backend", "BadCall", "Caller", "Checkpoint", "Chunk", "Encoder", "Entry", "Judge", "LayerWeights", "Piece", "Plan",
-    "Prompt", "Question", "Row", "Session", "Talk", "ToolCall", "Voice",
-}  # fmt: skip
+STILL_TWICE = {"Backend", "Caller", "Encoder", "Judge", "Plan", "Question", "Row", "Talk", "Voice"}
 """Those that are to be renamed. This set may only shrink."""
-STILL_WITHOUT_CONTENTS = {"capsules", "capsules/exec", "capsules/nn", "capsules/nn/kernels", "llm_engine", "tts_engine"}
+STILL_WITHOUT_CONTENTS: set[str] = set()
 """Packages whose `__init__` does not list its modules yet. This set may only shrink."""
 LINES, ARGUMENTS, ANYS = 94, 11, 181
 """Ceilings: the longest function, the widest constructor, the word `Any` in `assistant/`. Wanted: 49, 6, 59."""
-ARROWS, LOOSE = 69, 2
+ARROWS, LOOSE = 79, 2
 
 
 @pytest.mark.parametrize("init", inits(), ids=lambda path: path.parent.relative_to(ROOT).as_posix())

@@ -24,7 +24,7 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q [...,T,H,D
 
 
 @dataclass(frozen=True, eq=False)
-class LayerWeights:
+class BackboneLayer:
     """One decoder layer; linear weights are [out, in], q, k, v and gate, up stacked along out."""
 
     input_norm: Tensor  # [h]
@@ -48,7 +48,7 @@ class CursorWeights:
 class BackboneWeights:
     text: Tensor  # [text_vocab, h]
     audio: Tensor  # [Q·V, h]: row q·V + code; embedding and head
-    layers: tuple[LayerWeights, ...]
+    layers: tuple[BackboneLayer, ...]
     norm: Tensor  # [h]
     cursor: CursorWeights | None = None
 
@@ -143,7 +143,7 @@ def init_weights(config: TTSConfig, seed: int = 0) -> BackboneWeights:
         return torch.randn(*shape, generator=generator) * std
 
     layers = tuple(
-        LayerWeights(
+        BackboneLayer(
             input_norm=torch.ones(b.hidden),
             qkv=normal((b.heads + 2 * b.kv_heads) * b.head_dim, b.hidden),
             q_norm=torch.ones(b.head_dim),

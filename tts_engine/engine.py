@@ -5,13 +5,14 @@
     for pcm in tts.speak("Good morning.", first_chunk="exact"): ...
 
 A scheduler that shares the device drives it row by row instead: `open`, `begin` (text, piece by piece), `step` (one
-row or one prefill), `take_audio` (at most one codec window), `cancel`, `cut`, `rollback`, `snapshot`, `restore`.
+row or one prefill), `take_audio` (at most one codec window), `cancel`, `cut`, `snapshot`, `restore`.
 Synchronous; call it from one thread at a time.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,25 @@ import torch
 from torch import Tensor
 
 from capsules import Capsule, ExecContext, Fingerprint, Role, restore, snapshot
+from capsules.arguments import a_function, a_kind, shown, whole
 from capsules.nn.fp8 import Fp8Weight
 from capsules.weights import Progress
+from tts_engine.bpe_frontend import BpeFrontend
 from tts_engine.codec import Codec, read_codec_config
 from tts_engine.config import FRAME_SAMPLES, TTSConfig, load_config
 from tts_engine.dac_codec import dac_codec
 from tts_engine.errors import CheckpointRefused, ConfigRefused, EngineMisuse
+from tts_engine.frontend import Frontend
 from tts_engine.generator import Generator, Stepped
 from tts_engine.graphs import Graphs, plan_shapes
 from tts_engine.guards import SILENCE_PEAK, SILENT_FRAMES
 from tts_engine.istft_codec import CODEC_TYPE, CausalCodec, CodecShape
+from tts_engine.phone_frontend import PhoneFrontend
 from tts_engine.piece import Piece
-from tts_engine.prompt import Frontend, load_frontend
-from tts_engine.sampling import Sampling, SamplingLike
+from tts_engine.sampling import SamplingLike, VoiceSampling, check_sampling
 from tts_engine.state import SCOPE, declare
 from tts_engine.steps import Steps, make_tables
-from tts_engine.streaming import Costs, Schedule, Window, next_window, schedule_for
+from tts_engine.streaming import POLICIES, Costs, Schedule, Window, next_window, schedule_for
 from tts_engine.voices import Voice, checked_codes, prepare_reference
 from tts_engine.weights import load_checkpoint, named
 
@@ -77,21 +81,20 @@ class HiggsTTS:
     def __init__(
         self,
         ctx: ExecContext,
-        config: TTSConfig,
         frontend: Frontend,
-        codec: Codec,
         steps: Steps,
         graphs: Graphs,
         fingerprint: Fingerprint,
         max_positions: int,
     ) -> None:
-        self.config, self.codec, self.fingerprint, self.max_positions = config, codec, fingerprint, max_positions
+        self.config, self.codec = steps.config, steps.codec
+        self.fingerprint, self.max_positions = fingerprint, max_positions
         self._ctx, self._frontend, self._graphs = ctx, frontend, graphs
         self._state = steps.state
-        self._generator = Generator(config, frontend, steps.state, graphs, max_positions, codec.right_frames)
+        self._generator = Generator(frontend, steps, graphs, max_positions)
         self._costs: Costs | None = None
         self._schedules: dict[str, Schedule] = {}
-        self.set_sampling(Sampling())
+        self.set_sampling(VoiceSampling())
         self.open()
 
     @classmethod
@@ -110,13 +113,18 @@ class HiggsTTS:
                        matrices packed into block-scaled E4M3 while loading. The codec is always float32
         max_positions  of one session, at most the checkpoint's; the KV cache is allocated now
         frontend       in place of the checkpoint's own
-        Raises ConfigRefused, CheckpointRefused.
+        Raises ConfigRefused, CheckpointRefused; EngineMisuse for an argument without a meaning.
         """
-        if dtype not in DTYPES:
-            raise ConfigRefused(f"dtype {dtype!r}; {', '.join(DTYPES)} are implemented")
+        if not isinstance(dtype, str) or dtype not in DTYPES:
+            raise ConfigRefused(f"dtype is {shown(dtype)}; {', '.join(DTYPES)}, by name, are implemented")
+        a_kind(ConfigRefused, "path", path, str | Path, "a checkpoint directory")
+        a_kind(EngineMisuse, "ctx", ctx, ExecContext, "an ExecContext")
+        a_function(EngineMisuse, "progress", progress)
+        if max_positions is not None:
+            whole(EngineMisuse, "max_positions", max_positions, least=1)
         folder = Path(path)
         config = load_config(folder)
-        frontend = frontend or load_frontend(folder, config)
+        frontend = frontend or _frontend(folder, config)
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
         checkpoint = load_checkpoint(folder, config, ctx.device, DTYPES[dtype], progress, dtype == "float8")
         codec = _codec(read_codec_config(folder), checkpoint.codec, config, ctx.device)
@@ -131,7 +139,7 @@ class HiggsTTS:
         fingerprint = Fingerprint.of(
             ctx, SCOPE, weights=checkpoint.digest, code=CODE, dtype=dtype, chunks=str(shapes.chunks)
         )
-        return cls(ctx, config, frontend, codec, steps, graphs, fingerprint, positions)
+        return cls(ctx, frontend, steps, graphs, fingerprint, positions)
 
     # ------------------------------------------------------------------------- whole utterances
 
@@ -143,8 +151,9 @@ class HiggsTTS:
         max_rows: int | None = None,
     ) -> Tensor:
         """All codes of one text in a fresh session: int64 [Q, frames]. Raises TextRefused, ContextFull."""
+        self._check(text, voice, sampling, max_rows=max_rows)
         self.open(voice)
-        self.set_sampling(sampling or Sampling())
+        self.set_sampling(sampling or VoiceSampling())
         self.begin(text, max_rows=max_rows)
         while self.step().kind != "idle":
             pass
@@ -167,10 +176,16 @@ class HiggsTTS:
         first_chunk  "exact": streamed sound equals one-shot sound; "fast": it starts earlier and differs a little
         Closing the iterator stops the engine at that row. Raises TextRefused, ContextFull.
         """
+        self._check(text if isinstance(text, str) else "", voice, sampling, first_chunk)
+        a_kind(EngineMisuse, "text", text, Iterable, "text, or pieces of it,")
+        return self._speak([text] if isinstance(text, str) else text, voice, sampling, first_chunk)
+
+    def _speak(
+        self, parts: Iterable[str], voice: Voice | None, sampling: SamplingLike | None, policy: str
+    ) -> Iterator[Tensor]:
         self.open(voice)
-        self.set_sampling(sampling or Sampling())
-        policy = first_chunk
-        for part in [text] if isinstance(text, str) else text:
+        self.set_sampling(sampling or VoiceSampling())
+        for part in parts:
             self.begin(part, policy)
             policy = "steady"
             while True:
@@ -194,6 +209,7 @@ class HiggsTTS:
         transcript  what is said in it, word by word; cloning is much better with it
         Raises ReferenceRefused, ContextFull.
         """
+        _check_voice(Voice(name, None, transcript))
         wave = prepare_reference(reference, rate)
         codes = self.codec.encode(wave.to(self._ctx.device)).cpu()
         return self.voice_from_codes(codes, transcript, name=name)
@@ -209,13 +225,16 @@ class HiggsTTS:
 
     def open(self, voice: Voice | None = None) -> None:
         """A fresh session of a voice: one restore if its capsule fits this engine, else a prefill of its codes."""
-        voice = voice or Voice("", None, None)
+        voice = Voice("", None, None) if voice is None else voice
+        _check_voice(voice)
         if voice.capsule is not None and self.fingerprint.difference(voice.capsule.fingerprint) is None:
             sampling = self._sampling
             self.restore(voice.capsule)
             self.set_sampling(sampling)
         else:
-            self._generator.open(voice.codes, voice.transcript, voice.name)
+            audio, codes = self.config.audio, voice.codes
+            codes = None if codes is None else checked_codes(codes, audio.codebooks, audio.size)
+            self._generator.open(codes, voice.transcript, voice.name)
 
     def set_sampling(self, sampling: SamplingLike) -> None:
         """Of all rows from now on. Raises EngineMisuse."""
@@ -224,7 +243,7 @@ class HiggsTTS:
 
     def begin(self, text: str, first_chunk: str = "exact", max_rows: int | None = None) -> None:
         """Say this after all that was begun before. Raises TextRefused if there is nothing to say."""
-        self._schedule(first_chunk)
+        self._check(text, first_chunk=first_chunk, max_rows=max_rows)
         self._generator.begin(text, first_chunk, max_rows)
 
     def step(self) -> Stepped:
@@ -235,11 +254,6 @@ class HiggsTTS:
     def busy(self) -> bool:
         """Whether a step would do anything."""
         return self._generator.busy
-
-    @property
-    def audio_ready(self) -> bool:
-        """Whether `take_audio` would decode a window."""
-        return self._next_window() is not None
 
     def take_audio(self) -> Sound | None:
         """Decode the next chunk, if all that it needs is known."""
@@ -268,11 +282,9 @@ class HiggsTTS:
         text  the heard part of the piece that is cut, to stand in the context instead of the whole (costs a prefill)
         Raises EngineMisuse for a frame that is not held.
         """
-        self._generator.cut(frame, text)
-
-    def rollback(self, frame: int) -> None:
-        """Back to the state that was when `frame` frames were complete; going on repeats what followed."""
-        self._generator.rollback(frame)
+        a_kind(EngineMisuse, "frame", frame, Integral, "the number of a frame")
+        a_kind(EngineMisuse, "text", text, str | None, "text or None")
+        self._generator.cut(int(frame), text)
 
     @property
     def position(self) -> int:
@@ -300,6 +312,7 @@ class HiggsTTS:
 
     def snapshot(self, name: str = "") -> Capsule:
         """The whole state at this row; sound not yet taken is in it as codes."""
+        a_kind(EngineMisuse, "name", name, str, "text")
         return snapshot(
             self._ctx,
             SCOPE,
@@ -312,17 +325,22 @@ class HiggsTTS:
 
     def restore(self, capsule: Capsule) -> None:
         """Go on exactly where the capsule was taken. Raises CapsuleMismatch; then nothing has changed."""
+        _check_capsule(capsule)
         restore(self._ctx, capsule, self.fingerprint)
         self._generator.adopt(dict(capsule.host["session"]))
 
     def rebuild(self, capsule: Capsule) -> None:
         """The same session from the capsule's facts, where its bytes do not fit: all pieces are fed anew."""
+        _check_capsule(capsule)
+        if "session" not in capsule.host:
+            raise EngineMisuse(f"capsule {capsule.label!r} of scope {capsule.scope!r} holds no session of speech")
         self._generator.rebuild(dict(capsule.host["session"]))
 
     # ------------------------------------------------------------------------- pace
 
     def measure(self, rows: int = 8, clock: Callable[[], float] = time.perf_counter) -> Costs:
         """Time rows and windows on this machine and fit the first chunks to it. Only while idle; the state stays."""
+        whole(EngineMisuse, "rows", rows, least=1)
         if self.busy:
             raise EngineMisuse("measure while speaking; do it once after loading")
         before = self.snapshot()
@@ -346,14 +364,35 @@ class HiggsTTS:
 
     def fit(self, costs: Costs | None) -> None:
         """Choose the first chunks for a machine of this pace, such that playback never waits. None: as at first."""
+        a_kind(EngineMisuse, "costs", costs, Costs | None, "a Costs, as measure gives it, or None")
         self._costs = costs
         self._schedules.clear()
 
     def schedule(self, policy: str) -> Schedule:
-        """The chunks of a first-chunk policy on this machine."""
+        """The chunks of a first-chunk policy on this machine. Raises EngineMisuse."""
+        self._check("", first_chunk=policy)
         return self._schedule(policy)
 
     # ------------------------------------------------------------------------- parts
+
+    def _check(
+        self,
+        text: str,
+        voice: Voice | None = None,
+        sampling: SamplingLike | None = None,
+        first_chunk: str = "exact",
+        max_rows: int | None = None,
+    ) -> None:
+        """All arguments of a call before the first of them takes effect. Raises EngineMisuse."""
+        a_kind(EngineMisuse, "text", text, str, "text")
+        if voice is not None:
+            _check_voice(voice)
+        if sampling is not None:
+            check_sampling(sampling)
+        a_kind(EngineMisuse, "first_chunk", first_chunk, str, f"one of {', '.join(POLICIES)}")
+        self._schedule(first_chunk)
+        if max_rows is not None:
+            whole(EngineMisuse, "max_rows", max_rows, least=1)
 
     def _schedule(self, policy: str) -> Schedule:
         if policy not in self._schedules:
@@ -389,6 +428,22 @@ class HiggsTTS:
         for piece in session.pieces:
             tokens += [-100] * len(piece.lead_in) + piece.ids + [-100] * len(piece.rows)
         return tuple(tokens)
+
+
+def _check_voice(voice: Voice) -> None:
+    needed = "a Voice, as HiggsTTS.voice and voice_from_codes give it, or None for a voice of the model's choice,"
+    a_kind(EngineMisuse, "voice", voice, Voice, needed)
+    a_kind(EngineMisuse, "the voice's name", voice.name, str, "text")
+    a_kind(EngineMisuse, "the voice's transcript", voice.transcript, str | None, "text or None")
+
+
+def _check_capsule(capsule: Capsule) -> None:
+    a_kind(EngineMisuse, "capsule", capsule, Capsule, "a capsule, as snapshot gives it,")
+
+
+def _frontend(folder: Path, config: TTSConfig) -> Frontend:
+    """The one that the configuration names."""
+    return PhoneFrontend(folder, config.special_tokens) if config.frontend == "phones" else BpeFrontend(folder)
 
 
 def _codec(raw: dict[str, Any], tensors: dict[str, Tensor] | Any, config: TTSConfig, device: torch.device) -> Codec:

@@ -22,11 +22,11 @@ class TextRefused(TTSError):
 
 
 class ReferenceRefused(TTSError):
-    """A reference recording that cannot become a voice."""
+    """A recording, or codes, that cannot become a voice or sound."""
 
 
 class EngineMisuse(TTSError):
-    """A call that does not fit the state the engine is in."""
+    """A call that means nothing here: an argument of another kind, or none that fits the state the engine is in."""
 
 
 class ContextFull(TTSError):

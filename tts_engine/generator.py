@@ -1,8 +1,8 @@
 """One session of speech: pieces of text in, rows out, and the ways back. Knows state and steps, not sound.
 
 A session is a voice prefix and then pieces. Each piece is grounded on all before it: their text and rows stay in the
-KV cache. `rollback` puts back a state that was; `cut` makes a state in which a piece ended where it was heard to end.
-Frames are counted through the whole session.
+KV cache. `cut` goes back to the state in which a piece ended where it was heard to end. Frames are counted through the
+whole session.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,16 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from tts_engine.config import TTSConfig
 from tts_engine.delay import delay
 from tts_engine.errors import ContextFull, EngineMisuse, TextRefused
+from tts_engine.frontend import Encoded, Frontend
 from tts_engine.graphs import Graphs
 from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
-from tts_engine.piece import Piece, Session
-from tts_engine.prompt import ROW, Encoded, Frontend, Prompt, join, row_prompt, text_prompt, voice_prompt
+from tts_engine.piece import Piece, SpeechSession
+from tts_engine.prompt import ROW, SpeechPrompt, join, row_prompt, text_prompt, voice_prompt
 from tts_engine.sampling import SamplingLike, check_sampling
-from tts_engine.state import ENDLESS, MAX_PIECE, State
+from tts_engine.state import ENDLESS, MAX_PIECE
+from tts_engine.steps import Steps
 
 HISTORY = 4  # pieces kept when the context is full
 SHORTEST_BUDGET = 64  # rows; with less room than this a piece is refused
@@ -37,23 +38,14 @@ class Stepped:
 class Generator:
     """Synchronous; one thread at a time."""
 
-    def __init__(
-        self,
-        config: TTSConfig,
-        frontend: Frontend,
-        state: State,
-        graphs: Graphs,
-        max_positions: int,
-        look_ahead: int,
-    ) -> None:
-        """look_ahead: frames after a frame that its sound depends on."""
-        self._look_ahead = look_ahead
-        self._config, self._frontend, self._state, self._graphs = config, frontend, state, graphs
-        self._audio = config.audio
+    def __init__(self, frontend: Frontend, steps: Steps, graphs: Graphs, max_positions: int) -> None:
+        self._config, self._frontend, self._state, self._graphs = steps.config, frontend, steps.state, graphs
+        self._look_ahead = steps.codec.right_frames  # frames after a frame that its sound depends on
+        self._audio = steps.config.audio
         self._audio_id = frontend.specials["<|audio|>"]
         self._text_id = frontend.specials["<|text|>"]
         self._max_positions = max_positions
-        self.session = Session({"codes": None, "transcript": None, "name": ""})
+        self.session = SpeechSession({"codes": None, "transcript": None, "name": ""})
 
     # -------------------------------------------------------------------------------- beginning
 
@@ -62,8 +54,8 @@ class Generator:
         prompt = voice_prompt(self._frontend, self._audio, codes, transcript)
         self._check_room(0, len(prompt) + SHORTEST_BUDGET, "the reference")
         facts = {"codes": None if codes is None else codes.tolist(), "transcript": transcript, "name": name}
-        self.session = Session(facts)
-        self._settle(0, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+        self.session = SpeechSession(facts)
+        self._set_position(0, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
         self._set_text(())
         self._feed(prompt)
         self.session.prefix = self.session.position
@@ -78,7 +70,7 @@ class Generator:
         s.top_k[q:].zero_()
         s.top_p.fill_(sampling.top_p)
         s.min_p.zero_()
-        s.seed.fill_(sampling.seed)
+        s.seed.fill_((sampling.seed + 2**63) % 2**64 - 2**63)  # any integer, as 64 bits
 
     def begin(self, text: str, policy: str, max_rows: int | None = None) -> None:
         """Say this after all that is under way. Raises TextRefused if there is nothing to say or far too much."""
@@ -126,7 +118,7 @@ class Generator:
         session.pending = []
         words = [[w.char_start, w.char_end, w.first, w.end] for w in encoded.words]
         session.pieces.append(Piece(text, list(encoded.ids), words, policy, budget, start, session.position, lead_in))
-        self._settle(session.position, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+        self._set_position(session.position, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
 
     def _row(self, piece: Piece) -> str:
         self._graphs.decode(self.session.position)
@@ -170,41 +162,6 @@ class Generator:
             left -= piece.complete(self._audio)
         return 0, 0
 
-    def rollback(self, frame: int) -> None:
-        """The state that was when `frame` was the number of complete frames; stepping on repeats what followed.
-
-        Where a piece was cut there is no such state within the delay of the cut: the piece is closed there instead.
-        """
-        at, frames = self.locate(frame)
-        self.session.queue = []
-        if not self.session.pieces:
-            return
-        piece, audio = self.session.pieces[at], self._audio
-        if frames == piece.total and piece.ended:
-            del self.session.pieces[at + 1 :]
-            self._rest_after(piece)
-            return
-        row = frames + audio.delay - 1 if frames else -1  # the row sampled last
-        if row >= len(piece.rows) - audio.delay and piece.ended not in ("", "end"):
-            self._close(at, frames, "cut")
-            return
-        del self.session.pieces[at + 1 :]
-        self.session.pending = []
-        del piece.rows[row + 1 :]
-        del piece.track[row + 2 :]
-        piece.ended, piece.silent, piece.emitted = "", 0, min(piece.emitted, frames)
-        known = row + (1 if self._config.cursor else 0)
-        if piece.total is not None and piece.total > known:
-            piece.total = None
-        self._set_text(piece.ids)
-        self._settle(
-            piece.audio + 1 + row,
-            piece.rows[row] if piece.rows else [0] * audio.codebooks,
-            row + 1,
-            ENDLESS if piece.total is None else piece.total,
-            piece.track[row + 1],
-        )
-
     def cut(self, frame: int, text: str | None = None) -> None:
         """What came after `frame` was never said: the piece ends there, and the next one may begin.
 
@@ -225,7 +182,7 @@ class Generator:
             self._close(at, frames, "cut")
             encoded = self._encode(text)
             self.session.pieces.pop()
-            self._settle(piece.start, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+            self._set_position(piece.start, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
             self.session.pending = piece.lead_in
             self._refeed(piece, text, encoded)
 
@@ -252,7 +209,7 @@ class Generator:
         if not frames:
             session.pending = piece.lead_in
             self._set_text(())
-            self._settle(piece.start, [0] * audio.codebooks, 0, ENDLESS, [0, 0])
+            self._set_position(piece.start, [0] * audio.codebooks, 0, ENDLESS, [0, 0])
             return
         piece.rows = delay(piece.codes(audio, 0, frames), audio).tolist()
         del piece.track[frames + 1 :]
@@ -265,17 +222,17 @@ class Generator:
         fed = len(piece.rows) - 1 if piece.ended == "end" else piece.total
         self.session.pending = piece.rows[fed:]
         self._set_text(piece.ids)
-        self._settle(piece.audio + 1 + fed, piece.rows[-1], len(piece.rows), piece.total, piece.track[-1])
+        self._set_position(piece.audio + 1 + fed, piece.rows[-1], len(piece.rows), piece.total, piece.track[-1])
 
     # -------------------------------------------------------------------------------- moving state
 
     def adopt(self, facts: dict[str, Any]) -> None:
         """Host facts of a capsule whose bytes have been put back."""
-        self.session = Session.from_json(facts)
+        self.session = SpeechSession.from_json(facts)
 
     def rebuild(self, facts: dict[str, Any]) -> None:
         """Feed a whole session anew, where its bytes do not fit this engine. A piece under way is closed."""
-        old = Session.from_json(facts)
+        old = SpeechSession.from_json(facts)
         codes = old.voice["codes"]
         self.open(None if codes is None else torch.tensor(codes), old.voice["transcript"], old.voice["name"])
         self.session.dropped = old.dropped
@@ -296,7 +253,7 @@ class Generator:
             )
         self.session.dropped += sum(p.complete(self._audio) for p in pieces[: len(pieces) - keep])
         self.session.pieces, self.session.pending = [], []
-        self._settle(self.session.prefix, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+        self._set_position(self.session.prefix, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
         for piece in kept:
             self._refeed(piece, piece.text, self._encode(piece.text))
 
@@ -319,7 +276,7 @@ class Generator:
         made.ended, made.emitted = piece.ended or "cut", min(piece.emitted, frames)
         session.pieces.append(made)
         session.pending = []
-        self._settle(session.position, made.rows[-1], len(made.rows), frames, made.track[-1])
+        self._set_position(session.position, made.rows[-1], len(made.rows), frames, made.track[-1])
 
     def _spoken_track(self, piece: Piece, length: int, lead: int) -> Tensor:
         """[T, 3] cursor inputs of a piece that is fed again: rows after the last frame find the cursor at the end."""
@@ -329,7 +286,7 @@ class Generator:
         opening = [[0, 0, 0]] * (lead + 1 + length)
         return torch.tensor([*opening, *spoken, *after, [0, 0, 0]], dtype=torch.int64)
 
-    def _feed(self, prompt: Prompt, track: Tensor | None = None) -> None:
+    def _feed(self, prompt: SpeechPrompt, track: Tensor | None = None) -> None:
         """Prefill at the present position. track [T, 3], or None where no cursor counts."""
         s, done = self._state, 0
         self._check_room(self.session.position, len(prompt), "the prompt")
@@ -355,7 +312,7 @@ class Generator:
                 f"{self._max_positions}. Use a shorter reference or text, or load with more max_positions."
             )
 
-    def _settle(self, position: int, row: Sequence[int], count: int, total: int, cursor: Sequence[int]) -> None:
+    def _set_position(self, position: int, row: Sequence[int], count: int, total: int, cursor: Sequence[int]) -> None:
         """Write everything that is live as a whole and belongs to the row loop."""
         s = self._state
         self.session.position = position

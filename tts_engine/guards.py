@@ -4,8 +4,9 @@ About one request in two thousand never samples its end code, and greedy speech 
 frame and is named in the result, so that a caller can tell and try another seed.
 """
 
-import re
 from collections.abc import Sequence
+
+from tts_engine.markup import CONTROL, strip_structure
 
 FRAMES_PER_SECOND = 25
 SAME_ROWS = 32  # identical rows in a row: 1.3 s
@@ -14,7 +15,6 @@ SILENCE_PEAK = 1e-3  # of full scale
 _CHARS_PER_SECOND = 14.0
 _IDEOGRAPHS_PER_SECOND = 4.0
 _SLOWEST = {"speed_very_slow": 0.65, "speed_slow": 0.85}
-_TAG = re.compile(r"<\|(\w+):(\w+)\|>")
 
 
 def row_budget(text: str, delay: int) -> int:
@@ -23,8 +23,8 @@ def row_budget(text: str, delay: int) -> int:
     text   speech text with inline tags
     delay  rows by which the last codebook lags
     """
-    tags = [(kind, name) for kind, name in _TAG.findall(text)]
-    plain = _TAG.sub("", text)
+    tags = [tag[2:-2].split(":") for tag in CONTROL.findall(text)]
+    plain = CONTROL.sub("", strip_structure(text))
     ideographs = sum(1 for c in plain if "\u3040" <= c <= "\u9fff" or "\uac00" <= c <= "\ud7af")
     seconds = ideographs / _IDEOGRAPHS_PER_SECOND + (len(plain) - ideographs) / _CHARS_PER_SECOND
     seconds += sum(1.5 for _, name in tags if name.endswith("pause")) + sum(1.0 for kind, _ in tags if kind == "sfx")

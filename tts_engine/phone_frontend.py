@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from tts_engine.frontend import Encoded, Word
+from tts_engine.markup import CONTROL, strip_structure
 from tts_engine.phones import PhoneEncoder
-from tts_engine.prompt import CONTROL_TAGS, Encoded, Word, strip_structure
 
 
 class PhoneFrontend:
@@ -16,8 +17,5 @@ class PhoneFrontend:
 
     def encode(self, text: str) -> Encoded:
         """Raises nothing: text without a single phone gives no ids."""
-        text = strip_structure(text)
-        for tag in CONTROL_TAGS:
-            text = text.replace(tag, " " * len(tag))
-        made = self._phones.encode(text)
+        made = self._phones.encode(CONTROL.sub(lambda tag: " " * len(tag.group()), strip_structure(text)))
         return Encoded(tuple(made.ids), tuple(Word(*word) for word in made.words))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tts_engine.config import AudioConfig
-from tts_engine.prompt import Word
+from tts_engine.frontend import Word
 
 
 @dataclass
@@ -101,7 +101,7 @@ def _by_cursor(words: Sequence[Word], track: Sequence[int]) -> list[tuple[int, i
 
 
 @dataclass
-class Session:
+class SpeechSession:
     """voice is None for a zero-shot session: {"codes": [Q][T] or None, "transcript": str or None, "name": str}.
 
     dropped  frames of pieces that were taken out of the context; global frame numbers count them
@@ -120,7 +120,7 @@ class Session:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, raw: dict[str, Any]) -> "Session":
+    def from_json(cls, raw: dict[str, Any]) -> "SpeechSession":
         """A session of its own: a capsule's facts are never written again."""
         raw = deepcopy(raw)
         return cls(**{**raw, "pieces": [Piece(**piece) for piece in raw["pieces"]]})

@@ -1,13 +1,16 @@
 """How a row is drawn: temperature, top-k, top-p and a seed, one independent draw per codebook."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from numbers import Integral, Real
+from typing import Protocol, runtime_checkable
 
+from capsules.arguments import a_kind
 from tts_engine.errors import EngineMisuse
 
 CANDIDATES = 128  # the draw is among this many most likely codes of each codebook
 
 
+@runtime_checkable
 class SamplingLike(Protocol):
     """What the engine reads of a sampling; any object with these four fields will do."""
 
@@ -25,7 +28,7 @@ class SamplingLike(Protocol):
 
 
 @dataclass(frozen=True)
-class Sampling:
+class VoiceSampling:
     """The published recommendation by default. Greedy speech is fragile (loops, missed endings); use it for tests.
 
     temperature  0 picks the most likely code
@@ -40,7 +43,7 @@ class Sampling:
     seed: int = 0
 
     @classmethod
-    def greedy(cls) -> "Sampling":
+    def greedy(cls) -> "VoiceSampling":
         return cls(temperature=0.0, top_k=1)
 
     def __str__(self) -> str:
@@ -51,6 +54,12 @@ class Sampling:
 
 def check_sampling(sampling: SamplingLike) -> None:
     """Raises EngineMisuse for values without a meaning."""
+    needed = "a VoiceSampling (temperature, top_k, top_p and seed; VoiceSampling.greedy() for tests)"
+    a_kind(EngineMisuse, "sampling", sampling, SamplingLike, needed)
+    for name in ("temperature", "top_p"):
+        a_kind(EngineMisuse, name, getattr(sampling, name), Real, "a number")
+    for name in ("top_k", "seed"):
+        a_kind(EngineMisuse, name, getattr(sampling, name), Integral, "an integer")
     if not 0 <= sampling.temperature <= 10:
         raise EngineMisuse(f"temperature is {sampling.temperature}; 0 to 10 is allowed, 0.8 is usual")
     if sampling.top_k < 0:

@@ -1,8 +1,8 @@
 """Every buffer of the voice engine, declared once: what survives a row, what the host hands in, what it reads back.
 
 S positions, L layers, G key/value heads, D head size, Q codebooks. All host-visible integers are int64.
-The rows fed so far and the cursor's track lie beside the KV cache, indexed by position, so any earlier row's state can
-be put back without a checkpoint: it is read from there.
+The rows fed so far and the cursor's track lie beside the KV cache, indexed by position: a step reads the last rows from
+there, and no counter on the host takes part.
 """
 
 from dataclasses import dataclass

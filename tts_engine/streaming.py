@@ -19,7 +19,7 @@ LONGEST_RISE = 48  # chunks; a start that climbs more slowly is given up for a l
 
 
 @dataclass(frozen=True)
-class Chunk:
+class AudioChunk:
     """`frames` to give out, once `ahead` complete frames after them are known."""
 
     frames: int
@@ -30,10 +30,10 @@ class Chunk:
 class Schedule:
     """First chunks, then `last` for ever."""
 
-    first: tuple[Chunk, ...]
-    last: Chunk
+    first: tuple[AudioChunk, ...]
+    last: AudioChunk
 
-    def at(self, emitted: int) -> Chunk:
+    def at(self, emitted: int) -> AudioChunk:
         """The chunk to give out when `emitted` frames are out already; a cut inside a chunk goes on with the next."""
         covered = 0
         for chunk in self.first:
@@ -41,12 +41,6 @@ class Schedule:
                 return chunk
             covered += chunk.frames
         return self.last
-
-    def rows_to_first_audio(self, delay: int) -> int:
-        """`delay`: rows by which the last codebook lags behind the first."""
-        chunk = self.at(0)
-        return chunk.frames + chunk.ahead + delay
-
 
 @dataclass(frozen=True)
 class Costs:
@@ -76,7 +70,7 @@ class Window:
         return max(0, -self.origin), min(self.size, self.known - self.origin)
 
 
-def growth(costs: Costs, left: int, right: int, ramp: tuple[int, ...], margin: float = 1.5) -> tuple[Chunk, ...]:
+def growth(costs: Costs, left: int, right: int, ramp: tuple[int, ...], margin: float = 1.5) -> tuple[AudioChunk, ...]:
     """The shortest first chunk and its successors, such that playback never waits for a chunk.
 
     A chunk of n frames plays for 40·n ms. Making the next, of m frames, costs m rows, the rows by which its look-ahead
@@ -93,13 +87,13 @@ def growth(costs: Costs, left: int, right: int, ramp: tuple[int, ...], margin: f
             chunks = _grow(first, ramp, cost)
             if chunks is not None:
                 return chunks
-    return (Chunk(SIZES[-1], right),)
+    return (AudioChunk(SIZES[-1], right),)
 
 
-def _grow(first: int, ramp: tuple[int, ...], cost: Callable[[int, int], float]) -> tuple[Chunk, ...] | None:
+def _grow(first: int, ramp: tuple[int, ...], cost: Callable[[int, int], float]) -> tuple[AudioChunk, ...] | None:
     """The chunks from `first` to the largest, or None if playback would wait on the way or never get there."""
-    chunks, lead, level = [Chunk(first, ramp[0])], first * FRAME_MS, 0
-    while chunks[-1] != Chunk(SIZES[-1], ramp[-1]):
+    chunks, lead, level = [AudioChunk(first, ramp[0])], first * FRAME_MS, 0
+    while chunks[-1] != AudioChunk(SIZES[-1], ramp[-1]):
         choices = (
             (at, frames)
             for at in range(len(ramp) - 1, level - 1, -1)
@@ -111,7 +105,7 @@ def _grow(first: int, ramp: tuple[int, ...], cost: Callable[[int, int], float]) 
             return None
         lead += found[1] * FRAME_MS - cost(found[1], found[1] + ramp[found[0]] - ramp[level])
         level = found[0]
-        chunks.append(Chunk(found[1], ramp[level]))
+        chunks.append(AudioChunk(found[1], ramp[level]))
     return tuple(chunks)
 
 
@@ -127,13 +121,13 @@ def schedule_for(policy: str, left: int, right: int, costs: Costs | None = None)
     if policy not in POLICIES:
         raise EngineMisuse(f"first_chunk is {policy!r}; {', '.join(POLICIES)} are known")
     if policy == "steady":
-        chunks: tuple[Chunk, ...] = tuple(Chunk(n, right) for n in SIZES[-3:])
+        chunks: tuple[AudioChunk, ...] = tuple(AudioChunk(n, right) for n in SIZES[-3:])
     else:
         ramp = tuple(sorted({0, right // 5, right // 2, right})) if policy == "fast" else (right,)
         if costs is not None:
             chunks = growth(costs, left, right, ramp)
         else:
-            chunks = tuple(Chunk(n, ramp[min(i, len(ramp) - 1)]) for i, n in enumerate(SIZES[1:]))
+            chunks = tuple(AudioChunk(n, ramp[min(i, len(ramp) - 1)]) for i, n in enumerate(SIZES[1:]))
     return Schedule(chunks[:-1], chunks[-1])
 
 

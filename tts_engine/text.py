@@ -15,6 +15,7 @@ from typing import Any
 
 from unicode_rbnf import RbnfEngine
 
+from tts_engine.markup import CONTROL, strip_structure
 from tts_engine.text_tables import (
     ABBREVIATIONS,
     CROWNED,
@@ -36,18 +37,14 @@ from tts_engine.text_tables import (
     VERSIONED,
 )
 
-_TAG = re.compile(r"(<\|\w+:\w+\|>)")
 _ENGLISH = RbnfEngine.for_language("en")
-_STRUCTURE = re.compile(r"<\|(?!\w+:\w+\|>)[^<>|]*\|>")
 _NUMBER = r"(?<![\w.])(?P<sign>[-−])?(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<part>\d+))?"
 
 
 def speech_text(text: str) -> str:
     """What a person would say, reading `text` aloud. Empty if nothing in it can be said."""
-    text = unicodedata.normalize("NFC", text)
-    while (kept := _STRUCTURE.sub("", text)) != text:  # again: what is left may have closed around a gap
-        text = kept
-    parts = _TAG.split(_no_markup(text))
+    text = strip_structure(unicodedata.normalize("NFC", text))
+    parts = CONTROL.split(_no_markup(text))
     said = "".join(part if i % 2 else _say(part) for i, part in enumerate(parts))
     return _tidy(said)
 

@@ -5,18 +5,18 @@ to silence. Loudness is left alone. A voice is known by its codes and transcript
 """
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import samplerate
+import soundfile
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from capsules import Capsule
-from capsules.disk import CapsuleFolder
 from tts_engine.config import SAMPLE_RATE
 from tts_engine.errors import ReferenceRefused
 
@@ -25,6 +25,7 @@ SHORTEST_S = 0.05
 PADDED_S = 1.0  # shorter clips are padded with silence, as everywhere else
 FADE_S = 0.05
 SILENT_PEAK = 1e-3  # of full scale
+INTEGERS = frozenset((torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,19 +51,13 @@ class Voice:
 def prepare_reference(wave: Any, rate: int = SAMPLE_RATE) -> Tensor:
     """Any recording -> float32 [samples], mono, 24 kHz, tail faded, at least one second.
 
-    wave  samples, [samples, channels] or [channels, samples]; a tensor, an array or a list; float or 16/32-bit integer
-    Raises ReferenceRefused: empty, not finite, silent, shorter than 0.05 s or longer than 30 s.
+    wave  a file that libsndfile reads, which brings its own rate; or samples, [samples, channels] or
+          [channels, samples]: a tensor, an array or a list; float or 16/32-bit integer
+    Raises ReferenceRefused: no sound file, empty, not finite, silent, shorter than 0.05 s or longer than 30 s.
     """
-    samples = wave.detach().cpu().numpy() if isinstance(wave, Tensor) else np.asarray(wave)
-    if np.issubdtype(samples.dtype, np.integer):
-        samples = samples / float(-np.iinfo(samples.dtype).min or 1)
-    samples = samples.astype(np.float32)
-    if samples.ndim == 2:
-        samples = samples.mean(axis=0 if samples.shape[0] <= samples.shape[1] else 1)
-    if samples.ndim != 1 or samples.size == 0 or not 4_000 <= rate <= 384_000:
-        raise ReferenceRefused(
-            f"a reference of shape {list(np.shape(wave))} at {rate} Hz; one or two channels are needed"
-        )
+    samples, rate = _read(wave) if isinstance(wave, str | Path) else (_mono(wave), rate)
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 4_000 <= rate <= 384_000:
+        raise ReferenceRefused(f"a reference at {rate!r} Hz; 4000 to 384000 samples a second are accepted")
     if not np.isfinite(samples).all():
         raise ReferenceRefused("the reference holds values that are not numbers")
     seconds = samples.size / rate
@@ -81,31 +76,48 @@ def prepare_reference(wave: Any, rate: int = SAMPLE_RATE) -> Tensor:
     return torch.from_numpy(np.pad(samples, (0, max(0, missing))))
 
 
-def save_voice(folder: Path, voice: Voice) -> str:
-    """Store a voice that has its capsule; returns the key of the file. Raises CapsuleNotSaved."""
-    if voice.capsule is None:
-        raise ReferenceRefused(f"voice {voice.name!r} has no capsule; make it with HiggsTTS.voice")
-    CapsuleFolder(folder).save(voice.key, voice.capsule, {"voice": voice.name})
-    return voice.key
+def _read(path: str | Path) -> tuple[NDArray[np.float32], int]:
+    """A sound file's samples, mono, and their rate."""
+    try:
+        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
+    except (OSError, RuntimeError) as error:
+        raise ReferenceRefused(f"{path} cannot be read as sound: {error}; give a WAV or FLAC file") from error
+    return _mono(samples.T), int(rate)
 
 
-def load_voice(folder: Path, key: str) -> Voice:
-    """A stored voice. Raises CapsuleDamaged. Whether its capsule fits the engine shows when it is used."""
-    capsule = CapsuleFolder(folder).load(key)
-    facts = capsule.host["session"]["voice"]
-    codes = facts["codes"]
-    return Voice(facts["name"], None if codes is None else torch.tensor(codes), facts["transcript"], capsule)
+def _mono(wave: Any) -> NDArray[np.float32]:
+    """[samples] of one or more channels."""
+    try:
+        samples = wave.detach().cpu().numpy() if isinstance(wave, Tensor) else np.asarray(wave)
+    except (TypeError, ValueError) as error:
+        raise ReferenceRefused(f"a reference of {type(wave).__name__} is no row of samples: {error}") from error
+    if samples.dtype.kind not in "iuf":
+        raise ReferenceRefused(
+            f"a reference of {type(wave).__name__} ({samples.dtype}); give samples as numbers, or a path"
+        )
+    if samples.dtype.kind != "f":
+        samples = samples / float(-np.iinfo(samples.dtype).min or 1)
+    samples = samples.astype(np.float32)
+    if samples.ndim == 2:
+        samples = samples.mean(axis=0 if samples.shape[0] <= samples.shape[1] else 1)
+    if samples.ndim != 1 or samples.size == 0:
+        raise ReferenceRefused(f"a reference of shape {list(np.shape(wave))}; one or two channels are needed")
+    return samples
 
 
-def with_capsule(voice: Voice, capsule: Capsule) -> Voice:
-    return replace(voice, capsule=capsule)
-
-
-def checked_codes(codes: Tensor | Sequence[Sequence[int]], codebooks: int, size: int) -> Tensor:
-    """[Q, T] int64 on the host. Raises ReferenceRefused."""
-    made = torch.as_tensor(codes).to("cpu", torch.int64)
+def checked_codes(codes: Any, codebooks: int, size: int) -> Tensor:
+    """[Q, T] int64 on the host; codes is a tensor, an array or lists of integers. Raises ReferenceRefused."""
+    try:
+        made = torch.as_tensor(codes)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ReferenceRefused(f"codes of {type(codes).__name__} are no table of integers: {error}") from error
     if made.dim() != 2 or made.shape[0] != codebooks or made.shape[1] < 1:
-        raise ReferenceRefused(f"reference codes are {list(made.shape)}; [{codebooks}, frames] are needed")
+        raise ReferenceRefused(f"codes are {list(made.shape)}; [{codebooks}, frames] are needed")
+    if made.dtype not in INTEGERS:
+        raise ReferenceRefused(f"codes are {made.dtype}; integers are needed, as HiggsTTS.codes gives them")
+    made = made.to("cpu", torch.int64)
     if int(made.min()) < 0 or int(made.max()) >= size:
-        raise ReferenceRefused(f"reference codes reach {int(made.max())}; 0 to {size - 1} are real codes")
+        raise ReferenceRefused(
+            f"codes reach from {int(made.min())} to {int(made.max())}; 0 to {size - 1} are real codes"
+        )
     return made

@@ -17,7 +17,7 @@ from capsules.errors import CapsuleError
 from capsules.nn import empty_matrix
 from capsules.nn.fp8 import Fp8Weight, empty_fp8
 from capsules.weights import CASTABLE, DTYPES, Progress, Target, catalogue, digest, load
-from tts_engine.backbone import BackboneWeights, CursorWeights, LayerWeights, Matrix
+from tts_engine.backbone import BackboneLayer, BackboneWeights, CursorWeights, Matrix
 from tts_engine.config import TTSConfig
 from tts_engine.errors import CheckpointRefused, ConfigRefused
 
@@ -37,7 +37,7 @@ _SKIPPED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Checkpoint:
+class CheckpointFiles:
     """What a directory holds, on the device."""
 
     backbone: BackboneWeights
@@ -52,7 +52,7 @@ def load_checkpoint(
     dtype: torch.dtype,
     progress: Callable[[Progress], None] | None = None,
     packed: bool = False,
-) -> Checkpoint:
+) -> CheckpointFiles:
     """The layers' matrices in FP8 if `packed`, all else of the backbone in `dtype`.
 
     Raises CheckpointRefused with the first tensor that is missing, unknown or misshapen; ConfigRefused.
@@ -68,7 +68,7 @@ def load_checkpoint(
         plan = {name: _target(matrix) for name, matrix in named(backbone, config)}
         plan |= {name: Target(tensor) for name, tensor in codec.items()}
         load(folder, plan, skip=_SKIPPED, progress=progress)
-        return Checkpoint(backbone, {n.removeprefix(CODEC_PREFIX): t for n, t in codec.items()}, digest(folder))
+        return CheckpointFiles(backbone, {n.removeprefix(CODEC_PREFIX): t for n, t in codec.items()}, digest(folder))
     except CapsuleError as error:
         raise CheckpointRefused(f"{folder}: {error}") from error
 
@@ -128,7 +128,7 @@ def empty_weights(config: TTSConfig, device: torch.device, dtype: torch.dtype, p
         return empty_fp8(rows, columns, FP8_BLOCK, device) if packed else empty_matrix(rows, columns, dtype, device)
 
     layers = tuple(
-        LayerWeights(
+        BackboneLayer(
             input_norm=new(b.hidden),
             qkv=matrix((b.heads + 2 * b.kv_heads) * b.head_dim, b.hidden),
             q_norm=new(b.head_dim),

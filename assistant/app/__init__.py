@@ -2,5 +2,8 @@
 
 config   every setting and its origin; profiles
 hub      models fetched, resumed, verified
-start    engines, personas and voices made ready, and let go again
+models   the three models, opened by kind: on this machine or on a server
+older    what the version before kept of parked talks
+places   where models lie
+start    models, personas and voices made ready, and let go again
 """

@@ -58,6 +58,8 @@ class Config:
     """A directory, or the URL of a server that speaks chat completions; empty: the profile's."""
     tts: str = ""
     """A directory, or the URL of a server that speaks audio speech; empty: the profile's."""
+    asr: str = "pocketsphinx"
+    """Which engine hears."""
     device: str = "auto"
     dtype: str = ""
     """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are."""
@@ -113,6 +115,7 @@ _BOUNDS: dict[str, tuple[int, int | None]] = {
 }  # fmt: skip
 _CHOICES: dict[str, Sequence[str]] = {
     "profile": ("auto", *PROFILES),
+    "asr": ("pocketsphinx",),
     "device": ("auto", "cpu", "cuda"),
     "dtype": ("", "float32", "bfloat16", "float8"),
     "first_chunk": ("exact", "fast"),

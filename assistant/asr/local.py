@@ -1,4 +1,4 @@
-"""The default ears: Silero's detector and pocketsphinx, a transcriber kept ready for the next talk."""
+"""Ears on this machine: Silero's detector, and transcribers of one kind, one kept ready for the next talk."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import threading
 from collections.abc import Callable
 
 from assistant.asr.detector import SileroDetector
-from assistant.asr.pocketsphinx import PocketsphinxTranscriber
 from assistant.contracts import SpeechDetector, Transcriber
 
 
 class LocalASR:
-    """Loading a transcriber takes a moment, so one more than is in use is loaded ahead; `give_back` reuses one."""
+    """Loading a transcriber takes a moment, so one more than is in use is loaded ahead; one that is released serves
+    the next."""
 
-    def __init__(self, name: str = "pocketsphinx", make: Callable[[], Transcriber] = PocketsphinxTranscriber) -> None:
+    def __init__(self, name: str, make: Callable[[], Transcriber]) -> None:
         self.name = name
         self._make = make
         self._spare: list[Transcriber] = []
@@ -34,8 +34,8 @@ class LocalASR:
                 return self._spare.pop()
         return self._make()
 
-    def give_back(self, transcriber: Transcriber) -> None:
-        """A talk is over: its transcriber serves the next one."""
+    def release(self, transcriber: Transcriber) -> None:
+        """A talk is over: its transcriber serves the next one, which is somebody else's, so it forgets the speaker."""
         transcriber.forget()
         with self._lock:
             self._spare.append(transcriber)

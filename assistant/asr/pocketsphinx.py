@@ -18,6 +18,7 @@ from pocketsphinx import Config, Decoder, Segment
 from assistant.asr.adaptation import Adaptation, AlignedWord
 from assistant.asr.gmm import english
 from assistant.asr.level import Level
+from assistant.asr.local import LocalASR
 from assistant.asr.mfcc import CEPSTRA, Cepstra, Floats, MelPower
 from assistant.asr.speaker import MEAN, Speaker
 from assistant.base.sound import Pcm
@@ -152,3 +153,10 @@ class PocketsphinxTranscriber:
     def _words(self) -> str:
         hypothesis = self._decoder.hyp()
         return hypothesis.hypstr if hypothesis else ""
+
+
+def open_asr() -> LocalASR:
+    """Ears that this decoder stands behind, one of it loaded."""
+    asr = LocalASR("pocketsphinx", PocketsphinxTranscriber)
+    asr.warm()
+    return asr

@@ -3,4 +3,5 @@
 figures    distributions of what was measured, and how they are told
 floor      what the engines cost by themselves
 turns      talks in real time, some of them interrupted
+floor      what the engines' steps cost, beside reading their weights once
 """

@@ -8,39 +8,60 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Protocol
 
-from assistant.app.start import LocalEngines
+from assistant.app.models import Models
 from assistant.device.schedule import EngineKind
-from capsules import Role
+from assistant.llm.local import LocalLLM
+from assistant.tts.local import LocalTTS
+from capsules import ExecContext, Role
+from llm_engine import HybridLLM
+from tts_engine.engine import HiggsTTS
 
 STEPS = 100
 WARM_UP = 10
 TEXT = "It is a quarter past three, and there is nothing on your list for the rest of the day."
 
 
-async def floors(engines: LocalEngines) -> dict[str, dict[str, float]]:
-    """Medians in milliseconds of `step`s and of `read`ing the weights, and their ratio, for both engines."""
-    llm = await engines.engine_thread.call(EngineKind.LLM, lambda: _decode(engines))
-    voice = await engines.engine_thread.call(EngineKind.TTS, lambda: _rows(engines))
-    return {"llm token": llm, "voice row": voice}
+class Summed(Protocol):
+    """A tensor, as far as reading it once goes."""
+
+    def sum(self) -> object: ...
+
+    def numel(self) -> int: ...
+
+    def element_size(self) -> int: ...
 
 
-def _decode(engines: LocalEngines) -> dict[str, float]:
-    llm = engines.llm
+async def floors(models: Models) -> dict[str, dict[str, float]]:
+    """Medians in milliseconds of `step`s and of `read`ing the weights, and their ratio, for each engine that is here.
+
+    Only while no talk is open.
+    """
+    ctx, thread = models.deployment.ctx, models.deployment.thread
+    found = {}
+    if isinstance(models.llm, LocalLLM):
+        llm = models.llm.engine
+        found["llm token"] = await thread.call(EngineKind.LLM, lambda: _decode(ctx, llm))
+    if isinstance(models.tts, LocalTTS):
+        tts = models.tts.engine
+        found["voice row"] = await thread.call(EngineKind.TTS, lambda: _rows(ctx, tts))
+    return found
+
+
+def _decode(ctx: ExecContext, llm: HybridLLM) -> dict[str, float]:
     llm.reset()
     llm.append(list(range(3, 67)))
 
     def step() -> bool:
         llm.step()
-        llm.settle()
+        llm.catch_up()
         return True
 
-    return _compared(step, _weights(engines, "llm.w."))
+    return _compared(step, _weights(ctx, "llm.w."))
 
 
-def _rows(engines: LocalEngines) -> dict[str, float]:
-    tts = engines.tts
+def _rows(ctx: ExecContext, tts: HiggsTTS) -> dict[str, float]:
     tts.open(None)
     tts.begin(TEXT, "steady")
 
@@ -50,16 +71,16 @@ def _rows(engines: LocalEngines) -> dict[str, float]:
             tts.begin(TEXT, "steady")
         return kind == "row"
 
-    return _compared(step, _weights(engines, "tts.w.body."))
+    return _compared(step, _weights(ctx, "tts.w.body."))
 
 
-def _weights(engines: LocalEngines, prefix: str) -> list[Any]:
+def _weights(ctx: ExecContext, prefix: str) -> list[Summed]:
     """The matrices that a step reads."""
-    held = engines.ctx.buffers(prefix.partition(".")[0], Role.WEIGHT)
+    held = ctx.buffers(prefix.partition(".")[0], Role.WEIGHT)
     return [buffer.tensor for buffer in held if buffer.name.startswith(prefix) and buffer.tensor.dim() > 1]
 
 
-def _compared(step: Callable[[], bool], weights: Sequence[Any]) -> dict[str, float]:
+def _compared(step: Callable[[], bool], weights: Sequence[Summed]) -> dict[str, float]:
     """`step` says whether what it did counts."""
     steps: list[float] = []
     reads: list[float] = []

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from assistant.base.errors import AssistantError
 from assistant.events import (
@@ -18,16 +17,18 @@ from assistant.events import (
     ItemTruncated,
     Message,
     PersonaSwitched,
+    Response,
     ResponseCreated,
     ResponseDone,
     SpokenText,
+    TextPart,
     Timeline,
     ToolUsed,
     TranscriptCompleted,
 )
 
 MODEL_FLAGS = (
-    "profile", "llm", "tts", "device", "dtype", "persona", "voice", "first_chunk", "max_positions", "threads",
+    "profile", "llm", "tts", "asr", "device", "dtype", "persona", "voice", "first_chunk", "max_positions", "threads",
     "kernels",
 )  # fmt: skip
 BAR = 40
@@ -41,6 +42,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--profile", help="tiny (shipped, any machine), desk, desk-9b, desk-27b; default: by machine")
     models.add_argument("--llm", help="a model directory, or the URL of a server that speaks chat completions")
     models.add_argument("--tts", help="a model directory, or the URL of a server that speaks audio speech")
+    models.add_argument("--asr", help="which engine hears: pocketsphinx")
     models.add_argument("--device", help="auto, cpu or cuda")
     models.add_argument("--dtype", help="float32, bfloat16, or float8: bfloat16 with a smaller voice")
     models.add_argument("--persona", help="who answers: ada, ben, or a file of yours in ASSISTANT_HOME/personas")
@@ -51,7 +53,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--kernels", help="auto, torch, or compiled: C++ for this processor, built once (needs g++)")
 
 
-def model_flags(args: argparse.Namespace) -> dict[str, Any]:
+def model_flags(args: argparse.Namespace) -> dict[str, object]:
     """The flags that were given, for `load_config`."""
     return {name: getattr(args, name) for name in MODEL_FLAGS}
 
@@ -113,25 +115,27 @@ class Follow:
                 told = f"until “{cut}{' '.join(words[-LAST_WORDS:])}”" if words else "nothing of it"
                 self._write(f"       (heard {told})")
             case ResponseDone():
-                turn = self.turns[-1]
-                turn.status, turn.timeline = event.response.status, event.timeline
-                if event.response.modality == "text":
-                    turn.said = "".join(
-                        part.text
-                        for item in event.response.output if isinstance(item, Message)
-                        for part in item.content if hasattr(part, "text")
-                    )  # fmt: skip
-                reason = event.response.reason or ""
-                note = (
-                    ""
-                    if turn.status == "completed"
-                    else f"  [{REASONS.get(reason, f'{turn.status} {reason}'.strip())}]"
-                )
-                if event.response.error_message:
-                    note = f"  [failed: {event.response.error_message}]"
-                self._write(f"{self._name:<6} {turn.said.strip()}{note}")
-                return turn
+                return self._done(event.response, event.timeline)
         return None
+
+    def _done(self, response: Response, timeline: Timeline | None) -> FollowedTurn:
+        turn = self.turns[-1]
+        turn.status, turn.timeline = response.status, timeline
+        if response.modality == "text":
+            messages = (item for item in response.output if isinstance(item, Message))
+            turn.said = "".join(part.text for item in messages for part in item.content if isinstance(part, TextPart))
+        self._write(f"{self._name:<6} {turn.said.strip()}{how_it_ended(response)}")
+        return turn
+
+
+def how_it_ended(response: Response) -> str:
+    """Behind the words; nothing where the reply was said to its end."""
+    if response.error_message:
+        return f"  [failed: {response.error_message}]"
+    if response.status == "completed":
+        return ""
+    reason = response.reason or ""
+    return f"  [{REASONS.get(reason, f'{response.status} {reason}'.strip())}]"
 
 
 def timeline_lines(timeline: Timeline) -> list[str]:

@@ -8,14 +8,13 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable
 
 STOP_SECONDS = 1.8
 INTERRUPTED = 130
 
 
-def run_async(main_task: Coroutine[Any, Any, int]) -> int:
+def run_async(main_task: Awaitable[int]) -> int:
     """`asyncio.run` whose Ctrl-C and SIGTERM cancel the task and, should it not let go, end the process.
 
     Returns what the task returned, or raises KeyboardInterrupt when it was stopped.

@@ -15,9 +15,10 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from assistant.commands._front import (
     model_flags,
     timeline_lines,
 )
+
+if TYPE_CHECKING:
+    from assistant.talk import Session
 
 NAME = "ask"
 HELP = "hold a talk with sound files, or with typed text"
@@ -44,13 +48,12 @@ PATIENCE_S = 120.0
 class _InOrder(argparse.Action):
     """Files and typed texts are turns of one talk in the order in which they stand on the command line."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        turns = list(getattr(namespace, "turns", None) or [])
-        if option_string is None:
-            turns += [Path(value) for value in values]
-        else:
-            turns.append(values)
-        namespace.turns = turns
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
+        values: str | Sequence[object] | None, option_string: str | None = None,
+    ) -> None:  # fmt: skip
+        given = [values] if isinstance(values, str) else [Path(str(value)) for value in values or ()]
+        namespace.turns = [*namespace.turns, *given]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +121,7 @@ async def _ask(args: argparse.Namespace) -> int:
 class _FileTalk:
     """The front: speaks files, collects replies."""
 
-    def __init__(self, session: Any, follow: Follow, args: argparse.Namespace) -> None:
+    def __init__(self, session: Session, follow: Follow, args: argparse.Namespace) -> None:
         self._session, self._follow, self._args = session, follow, args
         self._pcm: list[np.ndarray] = []
         self._ended = asyncio.Event()
@@ -187,7 +190,7 @@ class _FileTalk:
     def sound(self) -> np.ndarray:
         return np.concatenate(self._pcm) if self._pcm else np.zeros(0, np.float32)
 
-    def turns_json(self) -> list[dict[str, Any]]:
+    def turns_json(self) -> list[dict[str, object]]:
         from assistant.telemetry.trace import to_json
 
         return [

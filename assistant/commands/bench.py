@@ -19,10 +19,10 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError
 from assistant.commands._front import add_model_arguments, check_writable, model_flags
@@ -77,7 +77,7 @@ async def bench(args: argparse.Namespace) -> int:
         left = (args.turns - len(turns)) * pace / 60
         print(f"\r{len(turns)} of {args.turns} turns, {left:.1f} minutes left ", end="", file=sys.stderr, flush=True)
 
-    measured: dict[str, Any] = {}
+    process: Process | None = None
     try:
         async with open_talks(load_config(model_flags(args)), say) as app:
             short, long = [await questions(app.talks.engines.tts, texts) for texts in (SHORT, LONG)]
@@ -85,19 +85,28 @@ async def bench(args: argparse.Namespace) -> int:
             detection = SemanticVad() if args.turn_end == "semantic" else ServerVad()
             settings = replace(app.talks.defaults, turn_detection=detection)
             await hold(app.talks.open(settings), short, long, args.turns, args.interrupt_every, take)
-            measured["memory_grown_bytes"] = resident_bytes() - before
-            measured["facts"] = app.facts
-            measured["floors"] = {} if app.engines is None else await floors(app.engines)
+            grown = resident_bytes() - before
+            process = Process(grown, app.facts, await floors(app.models))
     finally:
         print(file=sys.stderr)
         if told is not None:
             told.close()
-        report(args, turns, measured)
+        report(args, turns, process)
     return 0 if any(turn.timeline is not None for turn in turns) else 1
 
 
-def report(args: argparse.Namespace, turns: Sequence[MeasuredTurn], measured: dict[str, Any]) -> None:
-    """Print and save what there is."""
+@dataclass(frozen=True)
+class Process:
+    """What is known of the process once all turns were held."""
+
+    memory_grown_bytes: int
+    facts: Mapping[str, object]
+    floors: Mapping[str, Mapping[str, float]]
+    """See `assistant.bench.floor`; empty where a model is remote."""
+
+
+def report(args: argparse.Namespace, turns: Sequence[MeasuredTurn], process: Process | None) -> None:
+    """Print and save what there is. `process` None: the talk was stopped."""
     from assistant.bench.figures import figures_of, shares_of, summary, table
 
     answered = [turn for turn in turns if turn.timeline is not None]
@@ -116,12 +125,11 @@ def report(args: argparse.Namespace, turns: Sequence[MeasuredTurn], measured: di
     print("\n".join(table(values, shares)))
     told = ", ".join(f"{name} {value:.0f}" for name, value in first.figures.items() if name.endswith("_ms"))
     print(f"first turn: {told}")
-    for name, floor in measured.get("floors", {}).items():
+    for name, floor in process.floors.items() if process is not None else ():
         told = f"{floor['ratio']:.1f} x reading its weights ({floor['read_ms']:.2f} ms)"
         print(f"{name}: {floor['step_ms']:.2f} ms, {told}")
-    grown = measured.get("memory_grown_bytes")
-    grown_text = "" if grown is None else f"; memory grew by {grown / 1e6:.1f} MB"
-    print(f"{len(turns) - len(answered)} of {len(turns)} turns without an answer{grown_text}")
+    grown = "" if process is None else f"; memory grew by {process.memory_grown_bytes / 1e6:.1f} MB"
+    print(f"{len(turns) - len(answered)} of {len(turns)} turns without an answer{grown}")
     if args.json is not None:
         whole = {
             "command": " ".join(sys.argv),
@@ -132,12 +140,12 @@ def report(args: argparse.Namespace, turns: Sequence[MeasuredTurn], measured: di
             "first": dict(first.figures),
             "later": summary(values),
             "shares": {name: round(share, 4) for name, share in shares.items()},
-            **measured,
+            **({} if process is None else asdict(process)),
         }
         args.json.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
 
 
-def turn_json(turn: MeasuredTurn) -> dict[str, Any]:
+def turn_json(turn: MeasuredTurn) -> dict[str, object]:
     """One turn as JSON values."""
     from assistant.telemetry.trace import to_json
 

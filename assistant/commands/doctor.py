@@ -14,7 +14,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from assistant.app.config import Config
 
 NAME = "doctor"
 HELP = "what works on this machine, and what to do about the rest"
@@ -46,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
 
     config = load_config()
-    findings = list(examine(config.home, config.models))
+    findings = list(examine(config))
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
     else:
@@ -65,15 +68,17 @@ def print_findings(findings: list[Finding]) -> None:
             console.print(f"    → {finding.todo}", markup=False, style="cyan", soft_wrap=True)
 
 
-def examine(home: Path, models: Path) -> Iterator[Finding]:
+def examine(config: Config) -> Iterator[Finding]:
     """All findings, the ones that everything rests on first."""
+    gpu_bytes = free_gpu_bytes()
     yield python()
     yield libraries()
     yield from torch_and_gpu()
     yield shipped_models()
-    yield fetched_models(models, free_gpu_bytes())
+    yield fetched_models(config.models, gpu_bytes)
+    yield from own_tools(config, gpu_bytes)
     yield sound_devices()
-    yield storage(home)
+    yield storage(config.home)
     yield page()
 
 
@@ -97,7 +102,7 @@ def libraries(load: Callable[[str], object] = importlib.import_module) -> Findin
 def torch_and_gpu() -> Iterator[Finding]:
     """What the models run on. torch is loaded by name: that it may be missing is what is asked here."""
     try:
-        torch: Any = importlib.import_module("torch")
+        torch = importlib.import_module("torch")
     except (ImportError, OSError) as error:
         yield Finding("torch", "broken", str(error), "run `make run` again; it installs torch")
         return
@@ -139,15 +144,22 @@ def shipped_models() -> Finding:
     return Finding("tiny models", "ok", f"shipped, {size / 1e6:.0f} MB")
 
 
-def fetched_models(models: Path, gpu_free_bytes: int) -> Finding:
-    from assistant.app.config import PROFILES, offer
+def profiles_here(models: Path) -> list[str]:
+    """Profiles whose models were fetched as a whole."""
+    from assistant.app.config import PROFILES
     from assistant.app.hub import is_present, model_folder
 
-    here = [
+    return [
         profile.name
         for profile in PROFILES.values()
         if profile.llm and all(is_present(model_folder(models, repo)) for repo in (profile.llm, profile.tts))
     ]
+
+
+def fetched_models(models: Path, gpu_free_bytes: int) -> Finding:
+    from assistant.app.config import offer
+
+    here = profiles_here(models)
     best = offer(gpu_free_bytes)
     if best is None:
         return Finding("larger models", "limited", "this machine runs the tiny ones",
@@ -156,6 +168,22 @@ def fetched_models(models: Path, gpu_free_bytes: int) -> Finding:
         return Finding("larger models", "ok", f"here: {', '.join(here)}")
     found = f"here: {', '.join(here) or 'none'}; this GPU could run {best.name}"
     return Finding("larger models", "limited", found, f"assistant pull {best.name}")
+
+
+def own_tools(config: Config, gpu_free_bytes: int) -> Iterator[Finding]:
+    """The person's own tools, and every file that would be left out at start."""
+    from assistant.app.config import choose_profile
+    from assistant.tools.builtin import builtin_names
+    from assistant.tools.own import UNREAD, load_own_tools
+
+    own = load_own_tools(config.home, builtin_names())
+    limited = not config.llm and not choose_profile(config.profile, gpu_free_bytes, profiles_here(config.models)).llm
+    if own.tools and limited:
+        yield Finding("your tools", "limited", f"{own.names}; not offered", f"{UNREAD} `assistant pull` fetches one")
+    else:
+        yield Finding("your tools", "ok", own.names or f"none in {own.folder}")
+    for left in own.left_out:
+        yield Finding("your tools", "limited", f"{left.place} is left out", left.why)
 
 
 def sound_devices() -> Finding:

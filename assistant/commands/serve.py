@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError, SettingError
 from assistant.commands._front import add_model_arguments, model_flags
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from assistant.realtime.fields import Json
     from assistant.server.backend import Backend
     from assistant.server.security import Gate
+    from capsules.registry import Listing
 
 NAME = "serve"
 HELP = "the page and the APIs, in a browser or for any OpenAI client"
@@ -88,7 +90,8 @@ def tls_context(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Taken before the models load, so that a taken port is told at once. Raises AssistantError."""
+    """Taken before the models load, so that a taken port is told at once, and after the settings were looked at: a
+    setting that is wrong is wrong whatever runs beside. Raises AssistantError."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, kind)
@@ -110,10 +113,14 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
 
     from aiohttp import web
 
-    from assistant.app.start import open_talks
-    from assistant.server.app import make_app
+    from assistant.app.places import check_models
 
+    # What is cheap to tell is told first: a missing model, then a taken port, then seconds of imports and loading.
+    check_models(config)
     with listening_socket(config.host, config.port) as sock:
+        from assistant.app.start import open_talks
+        from assistant.server.app import make_app
+
         port = sock.getsockname()[1]
         async with open_talks(config, report=lambda line: print(line, flush=True)) as app:
             ui = Path(__file__).resolve().parents[2] / "ui"
@@ -171,11 +178,11 @@ def backend_of(app: start.App) -> Backend:
     return Backend(
         talks=app.talks,
         clock=LoopClock(),
-        facts=Facts(app.profile.name, tuple(tts.voices), characters),
+        facts=Facts(app.models.profile.name, tuple(tts.voices), characters),
         personas=lambda: personas_json(app),
         capsules=lambda: capsules_json(app.capsules(), app.config),
         about=lambda: about_json(app),
-        metrics=lambda: app.talks.metrics.text() + app.capsule_metrics(),
+        metrics=app.metrics,
         settings=app.talks.defaults,
     )
 
@@ -189,24 +196,24 @@ def personas_json(app: start.App) -> Json:
     return {"current": app.config.persona, "personas": personas, "voices": list(tts.voices)}
 
 
-def capsules_json(kept: list[dict[str, Any]], config: Config) -> Json:
+def capsules_json(kept: Sequence[Listing], config: Config) -> Json:
     """Each capsule once, at its fastest tier; what each tier holds against what it may hold."""
     budgets = {"gpu": config.capsule_gpu_mb, "host": config.capsule_host_mb, "disk": config.capsule_disk_mb}
     used = dict.fromkeys(TIERS, 0)
     rows = []
     for one in kept:
-        for tier, size in one["tiers"].items():
-            used[tier] += size
-        tier = next((tier for tier in TIERS if tier in one["tiers"]), None)
+        for home, size in one.homes.items():
+            used[home] += size
+        tier = next((tier for tier in TIERS if tier in one.homes), "")
         rows.append(
             {
-                "name": one["label"] or one["name"] or one["key"],
-                "engine": one["engine"],
-                "position": one["position"],
-                "bytes": one["tiers"].get(tier, 0),
-                "tier": tier or "",
-                "pinned": one["pinned"],
-                "age_s": one["idle_s"],
+                "name": one.label or one.name or one.key,
+                "engine": one.scope,
+                "position": one.position,
+                "bytes": one.homes.get(tier, 0),
+                "tier": tier,
+                "pinned": one.pinned,
+                "age_s": round(one.idle_s, 1),
             }
         )
     tiers = {tier: {"used_bytes": used[tier], "budget_bytes": budgets[tier] << 20} for tier in TIERS}
@@ -220,7 +227,7 @@ def about_json(app: start.App) -> Json:
 
     facts = {name: value for name, value in app.facts.items() if name in {"device", "profile", "ready_s"}}
     larger = offer(gpu_free_bytes())
-    if larger is not None and larger.name != app.profile.name:
+    if larger is not None and larger.name != app.models.profile.name:
         facts["larger"] = {
             "profile": larger.name,
             "models": [larger.llm, larger.tts],

@@ -14,10 +14,16 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from assistant.base.errors import DeviceError
 from assistant.commands._front import Follow, add_model_arguments, model_flags, timeline_lines
+
+if TYPE_CHECKING:
+    from assistant.base.channel import Channel
+    from assistant.events import Pcm
+    from assistant.local.player import Player
+    from assistant.talk import Session
 
 NAME = "talk"
 HELP = "talk with this machine's microphone and loudspeaker"
@@ -48,7 +54,7 @@ async def _talk(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
     from assistant.app.start import open_talks
     from assistant.base.channel import Channel
-    from assistant.events import Pcm, SemanticVad, Settings
+    from assistant.events import SemanticVad, Settings
     from assistant.local.devices import chatter_to, loudspeaker, microphone
     from assistant.local.echo import echo_canceller
     from assistant.local.player import Player
@@ -83,7 +89,7 @@ async def _talk(args: argparse.Namespace) -> int:
     return 0
 
 
-async def follow_talk(session: Any, player: Any, follow: Follow, times: bool) -> None:
+async def follow_talk(session: Session, player: Player, follow: Follow, times: bool) -> None:
     """Play what comes, yield when told to, and say exactly what was heard."""
     from assistant.events import AudioDelta, Duck, ReportHeard, Resume, SpeechStarted, StopPlayback, TruncateItem
 
@@ -107,7 +113,7 @@ async def follow_talk(session: Any, player: Any, follow: Follow, times: bool) ->
             print("\n".join(timeline_lines(turn.timeline)), flush=True)
 
 
-async def _listen(session: Any, sound: Any) -> None:
+async def _listen(session: Session, sound: Channel[Pcm]) -> None:
     from assistant.base.errors import ChannelClosed
     from assistant.events import REPLY_RATE, AppendAudio
 
@@ -118,7 +124,7 @@ async def _listen(session: Any, sound: Any) -> None:
             return
 
 
-async def _report(session: Any, player: Any) -> None:
+async def _report(session: Session, player: Player) -> None:
     """Tell the session what was heard while it plays: the timeline's last part comes from this."""
     from assistant.base.errors import ChannelClosed
     from assistant.events import ReportHeard

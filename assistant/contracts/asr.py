@@ -69,7 +69,7 @@ class Transcriber(Protocol):
 
 
 class ASR(Protocol):
-    """Makes detectors and transcribers. One per process; what it makes follows one talk each."""
+    """Makes detectors and transcribers. One per process; what it makes follows one talk at a time."""
 
     @property
     def name(self) -> str: ...
@@ -77,5 +77,9 @@ class ASR(Protocol):
     def detector(self) -> SpeechDetector: ...
 
     def transcriber(self) -> Transcriber:
-        """May take a while (it loads models): call it off the event loop."""
+        """May take a while (it loads models): call it off the event loop. Whoever takes one gives it back."""
+        ...
+
+    def release(self, transcriber: Transcriber) -> None:
+        """Nobody uses this one any more and no call of it is under way: it may serve the next talk."""
         ...

@@ -1,6 +1,8 @@
 """The device that the models run on, and the one thread that issues their replays.
 
 context       the execution context: which device, which kernels, is there room
+deployment    what the local engines of a process share
+lease         whose state an engine holds, and where that of the other talks is
 memory_plan   whether the models fit a GPU, told before a byte of them is read
 schedule      whose step is next, a pure function
 thread        work as steps, awaited from the event loop

@@ -2,8 +2,8 @@
 
 chat_layout   the parts of a checkpoint's chat format
 decoding      one reply, token by token
+frozen        a talk's state as a capsule, and back
 language      a model's text side: layout, tokens, streams
-lease         whose state the engine holds, and where that of other talks is
 local         the contract's face
 talk_state    what is known of one talk, and its form on disk
 token_log     what is folded into the state, and the way to what should be

@@ -1,4 +1,4 @@
-"""One reply decoded, token by token: each is noted on the talk's tape and read as words and calls."""
+"""One reply decoded, token by token: each is noted on the talk's log and read as words and calls."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from assistant.llm.talk_state import TalkState
 from assistant.llm.token_log import Written
 from llm_engine import HybridLLM
 from llm_engine.textcut import StopStrings
-from llm_engine.toolcalls import BadCall as MalformedCall
-from llm_engine.toolcalls import Piece
+from llm_engine.toolcalls import MalformedCall, Piece
 
 MOST_TOKENS = 1024
 
@@ -44,7 +43,7 @@ class Writing:
                 self._llm.rollback(self._llm.position - 1)
                 self.reason = "stop"
                 break
-            self._state.tape.wrote(token)
+            self._state.log.wrote(token)
             found = self._upto_stop(self._calls.push(self._text.push(token)))
             self._written.add(token, _words(found))
             pieces: list[ReplyPiece | None] = [*self._pieces(found)]
@@ -52,7 +51,7 @@ class Writing:
             if self._ends.stopped:
                 self.reason = "stop"
                 break
-        self._llm.settle()
+        self._llm.catch_up()
         found = self._upto_stop([*self._calls.push(self._text.finish()), *self._calls.finish()])
         found.append(self._ends.finish())
         self._written.text += _words(found)

@@ -1,67 +1,52 @@
-"""The local language model behind the LLM contract: prompts to steps, and steps to state.
+"""The local language model behind its contract: prompts to steps, and steps to state.
 
 All engine calls run on the engines' thread, one replay per step; between two steps another talk may have the engine.
-What a talk wants is always said as a whole prompt; `TokenLog.plan` finds how little there is to do, so an undo, a cut
-and a next turn are one code path.
+What a talk wants is always said as a whole prompt; `_back_to` finds how little there is to do, so an undo, a cut and a
+next turn are one code path.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
 
-from assistant.contracts import (
-    Cost,
-    Line,
-    Prompt,
-    PromptReady,
-    ReplyEnd,
-    ReplyOptions,
-    ReplyPiece,
-    Synced,
-)
+from assistant.contracts import Cost, Line, Prompt, PromptReady, ReplyEnd, ReplyOptions, ReplyPiece, Synced
+from assistant.device.deployment import Deployment
+from assistant.device.lease import EngineLease
 from assistant.device.schedule import EngineKind
-from assistant.device.thread import EngineThread, Job, Work
+from assistant.device.thread import Job, Work
 from assistant.llm.decoding import Writing
+from assistant.llm.frozen import FrozenTalks
 from assistant.llm.language import Language
-from assistant.llm.lease import LLMLease
 from assistant.llm.talk_state import TalkState
-from assistant.llm.token_log import FoldStep, TokenLog
+from assistant.llm.token_log import FoldPlan, FoldStep, TokenLog
 from assistant.llm.window import ContextWindow
-from capsules.prefix import Realm
-from capsules.registry import Registry
+from capsules.prefix import StateKey
+from capsules.reentry import Live, Way
 from llm_engine import HybridLLM, Sampling
+from llm_engine.grid import chunks
 
 T = TypeVar("T")
 
 
 class LocalLLM:
-    """`folder` keeps parked talks over a restart; None keeps them in memory only."""
+    """`sampling` is what a reply is made with where it asks for nothing else."""
 
     capsules = True
 
     def __init__(
-        self,
-        engine_thread: EngineThread,
-        llm: HybridLLM,
-        language: Language,
-        registry: Registry,
-        name: str,
-        *,
-        sampling: Sampling,
-        folder: Path | None = None,
-        now: Callable[[], float] = time.monotonic,
+        self, deployment: Deployment, engine: HybridLLM, language: Language, name: str, sampling: Sampling
     ) -> None:
         self.name = name
-        self._engine_thread, self._llm, self._language, self._registry = engine_thread, llm, language, registry
-        self._sampling, self._now = sampling, now
-        self._realm = Realm(name, precision=llm.fingerprint.digest)
-        self._held = LLMLease(llm, registry, self._realm, folder)
-        self._window = ContextWindow(language, llm.max_positions)
+        self.engine = engine
+        """For a benchmark, while no talk is open."""
+        self._engine_thread, self._registry, self._now = deployment.thread, deployment.registry, deployment.now
+        self._llm, self._language, self._sampling = engine, language, sampling
+        self._state_key = StateKey(name, precision=engine.fingerprint.digest)
+        self._lease = EngineLease(FrozenTalks(engine), self._registry, self._state_key, "llm", deployment.talks)
+        self._window = ContextWindow(language, engine.max_positions)
         self._preparing: dict[str, Job[None]] = {}
 
     # --------------------------------------------------------------------------------- the contract
@@ -108,15 +93,15 @@ class LocalLLM:
 
     async def park(self, talk: str) -> None:
         def park() -> None:
-            self._held.forget(_ahead(talk))
-            self._held.park(talk)
+            self._lease.forget(_ahead(talk))
+            self._lease.park(talk)
 
         await self._call(talk, park)
 
     async def forget(self, talk: str) -> None:
         def forget() -> None:
-            self._held.forget(_ahead(talk))
-            self._held.forget(talk)
+            self._lease.forget(_ahead(talk))
+            self._lease.forget(talk)
 
         await self._call(talk, forget)
 
@@ -136,7 +121,7 @@ class LocalLLM:
         try:
             return work()
         except Exception:
-            self._held.lose(talk)
+            self._lose(talk)
             raise
 
     def _guarded(self, talk: str, work: Work[T]) -> Work[T]:
@@ -145,23 +130,61 @@ class LocalLLM:
             try:
                 for made in work:
                     yield made
-                    self._held.back(talk)
+                    self._take_back(talk)
             except Exception:
-                self._held.lose(talk)
+                self._lose(talk)
                 raise
+
+    def _own(self, talk: str) -> TalkState:
+        """Make the engine's state this talk's, as its log says; an empty log if there is none any more."""
+        state = self._lease.begin(talk, TalkState)
+        self._lease.own(talk)
+        return state
+
+    def _take_back(self, talk: str) -> None:
+        """Another talk may have had the engine since the last step: go on where this one was."""
+        if self._lease.owner != talk:
+            wanted = self._lease.begin(talk, TalkState).log.steps
+            state = self._own(talk)
+            self._fold_now(state, state.log.plan(wanted))
+
+    def _lose(self, talk: str) -> None:
+        """The engine's state lies between two boundaries: the talk begins from its tokens again."""
+        if (state := self._lease.find(talk)) is not None:
+            state.log = TokenLog()
+        self._lease.lose(talk)
+
+    def _fold(self, state: TalkState, plan: FoldPlan) -> Work[None]:
+        """Append the owner's next steps, one chunk of the prefill grid at a time."""
+        goes_on = plan.goes_on
+        for step in plan.steps:
+            done = 0
+            for chunk in chunks(self._llm.position, len(step.ids)):
+                ids = step.ids[done : done + chunk.count]
+                self._llm.append(ids)
+                state.log.appended(ids, goes_on=goes_on)
+                done += chunk.count
+                goes_on = True
+                yield None
+            goes_on = False
+
+    def _fold_now(self, state: TalkState, plan: FoldPlan) -> None:
+        """All of it in this step: nobody else gets the engine meanwhile."""
+        for _ in self._fold(state, plan):
+            pass
 
     def _reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> Work[ReplyPiece]:
         begin = self._now()
         wanted = self._fitting(talk, prompt)
-        state = self._held.own(talk)
+        state = self._own(talk)
         owned = self._now()
-        kept, what = self._back_to(state, wanted)
+        kept, way = self._back_to(state, wanted)
         rolled = self._now()
-        yield from self._held.fold(state, state.tape.plan(wanted))
-        total = state.tape.position
+        yield from self._fold(state, state.log.plan(wanted))
+        total = state.log.position
         costs: tuple[Cost, ...] = (
             Cost("restore", (owned - begin) * 1000),
-            Cost("rollback" if what == "rollback" else "plan", (rolled - owned) * 1000),
+            Cost("rollback" if way is Way.ROLLBACK else "plan", (rolled - owned) * 1000),
             Cost("prefill", (self._now() - rolled) * 1000),
         )
         yield PromptReady(total, kept, costs)
@@ -182,33 +205,32 @@ class LocalLLM:
 
     def _sync(self, talk: str, prompt: Prompt) -> Synced:
         """Roll back what is no longer so. Nothing is appended: one append per turn keeps the folding the same."""
-        state = self._held.find(talk)
+        state = self._lease.find(talk)
         if state is None:
             return Synced(None, 0, 0.0)
         begin = self._now()
         wanted = self._window.steps(state, prompt, open_reply=False)
-        plan = state.tape.plan(wanted)
-        if plan.keep >= state.tape.position:
+        plan = state.log.plan(wanted)
+        if plan.keep >= state.log.position:
             return Synced(None, plan.keep, 0.0)
-        self._held.own(talk)
-        kept, what = self._back_to(state, wanted)
+        self._own(talk)
+        kept, way = self._back_to(state, wanted)
         ms = (self._now() - begin) * 1000
-        return Synced("rollback" if what == "rollback" else "rebuild", kept, ms)
+        return Synced("rollback" if way is Way.ROLLBACK else "rebuild", kept, ms)
 
     def _turn_end(self, talk: str, prompt: Prompt) -> float | None:
         """Only from a state that is there already: this must cost less than it saves."""
-        if self._held.owner not in (None, talk):
+        if self._lease.owner not in (None, talk):
             return None
         before = replace(prompt, lines=prompt.lines[:-1])
-        state = self._held.own(talk)
+        state = self._own(talk)
         wanted = self._window.steps(state, before, open_reply=False)
-        plan = state.tape.plan(wanted)
-        if plan.keep < state.tape.position or len(plan.steps) > 1 or any(step.written for step in plan.steps):
+        plan = state.log.plan(wanted)
+        if plan.keep < state.log.position or len(plan.steps) > 1 or any(step.written for step in plan.steps):
             return None
         self._back_to(state, wanted)
-        for _ in self._held.fold(state, state.tape.plan(wanted)):
-            pass
-        if not state.tape.position:
+        self._fold_now(state, state.log.plan(wanted))
+        if not state.log.position:
             return None
         layout, encode = self._language.layout, self._language.encode
         asked = prompt.lines[-1]
@@ -225,19 +247,19 @@ class LocalLLM:
         ids = tuple(self._language.encode(self._language.layout.system(prompt.system, prompt.tools)))
         if not ids:
             return Synced(None, 0, 0.0)
-        self._held.release()
-        plan, capsule = self._registry.reenter(self._realm, ids, fingerprint=self._llm.fingerprint)
-        if capsule is not None and plan.position == len(ids):
+        self._lease.release()
+        way, capsule = self._registry.reenter(self._state_key, ids, at={len(ids)}, fingerprint=self._llm.fingerprint)
+        if capsule is not None:
             self._llm.restore(capsule)
-            self._registry.pin(plan.key)
+            self._registry.pin(way.key)
             return Synced("restore", len(ids), (self._now() - begin) * 1000)
         self._llm.reset()
         self._llm.append(ids)
         capsule = self._llm.snapshot(name="persona")
-        self._registry.put(capsule, self._realm, pin=True, save=True)
+        self._registry.put(capsule, self._state_key, pin=True, save=True)
         return Synced("rebuild", len(ids), (self._now() - begin) * 1000)
 
-    # ------------------------------------------------------------------------------ from tape to state
+    # ------------------------------------------------------------------------------ from log to state
 
     def _fitting(self, talk: str, prompt: Prompt) -> list[FoldStep]:
         """The steps of as much of the prompt as finds room. Where not all does, the talk goes on with what was folded
@@ -246,9 +268,9 @@ class LocalLLM:
         wanted = self._window.steps(state, prompt, open_reply=True)
         if self._window.holds(wanted):
             return wanted
-        if (ahead := self._held.find(_ahead(talk))) is not None:
+        if (ahead := self._lease.find(_ahead(talk))) is not None:
             wanted = self._window.steps(ahead, prompt, open_reply=True)
-            state = self._held.inherit(talk, _ahead(talk))
+            state = self._lease.inherit(talk, _ahead(talk))
         if not self._window.holds(wanted):
             wanted = self._window.shorten(state, prompt)
         self._window.forget(state, prompt)
@@ -258,50 +280,55 @@ class LocalLLM:
         """Fold the shortened talk beside the present one, which is whole until that is done."""
         state = self._known(talk, prompt)
         if not self._window.crowded(state, prompt):
-            self._held.forget(_ahead(talk))
+            self._lease.forget(_ahead(talk))
             return
-        ahead = self._held.find(_ahead(talk))
+        ahead = self._lease.find(_ahead(talk))
         if ahead is None or self._window.crowded(ahead, prompt):
-            self._held.forget(_ahead(talk))
-            ahead = self._held.begin(_ahead(talk))
+            self._lease.forget(_ahead(talk))
+            ahead = self._lease.begin(_ahead(talk), TalkState)
             ahead.written, ahead.dropped = state.written, state.dropped
             self._window.shorten(ahead, prompt)
-        self._held.own(_ahead(talk))
+        self._own(_ahead(talk))
         wanted = self._window.steps(ahead, prompt, open_reply=False)
         self._back_to(ahead, wanted)
-        yield from self._held.fold(ahead, ahead.tape.plan(wanted))
-        self._window.forget(self._held.inherit(talk, _ahead(talk)), prompt)
+        yield from self._fold(ahead, ahead.log.plan(wanted))
+        self._window.forget(self._lease.inherit(talk, _ahead(talk)), prompt)
 
     def _known(self, talk: str, prompt: Prompt) -> TalkState:
         """What is known of a talk; one that was begun anew shows all its lines again."""
-        state = self._held.begin(talk)
+        state = self._lease.begin(talk, TalkState)
         if state.dropped >= len(prompt.lines):
             state.dropped = 0
         return state
 
-    def _back_to(self, state: TalkState, wanted: list[FoldStep]) -> tuple[int, str | None]:
-        """Roll back to where the tape leaves what is wanted; a stored capsule may be nearer than nothing."""
-        plan = state.tape.plan(wanted)
-        if plan.keep == 0 and wanted and (base := self._restored(state, wanted)):
-            return base, "restore"
-        if plan.keep == state.tape.position:
-            return plan.keep, None
-        if plan.keep == 0:
-            self._held.rebuild(state)
-            return 0, "rebuild"
-        self._llm.rollback(plan.keep)
-        state.tape.keep(plan.keep)
-        return plan.keep, "rollback"
+    def _back_to(self, state: TalkState, wanted: Sequence[FoldStep]) -> tuple[int, Way | None]:
+        """Go to the furthest state from which what is wanted only needs appending: the live one, an earlier one of the
+        same talk, a stored capsule, or nothing. Returns its position, and the way if anything was done.
 
-    def _restored(self, state: TalkState, wanted: list[FoldStep]) -> int:
-        """Start from a persona's capsule. Returns its position, 0 if there is none."""
-        system = wanted[0]
-        plan, capsule = self._registry.reenter(self._realm, system.ids, fingerprint=self._llm.fingerprint)
-        if capsule is None or plan.position != len(system.ids):
-            return 0
-        self._llm.restore(capsule)
-        state.tape = TokenLog([system])
-        return plan.position
+        A stored state is as good as a folded one only where a step ends: the system part is a step of its own.
+        """
+        keep, position = state.log.plan(wanted).keep, state.log.position
+        ids = [token for step in wanted for token in step.ids]
+        ends = {len(wanted[0].ids)} if wanted else set()
+        reentry, capsule = self._registry.reenter(
+            self._state_key, ids, Live(position, keep), at=ends, fingerprint=self._llm.fingerprint
+        )
+        match reentry.way:
+            case Way.APPEND:
+                return keep, None
+            case Way.ROLLBACK:
+                self._llm.rollback(keep)
+                state.log.keep(keep)
+            case Way.RESTORE:
+                assert capsule is not None
+                self._llm.restore(capsule)
+                state.log = TokenLog(wanted[:1])
+            case Way.REBUILD:
+                if not position:
+                    return 0, None
+                self._llm.reset()
+                state.log = TokenLog()
+        return reentry.position, reentry.way
 
 
 def _ahead(talk: str) -> str:

@@ -1,6 +1,6 @@
 """What is folded into a model's state, how it was folded, and the shortest way from there to what a talk wants.
 
-A tape is a row of steps: ids that were appended in one call, or tokens that the model wrote one by one. How matters:
+A log is a row of steps: ids that were appended in one call, or tokens that the model wrote one by one. How matters:
 sums in a matrix product depend on how many rows go through it, so a state that is to be bit-equal must be folded alike.
 Hence a kept part ends where a call ended, where a call that goes on would begin its next chunk, or behind any written
 token.
@@ -15,7 +15,7 @@ from typing import Any
 
 from assistant.contracts import Line, Prompt
 from assistant.llm.chat_layout import Layout
-from llm_engine.schedule import chunks
+from llm_engine.grid import chunks
 
 Encode = Callable[[str], Sequence[int]]
 
@@ -82,7 +82,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class FoldPlan:
-    """Keep the first `keep` ids of the tape, then do `steps`. `goes_on`: the first of them is the rest of the tape's
+    """Keep the first `keep` ids of the log, then do `steps`. `goes_on`: the first of them is the rest of the log's
     last step."""
 
     keep: int
@@ -132,7 +132,7 @@ class TokenLog:
         self.steps = kept
 
     def plan(self, wanted: Sequence[FoldStep]) -> FoldPlan:
-        """The way from this tape to the wanted steps."""
+        """The way from this log to the wanted steps."""
         keep = 0
         for place, want in enumerate(wanted):
             have = self.steps[place] if place < len(self.steps) else None

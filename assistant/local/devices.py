@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 
@@ -25,6 +25,39 @@ LATENCY_S, MOST_LATENCY_S = 0.04, 0.32
 """What a device is asked to hold back: two blocks at first. A loudspeaker that ran dry is opened again with twice that,
 because some sound systems stay short of sound once they were."""
 LOOK_S = 0.25
+
+
+class StreamStatus(Protocol):
+    @property
+    def output_underflow(self) -> bool: ...
+
+
+class SoundStream(Protocol):
+    @property
+    def active(self) -> bool: ...
+
+    @property
+    def latency(self) -> float: ...
+
+    def start(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class PortAudio(Protocol):
+    """What is used of the module `sounddevice`, besides its two kinds of stream."""
+
+    PortAudioError: type[Exception]
+
+    def query_devices(self) -> object: ...
+
+    def check_input_settings(self, *, device: str | int | None, samplerate: int, channels: int, dtype: str) -> None: ...
+
+    def check_output_settings(
+        self, *, device: str | int | None, samplerate: int, channels: int, dtype: str
+    ) -> None: ...
 
 
 def list_devices() -> str:
@@ -79,8 +112,8 @@ class Device:
     """One open stream. `tend` must run beside it; it raises DeviceError when the device goes away."""
 
     def __init__(
-        self, kind: str, what: str, name: str | None, callback: Callable[[Any], None],
-        opened: Callable[[float], None] = lambda latency_s: None,
+        self, kind: Literal["InputStream", "OutputStream"], what: str, name: str | None,
+        callback: Callable[[Pcm], None], opened: Callable[[float], None] = lambda latency_s: None,
     ) -> None:  # fmt: skip
         self._kind, self._what, self._callback, self._opened = kind, what, callback, opened
         self._name = _named(name)
@@ -112,7 +145,7 @@ class Device:
     def _open(self) -> None:
         sd = _portaudio()
         with _told(sd, self._what):
-            self._stream = getattr(sd, self._kind)(
+            self._stream: SoundStream = getattr(sd, self._kind)(
                 samplerate=REPLY_RATE, channels=1, dtype="float32", blocksize=BLOCK, device=self._name,
                 callback=self._called, latency=self._wanted_s,
             )  # fmt: skip
@@ -124,7 +157,7 @@ class Device:
         self._stream.abort()
         self._stream.close()
 
-    def _called(self, data: Any, frames: int, time: Any, status: Any) -> None:
+    def _called(self, data: Pcm, frames: int, time: object, status: StreamStatus) -> None:
         self._dry |= bool(status.output_underflow)
         self._callback(data[:, 0])
 
@@ -133,7 +166,7 @@ def microphone(sound: Channel[Pcm], name: str | None = None, echo: EchoCanceller
     """Sends 20 ms blocks into the channel; a block that finds no room is lost, as a late one would be."""
     loop = asyncio.get_running_loop()
 
-    def heard(block: Any) -> None:
+    def heard(block: Pcm) -> None:
         pcm = np.array(block, np.float32)
         loop.call_soon_threadsafe(sound.offer, pcm if echo is None else echo.cleaned(pcm))
 
@@ -143,7 +176,7 @@ def microphone(sound: Channel[Pcm], name: str | None = None, echo: EchoCanceller
 def loudspeaker(player: Player, name: str | None = None, echo: EchoCanceller | None = None) -> Device:
     """Plays what the player has; tells the player how much the device holds back."""
 
-    def play(block: Any) -> None:
+    def play(block: Pcm) -> None:
         pcm = player.take(block.size)
         if echo is not None:
             echo.played(pcm)
@@ -161,7 +194,7 @@ def _named(name: str | None) -> str | int | None:
 
 
 @contextmanager
-def _told(sd: Any, what: str) -> Iterator[None]:
+def _told(sd: PortAudio, what: str) -> Iterator[None]:
     try:
         yield
     except (sd.PortAudioError, ValueError) as error:
@@ -171,7 +204,7 @@ def _told(sd: Any, what: str) -> Iterator[None]:
         ) from error
 
 
-def _portaudio() -> Any:
+def _portaudio() -> PortAudio:
     try:
         import sounddevice
     except (ImportError, OSError) as error:

@@ -5,11 +5,15 @@ The package is the extra `talk`; without it there is no canceller and people wea
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from assistant.events import REPLY_RATE, Pcm
+
+if TYPE_CHECKING:
+    from livekit import rtc
 
 STEP = REPLY_RATE // 100
 """10 ms: what the canceller takes at once. Blocks of the devices are whole multiples."""
@@ -18,7 +22,7 @@ STEP = REPLY_RATE // 100
 class EchoCanceller:
     """Give it all that is played and all that is heard, each from one thread. It finds the delay by itself."""
 
-    def __init__(self, livekit: Any) -> None:
+    def __init__(self, livekit: ModuleType) -> None:
         self._frame = livekit.AudioFrame
         self._canceller = livekit.AudioProcessingModule(echo_cancellation=True)
 
@@ -36,7 +40,7 @@ class EchoCanceller:
             parts.append(np.frombuffer(bytes(frame.data.cast("B")), "<i2"))
         return np.concatenate(parts).astype(np.float32) / np.float32(32767) if parts else pcm
 
-    def _framed(self, pcm: Pcm) -> Any:
+    def _framed(self, pcm: Pcm) -> rtc.AudioFrame:
         data = (np.clip(pcm, -1.0, 1.0) * 32767).astype("<i2").tobytes()
         return self._frame(data, REPLY_RATE, 1, pcm.size)
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from assistant.base.errors import SettingError
 
@@ -79,14 +78,14 @@ def read_persona(name: str, text: str, origin: str) -> Persona:
     )
 
 
-def _text(data: Mapping[str, Any], key: str, origin: str) -> str:
+def _text(data: Mapping[str, object], key: str, origin: str) -> str:
     value = data.get(key, "")
     if not isinstance(value, str):
         raise SettingError(f"{origin}: {key} must be text, not {value!r}")
     return value.strip()
 
 
-def _sampling(data: Any, origin: str) -> PersonaSampling:
+def _sampling(data: object, origin: str) -> PersonaSampling:
     kinds: dict[str, type] = {"temperature": float, "top_k": int, "top_p": float, "seed": int}
     if not isinstance(data, dict) or not set(data) <= set(kinds):
         raise SettingError(f"{origin}: [sampling] knows {', '.join(kinds)}, not {data!r}")

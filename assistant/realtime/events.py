@@ -8,7 +8,7 @@ and that is the connection's state.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from assistant import events as talk
 from assistant.base.errors import PeerError
@@ -47,6 +47,7 @@ def read_response_create(event: Fields, facts: Facts, new_id: NewId, rate: int) 
         return talk.CreateResponse()
     output = _nested(given, "audio", "output")
     conversation = given.text("conversation") or "auto"
+    # Clients written before GA name it after the response; both are read, the older one wins where it is there.
     max_name = "max_response_output_tokens" if given.has("max_response_output_tokens") else "max_output_tokens"
     return talk.CreateResponse(
         talk.ResponseParams(
@@ -54,8 +55,8 @@ def read_response_create(event: Fields, facts: Facts, new_id: NewId, rate: int) 
             instructions=given.text("instructions"),
             input=_read_input(given, new_id, rate),
             modality=read_modality(given),
-            voice=read_voice(output, facts) if output else read_voice(given, facts),
-            tools=read_tools(given) if given.array("tools") is not None else None,
+            voice=read_voice(output, facts) if output else read_voice(given, facts),  # GA nests it, before it was flat
+            tools=read_tools(given) if given.array("tools") is not None else None,  # []: none of the client's
             tool_choice=read_tool_choice(given),
             max_output_tokens=read_max_tokens(given, max_name),
             metadata=_read_metadata(given),
@@ -127,7 +128,27 @@ EXTENSION_READERS: Mapping[str, tuple[str, Callable[[Fields], Command]]] = {
 # ------------------------------------------------------------------------------------ events → server
 
 
-def _place(event: Any) -> Json:
+class _InItem(Protocol):
+    """An event about a part of an item."""
+
+    @property
+    def item_id(self) -> str: ...
+
+    @property
+    def content_index(self) -> int: ...
+
+
+class _InReply(_InItem, Protocol):
+    """The same, and of which reply the item is."""
+
+    @property
+    def response_id(self) -> str: ...
+
+    @property
+    def output_index(self) -> int: ...
+
+
+def _place(event: _InReply) -> Json:
     return {
         "response_id": event.response_id,
         "item_id": event.item_id,
@@ -146,10 +167,11 @@ def _call_place(event: talk.CallDelta | talk.CallDone) -> Json:
 
 
 def _after(event: talk.ItemAdded | talk.ItemDone | talk.AudioCommitted) -> Json:
+    """Absent for the first item, not null."""
     return {} if event.previous_item_id is None else {"previous_item_id": event.previous_item_id}
 
 
-def _transcript(event: Any) -> Json:
+def _transcript(event: _InItem) -> Json:
     return {"item_id": event.item_id, "content_index": event.content_index}
 
 
@@ -169,6 +191,7 @@ def timeline_json(timeline: talk.Timeline) -> Json:
 
 
 Writer: TypeAlias = Callable[[Any], Json]
+"""Of the one type that it stands for in the table, which no type can say; a test writes every event."""
 
 WRITERS: Mapping[type[Event], tuple[str, Writer]] = {
     talk.SpeechStarted: (

@@ -62,7 +62,7 @@ def _content_json(part: Part, role: str, with_audio: bool) -> Json:
     if isinstance(part, TextPart):
         return {"type": f"{side}_text", "text": part.text}
     content: Json = {"type": f"{side}_audio"}
-    if part.transcript is not None:
+    if part.transcript is not None:  # absent, not null: the Agents SDK for TypeScript refuses null in a part
         content["transcript"] = part.transcript
     if with_audio and part.pcm is not None:
         audio = base64.b64encode(to_pcm16(part.pcm)).decode()
@@ -153,6 +153,7 @@ def read_item(fields: Fields, new_id: str, audio_rate: int) -> Item:
     role = fields.choice("role", ("user", "assistant", "system"))
     if role is None:
         raise fields.missing("role")
+    # LiveKit replays a talk after a reconnect, broken-off replies included. What a client sends is never in progress.
     status: ItemStatus = "incomplete" if fields.text("status") == "incomplete" else "completed"
     content = tuple(_read_part(part, role, audio_rate) for part in fields.objs("content"))
     return Message(item_id, _role(role), content, status)
@@ -166,12 +167,13 @@ def _read_part(fields: Fields, role: str, audio_rate: int) -> Part:
     """One part of a message. Assistant and system messages hold text only; a spoken reply that a client
     writes back as history counts as its transcript."""
     kind = fields.need_text("type")
+    # Every side's names are taken: clients write history back as they got it, and before GA a reply's part was `text`.
     if kind in {"input_text", "output_text", "text"}:
         return TextPart(fields.need_text("text"))
     if kind in {"output_audio", "audio"} and role == "assistant":
         return TextPart(fields.text("transcript") or "")
     if kind in {"input_audio", "audio"} and role == "user":
-        if not fields.text("audio", MAX_ITEM_AUDIO):
+        if not fields.text("audio", MAX_ITEM_AUDIO):  # history: its words are what is left of it
             return AudioPart(fields.text("transcript") or "")
         data = base64_bytes(fields, "audio", MAX_ITEM_AUDIO)
         if len(data) % 2:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from assistant.realtime.settings import AudioFormat, Facts, SessionConfig, merge
 from assistant.realtime.sound import Inlet, Outlet
 
 CAUSES_KEPT = 1024
+"""Events of the client whose ids are still known when something goes wrong with them: sound alone is fifty a second."""
 SESSION_SECONDS = 24 * 3600
 APPEND_SAMPLES = 24_000
 """A long append reaches the talk in pieces of this size, so that back-pressure stays fine-grained."""
@@ -86,8 +87,6 @@ class Protocol:
         now_unix: int = 0,
     ) -> None:
         self.extensions = extensions
-        self.late = 0
-        """Events of a reply that came after it was done, or before it began, and were not sent."""
         self._id, self._conversation_id, self._facts = session_id, conversation_id, facts
         self._capsules, self._born_ms, self._expires = capsules, now_ms, now_unix + SESSION_SECONDS
         config = config or SessionConfig()
@@ -96,7 +95,9 @@ class Protocol:
         self._count = 0
         self._causes: OrderedDict[str, str | None] = OrderedDict()
         self._updates: deque[tuple[str, SessionConfig]] = deque()
+        """Sent to the talk and not yet answered by it: a second update is merged into the first, not into what held."""
         self._formats: dict[str, AudioFormat] = {}
+        """What the latest `response.create` asked for, by its cause, until the reply begins or is refused."""
         self._inlet = Inlet()
         self._replies: dict[str, _Reply] = {}
         self._state: State = "idle"
@@ -120,6 +121,8 @@ class Protocol:
             ),
         ]
         previous: Json = {}
+        # Who comes back may have lost what it knew, and clients keep their list of items by these events alone, so an
+        # old item comes as a live one does. The first has no `previous_item_id` at all, rather than null.
         for item in items:
             for kind in ("added", "done"):
                 frames.append(self._event(f"conversation.item.{kind}", {"item": item_json(item)} | previous))
@@ -148,7 +151,7 @@ class Protocol:
         event_id: str | None = None
         try:
             event = parse_event(frame)
-            event_id = _event_id(event)
+            event_id = _event_id(event)  # before anything else is read, so that every later error can name it
             return self._dispatch(event, event_id, now_ms)
         except PeerError as error:
             return Received(replies=(self._error(error, event_id),))
@@ -172,7 +175,7 @@ class Protocol:
             return self._create_response(event, event_id)
         if kind in READERS:
             if kind == "input_audio_buffer.clear":
-                self._inlet.clear()
+                self._inlet.clear()  # half a sample left over would shift all that is appended next by a byte
             return self._command(READERS[kind](event), event_id)
         if kind.startswith("assistant."):
             return self._extension(kind, event, event_id, now_ms)
@@ -193,7 +196,7 @@ class Protocol:
         merged = merge(before, event.need_obj("session"), self._facts)
         cause = self._cause(event_id)
         self._updates.append((cause, merged))
-        self._input_format = merged.input_format
+        self._input_format = merged.input_format  # clients append in the new format without waiting for the answer
         return Received((talk.UpdateSettings(merged.settings, cause),))
 
     def _create_response(self, event: Fields, event_id: str | None) -> Received:
@@ -201,7 +204,7 @@ class Protocol:
         form = reply_format(event)
         cause = self._cause(event_id)
         if form is not None:
-            self._formats = {cause: read_format(form)}
+            self._formats = {cause: read_format(form)}  # one only: a reply at a time, the talk refuses the others
         return Received((replace(command, cause=cause),))
 
     def _extension(self, kind: str, event: Fields, event_id: str | None, now_ms: float) -> Received:
@@ -214,7 +217,7 @@ class Protocol:
             client_ms = event.number("client_ms", -1e15, 1e15)
             if client_ms is None:
                 raise event.missing("client_ms")
-            pong = {"client_ms": client_ms, "server_ms": round(now_ms, 3)}
+            pong: Json = {"client_ms": client_ms, "server_ms": round(now_ms, 3)}
             return Received(replies=(self._event("assistant.pong", pong),))
         if kind in {"assistant.capsules", "assistant.personas"}:
             wanted: Wanted = "capsules" if kind == "assistant.capsules" else "personas"
@@ -240,7 +243,7 @@ class Protocol:
     def emit(self, event: Event) -> list[Json]:
         """The frames for one event of the talk; none where this client is not to see it."""
         frames = self._frames(event)
-        self._follow(event)
+        self._follow(event)  # after: a reply that is done is no longer among those that run, so the state falls to idle
         state = self._now()
         if state != self._state:
             self._state = state
@@ -258,10 +261,11 @@ class Protocol:
                 return self._response_created(event)
             case talk.ResponseDone():
                 return self._response_done(event)
-            case talk.PersonaSwitched():
+            case talk.PersonaSwitched():  # by a spoken request too, so the echo follows the talk and not the client
                 settings = replace(self._config.settings, persona=event.name, voice=None, instructions=None)
                 self._config = replace(self._config, settings=settings)
             case talk.TranscriptDelta() | talk.TranscriptCompleted() | talk.TranscriptFailed():
+                # The talk writes down everything; the standard sends it only to those who switched it on.
                 if self._config.transcription is None:
                     return []
         if type(event) in EXTENSION_WRITERS:
@@ -269,23 +273,24 @@ class Protocol:
             return [self._event(kind, write(event))] if extension in self.extensions else []
         response_id: str | None = getattr(event, "response_id", None)
         if response_id is not None and response_id not in self._replies:
-            self.late += 1
+            # Stages end one after another, so a cancelled reply's last sound may come after its `done`, and the Agents
+            # SDK and Pipecat would play it.
             return []
         if isinstance(event, talk.AudioDelta):
             return self._audio(event, event.pcm)
         kind, write = WRITERS[type(event)]
         frame = self._event(kind, write(event))
-        if isinstance(event, talk.AudioDone):
+        if isinstance(event, talk.AudioDone):  # what waited in the filter is sound too, and goes out before this
             return [*self._audio(event, np.zeros(0, np.float32), last=True), frame]
         return [frame]
 
     def _settings_updated(self, event: talk.SettingsUpdated) -> list[Json]:
-        config = self._updates.popleft()[1] if self._updates else self._config
+        config = self._updates.popleft()[1] if self._updates else self._config  # the talk answers in order
         self._config = replace(config, settings=event.settings)
         return [self._session("session.updated")]
 
     def _talk_error(self, event: talk.Error) -> Json:
-        if any(cause == event.cause for cause, _ in self._updates):
+        if any(cause == event.cause for cause, _ in self._updates):  # refused by the talk: the wire forgets it as well
             self._updates = deque(update for update in self._updates if update[0] != event.cause)
             latest = self._updates[-1][1] if self._updates else self._config
             self._input_format = latest.input_format
@@ -304,9 +309,9 @@ class Protocol:
 
     def _response_done(self, event: talk.ResponseDone) -> list[Json]:
         if event.response.id not in self._replies:
-            self.late += 1
             return []
         frames = []
+        # First, because a program that has waited for `response.done` reads no further.
         if event.timeline is not None and "timeline" in self.extensions:
             frames.append(self._event("assistant.timeline", timeline_json(event.timeline)))
         frames.append(self._event("response.done", {"response": self._response(event.response)}))
@@ -316,6 +321,7 @@ class Protocol:
     def _response(self, response: talk.Response) -> Json:
         reply = self._replies[response.id]
         settings = self._config.settings
+        # Said always, the persona's own where nobody chose: a client shows what it will hear.
         voice = response.voice or settings.voice or self._facts.character(settings.persona).voice
         return response_json(response, self._conversation_id, {"format": reply.form.json(), "voice": voice})
 
@@ -382,5 +388,5 @@ class Protocol:
 
 def _event_id(event: Fields) -> str | None:
     """The client's id of its event. One that cannot be repeated is no reason to refuse the event."""
-    value: Any = event.data.get("event_id")
+    value = event.data.get("event_id")
     return value if isinstance(value, str) and len(value) <= MAX_ID else None

@@ -10,15 +10,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from assistant.base.errors import PeerError
 from assistant.events import SemanticVad, ServerVad, Settings, ToolSpec, TurnDetection
 from assistant.realtime.fields import Fields, Json
 
+T = TypeVar("T")
+
 PCM_RATES = (8000, 16000, 24000, 44100, 48000)
 FORMAT_TYPES = ("audio/pcm", "audio/pcmu", "audio/pcma")
 FLAT_FORMATS = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
+EAGERNESS: tuple[Literal["low", "medium", "high", "auto"], ...] = ("low", "medium", "high", "auto")
 KEPT = ("tracing", "truncation", "include", "prompt", "reasoning", "parallel_tool_calls")
 """Fields that are echoed and change nothing here."""
 MAX_TOOLS = 128
@@ -68,7 +71,7 @@ class SessionConfig:
     output_format: AudioFormat = AudioFormat()
     transcription: Mapping[str, str] | None = None
     noise_reduction: Mapping[str, str] | None = None
-    kept: Mapping[str, Any] = field(default_factory=dict)
+    kept: Mapping[str, object] = field(default_factory=dict)
 
     def json(self, facts: Facts) -> Json:
         """The session object without its id and expiry."""
@@ -105,7 +108,7 @@ def turn_detection_json(detection: TurnDetection) -> Json | None:
         "interrupt_response": detection.interrupt_response,
     }
     if isinstance(detection, SemanticVad):
-        return {"type": "semantic_vad", "eagerness": detection.eagerness} | common
+        return {"type": "semantic_vad", "eagerness": detection.eagerness, **common}
     fields: Json = {
         "type": "server_vad",
         "threshold": detection.threshold,
@@ -114,7 +117,7 @@ def turn_detection_json(detection: TurnDetection) -> Json | None:
     }
     if detection.idle_timeout_ms is not None:
         fields["idle_timeout_ms"] = detection.idle_timeout_ms
-    return fields | common
+    return {**fields, **common}
 
 
 def tool_json(tool: ToolSpec) -> Json:
@@ -154,11 +157,12 @@ def merge(config: SessionConfig, update: Fields, facts: Facts) -> SessionConfig:
     if audio is not None:
         config = _merge_input(config, audio.obj("input"))
         config = _merge_output(config, audio.obj("output"), facts)
-    config = _merge_flat(config, update, facts)
+    config = _merge_flat(config, update, facts)  # last, so where a client sends both shapes the flat one wins
     kept = {name: update.data[name] for name in KEPT if update.has(name)}
     config = replace(config, kept={k: v for k, v in (dict(config.kept) | kept).items() if v is not None})
     if config.kind == "transcription":
         config = _listening_only(config)
+    # Of the whole, not of the update: many small ones add up, and every one of them is answered with everything.
     size = len(json.dumps(config.json(facts), ensure_ascii=False).encode())
     if size > MAX_SESSION:
         raise PeerError("invalid_value", f"the session would have {size} bytes; at most {MAX_SESSION}", "session")
@@ -225,7 +229,7 @@ def _flat_format(update: Fields, name: str) -> Json | None:
 def _listening_only(config: SessionConfig) -> SessionConfig:
     """A transcription session writes down and never answers."""
     detection = config.settings.turn_detection
-    if detection is not None:
+    if detection is not None:  # turns still end, so that their words are told one by one
         detection = replace(detection, create_response=False)
     return replace(
         config,
@@ -249,7 +253,7 @@ def read_modality(fields: Fields) -> Literal["audio", "text"] | None:
             raise PeerError(
                 "invalid_value", f'{fields.at(name)} must be ["audio"] or ["text"]', fields.at(name)
             )
-        return "audio" if "audio" in values else "text"
+        return "audio" if "audio" in values else "text"  # sound always comes with its words here
     return None
 
 
@@ -259,7 +263,7 @@ def read_format(fields: Fields) -> AudioFormat:
     if kind is None:
         raise fields.missing("type")
     if kind != "audio/pcm":
-        return AudioFormat(kind, 8000)
+        return AudioFormat(kind, 8000)  # G.711 has no other rate, so a stated one is not read
     rate = fields.integer("rate", 1, 1_000_000) or 24_000
     if rate not in PCM_RATES:
         raise PeerError(
@@ -275,19 +279,19 @@ def read_turn_detection(fields: Fields | None, now: TurnDetection) -> TurnDetect
     if fields is None:
         return None
     kind = fields.choice("type", ("server_vad", "semantic_vad"))
-    if kind is None:
+    if kind is None:  # `{"create_response": false}` alone means: of the kind that holds
         kind = "semantic_vad" if isinstance(now, SemanticVad) else "server_vad"
     create, interrupt = fields.boolean("create_response"), fields.boolean("interrupt_response")
     if kind == "semantic_vad":
         semantic = now if isinstance(now, SemanticVad) else SemanticVad()
-        chosen = fields.choice("eagerness", ("low", "medium", "high", "auto"))
-        eagerness: Any = semantic.eagerness if chosen is None else chosen
+        chosen = fields.choice("eagerness", EAGERNESS)
         return SemanticVad(
-            eagerness, _or(create, semantic.create_response), _or(interrupt, semantic.interrupt_response)
+            _or(chosen, semantic.eagerness),
+            _or(create, semantic.create_response), _or(interrupt, semantic.interrupt_response)
         )
     vad = now if isinstance(now, ServerVad) else ServerVad()
     idle = vad.idle_timeout_ms
-    if fields.has("idle_timeout_ms"):
+    if fields.has("idle_timeout_ms"):  # null switches it off, so absent and null differ here
         idle = fields.integer("idle_timeout_ms", 1000, 3_600_000)
     return ServerVad(
         threshold=_or(fields.number("threshold", 0.0, 1.0), vad.threshold),
@@ -299,7 +303,7 @@ def read_turn_detection(fields: Fields | None, now: TurnDetection) -> TurnDetect
     )
 
 
-def _or(value: Any, default: Any) -> Any:
+def _or(value: T | None, default: T) -> T:
     return default if value is None else value
 
 
@@ -314,7 +318,7 @@ def read_tools(fields: Fields) -> tuple[ToolSpec, ...]:
     tools = []
     for tool in fields.objs("tools"):
         if tool.text("type") == "mcp":
-            raise PeerError(
+            raise PeerError(  # ignored, the model would promise what nobody does
                 "invalid_value",
                 f"{tool.at('type')}: MCP tools are not run here; declare function tools and run them in the client",
                 tool.at("type"),

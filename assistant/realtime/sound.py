@@ -28,7 +28,7 @@ class Inlet:
     def take(self, event: Fields, form: AudioFormat) -> Pcm:
         """The samples of an append. Raises PeerError, and then nothing was appended."""
         data = base64_bytes(event, "audio", MAX_APPEND)
-        if form.type == "audio/pcmu":
+        if form.type == "audio/pcmu":  # a byte is a sample: nothing can be odd
             return sound.from_ulaw(data)
         if form.type == "audio/pcma":
             return sound.from_alaw(data)
@@ -55,6 +55,8 @@ class Outlet:
         self._taken += len(pcm)
         ready = self._resampler.feed(pcm)
         if last:
+            # Silence pushes out what the filter holds; all beyond the item's own length is cut, because clients count
+            # samples to say how much of it was played.
             tail = self._resampler.feed(sound.silence(REPLY_RATE * FLUSH_MS // 1000))
             whole = round(self._taken * self._form.rate / REPLY_RATE)
             ready = np.concatenate((ready, tail))[: max(0, whole - self._given)]

@@ -8,8 +8,8 @@ llm      /chat/completions
 tts      /audio/speech
 """
 
-from assistant.remote.llm import RemoteLLM, chat_body
+from assistant.remote.llm import RemoteLLM
 from assistant.remote.server import Address, is_address, read_address
 from assistant.remote.tts import RemoteTTS
 
-__all__ = ["Address", "RemoteLLM", "RemoteTTS", "chat_body", "is_address", "read_address"]
+__all__ = ["Address", "RemoteLLM", "RemoteTTS", "is_address", "read_address"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
-from typing import Any, Literal
+from collections.abc import AsyncGenerator, Mapping
+from typing import Literal
 
 from assistant.base.errors import EngineFailed
 from assistant.contracts import (
@@ -48,7 +48,7 @@ class RemoteLLM:
             async for event in events(answer):
                 try:
                     text = answered.take(event)
-                except (AttributeError, TypeError, ValueError) as error:
+                except TypeError as error:
                     raise EngineFailed(f"{answer.url} sent what is no chat completion: {str(event)[:100]}") from error
                 if not ready:
                     ready, told = True, answered.asked
@@ -81,16 +81,18 @@ class RemoteLLM:
         return None
 
 
-def chat_body(model: str, prompt: Prompt, options: ReplyOptions) -> dict[str, Any]:
+def chat_body(model: str, prompt: Prompt, options: ReplyOptions) -> dict[str, object]:
     """The request for one reply; what is None is left to the server."""
-    messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "model": model,
-        "messages": messages + [_message_of(line) for line in prompt.lines],
+        "messages": [
+            *([{"role": "system", "content": prompt.system}] if prompt.system else []),
+            *(_message_of(line) for line in prompt.lines),
+        ],
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    given: dict[str, Any] = {
+    given: dict[str, object] = {
         "max_tokens": options.max_tokens,
         "temperature": options.temperature,
         "top_k": options.top_k,
@@ -105,8 +107,8 @@ def chat_body(model: str, prompt: Prompt, options: ReplyOptions) -> dict[str, An
     return body | {name: value for name, value in given.items() if value is not None}
 
 
-def _message_of(line: Line) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": line.role, "content": line.text}
+def _message_of(line: Line) -> dict[str, object]:
+    message: dict[str, object] = {"role": line.role, "content": line.text}
     if line.calls:
         message["tool_calls"] = [
             {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -117,7 +119,7 @@ def _message_of(line: Line) -> dict[str, Any]:
     return message
 
 
-def _tool(tool: ToolSpec) -> dict[str, Any]:
+def _tool(tool: ToolSpec) -> dict[str, object]:
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
     return {"type": "function", "function": function}
 
@@ -134,27 +136,54 @@ class _Answer:
     def reason(self) -> Literal["stop", "length", "tool_calls"]:
         return "tool_calls" if self.calls else "length" if self._finish == "length" else "stop"
 
-    def take(self, event: dict[str, Any]) -> str:
-        """Count an event in; returns its text. Raises AttributeError, TypeError, ValueError if it is none."""
-        if usage := event.get("usage"):
-            self.asked, self.made = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
-            self.cached = int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
+    def take(self, event: Mapping[str, object]) -> str:
+        """Count an event in; returns its text. Raises TypeError if it is none."""
+        if usage := _object(event.get("usage")):
+            self.asked, self.made = _number(usage.get("prompt_tokens")), _number(usage.get("completion_tokens"))
+            self.cached = _number(_object(usage.get("prompt_tokens_details")).get("cached_tokens"))
         text = ""
-        for choice in event.get("choices") or ():
-            delta = choice.get("delta") or {}
-            self._finish = choice.get("finish_reason") or self._finish
-            text += delta.get("content") or ""
-            for piece in delta.get("tool_calls") or ():
+        for choice in _objects(event.get("choices")):
+            delta = _object(choice.get("delta"))
+            self._finish = _text(choice.get("finish_reason")) or self._finish
+            text += _text(delta.get("content"))
+            for piece in _objects(delta.get("tool_calls")):
                 self._gather(piece)
         return text
 
-    def _gather(self, piece: dict[str, Any]) -> None:
+    def _gather(self, piece: Mapping[str, object]) -> None:
         """Put the pieces of a call together by its index."""
-        call = self.calls.setdefault(int(piece.get("index") or 0), {"id": "", "name": "", "arguments": ""})
-        function = piece.get("function") or {}
-        call["id"] = call["id"] or piece.get("id") or ""
-        call["name"] += function.get("name") or ""
-        call["arguments"] += function.get("arguments") or ""
+        call = self.calls.setdefault(_number(piece.get("index")), {"id": "", "name": "", "arguments": ""})
+        function = _object(piece.get("function"))
+        call["id"] = call["id"] or _text(piece.get("id"))
+        call["name"] += _text(function.get("name"))
+        call["arguments"] += _text(function.get("arguments"))
+
+
+# What servers leave out they also send as null; anything else of another type is no chat completion (TypeError).
+
+
+def _object(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict | None):
+        raise TypeError(f"{value!r} is no object")
+    return value or {}
+
+
+def _objects(value: object) -> list[Mapping[str, object]]:
+    if not isinstance(value, list | None):
+        raise TypeError(f"{value!r} is no list")
+    return [_object(one) for one in value or ()]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str | None):
+        raise TypeError(f"{value!r} is no text")
+    return value or ""
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int | None) and not (isinstance(value, float) and value.is_integer()):
+        raise TypeError(f"{value!r} is no whole number")
+    return int(value or 0)
 
 
 def _call_piece(index: int, call: dict[str, str], reply_id: str) -> CallPiece | BadCall:

@@ -7,10 +7,9 @@ otherwise the first that the server lists.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
@@ -73,7 +72,9 @@ class Server:
         return self._client
 
     @asynccontextmanager
-    async def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> AsyncIterator[Any]:
+    async def request(
+        self, method: str, path: str, body: Mapping[str, object] | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer with status 200. Whatever goes wrong with it is an EngineFailed that names the server."""
         url = self.address.base + path
         try:
@@ -105,7 +106,7 @@ def _message(body: str) -> str:
         return body.strip()[:300] or "nothing"
 
 
-async def events(answer: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, Any], None]:
+async def events(answer: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, object], None]:
     """The JSON objects of a server-sent stream, up to its end mark."""
     async for raw in answer.content:
         line = raw.decode("utf-8", "replace").strip()

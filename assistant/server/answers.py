@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from aiohttp import web
 
@@ -31,7 +31,7 @@ def problem(status: int, code: str, message: str, kind: str = "invalid_request_e
 
 async def json_fields(request: web.Request) -> Fields:
     """The JSON object of a request's body, as strictly read as a websocket's. Raises PeerError."""
-    try:
+    try:  # not `request.json()`: its parser takes NaN, any depth and any number, and a wrong shape would be a 500
         text = await request.text()
     except (UnicodeDecodeError, LookupError):
         raise PeerError("invalid_event", "the body is not UTF-8 text") from None
@@ -47,7 +47,7 @@ class EventStream:
         self.started = False
 
     async def send(self, data: Json | str) -> None:
-        if not self.started:
+        if not self.started:  # not at birth: what fails before the first event can still be an HTTP status
             self.started = True
             await self._response.prepare(self._request)
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
@@ -58,8 +58,10 @@ class EventStream:
         return self._response
 
 
-async def while_connected(request: web.Request, work: Coroutine[Any, Any, T]) -> T:
+async def while_connected(request: web.Request, work: Awaitable[T]) -> T:
     """Do the work, but stop it when the peer has gone. Raises ConnectionResetError then."""
+    # aiohttp lets a handler run on when its client has gone, and nothing wakes one that writes nothing yet: an engine
+    # would finish a long answer for nobody while talks wait for it. So the connection is looked at now and then.
     task = asyncio.ensure_future(work)
     try:
         while True:
@@ -70,5 +72,5 @@ async def while_connected(request: web.Request, work: Coroutine[Any, Any, T]) ->
                 raise ConnectionResetError("the client went away")
     finally:
         if not task.done():
-            task.cancel()
+            task.cancel()  # and wait, so that the engine is free when the handler ends
             await asyncio.gather(task, return_exceptions=True)

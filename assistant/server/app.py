@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from aiohttp import WSCloseCode, web
 
@@ -24,7 +23,7 @@ from assistant.server.security import Gate, keys_of
 from assistant.server.socket import SOCKETS, serve_socket
 from assistant.server.speech import audio_speech
 
-OPEN_PATHS = ("/v1/", "/metrics")
+GUARDED_PATHS = ("/v1/", "/metrics")
 """What a token protects; the page and `/healthz` are open to whoever reaches the server."""
 CONTENT_POLICY = (
     "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; media-src 'self' blob:; "
@@ -39,9 +38,10 @@ log = logging.getLogger(__name__)
 
 def make_app(backend: Backend, gate: Gate, ui: Path | None = None) -> web.Application:
     """The whole server. `ui`: the folder of the page, served at `/`."""
+    # The guard is outermost: who may not connect does not learn from an error what is here.
     app = web.Application(middlewares=[_guard, _tell_errors], client_max_size=MAX_FILE)
     app[BACKEND], app[GATE], app[SOCKETS] = backend, gate, set()
-    for path in ("/v1/realtime", "/v1/realtime/"):
+    for path in ("/v1/realtime", "/v1/realtime/"):  # clients join a base URL and a path in both ways
         app.router.add_get(path, _realtime)
     app.router.add_post("/v1/realtime/client_secrets", _client_secrets)
     app.router.add_post("/v1/realtime/sessions", _older_sessions)
@@ -51,7 +51,7 @@ def make_app(backend: Backend, gate: Gate, ui: Path | None = None) -> web.Applic
     app.router.add_post("/v1/audio/transcriptions", _with_backend(audio_transcriptions))
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/v1/models/{name:.+}", _model)
-    app.router.add_route("*", "/v1/{rest:.*}", _no_endpoint)
+    app.router.add_route("*", "/v1/{rest:.*}", _no_endpoint)  # behind all others: what is wrong, in a sentence
     app.router.add_get("/healthz", _healthz)
     app.router.add_get("/metrics", _metrics)
     if ui is not None:
@@ -84,14 +84,16 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Host, then Origin, then the token; a browser's question about cross-origin use is answered here."""
     gate, backend = request.app[GATE], request.app[BACKEND]
     host, origin = request.headers.get("Host"), request.headers.get("Origin")
+    # Host first, because Origin is compared with it: a foreign name pointed at this machine agrees with itself.
     if (reason := gate.refuse_host(host)) is not None:
         return problem(421, "host_refused", reason)
     if (reason := gate.refuse_origin(origin, host)) is not None:
         return problem(403, "origin_refused", reason)
-    if request.method == "OPTIONS":
+    if request.method == "OPTIONS":  # before the token: browsers ask without one whether they may send one
         return web.Response(status=204)
-    if request.path.startswith(OPEN_PATHS):
+    if request.path.startswith(GUARDED_PATHS):
         keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
+        # A temporary key was made for a page's talk and opens nothing else.
         temporary = backend.keys.valid(time.time()) if request.path.startswith("/v1/realtime") else []
         if not gate.admits(keys, temporary):
             return problem(401, "invalid_api_key", "a token is needed: send it as `Authorization: Bearer TOKEN`")
@@ -107,12 +109,12 @@ async def _tell_errors(request: web.Request, handler: Handler) -> web.StreamResp
         return web.json_response(error_body(error), status=400)
     except TalksFull as error:
         return problem(429, "session_limit_reached", str(error), "rate_limit_error")
-    except ContextExceeded as error:
+    except ContextExceeded as error:  # an EngineFailed too, but the client's mistake and not the engine's
         return problem(400, "context_length_exceeded", str(error))
     except EngineFailed as error:
         log.warning("%s %s: %s", request.method, request.path, error)
         return problem(502, "engine_error", str(error), "server_error")
-    except ConnectionResetError:
+    except ConnectionResetError:  # nobody reads it, but raised further it would be logged as a bug
         return problem(499, "client_closed", "the client went away")
     except web.HTTPException as error:
         if error.status < 400 or not request.path.startswith("/v1/"):
@@ -127,7 +129,7 @@ async def _headers(request: web.Request, response: web.StreamResponse) -> None:
         response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, OpenAI-Beta"
         response.headers["Access-Control-Allow-Methods"] = "GET, POST, OPTIONS"
         response.headers["Vary"] = "Origin"
-    if not request.path.startswith("/v1/"):
+    if not request.path.startswith("/v1/"):  # the page, whose files have no versions in their names
         response.headers["Content-Security-Policy"] = CONTENT_POLICY
         response.headers["Cache-Control"] = "no-cache"
     response.headers["X-Content-Type-Options"] = "nosniff"
@@ -157,8 +159,10 @@ async def _realtime(request: web.Request) -> web.StreamResponse:
 async def _new_key(request: web.Request, field: str | None) -> tuple[str, int, Json]:
     """A temporary key for a browser, when it ends, and the session that it stands for."""
     backend = request.app[BACKEND]
-    body = await json_fields(request) if request.can_read_body else Fields({})
+    body = await json_fields(request) if request.can_read_body else Fields({})  # no body asks for the defaults
     wanted = (body.obj(field) if field else body) or Fields({}, "session")
+    # Merged now only to refuse what is wrong and to answer in full; the key keeps what was asked, and is merged again
+    # when it is used, into what holds then.
     config = merge(SessionConfig(settings=backend.settings), wanted, backend.facts)
     after = body.obj("expires_after") if field else None
     seconds = (after.integer("seconds", 10, 7200) if after else None) or 600
@@ -183,6 +187,7 @@ async def _no_calls(request: web.Request) -> web.StreamResponse:
 
 def _models_json(backend: Backend) -> list[Json]:
     engines = backend.talks.engines
+    # Two parts on one remote server may have one name, and clients that list models want each once.
     names = dict.fromkeys((backend.facts.model, engines.llm.name, engines.tts.name, engines.asr.name))
     return [{"id": name, "object": "model", "created": 0, "owned_by": "local"} for name in names]
 
@@ -210,7 +215,7 @@ async def _no_endpoint(request: web.Request) -> web.StreamResponse:
 async def _healthz(request: web.Request) -> web.StreamResponse:
     backend = request.app[BACKEND]
     engines = backend.talks.engines
-    body: dict[str, Any] = {
+    body: Json = {
         "status": "ok",
         "uptime_s": round(time.monotonic() - backend.born, 1),
         "sessions": {"open": backend.talks.active, "limit": backend.talks.limit},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from assistant.base.clock import Clock
 from assistant.events import Settings
@@ -26,7 +25,7 @@ class Keys:
     _known: dict[str, tuple[float, Json]] = field(default_factory=dict)
 
     def add(self, key: str, expires_at: float, session: Json) -> None:
-        """Remember a key; the oldest goes when there are too many."""
+        """Remember a key; the oldest goes when there are too many: whoever may ask for keys could ask for ever."""
         while len(self._known) >= self.limit:
             self._known.pop(next(iter(self._known)))
         self._known[key] = (expires_at, session)
@@ -52,7 +51,7 @@ class Backend:
     """`{"current": name, "personas": […], "voices": […]}`"""
     capsules: Callable[[], Json] = _empty
     """`{"capsules": […], "tiers": {…}}`"""
-    about: Callable[[], Mapping[str, Any]] = dict
+    about: Callable[[], Mapping[str, object]] = dict
     """What `/healthz` adds: profile, models, device, how to get larger ones."""
     metrics: Callable[[], bytes] = bytes
     settings: Settings = field(default_factory=Settings)

@@ -90,10 +90,11 @@ def _read_choice(body: Fields, tools: tuple[ToolSpec, ...]) -> str:
 
 def _read_stops(body: Fields) -> tuple[str, ...]:
     given = body.data.get("stop")
-    stops = [given] if isinstance(given, str) else body.array("stop") or []
-    if len(stops) > MAX_STOPS or not all(isinstance(stop, str) and stop for stop in stops):
+    listed = [given] if isinstance(given, str) else body.array("stop") or []
+    stops = tuple(stop for stop in listed if isinstance(stop, str) and stop)
+    if len(stops) < len(listed) or len(stops) > MAX_STOPS:
         raise PeerError("invalid_value", f"stop must be a string or up to {MAX_STOPS} strings", "stop")
-    return tuple(stops)
+    return stops
 
 
 def _read_prompt(body: Fields, tools: tuple[ToolSpec, ...], default_system: str) -> Prompt:
@@ -107,7 +108,7 @@ def _read_prompt(body: Fields, tools: tuple[ToolSpec, ...], default_system: str)
         text = _read_content(message)
         if role in {"system", "developer"} and not lines:
             system.append(text)
-        elif role == "assistant":
+        elif role == "assistant":  # refusals, names and sound of other services are not read
             lines.append(Line("assistant", text, tuple(map(_read_call, message.objs("tool_calls")))))
         elif role == "tool":
             lines.append(Line("tool", text, call_id=message.ident("tool_call_id")))
@@ -148,7 +149,7 @@ async def chat_completions(request: web.Request, backend: Backend) -> web.Stream
             return await _stream(request, chat, llm.reply(talk, chat.prompt, chat.options))
         return web.json_response(await while_connected(request, _whole(chat, llm, talk)))
     finally:
-        await llm.forget(talk)
+        await llm.forget(talk)  # each request sends the whole talk, so no state is kept between two
 
 
 async def _whole(chat: ChatRequest, llm: LLM, talk: str) -> Json:
@@ -163,10 +164,11 @@ async def _whole(chat: ChatRequest, llm: LLM, talk: str) -> Json:
                     text += piece.text
                 case CallPiece(done=True):
                     calls.append(call_json(piece))
-                case BadCall():
+                case BadCall():  # no call that a program could run; as text a person can see what the model wrote
                     text += piece.text
                 case ReplyEnd():
                     finish, usage = piece.reason, usage_json(asked, cached, piece.output_tokens)
+    # null content is how the SDK tells a message that only calls; an empty answer is an empty string.
     message: Json = {"role": "assistant", "content": text if text or not calls else None}
     if calls:
         message["tool_calls"] = calls
@@ -192,7 +194,7 @@ async def _stream(
                 match piece:
                     case PromptReady():
                         asked, cached = piece.input_tokens, piece.cached_tokens
-                        if not out.started:
+                        if not out.started:  # it comes twice from servers that count tokens at the end
                             await chunk({"role": "assistant", "content": ""})
                     case TextPiece() | BadCall():
                         await chunk({"content": piece.text})

@@ -18,7 +18,7 @@ from aiohttp import web
 from assistant.base.errors import PeerError
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import ASR, SpeechBlock
+from assistant.contracts import ASR, SpeechBlock, Transcriber
 from assistant.events import Pcm
 from assistant.realtime.fields import Json
 from assistant.server.answers import EventStream, while_connected
@@ -77,8 +77,16 @@ def stretches(blocks: Iterable[SpeechBlock], rate: int) -> list[tuple[float, flo
 
 def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:
     """[n] samples at 16 kHz → segments. Takes as long as it takes; call it off the event loop."""
+    # A second of silence behind it: the detector looks back, and speech up to the last sample has to end somewhere.
     blocks = asr.detector().push(np.pad(pcm, (0, HEARING_RATE)))
     transcriber = asr.transcriber()
+    try:
+        return _segments(transcriber, pcm, blocks)
+    finally:  # here and not by the caller: it may have gone, and this thread works on to the end all the same
+        asr.release(transcriber)
+
+
+def _segments(transcriber: Transcriber, pcm: Pcm, blocks: Sequence[SpeechBlock]) -> list[Segment]:
     segments = []
     for start, end in stretches(blocks, HEARING_RATE):
         sound = pcm[round(start * HEARING_RATE) : round(end * HEARING_RATE)]
@@ -95,12 +103,13 @@ def read_file(data: bytes) -> Pcm:
     """A sound file's samples at 16 kHz, mixed to mono. Raises PeerError."""
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
-            if file.frames > MAX_SECONDS * file.samplerate:
+            if file.frames > MAX_SECONDS * file.samplerate:  # from the header: a small FLAC can unfold to gigabytes
                 raise PeerError("invalid_value", f"file is longer than {MAX_SECONDS / 60:.0f} minutes", "file")
             sound = file.read(dtype="float32", always_2d=True)
             rate = file.samplerate
     except (soundfile.LibsndfileError, RuntimeError, ValueError):
         raise PeerError("invalid_value", "file cannot be read as sound; WAV, FLAC, OGG and MP3 work", "file") from None
+    # Float files may hold anything, and one NaN would spread through the filters over all that follows.
     mono = np.nan_to_num(sound.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
     return resample(mono, rate, HEARING_RATE)
 
@@ -110,7 +119,7 @@ async def _read_form(request: web.Request) -> tuple[bytes, dict[str, str]]:
         raise PeerError("invalid_type", "the body must be multipart/form-data with a part called file", "file")
     data: bytes | None = None
     fields: dict[str, str] = {}
-    try:
+    try:  # part by part with a bound of its own each: `request.post()` would keep every part whole in memory
         async for part in await request.multipart():
             name = getattr(part, "name", None)
             content = bytearray()

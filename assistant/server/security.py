@@ -41,6 +41,7 @@ class Gate:
             return "the request has no valid Host header"
         if name in LOOPBACK_NAMES or name == self.host or name in self.hosts:
             return None
+        # Only with a token: without one this server is for this machine, and nobody else addresses it.
         if self.token is not None and _is_address(name):
             return None
         return f"this server is not called {name!r}; start it with --allow-host {name} if it should be"
@@ -62,7 +63,7 @@ class Gate:
         """Whether one of the keys a request carries is the token or a temporary key. Anyone where none is asked."""
         if self.token is None:
             return True
-        good = (self.token, *temporary)
+        good = (self.token, *temporary)  # compared so that the time of a refusal tells nothing about them
         return any(hmac.compare_digest(key.encode(), known.encode()) for key in keys for known in good)
 
 
@@ -94,7 +95,7 @@ def is_loopback(host: str) -> bool:
 
 def host_name(header: str | None) -> str | None:
     """The name in a Host header, without port and brackets, in lower case; None if it is not one."""
-    if not header or any(c in header for c in "/@ ,\\"):
+    if not header or any(c in header for c in "/@ ,\\"):  # what parsers disagree about is refused, not interpreted
         return None
     try:
         parts = urlsplit(f"//{header}")

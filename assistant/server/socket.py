@@ -43,12 +43,13 @@ class Connection:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._run_session())
-                await self._send(opening)
+                await self._send(opening)  # before anything is written from the talk: `session.created` comes first
                 group.create_task(self._write())
                 await self._read()
-                self._session.close()
+                self._session.close()  # ends the session, which ends its events, which ends the writer and the group
         except* Exception:
             log.exception("session %s failed", self._session.talk)
+            # Told before the close, because a client shows an error's words and of a close at most the number.
             problem = PeerError("server_error", "the session failed; connect again to go on")
             await self._send([_with_id(error_json(problem, None, "server_error"))])
             await self._close(WSCloseCode.INTERNAL_ERROR)
@@ -75,11 +76,12 @@ class Connection:
                 break
             try:
                 await self._take(step)
-            except ChannelClosed:
+            except ChannelClosed:  # the session ended by itself while this frame came in
                 break
 
     async def _take(self, step: Received) -> None:
         await self._send(list(step.replies))
+        # Waits where the talk's queue is full: the socket is not read meanwhile, and TCP slows the client down.
         for command in step.commands:
             await self._session.send(command)
         if step.wanted == "capsules":
@@ -94,7 +96,7 @@ class Connection:
                 return
             try:
                 await self._ws.send_str(json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
-            except (ConnectionError, RuntimeError):
+            except (ConnectionError, RuntimeError):  # aiohttp raises either, by how far the closing has come
                 self._open = False
 
     async def _close(self, code: int) -> None:
@@ -109,10 +111,10 @@ async def serve_socket(request: web.Request, backend: Backend, key_session: Json
         protocols=("realtime",),
         max_msg_size=MAX_FRAME,
         heartbeat=HEARTBEAT_SECONDS,
-        compress=False,
+        compress=False,  # base64 of sound hardly shrinks, and packing it delays every delta
         timeout=1.0,
     )
-    await ws.prepare(request)
+    await ws.prepare(request)  # before any refusal: clients show an `error` event, of an HTTP status the number
     sockets: set[web.WebSocketResponse] = request.app[SOCKETS]
     sockets.add(ws)
     try:
@@ -128,6 +130,8 @@ async def _serve(ws: web.WebSocketResponse, request: web.Request, backend: Backe
         PeerError("invalid_value", f"there is no extension {name[:60]!r}", "extensions") for name in unknown
     ]
     config = _first_config(request, backend, key_session)
+    # The session's ids are known when it is open, and it opens with settings that depend on the extensions: so one
+    # protocol is asked for the settings and another, with the ids, serves.
     settings = Protocol("sess", "conv", backend.facts, config=config, extensions=extensions).settings
     try:
         session = _open_session(backend, request.query.get("conversation_id"), settings, problems)
@@ -159,7 +163,7 @@ def _first_config(request: web.Request, backend: Backend, key_session: Json | No
         return config
     try:
         return merge(config, Fields(wanted, "session"), backend.facts)
-    except PeerError as error:
+    except PeerError as error:  # a voice that is gone since the key was made is no reason to refuse the talk
         log.warning("a temporary key has a session that cannot be used: %s", error)
         return config
 
@@ -168,7 +172,7 @@ def _open_session(backend: Backend, resume: str | None, settings: Settings, prob
     if resume:
         try:
             return backend.talks.open(settings, resume)
-        except UnknownTalk:
+        except UnknownTalk:  # a new talk, and said so: a client that reconnects by itself would else try for ever
             problems.append(
                 PeerError("conversation_not_found", f"no talk {resume[:60]!r} is kept here", "conversation_id")
             )

@@ -31,6 +31,7 @@ ENCODED = {"mp3": ("MP3", "MPEG_LAYER_III", "audio/mpeg"), "flac": ("FLAC", "PCM
            "opus": ("OGG", "OPUS", "audio/ogg")}  # fmt: skip
 FORMATS = (*ENCODED, *STREAMED)
 UNKNOWN_LENGTH = 0xFFFFFFFF
+"""What players take as: to the end of the stream."""
 
 
 async def audio_speech(request: web.Request, backend: Backend) -> web.StreamResponse:
@@ -49,6 +50,7 @@ async def audio_speech(request: web.Request, backend: Backend) -> web.StreamResp
             "response_format",
         )
     speed = body.number("speed", 0.25, 4.0) or 1.0
+    # Refused rather than ignored: the answer is sound alone, in which nobody could read that it was ignored.
     if speed != 1.0 and not backend.talks.engines.tts.paces:
         raise PeerError("invalid_value", f"this voice speaks at its own pace: speed can be 1.0, not {speed:g}", "speed")
     sounds = speak(backend, text, read_voice(body, backend.facts), speed)
@@ -58,7 +60,7 @@ async def audio_speech(request: web.Request, backend: Backend) -> web.StreamResp
         if wanted in STREAMED:
             return await _send_stream(request, sounds, wanted)
         pcm = await while_connected(request, _whole(sounds))
-    data = await asyncio.to_thread(encode, pcm, wanted)
+    data = await asyncio.to_thread(encode, pcm, wanted)  # tens of milliseconds that all talks would wait for
     return web.Response(body=data, content_type=ENCODED[wanted][2])
 
 
@@ -74,7 +76,7 @@ async def speak(backend: Backend, text: str, voice: str | None, speed: float) ->
                     if sound.pcm.size:
                         yield sound.pcm
     finally:
-        await tts.forget(talk)
+        await tts.forget(talk)  # also when the client goes away in the middle, which closes this generator
 
 
 async def _send_stream(request: web.Request, sounds: AsyncGenerator[Pcm, None], wanted: str) -> web.StreamResponse:

@@ -2,26 +2,33 @@
 
 context        what the parts of a session share, and what all sessions share
 conversation   the items of a talk, and what cutting and undoing does to them
-edits          items made, cut, taken back
+edits          what a front does to the conversation
 heard          samples played to words heard
 hearing        sound to speech events and words
 idle           nobody speaks
+inlet          a front's commands come in: sound to hearing, the rest straight to the session
 interruption   what speech over a reply does to it, as a table
-order          what is decided about a reply before it begins
+messages       what reaches a session's inbox, and what turn-taking is told
+order          what is decided about a reply before it begins, and how it ended
+pending        turns that are certain and not yet written down
+preferences    settings change, a persona takes over
 prompt         the conversation as a prompt
 replies        replies begin, run, and end
 reply          one reply from prompt to last sample
 session        the face to fronts, and which part answers which message
 sync           the models' state is brought in line with the talk
+take_back      turns are taken back, and what tools did in them
 talks          opens, resumes and parks talks
+tool_effects   what tools wanted done to the talk, once the reply is out
 tool_loop      the model's passes over one reply, tools run between them
+turn_effects   what turn-taking decided is carried out
 turn_end       has the user begun, has the user finished
-turn_taking    the user speaks: over a reply, to the end of a turn
+turn_taking    who speaks, and what follows: one state, one pure step
 turns          each turn's number and the time it takes
 view           what a reply sees: persona, tools, prompt
 """
 
-from assistant.talk.context import Services
+from assistant.talk.context import Engines, Services
 from assistant.talk.session import Session
 
-__all__ = ["Services", "Session"]
+__all__ = ["Engines", "Services", "Session"]

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from assistant.base.channel import Channel
 from assistant.base.clock import Clock
-from assistant.base.ids import Ids
+from assistant.base.ids import Ids, random_ids
 from assistant.contracts import ASR, LLM, TTS
 from assistant.events import Event, Settings
 from assistant.personas import Persona
 from assistant.talk.conversation import Conversation
-from assistant.talk.hearing import Offload
+from assistant.talk.messages import Inbox, TurnMessage
+from assistant.talk.turn_taking import Effect, TurnTakingState, step
+from assistant.talk.view import ReplyView
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
 from assistant.tools.kept import Slots
 from assistant.tools.registry import ToolRegistry
 
 EVENTS_IN_FLIGHT = 256
+INBOX = 64
+
+T = TypeVar("T")
 
 
 class ToolHost(Protocol):
@@ -35,37 +40,79 @@ class ToolHost(Protocol):
     def say(self, text: str) -> None: ...
 
 
+class Offload(Protocol):
+    """Runs a function off the event loop and gives its result."""
+
+    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+def no_tools(host: ToolHost) -> ToolRegistry:
+    """For talks without tools of their own."""
+    return ToolRegistry()
+
+
 @dataclass(frozen=True, slots=True)
-class Services:
-    """What every session of a process shares."""
+class Engines:
+    """The three models behind every talk."""
 
     llm: LLM
     tts: TTS
     asr: ASR
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What every session of a process shares. Wiring makes one."""
+
+    engines: Engines
     clock: Clock
-    ids: Ids
-    offload: Offload
     personas: dict[str, Persona]
-    tools: Callable[[ToolHost], ToolRegistry]
+    offload: Offload
+    tools: Callable[[ToolHost], ToolRegistry] = no_tools
     """Makes a talk's own tools: they may keep timers and lists, so each talk has its own."""
-    metrics: Metrics
+    metrics: Metrics = field(default_factory=Metrics)
     trace_log: TraceLog | None = None
+    ids: Ids = random_ids
+
+    @property
+    def llm(self) -> LLM:
+        return self.engines.llm
+
+    @property
+    def tts(self) -> TTS:
+        return self.engines.tts
+
+    @property
+    def asr(self) -> ASR:
+        return self.engines.asr
 
 
 @dataclass(slots=True)
 class TalkContext:
-    """What the parts of one session share. All of its tasks run in `group`; only `settings` is ever replaced."""
+    """What the parts of one session share. All of its tasks run in `group`; only `settings` and `turn` are ever
+    replaced."""
 
     talk: str
-    around: Services
+    services: Services
     settings: Settings
     conversation: Conversation
-    events: Channel[Event] = field(default_factory=lambda: Channel(EVENTS_IN_FLIGHT))
-    group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    view: ReplyView
+    turn: TurnTakingState = field(default=TurnTakingState(), init=False)
+    """Who speaks. Replaced by `tell` alone."""
+    inbox: Channel[Inbox] = field(default_factory=lambda: Channel(INBOX), init=False)
+    """What the session's one task takes, one message at a time."""
+    events: Channel[Event] = field(default_factory=lambda: Channel(EVENTS_IN_FLIGHT), init=False)
+    group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup, init=False)
+
+    def tell(self, message: TurnMessage) -> tuple[Effect, ...]:
+        """Turn-taking learns of this now. What a reply tells of itself has no effects; those of everything else are
+        `TurnEffects`' to carry out."""
+        self.turn, effects = step(self.turn, message, self.settings, self.now())
+        return effects
 
     async def emit(self, event: Event) -> None:
         """Tell the front; waits while it has too much unread. Raises ChannelClosed when it has gone."""
         await self.events.send(event)
 
     def now(self) -> float:
-        return self.around.clock.now()
+        return self.services.clock.now()

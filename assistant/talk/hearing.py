@@ -1,100 +1,48 @@
-"""User sound in, speech events and words out, in order with everything else the front asks.
+"""User sound in, speech events and words out.
 
-All commands pass through here, so that a commit stands behind the sound that was sent before it; what is not about
-sound is handed on untouched. The models run off the event loop, one slice of sound at a time. Time is counted in
-samples at 16 kHz from the first one of the session.
+Only what is about sound comes here: sound, and the commits and clears that stand between it. The models run off the
+event loop, one slice of sound at a time, and this one task waits for each: so the detector and the transcriber, which
+are not thread-safe, see one call at a time, in order. Time is counted in samples at 16 kHz from the first one of the
+session, because sound may come late, or faster than it was spoken; only a front that sends nothing is timed by the
+clock.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeVar
 
 import numpy as np
 
-from assistant.base.channel import Channel
-from assistant.base.clock import Clock, SampleClock
-from assistant.base.errors import ChannelClosed
-from assistant.base.ids import Ids
+from assistant.base.clock import SampleClock
+from assistant.base.errors import ChannelClosed, EngineFailed
 from assistant.base.pcm import Resampler, samples_of
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import ASR, Transcriber
-from assistant.events import AppendAudio, ClearAudio, Command, CommitAudio, Pcm, SemanticVad, ServerVad, TurnDetection
+from assistant.contracts import Line, Transcriber
+from assistant.events import AppendAudio, ClearAudio, CommitAudio, Pcm, SemanticVad, ServerVad, TurnDetection
+from assistant.talk.context import TalkContext
+from assistant.talk.inlet import Inlet
+from assistant.talk.messages import Cleared, NothingToCommit, Noticed, UserBegan, UserEnded, UserProgress, UserWords
 from assistant.talk.turn_end import LONGEST_END_MS, Sign, TurnDetector, WordsSoFar
 from assistant.text.written import as_written
+
+T = TypeVar("T")
 
 SLICE = HEARING_RATE // 10
 """Sound is digested 100 ms at a time, so that other work gets its turn in between."""
 STEP = 512
 """What the detector is given at once: no more than a block, so that nothing behind a turn's end is swallowed."""
 LEAST_COMMIT_MS = 100.0
+"""What the protocol asks for: clients know the error that less of it gets."""
 PROGRESS_MS = 96.0
-"""How often the words so far are asked for while the user speaks."""
+"""How often the words so far are asked for while the user speaks: three blocks of the detector. A verdict over a reply
+(`interruption`) may come so much later than its own times say."""
 KEPT_SAMPLES = 30 * HEARING_RATE
 """Uncommitted sound kept while nobody seems to speak, for a commit by hand."""
-
-
-@dataclass(frozen=True, slots=True)
-class UserBegan:
-    """Speech began at `start_ms` of the input; `moment` is when that was, in the clock's seconds."""
-
-    item_id: str
-    start_ms: int
-    moment: float
-
-
-@dataclass(frozen=True, slots=True)
-class UserProgress:
-    """Still in the turn: its words so far, speech and current silence in milliseconds."""
-
-    item_id: str
-    text: str
-    speech_ms: float
-    silence_ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class UserEnded:
-    """The turn is certain. `moment`: the last speech sample. `by_hand`: the front committed it."""
-
-    item_id: str
-    end_ms: int
-    moment: float
-    by_hand: bool
-    was_announced: bool
-
-
-@dataclass(frozen=True, slots=True)
-class UserWords:
-    """What the turn said. `failed` holds the reason when the transcriber broke."""
-
-    item_id: str
-    text: str
-    confidence: float | None
-    seconds: float
-    failed: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NothingToCommit:
-    cause: str | None
-    had_ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class Cleared:
-    """The uncommitted sound is gone; `item_id` names the turn that was under way, if any."""
-
-    item_id: str | None
-
-
-Noticed: TypeAlias = Command | UserBegan | UserProgress | UserEnded | UserWords | NothingToCommit | Cleared
-Offload: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
-"""Runs a function off the event loop and gives its result."""
 
 
 @dataclass(slots=True)
@@ -121,25 +69,15 @@ class _Noted:
 
 
 class Hearing:
-    """One session's ears. `detection` is read anew for every slice, so an update holds at once."""
+    """One session's ears. How turns end is read anew for every slice, so an update of the settings holds at once."""
 
-    def __init__(
-        self,
-        asr: ASR,
-        clock: Clock,
-        commands: Channel[Command],
-        noticed: Channel[Any],
-        detection: Callable[[], TurnDetection],
-        complete: Callable[[str], Awaitable[float | None]],
-        ids: Ids,
-        offload: Offload,
-    ) -> None:
-        self._asr, self._clock, self._ids, self._offload = asr, clock, ids, offload
-        self._commands, self._noticed = commands, noticed
-        self._detection = detection
-        self._complete = complete
-        self._detector = asr.detector()
+    def __init__(self, context: TalkContext, inlet: Inlet) -> None:
+        self._context, self._inlet = context, inlet
+        self._detector = context.services.asr.detector()
         self._scribe: Transcriber | None = None
+        self._at_rest = asyncio.Event()
+        """No thread works for this session."""
+        self._at_rest.set()
         self._turns: TurnDetector | None = None
         self._time = SampleClock(HEARING_RATE)
         self._resampler: Resampler | None = None
@@ -157,43 +95,45 @@ class Hearing:
         """How much sound was digested since the session began."""
         return int(self._time.ms)
 
-    @property
-    def speaking(self) -> bool:
-        return self._turn is not None and self._turn.announced
-
     def drop(self, item_id: str) -> None:
-        """Forget the turn under way: it was a cough or a nod. Holds from the next slice on."""
+        """Forget the turn under way: it was a cough or a nod. Holds from the next slice on: a thread may be at work on
+        this one."""
         self._drop = item_id
 
     async def run(self) -> None:
-        """Until the commands end. A model's failure costs the turn, not the session."""
-        self._scribe = await self._offload(self._asr.transcriber)
-        async with asyncio.TaskGroup() as asking:
-            while True:
-                try:
-                    async with asyncio.timeout(self._patience_s()):
-                        command = await self._commands.receive()
-                except TimeoutError:
-                    await self._end_now(by_hand=False)
-                    continue
-                except ChannelClosed:
-                    return
-                match command:
-                    case AppendAudio():
-                        await self._append(command, asking)
-                    case CommitAudio():
-                        await self._commit(command)
-                    case ClearAudio():
-                        await self._clear()
-                    case _:
-                        await self._noticed.send(command)
+        """Until the sound ends. A model's failure costs the turn, not the session."""
+        try:
+            await self._off_loop(self._take_transcriber)
+            async with asyncio.TaskGroup() as asking:
+                await self._listen(asking)
+        finally:
+            await self._release_transcriber()
+
+    async def _listen(self, asking: asyncio.TaskGroup) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._patience_s()):
+                    command = await self._inlet.sound.receive()
+            except TimeoutError:
+                await self._end_now()
+                continue
+            except ChannelClosed:
+                return
+            match command:
+                case AppendAudio():
+                    await self._append(command, asking)
+                case CommitAudio():
+                    await self._commit(command)
+                case ClearAudio():
+                    await self._clear()
 
     def _patience_s(self) -> float | None:
-        """A front may stop sending sound in mid-turn (a muted microphone): then silence is measured by the clock."""
-        if not self.speaking:
+        """A front may stop sending sound in mid-turn (a muted microphone): then silence is measured by the clock. Not
+        so where turns are ended by hand: there a pause of any length is the front's own affair."""
+        if self._turn is None or not self._turn.announced:
             return None
         wait_ms = LONGEST_END_MS
-        detection = self._detection()
+        detection = self._detection
         if isinstance(detection, ServerVad):
             wait_ms = max(wait_ms, float(detection.silence_duration_ms))
         return wait_ms / 1000
@@ -205,11 +145,33 @@ class Hearing:
         for start in range(0, pcm.size, SLICE):
             part = pcm[start : start + SLICE]
             while part.size:
-                notes, taken = await self._offload(partial(self._digest, part))
-                self._time.advance(taken, self._clock.now())
+                notes, taken = await self._off_loop(partial(self._digest, part))
+                self._time.advance(taken, self._context.now())
                 part = part[taken:]
                 for note in notes:
                     await self._act(note, asking)
+
+    # ------------------------------------------------------------------- the transcriber and its thread
+
+    def _take_transcriber(self) -> None:
+        """Kept here and not by whoever waits: when a session ends while one is being loaded, nobody waits any more, and
+        still it is to be given back."""
+        self._scribe = self._context.services.asr.transcriber()
+
+    async def _off_loop(self, function: Callable[[], T]) -> T:
+        """Shielded, because to cancel the wait would not stop the thread; it is at rest when its work is done."""
+        self._at_rest.clear()
+        work = asyncio.ensure_future(self._context.services.offload(function))
+        work.add_done_callback(lambda done: self._at_rest.set())
+        return await asyncio.shield(work)
+
+    async def _release_transcriber(self) -> None:
+        """However the session ends. It waits for the call under way, a slice of sound or a loading at the longest: the
+        next talk must not get a transcriber that a thread still works with."""
+        await self._at_rest.wait()
+        if self._scribe is not None:
+            self._context.services.asr.release(self._scribe)
+            self._scribe = None
 
     # ----------------------------------------------------------------------- off the event loop
 
@@ -218,7 +180,7 @@ class Hearing:
 
         Returns what was noticed, in order, and how many samples were taken.
         """
-        detection = self._detection()
+        detection = self._detection  # read once: an update on the event loop must not come into the middle of a slice
         if self._turn is not None and self._turn.item_id == self._drop:
             self._forget_turn()
         self._drop = None
@@ -278,7 +240,7 @@ class Hearing:
     def _begin(self, start: int, announced: bool) -> None:
         assert self._scribe is not None
         self._scribe.reset()
-        self._turn = _Turn(self._ids("item"), announced, start)
+        self._turn = _Turn(self._context.services.ids("item"), announced, start)
         self._words = WordsSoFar()
 
     def _write(self, pcm: Pcm) -> None:
@@ -308,59 +270,85 @@ class Hearing:
     async def _act(self, note: _Noted, asking: asyncio.TaskGroup) -> None:
         turn = note.turn
         if note.sign is Sign.ONSET:
-            start_ms = int(turn.start * 1000 / HEARING_RATE) - _padding_ms(self._detection())
-            await self._noticed.send(UserBegan(turn.item_id, max(0, start_ms), self._time.moment_of(turn.start)))
+            start_ms = int(turn.start * 1000 / HEARING_RATE) - _padding_ms(self._detection)
+            await self._tell(UserBegan(turn.item_id, max(0, start_ms), self._time.moment_of(turn.start)))
         elif note.sign is Sign.END:
-            await self._end(turn, note.end, by_hand=False)
+            await self._tell_end(turn, note.end, by_hand=False)
+            await self._write_down(turn)
         else:
             if note.sign is Sign.PAUSE:
                 asking.create_task(self._ask_complete(turn, note.speech_ms))
-            await self._noticed.send(UserProgress(turn.item_id, as_written(turn.text), note.speech_ms, note.silence_ms))
+            await self._tell(UserProgress(turn.item_id, as_written(turn.text), note.speech_ms, note.silence_ms))
 
     async def _ask_complete(self, turn: _Turn, speech_ms: float) -> None:
         """How complete do the words sound? The answer counts only while the same silence goes on."""
-        if not isinstance(self._detection(), SemanticVad):
+        if not isinstance(self._detection, SemanticVad):
             return
         said = await self._complete(as_written(turn.text)) if turn.text else None
+        # The user may have gone on while the model thought: then the answer is about words that are not the last.
         if self._turn is turn and self._turns is not None and self._turns.speech_ms == speech_ms:
             self._words = WordsSoFar(len(turn.text.split()), said)
 
-    async def _end_now(self, by_hand: bool) -> None:
-        """End the turn that is under way, wherever it is."""
-        turn, turns = self._turn, self._turns
-        if turn is None:
-            return
-        end = self._time.samples
-        if turn.announced and turns is not None:
-            end = self._origin + turns.end_sample
-            turns.reset()
-        self._turn = None
-        await self._end(turn, end, by_hand)
+    async def _complete(self, text: str) -> float | None:
+        """How complete these words sound as the next turn. Not asked while a reply is being made: the model is its, and
+        to fold these words would roll back what it is at."""
+        if self._context.turn.replying:
+            return None
+        prompt = self._context.view.prompt(self._context.settings)
+        asked = replace(prompt, lines=(*prompt.lines, Line("user", text)))
+        try:
+            return await self._context.services.llm.turn_end_probability(self._context.talk, asked)
+        except EngineFailed:
+            return None
 
-    async def _end(self, turn: _Turn, end: int, by_hand: bool) -> None:
+    async def _end_now(self) -> None:
+        """No sound comes any more: end the turn that is under way where its speech ended."""
+        if self._turn is not None:
+            turn, end = self._close_turn(self._turn)
+            await self._tell_end(turn, end, by_hand=False)
+            await self._write_down(turn)
+
+    def _close_turn(self, turn: _Turn) -> tuple[_Turn, int]:
+        """Nothing more is written of it. Returns it and its last sample."""
+        end = self._time.samples
+        if turn.announced and self._turns is not None:
+            end = self._origin + self._turns.end_sample
+            self._turns.reset()
+        self._turn = None
+        return turn, end
+
+    async def _tell_end(self, turn: _Turn, end: int, by_hand: bool) -> None:
+        """Before its words are known: the item and the reply need not wait for the last pass of the transcriber."""
         self._uncommitted = 0
         self._words = WordsSoFar()
         end_ms, moment = int(end * 1000 / HEARING_RATE), self._time.moment_of(end)
-        await self._noticed.send(UserEnded(turn.item_id, end_ms, moment, by_hand, turn.announced))
+        await self._tell(UserEnded(turn.item_id, end_ms, moment, by_hand, turn.announced))
+
+    async def _write_down(self, turn: _Turn) -> None:
         seconds = turn.samples / HEARING_RATE
         try:
             assert self._scribe is not None
-            heard = await self._offload(self._scribe.final)
-        except Exception as error:
-            await self._noticed.send(UserWords(turn.item_id, "", None, seconds, failed=str(error)))
+            heard = await self._off_loop(self._scribe.final)
+        except Exception as error:  # whatever a transcriber raises; the person is told and may say it again
+            await self._tell(UserWords(turn.item_id, "", None, seconds, failed=str(error)))
             return
         text = as_written(heard.text) if heard.understood else ""
-        await self._noticed.send(UserWords(turn.item_id, text, heard.confidence, seconds))
+        await self._tell(UserWords(turn.item_id, text, heard.confidence, seconds))
 
     async def _commit(self, command: CommitAudio) -> None:
         had_ms = self._uncommitted * 1000 / HEARING_RATE
         if had_ms < LEAST_COMMIT_MS:
-            await self._noticed.send(NothingToCommit(command.cause, had_ms))
+            await self._tell(NothingToCommit(command.cause, had_ms))
+            self._inlet.came_through()
             return
         if self._turn is None:
             sound = np.concatenate([*self._recent, self._rest]) if self._recent else self._rest
-            await self._offload(lambda: self._begin_with(sound[-self._uncommitted :]))
-        await self._end_now(by_hand=True)
+            await self._off_loop(lambda: self._begin_with(sound[-self._uncommitted :]))
+        assert self._turn is not None
+        turn, end = self._close_turn(self._turn)
+        await self._tell_end(turn, end, by_hand=True)
+        self._inlet.came_through()  # the item is certain: who waits behind it need not wait for its words
+        await self._write_down(turn)
 
     def _begin_with(self, sound: Pcm) -> None:
         self._begin(self._time.samples - sound.size, announced=False)
@@ -372,7 +360,15 @@ class Hearing:
         self._uncommitted = 0
         self._recent.clear()
         self._recent_samples = 0
-        await self._noticed.send(Cleared(item_id))
+        await self._tell(Cleared(item_id))
+        self._inlet.came_through()
+
+    @property
+    def _detection(self) -> TurnDetection:
+        return self._context.settings.turn_detection
+
+    async def _tell(self, noticed: Noticed) -> None:
+        await self._context.inbox.send(noticed)
 
 
 def _padding_ms(detection: TurnDetection) -> int:

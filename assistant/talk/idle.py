@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from assistant.events import ServerVad
 from assistant.talk.context import TalkContext
-
-
-@dataclass(frozen=True, slots=True)
-class IdleOver:
-    """Nobody spoke for as long as the front allows."""
+from assistant.talk.messages import IdleOver
 
 
 class IdleTimer:
-    """`tell` is called when the time is over."""
+    """Puts IdleOver into the inbox when the time is over; whether it still is idle then, turn-taking decides."""
 
-    def __init__(self, shared: TalkContext, tell: Callable[[IdleOver], Awaitable[None]]) -> None:
-        self._shared, self._tell = shared, tell
+    def __init__(self, context: TalkContext) -> None:
+        self._context = context
         self._waiting: asyncio.Task[None] | None = None
 
     def start(self, play_end: float) -> None:
         """A reply is out that plays until `play_end`, clock seconds."""
-        detection = self._shared.settings.turn_detection
+        detection = self._context.settings.turn_detection
         if isinstance(detection, ServerVad) and detection.idle_timeout_ms is not None:
             self.stop()
-            end = max(play_end, self._shared.now()) + detection.idle_timeout_ms / 1000
-            self._waiting = self._shared.group.create_task(self._until(end))
+            end = max(play_end, self._context.now()) + detection.idle_timeout_ms / 1000
+            self._waiting = self._context.group.create_task(self._until(end))
 
     def stop(self) -> None:
         if self._waiting is not None:
@@ -36,5 +30,5 @@ class IdleTimer:
             self._waiting = None
 
     async def _until(self, moment: float) -> None:
-        await self._shared.around.clock.sleep_until(moment)
-        await self._tell(IdleOver())
+        await self._context.services.clock.sleep_until(moment)
+        await self._context.inbox.send(IdleOver())

@@ -1,7 +1,8 @@
-"""What speech over a reply does to it, as a table.
+"""What speech over a reply does to it, and what the front's own cancel does, as a table.
 
 A row is the reply's phase, what was noticed, and the manner in which this front is interrupted; it gives the
-actions in order. What is not in the table does nothing.
+actions in order. `turn_taking.step` asks it, and every row can be asked: a test walks there. What it may ask and finds
+no row for, a cancel where nothing runs, is an error of the front and is answered before.
 
 Manners: `stop`, a front with plain protocol semantics, stops at the first sign of speech. `duck`, a front that can
 lower and resume the sound, waits for a verdict. `listen`, interruption switched off, lets the reply go on.
@@ -15,7 +16,8 @@ from assistant.events import SemanticVad, ServerVad, Settings
 
 
 class Phase(Enum):
-    """Where the reply is. PRIVATE: being made, nothing audible yet. PLAYED_OUT: made, still sounding."""
+    """Where the reply is. PRIVATE: being made, nothing audible yet. PLAYED_OUT: made, still sounding. DUCKED: its sound
+    is lowered, whether or not it is made by now."""
 
     NONE = auto()
     PRIVATE = auto()
@@ -25,12 +27,14 @@ class Phase(Enum):
 
 
 class Signal(Enum):
-    """What was noticed. OVERLAP: speech began. INTERRUPTION and BACKCHANNEL: the verdict on it."""
+    """What was noticed. OVERLAP: speech began. INTERRUPTION and BACKCHANNEL: the verdict on it. CLEARED: the front took
+    that sound back."""
 
     OVERLAP = auto()
     INTERRUPTION = auto()
     BACKCHANNEL = auto()
     TURN_ENDED = auto()
+    CLEARED = auto()
     CLIENT_CANCEL = auto()
 
 
@@ -67,9 +71,15 @@ TABLE: dict[tuple[Phase, Signal, Manner], tuple[Action, ...]] = {
     (Phase.PLAYED_OUT, Signal.OVERLAP, Manner.STOP): (A.ANNOUNCE_SPEECH,),
     (Phase.PLAYED_OUT, Signal.OVERLAP, Manner.DUCK): (A.DUCK,),
     (Phase.PLAYED_OUT, Signal.OVERLAP, Manner.LISTEN): (A.ANNOUNCE_SPEECH,),
+    # Only a front that can duck is ever ducked, and it is judged in that manner to the end of the overlap, whatever its
+    # settings say by then: else its sound would stay low for ever. Speech anew, behind some that never ended (detection
+    # was switched off and on), is judged like the first.
+    (Phase.DUCKED, Signal.OVERLAP, Manner.DUCK): (),
     (Phase.DUCKED, Signal.INTERRUPTION, Manner.DUCK): (A.ANNOUNCE_SPEECH, A.STOP_PLAYER, A.STOP_REPLY),
     (Phase.DUCKED, Signal.TURN_ENDED, Manner.DUCK): (A.ANNOUNCE_SPEECH, A.STOP_PLAYER, A.STOP_REPLY),
     (Phase.DUCKED, Signal.BACKCHANNEL, Manner.DUCK): (A.RESUME, A.FORGET_OVERLAP),
+    (Phase.DUCKED, Signal.CLEARED, Manner.DUCK): (A.RESUME,),
+    # A front that cancels stops its own player; only a lowered one waits to be told what becomes of its sound.
     (Phase.PRIVATE, Signal.CLIENT_CANCEL, Manner.STOP): (A.STOP_REPLY,),
     (Phase.PRIVATE, Signal.CLIENT_CANCEL, Manner.DUCK): (A.STOP_REPLY,),
     (Phase.PRIVATE, Signal.CLIENT_CANCEL, Manner.LISTEN): (A.STOP_REPLY,),
@@ -93,9 +103,10 @@ def manner_of(settings: Settings) -> Manner:
 
 
 VERDICT_AFTER_MS = 350
-"""Speech that lasts this long over a reply is an interruption, unless its words say otherwise."""
+"""Speech that lasts this long over a reply is an interruption, unless its words say otherwise. A nod is over by
+then, and of a real question one word is there."""
 VERDICT_LIMIT_MS = 500
-"""From here on it is one whatever the words."""
+"""From here on it is one whatever the words: nobody should have to talk against a voice for longer."""
 BACKCHANNELS = frozenset(
     ["mhm", "mm", "hm", "hmm", "uh-huh", "uh", "huh", "yeah", "yes", "yep", "okay", "ok", "right", "sure", "aha", "ah",
      "oh", "i", "see", "really", "wow", "nice", "cool"]
@@ -109,6 +120,7 @@ def verdict(speech_ms: float, words: str, over: bool) -> Signal | None:
     """
     said = words.lower().replace(",", " ").replace(".", " ").split()
     only_backchannels = all(word in BACKCHANNELS for word in said)
+    # A short sound without a word is a cough, or the echo of our own voice: nothing to stop for.
     if over:
         return Signal.BACKCHANNEL if speech_ms < VERDICT_LIMIT_MS and only_backchannels else Signal.INTERRUPTION
     if speech_ms >= VERDICT_LIMIT_MS:

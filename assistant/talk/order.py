@@ -1,16 +1,13 @@
-"""What the session decides about a reply before it begins."""
+"""What the session decides about a reply: how it is to be, before it begins, and how it ended."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from assistant.contracts import Prompt, ReplyOptions
-from assistant.events import Event, Response
+from assistant.events import Response, ResponseStatus
 from assistant.tools.registry import ToolRegistry
-
-Emit: TypeAlias = Callable[[Event], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +26,13 @@ class ReplyOrder:
     own_tools: ToolRegistry
     say: str | None = None
     """Words that are spoken as they are, without asking the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a reply ended. `reason`: why cancelled or incomplete; `error_*`: why failed."""
+
+    status: ResponseStatus
+    reason: str | None = None
+    error_code: str | None = None
+    error_message: str | None = None

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from assistant.base.channel import Channel
-from assistant.base.clock import Clock
-from assistant.base.ids import Ids
-from assistant.contracts import LLM, TTS, Cost, Mark, SpeechChunk
+from assistant.contracts import Cost, Mark, SpeechChunk
 from assistant.events import (
     REPLY_RATE,
     AudioDelta,
@@ -37,7 +34,6 @@ from assistant.events import (
     PartDone,
     Response,
     ResponseDone,
-    ResponseStatus,
     SpokenText,
     SpokenTextDone,
     TextDelta,
@@ -45,9 +41,12 @@ from assistant.events import (
     TextPart,
     TimelineReady,
 )
-from assistant.talk.conversation import Conversation, Entry
+from assistant.talk.context import TalkContext
+from assistant.talk.conversation import Entry
 from assistant.talk.heard import SpokenPiece, sample_of_char
-from assistant.talk.order import Emit, ReplyOrder
+from assistant.talk.messages import ReplySounding
+from assistant.talk.order import Ending, ReplyOrder
+from assistant.talk.pending import PendingTranscripts
 from assistant.talk.tool_loop import CallOut, EndOfMessage, Out, TextOut, ToolLoop
 from assistant.telemetry.trace import TurnTrace
 from assistant.text.segment import Segmenter, TextSpan
@@ -58,6 +57,7 @@ MAX_LEAD_S = 6.0
 """Sound made beyond this would mostly be thrown away by an interruption."""
 DELTA_SAMPLES = REPLY_RATE // 10
 _WORD = re.compile(r"\S+\s*")
+
 
 @dataclass(slots=True)
 class _Open:
@@ -75,35 +75,21 @@ class _Open:
 class Reply:
     """Call `run` once in a task; to interrupt, `stop` and cancel the task; then `finish` once, whatever happened."""
 
-    def __init__(
-        self,
-        order: ReplyOrder,
-        conversation: Conversation,
-        llm: LLM,
-        tts: TTS,
-        clock: Clock,
-        ids: Ids,
-        emit: Emit,
-        trace: TurnTrace,
-        words_ready: Callable[[], Awaitable[None]],
-    ) -> None:
+    def __init__(self, order: ReplyOrder, context: TalkContext, trace: TurnTrace, words: PendingTranscripts) -> None:
         self.order = order
         self.play_end = 0.0
         """When a front that plays in real time will have played all that was sent, clock seconds."""
-        self.first_sent: float | None = None
-        self.last_sent = 0.0
         self.item_ids: list[str] = []
         self.trace = trace
-        self._talk = conversation
-        self._tts, self._clock = tts, clock
-        self._ids, self._emit, self._words_ready = ids, emit, words_ready
+        self._context, self._words = context, words
+        self._talk, self._emit = context.conversation, context.emit
         self._out: Channel[Out] = Channel(PIECES_AHEAD)
-        self._rounds = ToolLoop(order, self._out, conversation, llm, clock, ids, emit, trace)
+        self._rounds = ToolLoop(order, context, self._out, trace)
         self._parts: tuple[asyncio.Task[None], ...] = ()
         self._open: _Open | None = None
         self._items: list[Item] = []
         self._rows = 0
-        self._first_text = False
+        self._first_text = self._first_sound = False
         self._underruns = 0
 
     @property
@@ -121,7 +107,7 @@ class Reply:
 
     async def run(self) -> None:
         """Make and put out the whole reply. Raises EngineFailed (in a group) if a model breaks."""
-        await self._words_ready()
+        await self._words.ready()
         async with asyncio.TaskGroup() as group:
             self._parts = (group.create_task(self._rounds.run()), group.create_task(self._put_out()))
 
@@ -131,25 +117,20 @@ class Reply:
         for part in self._parts:
             part.cancel()
 
-    async def finish(
-        self,
-        status: ResponseStatus | None = None,
-        reason: str | None = None,
-        error: tuple[str, str] | None = None,
-    ) -> Response:
-        """Close what is open and say that the reply is over; the last event of this reply."""
+    async def finish(self, ending: Ending | None = None) -> Response:
+        """Close what is open and say that the reply is over; the last event of this reply. None: its own end."""
         if self._open is not None:
             await self._close_message("incomplete")
-        if status is None:
-            status, reason = self._rounds.status, self._rounds.reason
+        if ending is None:
+            ending = Ending(self._rounds.status, self._rounds.reason)
         response = replace(
             self.order.response,
-            status=status,
-            reason=reason,
+            status=ending.status,
+            reason=ending.reason,
             output=tuple(self._items),
             usage=replace(self._rounds.usage, output_audio_tokens=self._rows),
-            error_code=error[0] if error else None,
-            error_message=error[1] if error else None,
+            error_code=ending.error_code,
+            error_message=ending.error_message,
         )
         if self._underruns:
             self.trace.figure("underruns", self._underruns)
@@ -178,7 +159,7 @@ class Reply:
                     await self._put_call(out)
 
     async def _open_message(self, reply_id: str | None) -> _Open:
-        item_id = self._ids("item")
+        item_id = self._context.services.ids("item")
         message = _Open(item_id, len(self._items), reply_id, Segmenter())
         self._open = message
         self.item_ids.append(item_id)
@@ -195,7 +176,7 @@ class Reply:
     async def _write(self, message: _Open, text: str) -> None:
         if not self._first_text:
             self._first_text = True
-            self.trace.mark("llm", self._clock.now())
+            self.trace.mark("llm", self._context.now())
         message.text += text
         self._keep(message, "in_progress")
         await self._emit(TextDelta(self.id, message.item_id, message.index, 0, text))
@@ -204,13 +185,13 @@ class Reply:
     async def _speak(self, message: _Open, span: TextSpan) -> None:
         if not self._first_text:
             self._first_text = True
-            self.trace.mark("llm", self._clock.now())
+            self.trace.mark("llm", self._context.now())
         piece = SpokenPiece(
             f"{message.item_id}.{len(message.pieces)}", span.text, span.start, span.end, message.samples
         )
         told = 0
         costs: list[Cost] = []
-        sounds = self._tts.speak(
+        sounds = self._context.services.tts.speak(
             self.order.talk, self.order.voice, piece.piece_id, span.text, speed=self.order.speed
         )
         async with aclosing(sounds) as chunks:
@@ -220,8 +201,8 @@ class Reply:
                 self._rows += sound.rows
                 if not sound.pcm.size:
                     continue
-                if self.first_sent is None:
-                    self.trace.mark("tts_wait", self._clock.now(), costs)
+                if not self._first_sound:
+                    self.trace.mark("tts_wait", self._context.now(), costs)
                 self._hold(message, piece)
                 told = await self._tell(message, piece, told, _known_chars(piece))
                 await self._send(message, sound)
@@ -249,26 +230,27 @@ class Reply:
             await self._hold_lead()
             at = message.samples
             message.samples += part.size
-            now = self._clock.now()
-            if self.first_sent is not None and self.play_end < now:
+            now = self._context.now()
+            if self._first_sound and self.play_end < now:
                 self._underruns += 1
             self.play_end = max(self.play_end, now) + part.size / REPLY_RATE
             await self._emit(AudioDelta(self.id, message.item_id, message.index, 0, at, part))
-            self.last_sent = self._clock.now()
-            if self.first_sent is None:
-                self.first_sent = self.last_sent
+            if not self._first_sound:
+                self._first_sound = True
+                if self.in_conversation:
+                    self._context.tell(ReplySounding())
                 await self._first_out()
 
     async def _hold_lead(self) -> None:
-        lead = self.play_end - self._clock.now()
+        lead = self.play_end - self._context.now()
         if self.order.paced and lead > MAX_LEAD_S:
-            await self._clock.sleep_until(self.play_end - MAX_LEAD_S)
+            await self._context.services.clock.sleep_until(self.play_end - MAX_LEAD_S)
 
     async def _first_out(self) -> None:
         if self.trace.closed:
             return
-        self.trace.mark("transport", self._clock.now())
-        self.trace.close(self._clock.now())
+        self.trace.mark("transport", self._context.now())
+        self.trace.close(self._context.now())
         await self._emit(TimelineReady(self.trace.timeline(self.id)))
 
     def _hold(self, message: _Open, piece: SpokenPiece) -> None:
@@ -303,7 +285,7 @@ class Reply:
 
     async def _put_call(self, call: CallOut) -> None:
         index = len(self._items)
-        item_id = self._ids("item")
+        item_id = self._context.services.ids("item")
         open_item = FunctionCall(item_id, call.call_id, call.name, "", "in_progress")
         item = FunctionCall(item_id, call.call_id, call.name, call.arguments)
         self._items.append(item)

@@ -8,21 +8,19 @@ A front opens a session through `Talks`, runs it beside its own loop, sends comm
         async for event in session.events: ...        # ends when the session has ended
         # elsewhere: await session.send(CreateResponse()); at the end: session.close()
 
-One task owns the talk: commands and what hearing noticed reach it in order, one at a time. A reply runs beside it and
-speaks to the front itself; it is cancelled before anything is said of its end, so nothing of it can follow.
+One task owns the talk: commands and what hearing noticed reach it in order, one at a time, so no part needs a lock. A
+reply runs beside it and speaks to the front itself; it is cancelled before anything is said of its end, so nothing of
+it can follow. Who speaks is decided in `turn_taking`, all of it; the other messages go to the part that knows.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
 
 from assistant.base.channel import Channel
 from assistant.base.errors import ChannelClosed, EngineFailed, PeerError
-from assistant.contracts import Line
 from assistant.events import (
     CancelResponse,
     Command,
@@ -31,58 +29,48 @@ from assistant.events import (
     DeleteItem,
     Error,
     Event,
-    IdleTimeout,
     Item,
     ItemRetrieved,
-    PersonaSwitched,
     ReportHeard,
-    ResponseParams,
     RetrieveItem,
     Rewind,
     Settings,
-    SettingsUpdated,
     SwitchPersona,
     ToolSpec,
     TruncateItem,
     Undo,
     UpdateSettings,
 )
-from assistant.personas import Persona
 from assistant.talk.context import Services, TalkContext
 from assistant.talk.conversation import Conversation
 from assistant.talk.edits import Edits
-from assistant.talk.hearing import (
+from assistant.talk.hearing import Hearing
+from assistant.talk.idle import IdleTimer
+from assistant.talk.inlet import Inlet
+from assistant.talk.messages import (
     Cleared,
-    Hearing,
+    ClientCancel,
+    IdleOver,
+    Inbox,
     NothingToCommit,
-    Noticed,
+    ReplyOut,
+    ReplyOver,
+    SayNow,
     UserBegan,
     UserEnded,
     UserProgress,
     UserWords,
 )
-from assistant.talk.idle import IdleOver, IdleTimer
-from assistant.talk.replies import Replies, ReplyOver
-from assistant.talk.reply import Reply
+from assistant.talk.pending import PendingTranscripts
+from assistant.talk.preferences import Preferences
+from assistant.talk.replies import Replies
 from assistant.talk.sync import StateSync
-from assistant.talk.turn_taking import PendingTranscripts, TurnTaking
+from assistant.talk.take_back import EXCHANGE, TakeBack
+from assistant.talk.tool_effects import ToolEffects
+from assistant.talk.turn_effects import TurnEffects
 from assistant.talk.turns import TurnTimes
 from assistant.talk.view import ReplyView
 from assistant.tools.kept import Slots
-
-COMMANDS_IN_FLIGHT = 64
-EXCHANGE = 2
-"""Turns that a spoken "undo that" takes back: itself, and the one before."""
-
-
-@dataclass(frozen=True, slots=True)
-class _SayNow:
-    """The talk itself has something to say (a timer went off)."""
-
-    text: str
-
-
-_Inbox: TypeAlias = Noticed | ReplyOver | IdleOver | _SayNow
 
 
 class _Closed(Exception):
@@ -95,49 +83,43 @@ class Session:
     def __init__(
         self,
         talk: str,
-        around: Services,
+        services: Services,
         settings: Settings,
         conversation: Conversation | None = None,
         on_end: Callable[[Session], None] = lambda session: None,
     ) -> None:
         self.talk = talk
         """The conversation's id; `Talks.open(resume=…)` takes it."""
-        self.id = around.ids("sess")
+        self.id = services.ids("sess")
         self.conversation = conversation if conversation is not None else Conversation()
-        self._around = around
-        self._shared = shared = TalkContext(talk, around, settings, self.conversation)
-        self._commands: Channel[Command] = Channel(COMMANDS_IN_FLIGHT)
-        self._inbox: Channel[_Inbox] = Channel(COMMANDS_IN_FLIGHT)
+        self._services, self._on_end = services, on_end
         self._stop = asyncio.Event()
-        self._on_end = on_end
-        self._hearing = Hearing(
-            around.asr, around.clock, self._commands, self._inbox, lambda: shared.settings.turn_detection,
-            self._complete, around.ids, around.offload,
-        )  # fmt: skip
-        self._tools = around.tools(self)
-        self._view = ReplyView(around.personas, self._tools, self.conversation)
-        self._turns = TurnTimes(shared)
-        self._state_sync = StateSync(shared, self._view)
-        self._idle = IdleTimer(shared, self._inbox.send)
-        self._words = PendingTranscripts(shared, self._turns)
+        view = ReplyView(services.personas, services.tools(self), self.conversation)
+        self._context = context = TalkContext(talk, services, settings, self.conversation, view)
+        self._inlet = Inlet(context.inbox)
+        self._hearing = Hearing(context, self._inlet)
+        self._state_sync = StateSync(context)
+        self._preferences = Preferences(context, self._state_sync)
+        take_back = TakeBack(context, self._state_sync)
+        turns, idle = TurnTimes(context), IdleTimer(context)
+        words = PendingTranscripts(context, turns)
         self._replies = Replies(
-            shared, self._view, self._state_sync, self._turns, self._idle, self._words.ready, self._inbox.send,
-            self._effects,
-        )  # fmt: skip
-        self._floor = TurnTaking(shared, self._replies, self._turns, self._words, self._idle, self._hearing.drop)
-        self._edits = Edits(shared, self._replies, self._state_sync, self._tools.kept)
+            context, self._state_sync, turns, idle, words, ToolEffects(context, take_back, self._preferences)
+        )
+        self._turns = TurnEffects(context, self._replies, turns, words, idle, self._hearing)
+        self._answers = self._table(Edits(context, self._replies, self._state_sync, take_back), words)
 
     # ---------------------------------------------------------------------------- what fronts use
 
     @property
     def events(self) -> Channel[Event]:
         """What the front is told, in order."""
-        return self._shared.events
+        return self._context.events
 
     @property
     def settings(self) -> Settings:
         """What holds now."""
-        return self._shared.settings
+        return self._context.settings
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -147,7 +129,7 @@ class Session:
     @property
     def own_tool_specs(self) -> tuple[ToolSpec, ...]:
         """The session's own tools as its present settings and persona offer them to the model."""
-        return self._view.own_tools(self.settings).specs
+        return self._context.view.own_tools(self.settings).specs
 
     @property
     def undoing(self) -> Slots:
@@ -156,26 +138,28 @@ class Session:
 
     async def send(self, command: Command) -> None:
         """Hand a command over; waits while too many are waiting. Raises ChannelClosed after `close`."""
-        await self._commands.send(command)
+        await self._inlet.send(command)
 
     def close(self) -> None:
         """End the session as soon as possible; a running reply stops at the engines' next step."""
         if not self._stop.is_set():
-            self.conversation.kept = self._tools.kept.to_json()
-            self._tools.kept.close()
-        self._commands.close()
+            kept = self._context.view.kept
+            self.conversation.kept = kept.to_json()
+            kept.close()
+        self._inlet.close()
         self._stop.set()
 
     def say(self, text: str) -> None:
         """Speak these words when nobody else speaks; dropped when the session is swamped."""
-        self._inbox.offer(_SayNow(text))
+        self._context.inbox.offer(SayNow(text))
 
     async def run(self) -> None:
         """Serve commands until `close`. Call it once."""
         try:
-            self._tools.kept.resume(self.conversation.kept)
-            async with self._shared.group as group:
+            self._context.view.kept.resume(self.conversation.kept)
+            async with self._context.group as group:
                 group.create_task(self._hearing.run())
+                group.create_task(self._inlet.run())
                 group.create_task(self._serve())
                 group.create_task(self._end_when_closed())
                 if len(self.conversation):
@@ -189,149 +173,75 @@ class Session:
             try:
                 with contextlib.suppress(EngineFailed):  # the engines end too: the words are kept, the state is not
                     await self._replies.close()
-                    await self._around.llm.park(self.talk)
-                    await self._around.tts.park(self.talk)
+                    await self._services.llm.park(self.talk)
+                    await self._services.tts.park(self.talk)
             finally:
                 self._on_end(self)
 
     # -------------------------------------------------------------------------- one message at a time
 
     async def _end_when_closed(self) -> None:
+        # Raised, not returned: it is the exception that makes the group cancel everything else at once.
         await self._stop.wait()
         raise _Closed
 
     async def _serve(self) -> None:
-        async for message in self._inbox:
+        async for message in self._context.inbox:
             try:
-                await self._handle(message)
+                await self._answers[type(message)](message)
             except PeerError as error:
-                self._around.metrics.errors.labels(error.code).inc()
+                self._services.metrics.errors.labels(error.code).inc()
                 cause = getattr(message, "cause", None)
-                await self._shared.emit(Error(error.code, str(error), error.param, cause))
+                await self._context.emit(Error(error.code, str(error), error.param, cause))
 
-    async def _handle(self, message: _Inbox) -> None:
-        match message:
-            case UserBegan():
-                await self._floor.began(message)
-            case UserProgress():
-                await self._floor.progress(message)
-            case UserEnded():
-                await self._floor.ended(message)
-            case UserWords():
-                await self._words.arrived(message)
-            case Cleared():
-                await self._floor.cleared(message)
-            case NothingToCommit():
-                raise PeerError(
-                    "input_audio_buffer_commit_empty",
-                    f"the input buffer holds {message.had_ms:.0f} ms of sound; a commit needs at least 100 ms",
-                )
-            case ReplyOver():
-                await self._replies.over(message)
-            case IdleOver():
-                await self._idle_over()
-            case _SayNow():
-                await self._say(message.text)
-            case UpdateSettings():
-                await self._update(message.settings)
-            case CreateResponse():
-                await self._replies.create(message.params)
-            case CancelResponse():
-                await self._cancel(message.response_id)
-            case SwitchPersona():
-                await self._switch_persona(message.name)
-            case RetrieveItem():
-                entry = self.conversation.entry(message.item_id, "item_retrieve_invalid_item_id")
-                await self._shared.emit(ItemRetrieved(entry.item))
-            case CreateItem():
-                await self._edits.create(message)
-            case DeleteItem():
-                await self._edits.delete(message.item_id)
-            case TruncateItem():
-                await self._edits.truncate(message)
-            case ReportHeard():
-                self._edits.heard(message)
-            case Undo():
-                await self._edits.undo(message.turns)
-            case Rewind():
-                await self._edits.rewind(message)
+    def _table(
+        self, edits: Edits, words: PendingTranscripts
+    ) -> Mapping[type[Inbox], Callable[..., Awaitable[None]]]:  # fmt: skip
+        """Which part answers which message. A test holds it complete."""
+        turns, replies = self._turns.take, self._replies
+        return {
+            UserBegan: turns, UserProgress: turns, UserEnded: turns, Cleared: turns, IdleOver: turns, SayNow: turns,
+            UserWords: words.arrived,
+            NothingToCommit: self._refuse_commit,
+            ReplyOver: self._reply_over,
+            CreateResponse: lambda command: replies.create(command.params),
+            CancelResponse: self._cancel,
+            UpdateSettings: lambda command: self._preferences.update(command.settings),
+            SwitchPersona: self._switch_persona,
+            RetrieveItem: self._retrieve,
+            CreateItem: edits.create,
+            DeleteItem: lambda command: edits.delete(command.item_id),
+            TruncateItem: edits.truncate,
+            ReportHeard: edits.heard,
+            Undo: lambda command: edits.undo(command.turns),
+            Rewind: edits.rewind,
+        }  # fmt: skip
 
-    async def _update(self, settings: Settings) -> None:
-        before = self.settings
-        self._known_persona(settings.persona, "session.persona")
-        self._view.tools(settings)
-        if not self._around.tts.paces:
-            settings = replace(settings, speed=1.0)
-        self._shared.settings = settings
-        await self._shared.emit(SettingsUpdated(settings))
-        if self._replies.active is None and self._view.prompt(before) != self._view.prompt(settings):
-            self._state_sync.soon()
+    async def _refuse_commit(self, nothing: NothingToCommit) -> None:
+        raise PeerError(
+            "input_audio_buffer_commit_empty",
+            f"the input buffer holds {nothing.had_ms:.0f} ms of sound; a commit needs at least 100 ms",
+        )
 
-    async def _cancel(self, response_id: str | None) -> None:
-        active = self._replies.running(response_id)
+    async def _reply_over(self, over: ReplyOver) -> None:
+        if await self._replies.over(over):
+            await self._turns.take(ReplyOut())
+
+    async def _cancel(self, command: CancelResponse) -> None:
+        active = self._replies.running(command.response_id)
         if active is None:
             raise PeerError("response_cancel_not_active", "Cancellation failed: no active response found")
         if active is self._replies.active:
-            await self._floor.stop_player()
-        await self._replies.stop(active, "client_cancelled")
-        if self._replies.active is None:
-            await self._replies.due()
+            await self._turns.take(ClientCancel())
+        else:  # one beside the conversation is nobody's turn
+            await self._replies.stop(active, "client_cancelled")
 
-    async def _switch_persona(self, name: str) -> None:
-        begin = self._shared.now()
-        persona = self._known_persona(name, "name")
-        settings = replace(self.settings, persona=name, voice=None, instructions=None)
-        self._view.tools(settings)
+    async def _switch_persona(self, command: SwitchPersona) -> None:
+        asked = self._context.now()
+        settings = self._preferences.as_persona(command.name)
         await self._replies.stop(self._replies.active, "client_cancelled")
-        self._shared.settings = settings
-        await self._state_sync.now()
-        await self._around.tts.warm(persona.voice)
-        await self._shared.emit(PersonaSwitched(name, persona.voice, (self._shared.now() - begin) * 1000))
+        await self._preferences.become(settings, asked)
 
-    def _known_persona(self, name: str, param: str) -> Persona:
-        """Raises PeerError."""
-        persona = self._around.personas.get(name)
-        if persona is None:
-            known = ", ".join(self._around.personas)
-            raise PeerError("invalid_value", f"there is no persona {name!r}; known: {known}", param)
-        return persona
-
-    async def _say(self, text: str) -> None:
-        if self._replies.active is None and not self._floor.taken:
-            await self._replies.start(ResponseParams(), text)
-
-    async def _idle_over(self) -> None:
-        """Nobody spoke: an empty turn of the user, and a reply to it."""
-        if self._replies.active is not None or self._floor.taken:
-            return
-        item_id = self._around.ids("item")
-        now_ms = self._hearing.input_ms
-        await self._shared.emit(IdleTimeout(item_id, now_ms, now_ms))
-        await self._words.commit(item_id, "")
-        self._turns.silent()
-        await self._replies.start(ResponseParams())
-
-    # ------------------------------------------------------------------------------- what parts ask
-
-    async def _complete(self, text: str) -> float | None:
-        """For hearing: how complete these words sound as the next turn. Silent while a reply is being made."""
-        if self._replies.active is not None:
-            return None
-        prompt = self._view.prompt(self.settings)
-        asked = replace(prompt, lines=(*prompt.lines, Line("user", text)))
-        try:
-            return await self._around.llm.turn_end_probability(self.talk, asked)
-        except EngineFailed:
-            return None
-
-    async def _effects(self, reply: Reply) -> None:
-        """A reply is out: now what its tools wanted done to the talk."""
-        for done in reply.effects:
-            match done.effect:
-                case "undo":
-                    await self._edits.take_back(EXCHANGE)
-                case "start_over":
-                    await self._edits.take_back_all()
-                case "switch_persona":
-                    with contextlib.suppress(PeerError):
-                        await self._switch_persona(done.argument)
+    async def _retrieve(self, command: RetrieveItem) -> None:
+        entry = self.conversation.entry(command.item_id, "item_retrieve_invalid_item_id")
+        await self._context.emit(ItemRetrieved(entry.item))

@@ -8,17 +8,17 @@ from contextlib import suppress
 from typing import Literal
 
 from assistant.base.errors import EngineFailed
-from assistant.contracts import Synced
+from assistant.contracts import Prompt, Synced
 from assistant.events import Error, StateChanged
 from assistant.talk.context import TalkContext
-from assistant.talk.view import ReplyView
 
 
 class StateSync:
-    """One at a time, in the order in which they were asked for."""
+    """One at a time, in the order in which they were asked for: two at once would each roll back what the other has
+    just brought about."""
 
-    def __init__(self, shared: TalkContext, view: ReplyView) -> None:
-        self._shared, self._view = shared, view
+    def __init__(self, context: TalkContext) -> None:
+        self._context = context
         self._latest: asyncio.Task[None] | None = None
 
     def soon(self) -> None:
@@ -31,7 +31,7 @@ class StateSync:
             await self._sync()
             self.ahead()
 
-        self._latest = self._shared.group.create_task(chain())
+        self._latest = self._context.group.create_task(chain())
 
     async def wait(self) -> None:
         """Until all that was asked for is done."""
@@ -45,23 +45,26 @@ class StateSync:
 
     def ahead(self) -> None:
         """A turn is over: what the next would find undone is done now, if there is time."""
-        self._shared.group.create_task(self._prepare())
+        self._context.group.create_task(self._prepare())
 
     async def _prepare(self) -> None:
         with suppress(EngineFailed):  # the next reply meets it too, and tells
-            await self._shared.around.llm.prepare(self._shared.talk, self._view.prompt(self._shared.settings))
+            await self._context.services.llm.prepare(self._context.talk, self._prompt())
 
     async def _sync(self) -> None:
-        around, talk = self._shared.around, self._shared.talk
+        services, talk = self._context.services, self._context.talk
         try:
-            mind = await around.llm.sync(talk, self._view.prompt(self._shared.settings))
-            voice = await around.tts.sync(talk, self._shared.conversation.uttered())
+            mind = await services.llm.sync(talk, self._prompt())
+            voice = await services.tts.sync(talk, self._context.conversation.uttered())
         except EngineFailed as error:
-            await self._shared.emit(Error("server_error", str(error), kind="server_error"))
+            await self._context.emit(Error("server_error", str(error), kind="server_error"))
             return
         await self._tell("llm", mind)
         await self._tell("tts", voice)
 
+    def _prompt(self) -> Prompt:
+        return self._context.view.prompt(self._context.settings)
+
     async def _tell(self, engine: Literal["llm", "tts"], settled: Synced) -> None:
         if settled.what is not None:
-            await self._shared.emit(StateChanged(settled.what, engine, settled.position, settled.ms))
+            await self._context.emit(StateChanged(settled.what, engine, settled.position, settled.ms))

@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from assistant.base.clock import Clock
 from assistant.base.errors import TalksFull, UnknownTalk
-from assistant.base.ids import Ids, random_ids
-from assistant.contracts import ASR, LLM, TTS
 from assistant.events import Settings
-from assistant.personas import Persona
-from assistant.talk.context import Services, ToolHost
+from assistant.talk.context import Services
 from assistant.talk.conversation import Conversation, from_json, to_json
-from assistant.talk.hearing import Offload
 from assistant.talk.session import Session
-from assistant.telemetry.metrics import Metrics
-from assistant.telemetry.trace import TraceLog
-from assistant.tools.registry import ToolRegistry
+from capsules.durable import sweep, write_durably
 
 log = logging.getLogger(__name__)
 
 LIMIT = 4
 PARKED = 32
 """Talks whose items stay in memory after their front left; older ones are read from disk again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Engines:
-    """The three models behind every talk."""
-
-    llm: LLM
-    tts: TTS
-    asr: ASR
 
 
 class Talks:
@@ -47,33 +27,20 @@ class Talks:
     """
 
     def __init__(
-        self,
-        engines: Engines,
-        clock: Clock,
-        personas: dict[str, Persona],
-        *,
-        offload: Offload,
-        tools: Callable[[ToolHost], ToolRegistry] = lambda host: ToolRegistry(),
-        limit: int = LIMIT,
-        settings: Settings | None = None,
-        folder: Path | None = None,
-        metrics: Metrics | None = None,
-        trace_log: TraceLog | None = None,
-        ids: Ids = random_ids,
+        self, services: Services, *, limit: int = LIMIT, settings: Settings | None = None, folder: Path | None = None
     ) -> None:
-        self.engines = engines
+        self.engines = services.engines
         self.limit = limit
-        self.personas = personas
-        self.metrics = metrics if metrics is not None else Metrics()
+        self.personas = services.personas
+        self.metrics = services.metrics
         self.defaults = settings if settings is not None else Settings()
         """What a session starts with when its front asks for nothing."""
-        self._around = Services(
-            engines.llm, engines.tts, engines.asr, clock, ids, offload, personas, tools, self.metrics,
-            trace_log,
-        )  # fmt: skip
+        self._services = services
         self._folder = folder
         self._open: dict[str, Session] = {}
         self._parked: dict[str, Conversation] = {}
+        if folder is not None:
+            sweep(folder)
 
     @property
     def active(self) -> int:
@@ -95,8 +62,8 @@ class Talks:
         if len(self._open) >= self.limit:
             self.metrics.refused.inc()
             raise TalksFull(f"all {self.limit} places are taken; close another session or start with --sessions")
-        talk = resume or self._around.ids("conv")
-        session = Session(talk, self._around, settings or self.defaults, conversation, self._ended)
+        talk = resume or self._services.ids("conv")
+        session = Session(talk, self._services, settings or self.defaults, conversation, self._ended)
         self._open[talk] = session
         self.metrics.sessions.set(len(self._open))
         return session
@@ -145,19 +112,13 @@ class Talks:
         return self._folder / f"{talk}.json"
 
     def _write(self, talk: str, conversation: Conversation) -> None:
-        """Aside, then renamed. A disk that is full costs the memory of this talk over a restart, nothing else."""
+        """A disk that is full costs the memory of this talk over a restart, nothing else."""
         path = self._path(talk)
         if path is None:
             return
-        aside = path.with_suffix(".part")
+        words = json.dumps(to_json(conversation), ensure_ascii=False)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with aside.open("w", encoding="utf-8") as file:
-                json.dump(to_json(conversation), file, ensure_ascii=False)
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(path)
+            write_durably(path, [words.encode("utf-8")])
         except OSError as error:
-            with suppress(OSError):
-                aside.unlink(missing_ok=True)
             log.warning("talk %s will not outlive this process: %s (%s)", talk, path, error.strerror)

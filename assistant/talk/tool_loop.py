@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from assistant.base.channel import Channel
-from assistant.base.clock import Clock
-from assistant.base.ids import Ids
-from assistant.contracts import LLM, BadCall, CallPiece, PromptReady, ReplyEnd, TextPiece
+from assistant.contracts import BadCall, CallPiece, PromptReady, ReplyEnd, TextPiece
 from assistant.events import FunctionCall, FunctionOutput, ResponseStatus, ToolUsed, Usage
-from assistant.talk.conversation import Conversation, Entry
-from assistant.talk.order import Emit, ReplyOrder
+from assistant.talk.context import TalkContext
+from assistant.talk.conversation import Entry
+from assistant.talk.order import ReplyOrder
 from assistant.telemetry.trace import TurnTrace
 from assistant.tools.registry import ToolResult
 
@@ -55,23 +54,13 @@ Out: TypeAlias = TextOut | EndOfMessage | CallOut
 class ToolLoop:
     """Run it once; it closes `out` however it is left. What it counted and found stands in its attributes."""
 
-    def __init__(
-        self,
-        order: ReplyOrder,
-        out: Channel[Out],
-        conversation: Conversation,
-        llm: LLM,
-        clock: Clock,
-        ids: Ids,
-        emit: Emit,
-        trace: TurnTrace,
-    ) -> None:
+    def __init__(self, order: ReplyOrder, context: TalkContext, out: Channel[Out], trace: TurnTrace) -> None:
         self.effects: list[ToolResult] = []
         self.usage = Usage()
         self.status: ResponseStatus = "completed"
         self.reason: str | None = None
-        self._order, self._out, self._talk = order, out, conversation
-        self._llm, self._clock, self._ids, self._emit, self._trace = llm, clock, ids, emit, trace
+        self._order, self._context, self._out, self._trace = order, context, out, trace
+        self._llm, self._talk = context.services.llm, context.conversation
 
     async def run(self) -> None:
         async with self._out:
@@ -102,7 +91,7 @@ class ToolLoop:
                 match piece:
                     case PromptReady():
                         self._count_input(piece)
-                        self._trace.mark("think_wait", self._clock.now(), piece.costs)
+                        self._trace.mark("think_wait", self._context.now(), piece.costs)
                     case TextPiece():
                         said = said or bool(piece.text.strip())
                         if said:
@@ -121,11 +110,11 @@ class ToolLoop:
         if said:
             await self._out.send(EndOfMessage())
         if own:
-            self._trace.mark("llm", self._clock.now())
+            self._trace.mark("llm", self._context.now())
         return [await self._run_tool(call, reply_id) for call in own]
 
     async def _run_tool(self, call: CallPiece, reply_id: str) -> ToolResult:
-        begin = self._clock.now()
+        begin = self._context.now()
         running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
         try:
             done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)
@@ -138,18 +127,18 @@ class ToolLoop:
             if running.done():  # an interruption stops the reply and undoes nothing: what was done is remembered
                 self._remember(call, reply_id, running.result())
         result = running.result()
-        now = self._clock.now()
+        now = self._context.now()
         self._trace.mark("tool", now)
         ms = (now - begin) * 1000
-        await self._emit(ToolUsed(self._order.response.id, call.name, call.arguments, result.text, ms))
+        await self._context.emit(ToolUsed(self._order.response.id, call.name, call.arguments, result.text, ms))
         return result
 
     def _remember(self, call: CallPiece, reply_id: str, result: ToolResult) -> None:
         if result.effect is not None:
             self.effects.append(result)
         if self._order.response.in_conversation:
-            asked = FunctionCall(self._ids("item"), call.call_id, call.name, call.arguments)
-            answer = FunctionOutput(self._ids("item"), call.call_id, result.text)
+            asked = FunctionCall(self._context.services.ids("item"), call.call_id, call.name, call.arguments)
+            answer = FunctionOutput(self._context.services.ids("item"), call.call_id, result.text)
             self._talk.add(Entry(asked, reply_id, hidden=True))
             self._talk.add(Entry(answer, reply_id, hidden=True, before=result.before))
 

@@ -1,213 +1,322 @@
-"""The user speaks: over a reply, which then yields or goes on, to the end of a turn, and what was said.
+"""Who speaks: the user begins, goes on and ends, a reply is made and sounds, and what follows from it.
 
-What speech does to a reply stands in the table of `assistant.interrupt`; here it is carried out.
+Pure, one state and one function:
+
+    state, effects = step(state, message, settings, now)
+
+`TurnEffects` carries the effects out in their order, all of them, before the next message of the inbox is taken.
+Replies tell their own facts (begun, sounding, ended) at the moment they happen and not by way of the inbox: a user's
+first sound that already waits there must find the reply as it is, else it would not stop it. Such facts have no
+effects.
+
+An overlap is the user's speech that is under way, over a reply or over silence. It is announced to the front at once,
+or with the verdict where the reply is only ducked, or at the latest at its end, and never twice. What speech does to a
+reply stands in the table of `interruption`.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import TypeAlias
 
-from assistant.events import (
-    AudioCleared,
-    AudioCommitted,
-    AudioPart,
-    Duck,
-    ItemAdded,
-    ItemDone,
-    Message,
-    Resume,
-    SpeechStarted,
-    SpeechStopped,
-    StopPlayback,
-    TranscriptCompleted,
-    TranscriptDelta,
-    TranscriptFailed,
-    TranscriptPartial,
+from assistant.events import AudioCleared, Settings, SpeechStarted, SpeechStopped, TranscriptPartial
+from assistant.talk.interruption import Action, Manner, Phase, Signal, actions, manner_of, verdict
+from assistant.talk.messages import (
+    Cleared,
+    ClientCancel,
+    IdleOver,
+    ReplyBegun,
+    ReplyCut,
+    ReplyEnded,
+    ReplyOut,
+    ReplySounding,
+    SayNow,
+    TurnMessage,
+    UserBegan,
+    UserEnded,
+    UserProgress,
 )
-from assistant.talk.context import TalkContext
-from assistant.talk.conversation import Entry
-from assistant.talk.hearing import Cleared, UserBegan, UserEnded, UserProgress, UserWords
-from assistant.talk.idle import IdleTimer
-from assistant.talk.interruption import Action, Phase, Signal, actions, manner_of, verdict
-from assistant.talk.replies import Replies
-from assistant.talk.turns import TurnTimes
+
+# ------------------------------------------------------------------------------------------------ state
 
 
-class PendingTranscripts:
-    """Turns that are certain and not yet written down."""
+class Making(Enum):
+    """How far the conversation's reply is. NONE: none is being made; the last one may still sound."""
 
-    def __init__(self, shared: TalkContext, turns: TurnTimes) -> None:
-        self._shared, self._turns = shared, turns
-        self._waiting: dict[str, asyncio.Future[None]] = {}
-
-    async def ready(self) -> None:
-        """All committed sound has been written down."""
-        while self._waiting:
-            await asyncio.wait(list(self._waiting.values()))
-
-    async def commit(self, item_id: str, transcript: str | None = None) -> None:
-        """The user's turn becomes an item; without a transcript its words are still to come."""
-        if transcript is None:
-            self._waiting[item_id] = asyncio.get_running_loop().create_future()
-        item = Message(item_id, "user", (AudioPart(transcript),))
-        previous = self._shared.conversation.add(Entry(item))
-        await self._shared.emit(AudioCommitted(item_id, previous))
-        await self._shared.emit(ItemAdded(item, previous))
-        await self._shared.emit(ItemDone(item, previous))
-
-    async def arrived(self, words: UserWords) -> None:
-        """What a committed turn said; its item may have been deleted meanwhile."""
-        future = self._waiting.pop(words.item_id, None)
-        if future is None:
-            return
-        self._turns.transcribed()
-        conversation, emit = self._shared.conversation, self._shared.emit
-        if words.item_id in conversation:
-            entry = conversation.entry(words.item_id)
-            assert isinstance(entry.item, Message)
-            conversation.put(replace(entry, item=replace(entry.item, content=(AudioPart(words.text),))))
-            if words.failed is not None:
-                await emit(TranscriptFailed(words.item_id, 0, "transcription_failed", words.failed))
-            else:
-                if words.text:
-                    await emit(TranscriptDelta(words.item_id, 0, words.text))
-                await emit(TranscriptCompleted(words.item_id, 0, words.text, words.seconds))
-        if not future.done():
-            future.set_result(None)
+    NONE = auto()
+    PRIVATE = auto()
+    SOUNDING = auto()
 
 
-@dataclass(slots=True)
-class _Overlap:
-    """The user's speech that is under way."""
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """The user's speech that is under way, and what is known of the turn it will be. `moment`: its first sample."""
 
     item_id: str
     start_ms: int
     moment: float
     announced: bool = False
+    barged_in: bool = False
+    """It was announced over a reply."""
+    yielded_ms: float | None = None
+    """From its first sample to the moment in which the reply was stopped for it."""
 
 
-class TurnTaking:
-    """Who speaks. `drop` makes hearing forget a turn that was a cough or a nod."""
+@dataclass(frozen=True, slots=True)
+class TurnTakingState:
+    """`ducked` only while there is an overlap that is to decide about it."""
 
-    def __init__(
-        self, shared: TalkContext, replies: Replies, turns: TurnTimes, words: PendingTranscripts, idle: IdleTimer,
-        drop: Callable[[str], None],
-    ) -> None:
-        self._shared, self._replies, self._turns, self._words = shared, replies, turns, words
-        self._idle, self._drop = idle, drop
-        self._overlap: _Overlap | None = None
-        self._ducked = False
-        self._barged_in = False
-        self._yielded_ms: float | None = None
-
-    @property
-    def taken(self) -> bool:
-        """Whether the user speaks now."""
-        return self._overlap is not None
-
-    async def began(self, began: UserBegan) -> None:
-        self._idle.stop()
-        self._overlap = _Overlap(began.item_id, began.start_ms, began.moment)
-        await self._act(Signal.OVERLAP)
-
-    async def progress(self, progress: UserProgress) -> None:
-        overlap = self._overlap
-        if overlap is None or overlap.item_id != progress.item_id:
-            return
-        if self._ducked:
-            over = progress.silence_ms > 0
-            if (signal := verdict(progress.speech_ms, progress.text, over)) is not None:
-                await self._act(signal)
-        if overlap.announced and progress.text:
-            await self._shared.emit(TranscriptPartial(progress.item_id, progress.text))
-
-    async def ended(self, ended: UserEnded) -> None:
-        if ended.was_announced and (self._overlap is None or self._overlap.item_id != ended.item_id):
-            return
-        if self._ducked:
-            await self._act(Signal.TURN_ENDED)
-        if ended.was_announced:
-            await self._announce()
-            await self._shared.emit(SpeechStopped(ended.item_id, ended.end_ms))
-        self._overlap = None
-        self._turns.spoken(ended.moment, after_barge_in=self._barged_in, yielded_ms=self._yielded_ms)
-        self._barged_in, self._yielded_ms = False, None
-        await self._words.commit(ended.item_id)
-        detection = self._shared.settings.turn_detection
-        if not ended.by_hand and detection is not None and detection.create_response:
-            await self._replies.to_turn()
-
-    async def cleared(self, cleared: Cleared) -> None:
-        """The front took back what it had sent."""
-        if self._overlap is not None and self._overlap.item_id == cleared.item_id:
-            self._overlap = None
-            if self._ducked:
-                await self._do(Action.RESUME)
-            self._quiet_again()
-        await self._shared.emit(AudioCleared())
-
-    async def stop_player(self) -> None:
-        """The reply is cancelled by the front while its sound is lowered: that sound must not go on."""
-        if self._ducked:
-            await self._do(Action.STOP_PLAYER)
+    making: Making = Making.NONE
+    play_end: float | None = None
+    """When the sound of the last reply will have been played, clock seconds. None: there was no reply yet."""
+    overlap: Overlap | None = None
+    ducked: bool = False
+    answer_due: bool = False
+    """A turn ended behind a reply that it did not stop."""
 
     @property
-    def _phase(self) -> Phase:
-        active, last = self._replies.active, self._replies.last
-        if active is None:
-            if self._ducked:
-                return Phase.DUCKED
-            playing = last is not None and last.play_end > self._shared.now()
-            return Phase.PLAYED_OUT if playing else Phase.NONE
-        if active.reply.first_sent is None:
-            return Phase.PRIVATE
-        return Phase.DUCKED if self._ducked else Phase.SOUNDING
+    def replying(self) -> bool:
+        """A reply of the conversation is being made."""
+        return self.making is not Making.NONE
 
-    async def _act(self, signal: Signal) -> None:
-        """Do what the table says, in its order."""
-        for action in actions(self._phase, signal, manner_of(self._shared.settings)):
-            await self._do(action)
+    @property
+    def quiet(self) -> bool:
+        """Nobody has the word: the user does not speak and no reply is being made."""
+        return self.overlap is None and not self.replying
 
-    async def _do(self, action: Action) -> None:
-        emit = self._shared.emit
-        sounding = next(self._replies.latest(), None)
-        at = (sounding.id, sounding.item_ids[-1]) if sounding is not None and sounding.item_ids else None
-        match action:
-            case Action.ANNOUNCE_SPEECH:
-                await self._announce()
-            case Action.DUCK if at is not None:
-                self._ducked = True
-                await emit(Duck(*at))
-            case Action.RESUME if at is not None:
-                self._ducked = False
-                await emit(Resume(*at))
-            case Action.STOP_PLAYER if at is not None:
-                self._ducked = False
-                await emit(StopPlayback(*at))
-            case Action.STOP_REPLY:
-                await self._stop_reply()
-            case Action.FORGET_OVERLAP:
-                if self._overlap is not None:
-                    self._drop(self._overlap.item_id)
-                    self._overlap = None
-                    self._quiet_again()
 
-    def _quiet_again(self) -> None:
-        """Nothing was said after all: the wait for the user goes on behind the last reply."""
-        if self._replies.active is None and self._replies.last is not None:
-            self._idle.start(self._replies.last.play_end)
+# ---------------------------------------------------------------------------------------------- effects
 
-    async def _announce(self) -> None:
-        overlap = self._overlap
-        if overlap is not None and not overlap.announced:
-            overlap.announced = True
-            self._barged_in = self._phase is not Phase.NONE
-            await self._shared.emit(SpeechStarted(overlap.item_id, overlap.start_ms))
 
-    async def _stop_reply(self) -> None:
-        active = self._replies.active
-        if active is not None and self._overlap is not None and active.reply.last_sent:
-            self._yielded_ms = max(0.0, (self._shared.now() - self._overlap.moment) * 1000)
-        await self._replies.stop(active, "turn_detected")
+class Level(Enum):
+    """What a front's player is to do with the sound of the latest reply."""
+
+    LOWER = auto()
+    RAISE = auto()
+    DROP = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class StopReply:
+    """End the running reply as cancelled, if there still is one."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetTurn:
+    """Hearing drops this turn: it was a cough or a nod."""
+
+    item_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTurn:
+    """The turn becomes an item. `last_sound` is the moment of its last speech sample."""
+
+    item_id: str
+    last_sound: float
+    after_barge_in: bool
+    yielded_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StartReply:
+    """Answer the conversation, or speak these words as they are."""
+
+    say: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakUp:
+    """Nobody spoke: an empty turn of the user, and a reply to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopIdle:
+    """Somebody speaks: the wait for it is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartIdle:
+    """The wait for the user goes on behind a reply that plays until `play_end`."""
+
+    play_end: float
+
+
+Told: TypeAlias = SpeechStarted | SpeechStopped | TranscriptPartial | AudioCleared
+Effect: TypeAlias = Told | Level | StopReply | ForgetTurn | CommitTurn | StartReply | SpeakUp | StopIdle | StartIdle
+Step: TypeAlias = tuple[TurnTakingState, tuple[Effect, ...]]
+
+# ------------------------------------------------------------------------------------------------- step
+
+
+def step(state: TurnTakingState, message: TurnMessage, settings: Settings, now: float) -> Step:
+    """The next state, and what is to be done, in this order. Total: what cannot be in this state changes nothing."""
+    match message:
+        case UserBegan():
+            return _began(state, message, settings, now)
+        case UserProgress():
+            return _progress(state, message, settings, now)
+        case UserEnded():
+            return _ended(state, message, settings, now)
+        case Cleared():
+            return _cleared(state, message, settings, now)
+        case ClientCancel():
+            return _cancelled(state, settings, now)
+        case ReplyOut():
+            return state, (StartReply(),) if state.answer_due and not state.replying else ()
+        case SayNow():  # dropped, not kept: a timer's words would come minutes after the timer
+            return state, (StartReply(message.text),) if state.quiet else ()
+        case IdleOver():  # the time may have run out while the user's first word waited in the inbox
+            return state, (SpeakUp(),) if state.quiet else ()
+        case _:
+            return _of_reply(state, message, now), ()
+
+
+def _of_reply(
+    state: TurnTakingState, fact: ReplyBegun | ReplySounding | ReplyEnded | ReplyCut, now: float
+) -> TurnTakingState:
+    match fact:
+        case ReplyBegun():  # it answers whoever waited, whatever it was asked for
+            return replace(state, making=Making.PRIVATE, answer_due=False)
+        case ReplySounding():
+            return replace(state, making=Making.SOUNDING) if state.replying else state
+        case ReplyEnded():
+            return replace(state, making=Making.NONE, play_end=fact.play_end)
+        case ReplyCut():
+            return state if state.play_end is None else replace(state, play_end=min(state.play_end, now))
+
+
+def _began(state: TurnTakingState, began: UserBegan, settings: Settings, now: float) -> Step:
+    overlap = Overlap(began.item_id, began.start_ms, began.moment)
+    state, effects = _answer(replace(state, overlap=overlap), Signal.OVERLAP, settings, now)
+    return state, (StopIdle(), *effects)
+
+
+def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings, now: float) -> Step:
+    effects: tuple[Effect, ...] = ()
+    if state.overlap is None or state.overlap.item_id != progress.item_id:
+        return state, effects
+    if state.ducked:
+        over = progress.silence_ms > 0
+        if (signal := verdict(progress.speech_ms, progress.text, over)) is not None:
+            state, effects = _answer(state, signal, settings, now)
+    # Words go out only of speech that the front knows of, so after the verdict and not before.
+    if state.overlap is not None and state.overlap.announced and progress.text:
+        effects = (*effects, TranscriptPartial(progress.item_id, progress.text))
+    return state, effects
+
+
+def _ended(state: TurnTakingState, ended: UserEnded, settings: Settings, now: float) -> Step:
+    if ended.was_announced and (state.overlap is None or state.overlap.item_id != ended.item_id):
+        return state, ()  # it was taken for a nod while its end was already on the way here
+    effects: tuple[Effect, ...] = ()
+    if state.ducked:
+        state, effects = _answer(state, Signal.TURN_ENDED, settings, now)
+    if ended.was_announced:
+        state, announced = _announce(state, now)
+        effects = (*effects, *announced, SpeechStopped(ended.item_id, ended.end_ms))
+    spoken = state.overlap
+    barged_in, yielded_ms = (spoken.barged_in, spoken.yielded_ms) if spoken is not None else (False, None)
+    state = replace(state, overlap=None)
+    effects = (*effects, CommitTurn(ended.item_id, ended.moment, barged_in, yielded_ms))
+    detection = settings.turn_detection
+    if ended.by_hand or detection is None or not detection.create_response:
+        return state, effects
+    if state.replying:
+        return replace(state, answer_due=True), effects
+    return state, (*effects, StartReply())
+
+
+def _cleared(state: TurnTakingState, cleared: Cleared, settings: Settings, now: float) -> Step:
+    effects: tuple[Effect, ...] = ()
+    if state.overlap is not None and state.overlap.item_id == cleared.item_id:
+        if state.ducked:
+            state, effects = _answer(state, Signal.CLEARED, settings, now)
+        state = replace(state, overlap=None)
+        effects += _quiet_again(state)
+    return state, (*effects, AudioCleared())
+
+
+def _cancelled(state: TurnTakingState, settings: Settings, now: float) -> Step:
+    state, effects = _answer(state, Signal.CLIENT_CANCEL, settings, now)
+    # The front took back this reply, not the turn that was waiting behind it.
+    return state, (*effects, StartReply()) if state.answer_due and not state.replying else effects
+
+
+# ---------------------------------------------------------------------------------------- the table asked
+
+
+def phase_of(state: TurnTakingState, now: float) -> Phase:
+    """Where the reply is. Ducked sound comes first: it waits for its verdict even if another reply has begun since."""
+    if state.ducked:
+        return Phase.DUCKED
+    if state.making is Making.NONE:
+        playing = state.play_end is not None and state.play_end > now
+        return Phase.PLAYED_OUT if playing else Phase.NONE
+    return Phase.PRIVATE if state.making is Making.PRIVATE else Phase.SOUNDING
+
+
+def _answer(state: TurnTakingState, signal: Signal, settings: Settings, now: float) -> Step:
+    """What the table says, in its order."""
+    phase = phase_of(state, now)
+    manner = Manner.DUCK if phase is Phase.DUCKED else manner_of(settings)
+    effects: tuple[Effect, ...] = ()
+    for action in actions(phase, signal, manner):
+        state, more = _do(state, action, signal, now)
+        effects += more
+    return state, effects
+
+
+def _do(state: TurnTakingState, action: Action, signal: Signal, now: float) -> Step:
+    match action:
+        case Action.ANNOUNCE_SPEECH:
+            return _announce(state, now)
+        case Action.DUCK:
+            return replace(state, ducked=True), (Level.LOWER,)
+        case Action.RESUME:
+            return replace(state, ducked=False), (Level.RAISE,)
+        case Action.STOP_PLAYER:
+            return replace(state, ducked=False), (Level.DROP,)
+        case Action.STOP_REPLY:
+            return _stop(state, signal, now)
+        case Action.FORGET_OVERLAP:
+            return _forget(state)
+
+
+def _announce(state: TurnTakingState, now: float) -> Step:
+    overlap = state.overlap
+    if overlap is None or overlap.announced:
+        return state, ()
+    barged_in = phase_of(state, now) is not Phase.NONE
+    state = replace(state, overlap=replace(overlap, announced=True, barged_in=barged_in))
+    return state, (SpeechStarted(overlap.item_id, overlap.start_ms),)
+
+
+def _stop(state: TurnTakingState, signal: Signal, now: float) -> Step:
+    """The reply counts as gone from here on; when its sound would have ended is told with its end."""
+    stopped = replace(state, making=Making.NONE)
+    if not state.replying:
+        return stopped, ()
+    if signal is Signal.CLIENT_CANCEL:
+        return stopped, (StopReply("client_cancelled"),)
+    if state.overlap is not None and state.making is Making.SOUNDING:  # silence cannot yield
+        yielded_ms = max(0.0, (now - state.overlap.moment) * 1000)
+        stopped = replace(stopped, overlap=replace(state.overlap, yielded_ms=yielded_ms))
+    return stopped, (StopReply("turn_detected"),)
+
+
+def _forget(state: TurnTakingState) -> Step:
+    if state.overlap is None:
+        return state, ()
+    after = replace(state, overlap=None)
+    return after, (ForgetTurn(state.overlap.item_id), *_quiet_again(after))
+
+
+def _quiet_again(state: TurnTakingState) -> tuple[Effect, ...]:
+    """Nothing was said after all: the wait for the user goes on behind the last reply."""
+    if state.replying or state.play_end is None:
+        return ()
+    return (StartIdle(state.play_end),)

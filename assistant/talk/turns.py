@@ -9,16 +9,16 @@ from assistant.telemetry.trace import TurnTrace
 class TurnTimes:
     """Follows the turn that has no reply yet."""
 
-    def __init__(self, shared: TalkContext) -> None:
-        self._shared = shared
+    def __init__(self, context: TalkContext) -> None:
+        self._context = context
         self._count = 0
         self._waiting: TurnTrace | None = None
 
     def spoken(self, last_sound: float, *, after_barge_in: bool, yielded_ms: float | None) -> None:
         """A spoken turn is certain now; the user fell silent at `last_sound`."""
-        now = self._shared.now()
+        now = self._context.now()
         self._count += 1
-        self._shared.around.metrics.turns.inc()
+        self._context.services.metrics.turns.inc()
         self._waiting = TurnTrace(self._count, last_sound, spoken=True, after_barge_in=after_barge_in)
         self._waiting.mark("turn_wait", now)
         self._waiting.committed = now
@@ -28,7 +28,7 @@ class TurnTimes:
     def silent(self) -> None:
         """A turn without sound begins and is certain now."""
         self._count += 1
-        self._waiting = TurnTrace(self._count, self._shared.now())
+        self._waiting = TurnTrace(self._count, self._context.now())
 
     def asked(self) -> None:
         """The front asks for a reply: to the spoken turn that waits for one, else this is a turn of its own."""
@@ -37,12 +37,12 @@ class TurnTimes:
 
     def transcribed(self) -> None:
         if self._waiting is not None:
-            self._waiting.mark("transcribe", self._shared.now())
+            self._waiting.mark("transcribe", self._context.now())
 
     def trace(self, *, aside: bool) -> TurnTrace:
         """Where a reply that begins now writes down its times."""
         if aside or self._waiting is None or self._waiting.closed:
-            return TurnTrace(self._count, self._shared.now())
+            return TurnTrace(self._count, self._context.now())
         return self._waiting
 
     def ended(self, trace: TurnTrace) -> None:

@@ -7,6 +7,7 @@ from assistant.events import ResponseParams, Settings, ToolSpec
 from assistant.personas import DEFAULT, Persona
 from assistant.talk.conversation import Conversation
 from assistant.talk.prompt import Lines, build, choose_tools, entries_of
+from assistant.tools.kept import Kept
 from assistant.tools.registry import ToolRegistry
 
 
@@ -16,6 +17,11 @@ class ReplyView:
     def __init__(self, personas: dict[str, Persona], own: ToolRegistry, conversation: Conversation) -> None:
         self._personas, self._own, self._conversation = personas, own, conversation
         self._lines = Lines()
+
+    @property
+    def kept(self) -> Kept:
+        """What the session's own tools keep."""
+        return self._own.kept
 
     def persona(self, settings: Settings) -> Persona:
         return self._personas.get(settings.persona) or self._personas[DEFAULT]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from assistant.contracts import Cost
 from assistant.events import Timeline, TimelinePart
@@ -73,9 +72,6 @@ class TurnTrace:
     def figure(self, name: str, value: float) -> None:
         self._figures[name] = value
 
-    def ms_since_begin(self, moment: float) -> float:
-        return (moment - self.begin) * 1000
-
     def timeline(self, response_id: str) -> Timeline:
         return Timeline(self.turn, response_id, self.begin, tuple(self._parts), dict(self._figures))
 
@@ -88,7 +84,7 @@ class TurnTrace:
         return start + ms
 
 
-def to_json(timeline: Timeline) -> dict[str, Any]:
+def to_json(timeline: Timeline) -> dict[str, object]:
     """A timeline as JSON values, milliseconds to the microsecond."""
     return {
         "turn": timeline.turn,
@@ -111,7 +107,7 @@ class TraceLog:
         self._limit = limit_bytes
         path.parent.mkdir(parents=True, exist_ok=True)
 
-    def write(self, timeline: Timeline, facts: Mapping[str, Any] | None = None) -> None:
+    def write(self, timeline: Timeline, facts: Mapping[str, object] | None = None) -> None:
         """Append one line. A full or unwritable disk costs the line, not the talk."""
         line = json.dumps({**(facts or {}), **to_json(timeline)}, ensure_ascii=False)
         try:

@@ -3,18 +3,22 @@
 The words of their answers come from `answers.py`, because the small model was trained on exactly these. A talk keeps
 its own timers, lists and notes; a timer that runs out is spoken when nobody else speaks. All parameters are text, as
 the model writes them.
+
+A tool more is a method more: every public coroutine function here is declared to models that read declarations.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from assistant.tools import answers
 from assistant.tools.answers import AnswerError
 from assistant.tools.kept import ALARMS, LIST, NOTES, REMINDERS, TIMERS, Kept, Row, Slots
-from assistant.tools.registry import ToolRegistry, ToolResult
+from assistant.tools.registry import Tool, ToolRegistry, ToolResult
 
 SHOPPING = "shopping"
 
@@ -243,18 +247,31 @@ def _things(items: str) -> list[str]:
     return found
 
 
-ORDER = (
+TRAINED_TOOLS: Final = (
     "get_time", "get_date", "days_until", "set_timer", "change_timer", "cancel_timer", "list_timers", "set_alarm",
     "cancel_alarm", "list_alarms", "set_reminder", "list_reminders", "calculate", "convert", "spell", "list_add",
     "list_remove", "list_read", "list_clear", "note_add", "note_read", "flip_coin", "roll_die", "undo", "start_over",
     "switch_persona",
 )  # fmt: skip
-"""The order in which the tools are declared; the small model was trained on it."""
+"""What the small model was trained on, in that order. It reads no declarations: it knows these by heart and is shown
+their names, so a tool more, or in another place, makes a prompt that it has never seen. New weights may change it."""
 
 
-def builtin_tools(household: BuiltinTools) -> ToolRegistry:
-    """All built-in tools over one household."""
+def builtin_names(tools: type[BuiltinTools] = BuiltinTools) -> tuple[str, ...]:
+    """Every tool that the class declares: its public coroutine functions, the trained ones first."""
+    declared = [
+        name
+        for base in reversed(tools.__mro__)
+        for name, function in vars(base).items()
+        if inspect.iscoroutinefunction(function) and not name.startswith("_")
+    ]
+    return tuple(dict.fromkeys((*TRAINED_TOOLS, *declared)))
+
+
+def builtin_tools(household: BuiltinTools, own: Iterable[Tool] = (), *, limited: bool = False) -> ToolRegistry:
+    """The tools of a talk: all built-in ones over one household, and `own` ones. For a `limited` model, see
+    `LLM.limited`, exactly those that it was trained on."""
     registry = ToolRegistry(kept=household.kept)
-    for name in ORDER:
+    for name in TRAINED_TOOLS if limited else builtin_names(type(household)):
         registry.tool(getattr(household, name))
-    return registry
+    return registry if limited else ToolRegistry((*registry, *own), household.kept)

@@ -10,12 +10,13 @@ import asyncio
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import Any
+from typing import TypeAlias
 
 from assistant.tools.answers import joined
 
 TIMERS, ALARMS, REMINDERS, NOTES, LIST = "timer", "alarm", "reminder", "note", "list "
-Slots = Mapping[str, Sequence[Sequence[Any]]]
+Cells: TypeAlias = Sequence[int | str | None]
+Slots: TypeAlias = Mapping[str, Sequence[Cells]]
 """Slot → its rows, as JSON."""
 _TOLD = {TIMERS: ("stopped", "running again"), ALARMS: ("off", "set again")}
 """Of something that went, and of something that came back."""
@@ -102,7 +103,7 @@ class Kept:
 
     # ------------------------------------------------------------------------------------ inside
 
-    def _still(self, slot: str, rows: Sequence[Sequence[Any]]) -> list[Row]:
+    def _still(self, slot: str, rows: Sequence[Cells]) -> list[Row]:
         """What of these has not gone off; a reminder stays when it has."""
         found = []
         for row in _rows(rows):
@@ -131,12 +132,19 @@ class Kept:
         self._say(row.words)
 
 
-def _json(rows: Iterable[Row]) -> list[list[Any]]:
+def _json(rows: Iterable[Row]) -> list[Cells]:
     return [list(astuple(row)) for row in rows]
 
 
-def _rows(rows: Sequence[Sequence[Any]]) -> list[Row]:
-    return [Row(*row) for row in rows]
+def _rows(rows: Sequence[Cells]) -> list[Row]:
+    return [_row(cells) for cells in rows]
+
+
+def _row(cells: Cells) -> Row:
+    match cells:
+        case [int(serial), str(text), str(label), str() | None as at, str(words)]:
+            return Row(serial, text, label, at, words)
+    raise ValueError(f"{cells!r} is no row of what tools keep: number, text, label, moment or null, words")
 
 
 def _sentences(slot: str, rows: Sequence[Row], *, again: bool) -> list[str]:

@@ -17,7 +17,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Literal, NoReturn, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from assistant.base.errors import ToolError
 from assistant.events import ToolSpec
@@ -28,6 +28,8 @@ TIMEOUT_S = 8.0
 FAILED = "Sorry, that did not work."
 """Said of a failure whose reason is for the model and not for the person."""
 
+Function: TypeAlias = Callable[..., object]
+Declared = TypeVar("Declared", bound=Function)
 Effect = Literal["undo", "start_over", "switch_persona"]
 
 
@@ -49,8 +51,12 @@ class Tool:
     """One callable function and what the model is told of it."""
 
     spec: ToolSpec
-    function: Callable[..., Any]
+    function: Function
     timeout_s: float = TIMEOUT_S
+
+    def __call__(self, *values: object, **named: object) -> object:
+        """As if it had not been declared."""
+        return self.function(*values, **named)
 
 
 class ToolRegistry:
@@ -70,7 +76,7 @@ class ToolRegistry:
     def specs(self) -> tuple[ToolSpec, ...]:
         return tuple(tool.spec for tool in self._tools.values())
 
-    def tool(self, function: Callable[..., Any], *, timeout_s: float = TIMEOUT_S) -> Callable[..., Any]:
+    def tool(self, function: Declared, *, timeout_s: float = TIMEOUT_S) -> Declared:
         """Declare a function as a tool; usable as a decorator. Raises ToolError if its hints say too little."""
         tool = Tool(describe(function), function, timeout_s)
         if tool.spec.name in self._tools:
@@ -95,7 +101,7 @@ class ToolRegistry:
         try:
             async with asyncio.timeout(tool.timeout_s):
                 if inspect.iscoroutinefunction(tool.function):
-                    result = await tool.function(**values)
+                    result: object = await tool.function(**values)
                 else:
                     result = await asyncio.to_thread(tool.function, **values)
         except AnswerError as error:
@@ -109,17 +115,19 @@ class ToolRegistry:
         return ToolResult(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False))
 
 
-def describe(function: Callable[..., Any]) -> ToolSpec:
+def describe(function: Function) -> ToolSpec:
     """What the model is told of a function. Every parameter needs a hint that JSON can carry."""
     name = function.__name__
     hints = get_type_hints(function)
-    properties: dict[str, Any] = {}
+    properties: dict[str, Schema] = {}
     required = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise ToolError(f"tool {name!r}: *args and **kwargs cannot be described to a model")
         if parameter.name not in hints:
-            raise ToolError(f"tool {name!r}: parameter {parameter.name!r} has no type hint")
+            raise ToolError(
+                f"tool {name!r}: parameter {parameter.name!r} has no type hint; write `{parameter.name}: str`"
+            )
         properties[parameter.name] = _schema(hints[parameter.name], name)
         if parameter.default is parameter.empty:
             required.append(parameter.name)
@@ -128,7 +136,7 @@ def describe(function: Callable[..., Any]) -> ToolSpec:
     return ToolSpec(name, " ".join(doc.split("\n\n")[0].split()), schema)
 
 
-def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, Any]:
+def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, object]:
     """JSON arguments, checked against the declared names and types; numbers written as text are read as numbers."""
     try:
         values = json.loads(arguments or "{}")
@@ -136,7 +144,7 @@ def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, Any]:
         raise ToolError(f"the arguments of {spec.name} are not JSON: {error}") from error
     if not isinstance(values, dict):
         raise ToolError(f"the arguments of {spec.name} must be a JSON object, not {type(values).__name__}")
-    properties: Mapping[str, Any] = spec.parameters.get("properties", {})
+    properties: Mapping[str, Schema] = spec.parameters.get("properties", {})
     unknown = [key for key in values if key not in properties]
     if unknown:
         raise ToolError(f"{spec.name} takes {', '.join(properties) or 'nothing'}; it got {', '.join(unknown)}")
@@ -155,10 +163,12 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-_KINDS: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+Schema: TypeAlias = Mapping[str, object]
+"""The part of JSON schema that `_schema` writes; `_coerced` reads no other."""
+_KINDS: dict[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
-def _schema(hint: Any, tool: str) -> dict[str, Any]:
+def _schema(hint: object, tool: str) -> Schema:
     if hint in _KINDS:
         return {"type": _KINDS[hint]}
     origin, inner = get_origin(hint), get_args(hint)
@@ -173,24 +183,31 @@ def _schema(hint: Any, tool: str) -> dict[str, Any]:
     raise ToolError(f"tool {tool!r}: {hint!r} cannot be told to a model; use str, int, float, bool, Literal or list")
 
 
-def _coerced(tool: str, key: str, value: Any, schema: Mapping[str, Any]) -> Any:
-    kind = schema["type"]
+def _coerced(tool: str, key: str, value: object, schema: Schema) -> object:
+    match schema, value:
+        case {"type": "integer"}, float() if value.is_integer():
+            return int(value)
+        case {"type": "integer"}, int() | str() if not isinstance(value, bool):
+            return _number(tool, key, value, int)
+        case {"type": "number"}, int() | float() | str() if not isinstance(value, bool):
+            return _number(tool, key, value, float)
+        case {"type": "string", **rest}, _:
+            text = value if isinstance(value, str) else json.dumps(value)
+            allowed = rest.get("enum", [text])
+            return text if isinstance(allowed, list) and text in allowed else _refuse(tool, key, str(allowed), value)
+        case {"type": "boolean"}, bool():
+            return value
+        case {"type": "array", "items": dict(items)}, list():
+            return [_coerced(tool, key, element, items) for element in value]
+    _refuse(tool, key, str(schema["type"]), value)
+
+
+def _number(tool: str, key: str, value: float | str, kind: type[int] | type[float]) -> float:
     try:
-        if kind == "integer" and not isinstance(value, bool):
-            return int(value) if not isinstance(value, float) or value.is_integer() else _refuse(tool, key, kind, value)
-        if kind == "number" and not isinstance(value, bool):
-            return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return _refuse(tool, key, kind, value)
-    if kind == "string":
-        text = value if isinstance(value, str) else json.dumps(value)
-        return text if text in schema.get("enum", (text,)) else _refuse(tool, key, str(schema["enum"]), value)
-    if kind == "boolean" and isinstance(value, bool):
-        return value
-    if kind == "array" and isinstance(value, list):
-        return [_coerced(tool, key, element, schema["items"]) for element in value]
-    return _refuse(tool, key, kind, value)
+        return kind(value)
+    except (ValueError, OverflowError):
+        _refuse(tool, key, {int: "integer", float: "number"}[kind], value)
 
 
-def _refuse(tool: str, key: str, kind: str, value: Any) -> Any:
+def _refuse(tool: str, key: str, kind: str, value: object) -> NoReturn:
     raise ToolError(f"{tool}: {key} must be {kind}, not {value!r}")

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import torch
 
+from capsules.errors import ContractMisuse
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.sync import Stream
 
@@ -29,16 +30,21 @@ class Backend(Protocol):
 
 
 def backend_for(device: str, kernels: Path | None = None) -> Backend:
-    """`cpu`, `cuda` or `cuda:N`. Raises ValueError with what exists, CompileError if `kernels` cannot be built."""
-    wanted = torch.device(device)
+    """`cpu`, `cuda` or `cuda:N`. Raises ContractMisuse with what exists, CompileError if `kernels` cannot be built."""
+    try:
+        wanted = torch.device(device if isinstance(device, str) else "")
+    except RuntimeError:
+        raise ContractMisuse(f"device is {device!r}; 'cpu' and 'cuda' (or 'cuda:N') are supported") from None
+    if kernels is not None and not isinstance(kernels, Path):
+        raise ContractMisuse(f"kernels is {kernels!r}; the Path of a folder, or None, is needed")
     if wanted.type == "cpu":
         from capsules.exec.cpu import CpuBackend
 
         return CpuBackend(kernels)
     if kernels is not None:
-        raise ValueError(f"device {device!r}: C++ kernels are for 'cpu'; a GPU has kernels of its own")
+        raise ContractMisuse(f"device {device!r}: C++ kernels are for 'cpu'; a GPU has kernels of its own")
     if wanted.type == "cuda":
         from capsules.exec.cuda import CudaBackend
 
         return CudaBackend(wanted)
-    raise ValueError(f"device {device!r}: 'cpu' and 'cuda' are supported")
+    raise ContractMisuse(f"device is {device!r}; 'cpu' and 'cuda' (or 'cuda:N') are supported")

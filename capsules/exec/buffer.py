@@ -47,6 +47,8 @@ class Buffer:
     address: int = field(init=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.role, Role) or not isinstance(self.live, Whole | Prefix):
+            raise BufferMisuse(f"{self.name}: role is {self.role!r}, live {self.live!r}; a Role, and Whole or Prefix")
         if isinstance(self.live, Prefix) and not 0 <= self.live.axis < self.tensor.dim():
             raise BufferMisuse(
                 f"{self.name}: live extent is a {self.live}, but the buffer has axes 0..{self.tensor.dim() - 1}"

@@ -11,7 +11,6 @@ from capsules.errors import BufferMisuse, CaptureError
 from capsules.exec.backend import Backend, backend_for
 from capsules.exec.buffer import Buffer, Prefix, Role, Whole, contains, storage_key
 from capsules.exec.graph import Graph
-from capsules.exec.plan import Plan, Step
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.recycle import Recycler
 from capsules.exec.sync import Stream
@@ -20,7 +19,7 @@ from capsules.exec.sync import Stream
 class ExecContext:
     """Mechanism only: it knows names, roles and shapes, but no session, cache or scheduler.
 
-    device   "cpu", "cuda" or "cuda:N"; raises ValueError if it is not there
+    device   "cpu", "cuda" or "cuda:N"; raises ContractMisuse if it is not there
     kernels  cpu only: a folder for C++ kernels, built on first use and found again later; needs a compiler (raises
              CompileError). Two to three times faster in bfloat16, equal to torch's own up to the order of sums
     Names are dotted; the part before the first dot is the scope, which an engine snapshots and releases as a whole.
@@ -34,7 +33,6 @@ class ExecContext:
         self._pools: dict[str, object] = {}
         self._streams: dict[str, Stream] = {}
         self._recycler = Recycler()
-        self.home = self.stream("home")
 
     @property
     def device(self) -> torch.device:
@@ -54,10 +52,18 @@ class ExecContext:
         live: Whole | Prefix | None = None,
     ) -> Buffer:
         """Zero-filled memory at a fixed address. Raises BufferMisuse if the name is taken, CaptureError in a step."""
+        if not isinstance(shape, Sequence) or not all(type(n) is int and n >= 0 for n in shape):
+            raise BufferMisuse(f"{name}: shape is {shape!r}; a list of integers from 0 up is needed")
+        if not isinstance(dtype, torch.dtype):
+            raise BufferMisuse(f"{name}: dtype is {dtype!r}; a torch.dtype is needed")
+        self._check_free(name)
         return self._register(name, torch.zeros(tuple(shape), dtype=dtype, device=self.device), role, live or Whole())
 
     def adopt(self, name: str, tensor: Tensor, *, role: Role = Role.WEIGHT) -> Buffer:
         """Give an existing tensor a name, without a copy. The caller no longer rebinds or resizes it."""
+        if not isinstance(tensor, Tensor):
+            raise BufferMisuse(f"{name}: {type(tensor).__name__} is no tensor; only tensors are adopted")
+        self._check_free(name)
         if tensor.device.type != self.device.type:
             raise BufferMisuse(f"{name}: lies on {tensor.device}, this context runs on {self.device}")
         return self._register(name, tensor, role, Whole())
@@ -99,16 +105,13 @@ class ExecContext:
             self._streams[name] = self._backend.stream(name, priority)
         return self._streams[name]
 
-    def graph(self, name: str, *, pool: object = None, capacity: int | None = None) -> Graph:
+    def graph(self, name: str, *, pool: object = None) -> Graph:
         """A new table of variants. Raises BufferMisuse if the name is taken."""
         if name in self._graphs:
             raise BufferMisuse(f"graph {name!r} exists already; names are unique in a context")
-        graph = Graph(name, self._backend, pool, self.owner_of, capacity)
+        graph = Graph(name, self._backend, pool, self.owner_of)
         self._graphs[name] = graph
         return graph
-
-    def plan(self, *steps: Step) -> Plan:
-        return Plan(steps, self.home)
 
     def release(self, scope: str) -> None:
         """Free all graphs and buffers of a scope and the pool of its name, for example when an engine is replaced."""
@@ -126,11 +129,15 @@ class ExecContext:
         """Wait until the device is idle. Never needed between replays."""
         self._backend.synchronize()
 
+    def _check_free(self, name: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise BufferMisuse(f"the name of a buffer is {name!r}; text is needed, its scope before the first dot")
+        if name in self._buffers:
+            raise BufferMisuse(f"buffer {name!r} exists already; names are unique in a context")
+
     def _register(self, name: str, tensor: Tensor, role: Role, live: Whole | Prefix) -> Buffer:
         if self._backend.capturing:
             raise CaptureError(f"{name}: declared inside a step; declare buffers before the capture")
-        if name in self._buffers:
-            raise BufferMisuse(f"buffer {name!r} exists already; names are unique in a context")
         buffer = Buffer(name, tensor, role, live)
         self._buffers[name] = buffer
         self._by_storage.setdefault(storage_key(tensor), []).append(buffer)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from capsules.errors import CaptureError
+from capsules.errors import CaptureError, ContractMisuse
 from capsules.exec.recorder import OwnerOf, Recording, watch
 from capsules.exec.sync import CudaStream, Stream
 
@@ -41,12 +41,12 @@ class Pool:
 
 
 class CudaBackend:
-    """One NVIDIA GPU. Raises ValueError, saying what to do, if it cannot be used."""
+    """One NVIDIA GPU. Raises ContractMisuse, saying what to do, if it cannot be used."""
 
     def __init__(self, device: torch.device) -> None:
         trouble = unusable()
         if trouble:
-            raise ValueError(f"device {str(device)!r}: {trouble}")
+            raise ContractMisuse(f"device {str(device)!r}: {trouble}")
         self.device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
         _exact()
 

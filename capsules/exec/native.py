@@ -67,6 +67,8 @@ def _built(source: Path, folder: Path) -> Path:
             made = Path(scratch) / target.name
             places = [f"-I{_HEADER.parent}", f"-I{base / 'include'}", f"-L{base / 'lib'}"]
             _run([_compiler(), *_FLAGS, *places, str(source), "-o", str(made), "-ltorch_cpu"])
+            with made.open("rb") as file:
+                os.fsync(file.fileno())  # a name that outlived its bytes would fail at every later start
             made.replace(target)
     return target
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from capsules.errors import ContractMisuse
+
 
 @dataclass(frozen=True, init=False)
 class ShapeKey:
@@ -13,7 +15,7 @@ class ShapeKey:
     def __init__(self, **dims: int) -> None:
         for name, size in dims.items():
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-                raise ValueError(f"ShapeKey: {name}={size!r}; extents are integers from 0 up")
+                raise ContractMisuse(f"ShapeKey: {name}={size!r}; extents are integers from 0 up")
         object.__setattr__(self, "dims", tuple(sorted(dims.items())))
 
     def __getitem__(self, name: str) -> int:

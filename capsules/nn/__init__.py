@@ -13,7 +13,6 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
 
     linear(x [..., T, I], w [O, I])                            -> [..., T, O]
     rms_norm(x [..., N], w [N], eps)                           -> [..., N]      weight as it is
-    rms_norm_centred(x [..., N], w [N], eps)                   -> [..., N]      weight 1 + w
     rope_table(positions [...], dims, theta)                   -> cos, sin [..., dims] float32
     norm_rotate(x [..., T, H, D], w [D], eps, cos, sin)        -> [..., T, H, D]
     rotate(x [..., T, H, D], cos, sin [..., T, dims])          -> [..., T, H, D]   full rope if dims = D
@@ -21,17 +20,27 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
     write_rows(cache [S, G, D], rows [T, G, D], positions [T])   in place
     gated_mlp(x [..., h], gate_up [2I, h], down [h, I])        -> [..., h]
     sample(logits [..., V], params, seed, position)            -> ids [...] int64
+
+    attention   attend and write_rows, over a static KV buffer
+    fp8         matrices of eight bits with a scale per block
+    int4        matrices of four bits with a scale per group
+    kernels/    Triton and C++ for what is above
+    linear      products with a matrix, packed or plain
+    mlp         the gated feed-forward block
+    norm        RMS normalisation
+    rope        rotary position embedding
+    sampling    draws inside a captured step, and penalties
 """
 
 from capsules.nn.attention import attend, write_rows
 from capsules.nn.linear import PackedWeight, Weight, empty_matrix, linear
 from capsules.nn.mlp import gated_mlp
-from capsules.nn.norm import rms_norm, rms_norm_centred
+from capsules.nn.norm import rms_norm
 from capsules.nn.rope import norm_rotate, rope_table, rotate
-from capsules.nn.sampling import SamplerBuffers, count_token, penalise, sample, uniform
+from capsules.nn.sampling import SamplerBuffers, count_token, penalise, sample
 
 __all__ = [
     "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "empty_matrix", "gated_mlp", "linear",
-    "norm_rotate", "penalise", "rms_norm", "rms_norm_centred", "rope_table", "rotate", "sample", "uniform",
+    "norm_rotate", "penalise", "rms_norm", "rope_table", "rotate", "sample",
     "write_rows",
 ]  # fmt: skip

@@ -23,12 +23,3 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
     scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
     return (wide * scale * weight.float()).to(x.dtype)
-
-
-def rms_norm_centred(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """The same with the weight stored around zero: the factor is 1 + weight, added in float32.
-
-    Adding 1 in bfloat16 would lose the low bits of small weights. A loader may add 1 once, in float32, and call
-    `rms_norm` from then on: the results are equal.
-    """
-    return rms_norm(x, 1.0 + weight.float(), eps)

@@ -87,12 +87,6 @@ def count_token(generated: Tensor, seen: Tensor, token: Tensor) -> None:
     seen.index_fill_(0, token, 1)
 
 
-def uniform(seed: Tensor, position: Tensor, rows: int, columns: int) -> Tensor:
-    """[rows, columns] float32 in (0, 1), a function of its arguments: 23 bits of splitmix64 per element."""
-    index = torch.arange(columns, device=seed.device).expand(rows, columns)
-    return _uniform_at(seed, position, index)
-
-
 def _uniform_at(seed: Tensor, position: Tensor, column: Tensor) -> Tensor:
     """One number per entry of column [..., C]; all axes but the last count as the row."""
     rows = column.shape[:-1].numel()

@@ -1,17 +1,20 @@
 """Texts, generated: what people say to the assistant, what it answers, and whole talks with tool calls.
 
-tools       the built-in tools and the shipped personas, as the small model knows them
-words       slot values, and the split that keeps a tenth of them for scoring
-phrases     how people put a request, by intent
-smalltalk   fixed questions and answers, and what is out of reach
-stories     stories in parts
-scene       a talk while it is being made up
-slots       values as people say them
-misheard    what the speech recogniser makes of words
-scenes      every kind of exchange, and its share
-scenes_repair, scenes_talk, scenes_time, scenes_told, scenes_tools
-            what happens in a talk, by subject
-talks       whole talks; user_utterances and reply_sentences for the speech recipes
+tools           the built-in tools and the shipped personas, as the small model knows them
+words           slot values, and the split that keeps a tenth of them for scoring
+phrases         how people put a request, by intent
+smalltalk       fixed questions and answers, and what is out of reach
+stories         stories in parts
+scene           a talk while it is being made up
+slots           values as people say them
+misheard        what the speech recogniser makes of words
+scenes          what happens in a talk: every kind of exchange and its share
+scenes_time     the clock, dates, timers, alarms, reminders
+scenes_tools    the other tools
+scenes_talk     the people and the talk itself
+scenes_told     what takes longer to say and may be cut off
+scenes_repair   a turn that was misheard
+talks           whole talks; user_utterances and reply_sentences for the speech recipes
 """
 
 from recipes.texts.talks import make_talk, reply_sentences, talks, user_utterances

@@ -29,7 +29,7 @@ NOT_UNDERSTOOD: Final = "[inaudible]"
 
 
 @dataclass(slots=True)
-class Turn:
+class TalkTurn:
     """One message. `kind` names what is scored; `accept` are the replies that count as right (a story: its heroes)."""
 
     role: Role
@@ -47,7 +47,7 @@ class Talk:
 
     system: str
     tools: tuple[str, ...]
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[TalkTurn] = field(default_factory=list)
 
 
 class Unusable(Exception):
@@ -139,7 +139,7 @@ class Scene:
             self.me = rng.choice(allowed("name", split))
             manner = rng.choice(["friendly", "calm", "cheerful", "polite", "quiet"])
             self.system = f"You are {self.me}, a {manner} voice assistant. Answer in one or two short sentences."
-        self.turns: list[Turn] = []
+        self.turns: list[TalkTurn] = []
         self.known: dict[str, str] = {}
         self.tools: tuple[str, ...] = TOOL_NAMES
 
@@ -207,13 +207,13 @@ class Scene:
             raise Unusable(text)
         if self.chance(0.06) and not any(value and text.startswith(value) for value in written.values()):
             text = text[0].upper() + text[1:] + self.rng.choice(["", ".", "?", "!"])
-        self.turns.append(Turn("user", text, spoken=spoken))
+        self.turns.append(TalkTurn("user", text, spoken=spoken))
         return written
 
     def call(self, tool: str, result: str, kind: str = "", **arguments: str) -> None:
         """The assistant calls a tool and gets its result. Without tools it says so instead and the exchange ends."""
-        self.turns.append(Turn("assistant", "", (tool, arguments), kind or f"call {tool}"))
-        self.turns.append(Turn("tool", result))
+        self.turns.append(TalkTurn("assistant", "", (tool, arguments), kind or f"call {tool}"))
+        self.turns.append(TalkTurn("tool", result))
 
     def fail(self, tool: str, reason: str, kind: str = "", **arguments: str) -> None:
         """The assistant calls a tool, which answers with an error, and says it."""
@@ -229,7 +229,7 @@ class Scene:
         """The assistant says one of these."""
         texts = tuple(text[0].upper() + text[1:] for text in texts)
         text = self.rng.choice(texts)
-        self.turns.append(Turn("assistant", text, kind=kind, accept=texts))
+        self.turns.append(TalkTurn("assistant", text, kind=kind, accept=texts))
         return text
 
     def cut(self, words: int) -> str:

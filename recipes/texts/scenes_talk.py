@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from assistant.tools import answers
 from recipes.texts import smalltalk
-from recipes.texts.scene import NOT_UNDERSTOOD, Scene, Turn, Unusable
+from recipes.texts.scene import NOT_UNDERSTOOD, Scene, TalkTurn, Unusable
 from recipes.texts.tools import PERSONAS
 
 
@@ -164,7 +164,7 @@ def knowledge(s: Scene) -> None:
 def unclear(s: Scene) -> None:
     """Noise instead of words; then the user may say it again."""
     if s.chance(0.4):
-        s.turns.append(Turn("user", NOT_UNDERSTOOD))
+        s.turns.append(TalkTurn("user", NOT_UNDERSTOOD))
     elif s.chance(0.5):
         s.user(s.words(s.rng.randint(1, 4)))
     else:

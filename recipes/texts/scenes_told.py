@@ -14,39 +14,46 @@ from recipes.texts.words import WORDS
 
 def counting(s: Scene) -> None:
     """Counts, often cut off by the user, who then asks how far it got, or lets it go on."""
+    run = asked_run(s)
+    s.say(listed(run), kind="count")
+    if len(run) >= 3 and not s.chance(0.15):
+        cut_off(s, run)
+    elif s.chance(0.5):
+        s.ask("last_number")
+        s.say(f"The last number I said was {run[-1]}.", kind="last number")
+
+
+def asked_run(s: Scene) -> list[int]:
+    """The numbers that the user asks for: up to one, between two, down, in steps, or only when asked back."""
     shape = s.rng.random()
-    step = 1
     if shape < 0.6:
         far = s.whole(20, 45) if s.chance(0.3) else 5
         n = s.rng.choice([10, 20, s.whole(3, 10), s.whole(3, 20), s.whole(5, 30), far])
         s.ask("count", n=s.number(n))
-        run = list(range(1, n + 1))
-    elif shape < 0.72:
+        return list(range(1, n + 1))
+    if shape < 0.72:
         m = s.whole(2, 60)
         n = m + s.rng.randint(3, 12)
         s.ask("count_from", m=s.number(m), n=s.number(n))
-        run = list(range(m, n + 1))
-    elif shape < 0.85:
+        return list(range(m, n + 1))
+    if shape < 0.85:
         n = s.rng.choice([5, 10, 20, s.whole(3, 25)])
         s.ask("count_down", n=s.number(n))
-        run, step = list(range(n, 0, -1)), -1
-    elif shape < 0.95:
+        return list(range(n, 0, -1))
+    if shape < 0.95:
         step = s.rng.choice([2, 5, 10])
         n = step * s.rng.randint(3, 12)
         s.ask("count_by", n=s.number(n), step={2: "twos", 5: "fives", 10: "tens"}[step])
-        run = list(range(step, n + 1, step))
-    else:
-        s.ask("count_open")
-        s.say("To which number?", kind="ask back")
-        n = s.whole(3, 20)
-        s.user(s.rng.choice(["{n}", "to {n}", "up to {n}"]), n=s.number(n))
-        run = list(range(1, n + 1))
-    s.say(", ".join(map(str, run)) + ".", kind="count")
-    if len(run) < 3 or s.chance(0.15):
-        if s.chance(0.5):
-            s.ask("last_number")
-            s.say(f"The last number I said was {run[-1]}.", kind="last number")
-        return
+        return list(range(step, n + 1, step))
+    s.ask("count_open")
+    s.say("To which number?", kind="ask back")
+    n = s.whole(3, 20)
+    s.user(s.rng.choice(["{n}", "to {n}", "up to {n}"]), n=s.number(n))
+    return list(range(1, n + 1))
+
+
+def cut_off(s: Scene, run: list[int]) -> None:
+    """The user breaks into the count, once or twice asks or ends something, or has it go on where it was heard."""
     heard = s.rng.randint(0, len(run) - 1) if s.chance(0.9) else 0
     s.cut(heard)
     last = run[heard - 1] if heard else None
@@ -58,12 +65,15 @@ def counting(s: Scene) -> None:
             s.say(said, kind="last number")
         elif what < 0.85:
             s.ask("go_on")
-            rest = run[heard:]
-            s.say(", ".join(map(str, rest)) + ".", kind="go on counting")
+            s.say(listed(run[heard:]), kind="go on counting")
             return
         else:
             s.ask("stop")
             s.say("Okay.", kind="stop")
+
+
+def listed(run: list[int]) -> str:
+    return ", ".join(map(str, run)) + "."
 
 
 def story(s: Scene) -> None:

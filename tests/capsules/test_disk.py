@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from safetensors.torch import load_file
 
 from capsules.capsule import Capsule, Fingerprint
 from capsules.disk import About, CapsuleFolder, CapsuleNotSaved, saved_bytes
-from capsules.durable import sweep, write_durably
+from capsules.durable import sweep, write_durably, write_json, write_text
 from capsules.errors import CapsuleDamaged, CapsuleMismatch
 from capsules.safefile import read_header
 
@@ -203,6 +204,47 @@ def test_the_order_of_system_calls_is_write_sync_rename_sync(folder, monkeypatch
     folder.save("ada", capsule())
     assert calls[-4:] == ["write", "fsync", "rename", "fsync"]
     assert set(calls[:-3]) == {"write"}
+
+
+def test_facts_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    place = tmp_path / "talk.json"
+    said = ["naïve", 1, None, "half a pair \ud800"]
+    write_json(place, {"said": said})
+    assert json.loads(place.read_text("utf-8")) == {"said": said} and place.stat().st_mode & 0o077 == 0
+    with pytest.raises(TypeError):
+        write_json(place, {"x": object()})
+    with pytest.raises(ValueError, match="surrogates"):
+        write_text(place, said[3])
+    monkeypatch.setattr(os, "fsync", lambda file: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    with pytest.raises(OSError, match="full"):
+        write_text(place, "something else")
+    assert json.loads(place.read_text("utf-8")) == {"said": said}
+    assert [file.name for file in tmp_path.iterdir()] == ["talk.json"]
+    monkeypatch.undo()
+    write_json(place, [1], indent=1)
+    assert place.read_text("utf-8") == "[\n 1\n]\n"
+
+
+@pytest.mark.parametrize("call", ["open", "write", "fsync", "rename"])
+def test_a_process_killed_while_it_writes_facts_leaves_the_old_ones(tmp_path, call):
+    """Killed at each system call in turn, a write halfway through its bytes."""
+    place = tmp_path / "facts.json"
+    write_json(place, {"version": 1})
+    code = (
+        "import os, signal, sys, pathlib\n"
+        "from capsules.durable import write_json\n"
+        f"real = os.{call}\n"
+        "def die(*args, **kwargs):\n"
+        f"    if {call!r} == 'write': real(args[0], memoryview(args[1])[:7])\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"os.{call} = die\n"
+        "write_json(pathlib.Path(sys.argv[1]), {'version': 2, 'more': 'x' * 1000})\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, place], check=False)
+    assert ran.returncode == -signal.SIGKILL
+    assert json.loads(place.read_text()) == {"version": 1}
+    sweep(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["facts.json"]
 
 
 def test_sweeping_spares_a_writer_that_lives(tmp_path):

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from capsules import Buffer, ExecContext, Plan, Prefix, Role, ShapeKey, Step
-from capsules.errors import BufferMisuse, CapsuleError, CaptureError, GraphMissing, PlanError
+from capsules import Buffer, ExecContext, Prefix, Role, ShapeKey
+from capsules.errors import BufferMisuse, CapsuleError, CaptureError, GraphMissing
 
 ONE = ShapeKey(n=1)
 
@@ -147,21 +147,6 @@ class TestGraphs:
         with pytest.raises(CaptureError, match="captured already"):
             graph.capture(ONE, lambda: None)
 
-    def test_the_least_recently_replayed_variant_is_freed_and_no_buffer_is(self, ctx: ExecContext) -> None:
-        x = io(ctx, "a.x", 0)
-        graph = ctx.graph("a.g", capacity=2)
-        for n in (1, 2):
-            graph.capture(ShapeKey(n=n), lambda n=n: x.add_(n))  # type: ignore[misc]
-        graph.replay(ShapeKey(n=1))
-        graph.capture(ShapeKey(n=3), lambda: x.add_(3))
-        assert graph.keys == (ShapeKey(n=1), ShapeKey(n=3))
-        assert x.tolist() == [1]
-        graph.evict(ShapeKey(n=1))
-        with pytest.raises(GraphMissing, match="nothing to evict"):
-            graph.evict(ShapeKey(n=1))
-        with pytest.raises(ValueError, match="at least 1"):
-            ctx.graph("a.none", capacity=0)
-
     def test_a_moved_buffer_is_noticed_before_the_replay(self, ctx: ExecContext) -> None:
         x = io(ctx, "a.x", 1, 2)
         graph = ctx.graph("a.g")
@@ -263,26 +248,18 @@ class Body:
 class TestPlannerAndActor:
     """Two models in one context: the planner's output buffer is the actor's input buffer."""
 
-    def build(self, ctx: ExecContext) -> tuple[Plan, Tensor, Tensor]:
+    def run(self, ctx: ExecContext, goals: list[float]) -> list[list[float]]:
         goal = ctx.buffer("planner.goal", [6], torch.float32, role=Role.IO)
         shared = ctx.buffer("planner.latent", [6], torch.float32, role=Role.IO)
         action = ctx.buffer("actor.action", [6], torch.float32, role=Role.IO)
         planner, actor = Body(ctx, "planner", goal, shared), Body(ctx, "actor", shared, action)
-        plan = ctx.plan(
-            Step("act", actor.graph, ONE, ctx.stream("actor"), after=("plan",)),
-            Step("plan", planner.graph, ONE, ctx.stream("planner")),
-        )
-        assert plan.order == ("plan", "act")
-        return plan, goal.tensor, action.tensor
-
-    def run(self, ctx: ExecContext, goals: list[float]) -> list[list[float]]:
-        plan, goal, action = self.build(ctx)
         addresses = {b.name: b.tensor.data_ptr() for b in ctx.buffers()}
         actions = []
         for value in goals:
-            goal.fill_(value)
-            plan.run()
-            actions.append(action.tolist())
+            goal.tensor.fill_(value)
+            planner.graph.replay(ONE)
+            actor.graph.replay(ONE)
+            actions.append(action.tensor.tolist())
         assert {b.name: b.tensor.data_ptr() for b in ctx.buffers()} == addresses
         return actions
 
@@ -293,37 +270,6 @@ class TestPlannerAndActor:
         assert all(a != b for a, b in zip(changed[4:], steady[4:], strict=True))
 
 
-class TestPlans:
-    def test_waits_that_form_a_cycle_are_refused(self, ctx: ExecContext) -> None:
-        graph, stream = ctx.graph("a.g"), ctx.stream("s")
-        with pytest.raises(PlanError, match="wait for each other: a, b"):
-            ctx.plan(Step("a", graph, ONE, stream, ("b",)), Step("b", graph, ONE, stream, ("a",)))
-
-    def test_unknown_and_repeated_names_are_refused(self, ctx: ExecContext) -> None:
-        graph, stream = ctx.graph("a.g"), ctx.stream("s")
-        with pytest.raises(PlanError, match="waits for 'z', which is not in the plan: a"):
-            ctx.plan(Step("a", graph, ONE, stream, ("z",)))
-        with pytest.raises(PlanError, match="two steps are called 'a'"):
-            ctx.plan(Step("a", graph, ONE, stream), Step("a", graph, ONE, stream))
-
-    def test_a_diamond_runs_every_step_once_in_order(self, ctx: ExecContext) -> None:
-        x = io(ctx, "a.x", 1)
-        graphs = {}
-        for name, factor in (("top", 2), ("left", 3), ("right", 5), ("bottom", 7)):
-            graphs[name] = ctx.graph(f"a.{name}")
-            graphs[name].capture(ONE, lambda f=factor: x.mul_(f).add_(1))  # type: ignore[misc]
-        plan = ctx.plan(
-            Step("bottom", graphs["bottom"], ONE, ctx.stream("s"), ("left", "right")),
-            Step("left", graphs["left"], ONE, ctx.stream("s"), ("top",)),
-            Step("right", graphs["right"], ONE, ctx.stream("t"), ("top", "left")),
-            Step("top", graphs["top"], ONE, ctx.stream("t", priority=-1)),
-        )
-        assert plan.order == ("top", "left", "right", "bottom")
-        plan.run()
-        ctx.synchronize()
-        assert x.tolist() == [(((1 * 2 + 1) * 3 + 1) * 5 + 1) * 7 + 1]
-
-
 def test_every_refusal_shares_one_base() -> None:
-    for error in (BufferMisuse, CaptureError, GraphMissing, PlanError):
+    for error in (BufferMisuse, CaptureError, GraphMissing):
         assert issubclass(error, CapsuleError)

@@ -12,7 +12,6 @@ from capsules.nn import (
     gated_mlp,
     linear,
     rms_norm,
-    rms_norm_centred,
     rope_table,
     rotate,
     write_rows,
@@ -36,14 +35,6 @@ def test_norm_is_the_formula_in_double_precision() -> None:
     wide = x.double()
     plain = wide / (wide**2).mean(-1, keepdim=True).add(1e-6).sqrt()
     assert ratio(rms_norm(x, w, 1e-6), plain * w.double()) < 1e-6
-    assert ratio(rms_norm_centred(x, w, 1e-6), plain * (1 + w.double())) < 1e-6
-
-
-def test_centred_norm_keeps_small_weights_in_bfloat16() -> None:
-    x = randn(4, 64, dtype=torch.bfloat16)
-    w = torch.full((64,), 2.0**-10, dtype=torch.bfloat16)
-    assert torch.equal(rms_norm_centred(x, w, 1e-6), rms_norm(x, 1 + w.float(), 1e-6))
-    assert not torch.equal(rms_norm_centred(x.float(), w, 1e-6), rms_norm(x.float(), 1 + w, 1e-6))
 
 
 @pytest.mark.parametrize("dims", [2, 16, 64])

@@ -19,9 +19,7 @@ from capsules.placement import (
     logarithmic,
     optimal,
     place,
-    reduction,
-    savings,
-    worst_recompute,
+    recompute,
 )
 
 
@@ -102,7 +100,7 @@ def test_balanced_is_optimal_under_uniform_depths_and_meets_the_closed_forms(len
     spots = balanced(length, budget)
     assert expected_recompute(law, spots) == pytest.approx(closed)
     assert expected_recompute(law, optimal(law, budget)) == pytest.approx(closed)
-    assert worst_recompute(length, spots) == ceil((length + 1) / (budget + 1)) - 1
+    assert recompute(length, spots).max() == ceil((length + 1) / (budget + 1)) - 1
     assert closed <= length / (2 * (budget + 1)) + 0.5
 
 
@@ -127,16 +125,6 @@ def test_on_the_grid_optimal_beats_every_other_strategy(seed):
     best = expected_recompute(law, place(Strategy.OPTIMAL, 6, law, grid=64))
     for strategy in Strategy:
         assert best <= expected_recompute(law, place(strategy, 6, law, grid=64)) + 1e-9
-
-
-def test_savings_and_reduction():
-    law = np.zeros(101)
-    law[[50, 100]] = 0.5
-    assert savings(law, ()) == 0 and reduction(law, ()) == 1
-    assert expected_recompute(law, (50,)) == 25
-    assert savings(law, (50,)) == pytest.approx(2 / 3) and reduction(law, (50,)) == pytest.approx(3)
-    assert savings(law, (50, 100)) == 1 and reduction(law, (50, 100)) == float("inf")
-    assert savings(np.array([1.0, 0.0]), ()) == 0
 
 
 def test_edges():

@@ -25,14 +25,14 @@ from capsules.disk import CapsuleNotSaved
 from capsules.errors import CapsuleDamaged, CapsuleMismatch
 from capsules.exec.sync import Event, HostEvent, HostStream
 from capsules.metrics import Counters
-from capsules.prefix import Realm, prefix_digests
+from capsules.prefix import StateKey, prefix_digests
 from capsules.reentry import Live, Reentry, Way, choose
 from capsules.registry import Budgets, Registry, named_key
 from capsules.tiers import DiskTier, Held, MemoryTier, Mover, copy_flat
 
 HERE = Fingerprint((("weights", "one"),))
 ELSEWHERE = Fingerprint((("weights", "two"),))
-CHAT, OTHER = Realm("toy", template="a"), Realm("toy", template="b")
+CHAT, OTHER = StateKey("toy", template="a"), StateKey("toy", template="b")
 CPU = torch.device("cpu")
 
 
@@ -65,7 +65,7 @@ def quick(monkeypatch):
 
 
 def tier_of(kept: Registry, key: str) -> str:
-    return next(iter(kept.ladder.homes(key)))
+    return next(iter(kept.store.homes(key)))
 
 
 # --- against a plain dictionary -------------------------------------------------------------------------------------
@@ -112,22 +112,22 @@ class Model(RuleBasedStateMachine):
             os.write = real
 
     @rule(
-        name=st.sampled_from(NAMES), length=st.integers(1, 5), size=st.sampled_from(SIZES), realm=st.booleans(),
+        name=st.sampled_from(NAMES), length=st.integers(1, 5), size=st.sampled_from(SIZES), state_key=st.booleans(),
         pin=st.sampled_from([False, False, False, True]), ttl=st.sampled_from([None, None, 50.0]),
         save=st.booleans(),
     )  # fmt: skip
-    def put(self, name, length, size, realm, pin, ttl, save) -> None:
+    def put(self, name, length, size, state_key, pin, ttl, save) -> None:
         self.count += 1
         made = capsule(range(length), size, self.count)
         assert self.kept.get("nobody") is None  # lets go of what is out of time
         self.gets += 1
-        before = {key: self.kept.ladder.homes(key) for key in self.kept.ladder}
+        before = {key: self.kept.store.homes(key) for key in self.kept.store}
         key = self.limited(
-            lambda: self.kept.put(made, CHAT if realm else OTHER, name=name, ttl_s=ttl, pin=pin, save=save)
+            lambda: self.kept.put(made, CHAT if state_key else OTHER, name=name, ttl_s=ttl, pin=pin, save=save)
         )
         if key is None:
             if not self.full:
-                assert {k: self.kept.ladder.homes(k) for k in self.kept.ladder} == before, "refused, but not harmless"
+                assert {k: self.kept.store.homes(k) for k in self.kept.store} == before, "refused, but not harmless"
             return
         self.marks[key] = self.count
         self.pins[key] = self.pins.get(key, 0) + pin
@@ -136,25 +136,25 @@ class Model(RuleBasedStateMachine):
     @rule(data=st.data())
     def get(self, data) -> None:
         key = data.draw(st.sampled_from(sorted(self.marks)))
-        there = key in self.kept.ladder
+        there = key in self.kept.store
         found = self.limited(lambda: self.kept.get(key))
         self.gets += 1
-        assert (found is not None) == (there and key in self.kept.ladder)
+        assert (found is not None) == (there and key in self.kept.store)
         if found is not None:
             assert found.host["mark"] == self.marks[key] and (found.tensors["toy.s"] == self.marks[key] % 251).all()
-            assert list(self.kept.ladder)[-1] == key
+            assert list(self.kept.store)[-1] == key
 
-    @rule(length=st.integers(0, 7), realm=st.booleans(), reserve=st.integers(0, 1))
-    def reenter(self, length, realm, reserve) -> None:
-        chat = CHAT if realm else OTHER
-        there = set(self.kept.ladder)
+    @rule(length=st.integers(0, 7), state_key=st.booleans(), reserve=st.integers(0, 1))
+    def reenter(self, length, state_key, reserve) -> None:
+        chat = CHAT if state_key else OTHER
+        there = set(self.kept.store)
         plan, found = self.limited(lambda: self.kept.reenter(chat, range(length), reserve=reserve))
         self.gets += 1
         assert plan.position + plan.replay == length
         if found is not None:
             assert found.host["mark"] == self.marks[plan.key]
             assert found.tokens == tuple(range(plan.position)) and plan.position <= length - reserve
-        elif there == set(self.kept.ladder):
+        elif there == set(self.kept.store):
             digests = prefix_digests(chat, range(length), range(1, length - reserve + 1))
             assert not any("p-" + digest in there for digest in digests.values())
 
@@ -179,9 +179,9 @@ class Model(RuleBasedStateMachine):
             self.gets += 1
             assert self.kept.remove(key) == there
             self.pins.pop(key, None)
-            assert key not in self.kept.ladder
+            assert key not in self.kept.store
         elif self.limited(lambda: self.kept.save(key)):
-            assert "disk" in self.kept.ladder.homes(key)
+            assert "disk" in self.kept.store.homes(key)
 
     @rule(seconds=st.sampled_from([1.0, 30.0, 60.0]))
     def wait(self, seconds) -> None:
@@ -194,33 +194,33 @@ class Model(RuleBasedStateMachine):
     @precondition(lambda self: self.budgets["disk"])
     @rule()
     def start_again(self) -> None:
-        saved = {key for key in self.kept.ladder if "disk" in self.kept.ladder.homes(key)}
+        saved = {key for key in self.kept.store if "disk" in self.kept.store.homes(key)}
         self.open()
-        assert set(self.kept.ladder) == saved
+        assert set(self.kept.store) == saved
         self.pins.clear()
 
     @invariant()
     def nothing_pinned_is_gone(self) -> None:
         if hasattr(self, "kept"):
-            assert all(key in self.kept.ladder for key, count in self.pins.items() if count)
+            assert all(key in self.kept.store for key, count in self.pins.items() if count)
 
     @invariant()
     def budgets_hold_and_the_books_are_right(self) -> None:
         if not hasattr(self, "kept"):
             return
-        for tier in self.kept.ladder.tiers:
+        for tier in self.kept.store.tiers:
             if isinstance(tier, DiskTier):
                 really = sum(file.stat().st_size for file in tier.folder.path.iterdir())
             else:
                 really = sum(held.capsule.nbytes for held in tier._held.values())
-            assert self.kept.ladder.used_bytes(tier.name) == really <= tier.budget_bytes
+            assert self.kept.store.used_bytes(tier.name) == really <= tier.budget_bytes
             assert self.kept.counters.total("bytes", tier=tier.name) == really
 
     @invariant()
     def counters_add_up(self) -> None:
         if not hasattr(self, "kept"):
             return
-        counters, held = self.kept.counters, list(self.kept.ladder)
+        counters, held = self.kept.counters, list(self.kept.store)
         assert counters.total("stored") - counters.total("evictions") == len(held)
         assert counters.total("capsules") == len(held) == len(self.kept.listing())
         assert counters.total("hits") + counters.total("misses") == self.gets
@@ -228,8 +228,8 @@ class Model(RuleBasedStateMachine):
     @invariant()
     def every_capsule_can_be_found(self) -> None:
         if hasattr(self, "kept"):
-            assert set(self.kept._entries) == set(self.kept.ladder)
-            assert {k for keys in self.kept._by_prefix.values() for k in keys} == set(self.kept.ladder)
+            assert set(self.kept._entries) == set(self.kept.store)
+            assert {k for keys in self.kept._by_prefix.values() for k in keys} == set(self.kept.store)
 
 
 @pytest.mark.slow
@@ -246,7 +246,7 @@ def test_against_a_dictionary_under_random_operations(quick):
 
 
 def places(kept: Registry, keys) -> list[str]:
-    return [tier_of(kept, key) if key in kept.ladder else "" for key in keys]
+    return [tier_of(kept, key) if key in kept.store else "" for key in keys]
 
 
 def test_the_least_recently_used_goes_down_step_by_step_and_out_at_the_end(quick, tmp_path):
@@ -320,8 +320,8 @@ def test_a_device_that_is_full_before_its_budget_costs_speed_and_no_capsule():
     assert kept.counters.total("refused", cause="no memory") == 1
     assert places(kept, keys)[4] == "host" and kept.get(keys[4]).host == {"mark": 4}
     for tier in ("gpu", "host"):
-        held = sum(kept.ladder.homes(key).get(tier, 0) for key in kept.ladder)
-        assert kept.ladder.used_bytes(tier) == held
+        held = sum(kept.store.homes(key).get(tier, 0) for key in kept.store)
+        assert kept.store.used_bytes(tier) == held
 
 
 def test_a_copy_that_no_memory_is_left_for_is_told(monkeypatch):
@@ -405,14 +405,14 @@ def test_prefix_digests_are_those_of_the_prefix_alone():
 
 
 def test_every_part_of_the_realm_counts():
-    base = Realm("m", "p", "a", "t", "x", "s")
+    base = StateKey("m", "p", "a", "t", "x", "s")
     others = [
-        Realm(*("!" if i == j else part for j, part in enumerate(("m", "p", "a", "t", "x", "s")))) for i in range(6)
+        StateKey(*("!" if i == j else part for j, part in enumerate(("m", "p", "a", "t", "x", "s")))) for i in range(6)
     ]
-    moved = Realm("mp", "", "a", "t", "x", "s")
-    digests = {realm.digest for realm in (base, *others, moved)}
+    moved = StateKey("mp", "", "a", "t", "x", "s")
+    digests = {state_key.digest for state_key in (base, *others, moved)}
     assert len(digests) == 8
-    assert len({prefix_digests(realm, [1], [1])[1] for realm in (base, *others, moved)}) == 8
+    assert len({prefix_digests(state_key, [1], [1])[1] for state_key in (base, *others, moved)}) == 8
 
 
 WANTED = [1, 2, 3, 4, 5, 6]
@@ -424,20 +424,19 @@ WANTED = [1, 2, 3, 4, 5, 6]
         (Live(), None, 0, Reentry(Way.REBUILD, 0, 6)),
         (Live(), (4, "k"), 0, Reentry(Way.RESTORE, 4, 2, "k")),
         (Live(), (6, "k"), 1, Reentry(Way.REBUILD, 0, 6)),
-        (Live([1, 2, 3]), (3, "k"), 0, Reentry(Way.APPEND, 3, 3)),
-        (Live([1, 2, 3]), (4, "k"), 0, Reentry(Way.RESTORE, 4, 2, "k")),
-        (Live([1, 2, 3], [2, 3]), None, 0, Reentry(Way.APPEND, 3, 3)),
-        (Live([1, 2, 3, 9], [1, 2, 4]), None, 0, Reentry(Way.ROLLBACK, 2, 4)),
-        (Live([1, 2, 3, 9], [1, 2, 4]), (2, "k"), 0, Reentry(Way.ROLLBACK, 2, 4)),
-        (Live([1, 2, 3, 9], [1, 2, 4]), (3, "k"), 0, Reentry(Way.RESTORE, 3, 3, "k")),
-        (Live([9, 2], [1, 2]), None, 0, Reentry(Way.REBUILD, 0, 6)),
-        (Live(WANTED, [3]), None, 0, Reentry(Way.APPEND, 6, 0)),
-        (Live(WANTED, [3, 6]), None, 1, Reentry(Way.ROLLBACK, 3, 3)),
-        (Live([*WANTED, 7, 8], [5, 6, 8]), None, 1, Reentry(Way.ROLLBACK, 5, 1)),
+        (Live(3, 3), (3, "k"), 0, Reentry(Way.APPEND, 3, 3)),
+        (Live(3, 3), (4, "k"), 0, Reentry(Way.RESTORE, 4, 2, "k")),
+        (Live(4, 2), None, 0, Reentry(Way.ROLLBACK, 2, 4)),
+        (Live(4, 2), (2, "k"), 0, Reentry(Way.ROLLBACK, 2, 4)),
+        (Live(4, 2), (3, "k"), 0, Reentry(Way.RESTORE, 3, 3, "k")),
+        (Live(2, 0), None, 0, Reentry(Way.REBUILD, 0, 6)),
+        (Live(6, 6), None, 0, Reentry(Way.APPEND, 6, 0)),
+        (Live(6, 6), (4, "k"), 1, Reentry(Way.RESTORE, 4, 2, "k")),
+        (Live(8, 5), None, 1, Reentry(Way.ROLLBACK, 5, 1)),
     ],
 )
 def test_the_way_with_the_least_replay(live, stored, reserve, expected):
-    assert choose(WANTED, live, stored, reserve) == expected
+    assert choose(len(WANTED), live, stored, reserve) == expected
 
 
 def test_reentry_takes_the_longest_usable_prefix_of_the_same_realm():
@@ -451,9 +450,10 @@ def test_reentry_takes_the_longest_usable_prefix_of_the_same_realm():
     assert kept.reenter(CHAT, [1, 2, 3, 4, 9])[0].position == 3
     assert kept.reenter(OTHER, WANTED)[0].position == 4
     assert kept.reenter(CHAT, WANTED[:5], reserve=1)[0].position == 3
-    assert kept.reenter(CHAT, WANTED, Live(WANTED))[0].way is Way.APPEND
-    assert kept.counters.total("reentries") == 5 and kept.counters.total("reentries", way="restore") == 4
-    assert kept.counters.total("replayed_tokens") == 1 + 2 + 2 + 2 + 0
+    assert kept.reenter(CHAT, WANTED, Live(6, 6))[0].way is Way.APPEND
+    assert kept.reenter(CHAT, WANTED, at={2, 4})[0].position == 2
+    assert kept.counters.total("reentries") == 6 and kept.counters.total("reentries", way="restore") == 5
+    assert kept.counters.total("replayed_tokens") == 1 + 2 + 2 + 2 + 0 + 4
 
 
 # --- what can go wrong ----------------------------------------------------------------------------------------------
@@ -481,7 +481,7 @@ def test_damaged_files_fall_back_to_the_next_best_way(quick, tmp_path, harm):
     harm(tmp_path / f"{keys[1]}.safetensors")
     plan, found = kept.reenter(CHAT, WANTED)
     assert plan.position == 2 and found.host == {"mark": 2}
-    assert keys[1] not in kept.ladder and len(list(tmp_path.iterdir())) == 1
+    assert keys[1] not in kept.store and len(list(tmp_path.iterdir())) == 1
     harm(tmp_path / f"{keys[0]}.safetensors")
     with pytest.raises(CapsuleDamaged):
         kept.get(keys[0])
@@ -527,11 +527,11 @@ def test_a_new_start_finds_what_was_saved_and_forgets_the_rest(quick, tmp_path):
     ]
     assert again.get("bea") is None and again.get("ada").host == {"mark": 1}
     assert again.reenter(CHAT, [1, 2, 3, 4])[1].host == {"mark": 2}
-    assert dict(again.ladder.homes(named_key("ada"))).keys() == {"gpu", "disk"}
+    assert dict(again.store.homes(named_key("ada"))).keys() == {"gpu", "disk"}
     assert again.counters.total("unreadable") == 1 and (tmp_path / "x.safetensors").exists()
     clock.now += 101
     assert registry(tmp_path, clock=clock).get("ada") is None
-    assert len(list(registry(tmp_path, disk=100, clock=clock).ladder)) == 0
+    assert len(list(registry(tmp_path, disk=100, clock=clock).store)) == 0
 
 
 # --- background writes ----------------------------------------------------------------------------------------------
@@ -562,12 +562,12 @@ def test_background_writes_are_readable_before_they_are_written(quick, tmp_path)
     first = kept.put(capsule([1], 100, 1), CHAT)
     second = kept.put(capsule([2], 100, 2), CHAT)
     assert places(kept, [first, second]) == ["disk", "host"] and not list(tmp_path.iterdir())
-    held = kept.ladder.tiers[-1].take(first)
+    held = kept.store.tiers[-1].take(first)
     assert held.capsule.host == {"mark": 1}
     later.run()
     assert [file.name for file in tmp_path.iterdir()] == [f"{first}.safetensors"]
     kept.close()
-    assert kept.ladder.tiers[-1].take(first).capsule is not held.capsule
+    assert kept.store.tiers[-1].take(first).capsule is not held.capsule
     assert kept.get(first).host == {"mark": 1}
     later.run()
 
@@ -580,8 +580,8 @@ def test_a_background_write_that_fails_is_accounted_for_later(quick, tmp_path, m
     monkeypatch.setattr(os, "write", lambda file, chunk: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
     later.run()
     assert kept.get(first) is None
-    assert dict(kept.ladder.homes(second)) == {"host": 100}
-    assert kept.ladder.used_bytes("disk") == 0
+    assert dict(kept.store.homes(second)) == {"host": 100}
+    assert kept.store.used_bytes("disk") == 0
     assert kept.counters.total("evictions", cause="disk error") == 1
     assert kept.counters.total("copies", outcome="disk error") == 2
 
@@ -620,7 +620,7 @@ def test_other_errors_of_a_writer_are_not_swallowed(quick, tmp_path):
 def test_the_usual_tiers(tmp_path):
     ctx = ExecContext("cpu")
     kept = Registry.standard(ctx, Budgets(10, 20, 3000), Clock(), tmp_path)
-    assert [(tier.name, tier.budget_bytes) for tier in kept.ladder.tiers] == [("host", 20), ("disk", 3000)]
+    assert [(tier.name, tier.budget_bytes) for tier in kept.store.tiers] == [("host", 20), ("disk", 3000)]
     assert Registry.standard(ctx, Budgets(), Clock()).put(capsule([1]), CHAT) is None
     with pytest.raises(ValueError, match="needs a folder"):
         Registry.standard(ctx, Budgets(disk_bytes=1), Clock())

@@ -14,7 +14,7 @@ from safetensors.torch import save, save_file
 from torch import Tensor
 
 from capsules.errors import CapsuleDamaged
-from capsules.feed import HostFeed, Piece, StagedFeed, split
+from capsules.feed import FeedPiece, HostFeed, StagedFeed, split
 from capsules.safefile import MAX_HEADER_BYTES, parse_header, read_header
 from capsules.weights import Progress, Target, WeightsError, catalogue, digest, load
 
@@ -263,7 +263,7 @@ def test_digest_sees_names_shapes_types_and_bytes_but_not_the_files(tmp_path):
 def test_split_covers_every_byte_once():
     dest = torch.arange(6 * 5 * 7).reshape(6, 5, 7).to(torch.int16)
     for view in (dest, dest.transpose(0, 2), dest[:, ::2], dest[:1, :1, ::3], dest[0, 0, 0]):
-        whole = Piece(0, 10, view.numel() * 2, torch.int16, view)
+        whole = FeedPiece(0, 10, view.numel() * 2, torch.int16, view)
         parts = list(split(whole, 8))
         assert all(p.nbytes <= 8 and p.nbytes == p.dest.numel() * 2 for p in parts)
         assert [p.offset for p in parts] == [10 + sum(q.nbytes for q in parts[:i]) for i in range(len(parts))]

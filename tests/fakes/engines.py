@@ -12,7 +12,7 @@ from assistant.llm.chat_layout import find_layout
 from assistant.llm.language import Language
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.model import init_params
-from llm_engine.toolcalls import ToolCall
+from llm_engine.toolcalls import ParsedCall
 from llm_engine.weights import save_checkpoint
 
 SPECIALS = {"<|im_start|>": 130, "<|im_end|>": 131, "<think>": 132, "</think>": 133}
@@ -71,7 +71,7 @@ class Braces:
     """`{` begins and ends a call of the tool `look`: enough to see calls come out of the stream."""
 
     def push(self, text: str) -> list[Any]:
-        return [ToolCall("look", {}) if part == "{" else part for part in re.split(r"(\{)", text) if part]
+        return [ParsedCall("look", {}) if part == "{" else part for part in re.split(r"(\{)", text) if part]
 
     def finish(self) -> list[Any]:
         return []

@@ -217,6 +217,9 @@ class FakeEars:
     def transcriber(self) -> FakeTranscriber:
         return FakeTranscriber(self)
 
+    def release(self, transcriber: FakeTranscriber) -> None:
+        return None
+
 
 class FakeDetector:
     """Sound is speech."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,8 +14,8 @@ from assistant.base.clock import LoopClock
 from assistant.contracts import LLM, TTS, Prompt
 from assistant.events import AppendAudio, Command, Event, Settings
 from assistant.personas import Persona
-from assistant.talk import Session
-from assistant.talk.talks import Engines, Talks
+from assistant.talk import Engines, Services, Session
+from assistant.talk.talks import Talks
 from assistant.tools.registry import ToolRegistry
 from tests.fakes.loop import run
 from tests.fakes.models import Answer, FakeEars, FakeSpeaker, FakeThinker, counting_ids
@@ -59,16 +59,17 @@ class World:
         speed: float = 10.0,
         llm: LLM | None = None,
         tts: TTS | None = None,
+        offload: Callable[[Callable[[], Any]], Awaitable[Any]] = inline,
     ) -> None:
-        """`thinker` and `speaker`: others than the fake ones."""
+        """`llm` and `tts`: others than the fake ones. `offload`: how hearing's work is done, at once if not given."""
         self.llm = FakeThinker(mind)
         self.tts = FakeSpeaker(speed=speed)
         self.asr = FakeEars()
-        self.talks = Talks(
-            Engines(llm or self.llm, tts or self.tts, self.asr), LoopClock(), PERSONAS,
-            offload=inline, tools=lambda session: tools(), folder=folder, limit=limit, ids=counting_ids(),
-            settings=settings or Settings(persona="ada"),
+        services = Services(
+            Engines(llm or self.llm, tts or self.tts, self.asr), LoopClock(), PERSONAS, offload,
+            tools=lambda session: tools(), ids=counting_ids(),
         )  # fmt: skip
+        self.talks = Talks(services, limit=limit, settings=settings or Settings(persona="ada"), folder=folder)
         self.log: list[Got] = []
         self.block_s = BLOCK_S
         self.on_event: Callable[[Session, Event], Sequence[Command]] = lambda session, event: ()

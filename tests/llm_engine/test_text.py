@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from llm_engine.chat import Boundary, Chat, ChatTemplate
+from llm_engine.chat import Chat, ChatTemplate
 from llm_engine.errors import TextError
 from llm_engine.textcut import StopStrings
 from llm_engine.tokenizer import TextTokenizer
@@ -93,45 +93,11 @@ def test_rendering_is_transformers_own(
         messages, tools=tools or None, add_generation_prompt=True, tokenize=False, enable_thinking=thinking
     )
     assert chat.template.render(messages, tools, thinking=thinking) == expected
-    ids = chat.prompt(messages, tools, thinking=thinking).ids
-    assert list(ids) == oracle(expected, add_special_tokens=False)["input_ids"]
+    assert chat.tokenizer.encode(expected) == oracle(expected, add_special_tokens=False)["input_ids"]
 
 
 def test_thinking_is_off_by_default(chat: Chat) -> None:
     assert chat.template.render([HELLO]).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
-
-
-def test_boundaries_are_prefixes_that_later_prompts_share(chat: Chat) -> None:
-    first = chat.prompt([SYSTEM, HELLO], TOOLS)
-    later = chat.prompt([SYSTEM, HELLO, {"role": "assistant", "content": "Hi"}, HELLO], TOOLS)
-    assert [b.name for b in first.boundaries] == ["system", "reply"]
-    for boundary in first.boundaries:
-        assert first.ids[: boundary.position] == later.ids[: boundary.position]
-    assert first.boundaries[0] == Boundary("system", len(chat.system("You are Ada. ", TOOLS)))
-    shared = next(i for i, (a, b) in enumerate(zip(first.ids, later.ids, strict=False)) if a != b)
-    assert first.boundaries[1].position == shared  # not one id more can be shared: the think block goes
-
-
-def test_a_conversation_is_carried_on_by_appending_only(chat: Chat) -> None:
-    text = chat.tokenizer
-    prompt = chat.prompt([SYSTEM, HELLO])
-    reply = text.encode("Hi the re")  # not how one would tokenise "Hi there" anew
-    end = text.id_of("<|im_end|>")
-    expected = (
-        "<|im_end|>\n<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
-    )
-    new = [{"role": "user", "content": " And now?"}]
-    open_ = chat.proceed([*prompt.ids, *reply], new)
-    assert text.decode(open_, skip_special=False) == expected
-    assert [end, *chat.proceed([*prompt.ids, *reply, end], new)] == open_
-    newline = text.encode("\n")
-    assert [end, *newline, *chat.proceed([*prompt.ids, *reply, end, *newline], new)] == open_
-
-
-def test_tool_results_follow_as_a_user_turn(chat: Chat) -> None:
-    ids = chat.proceed([1], [{"role": "tool", "content": "12:00"}])
-    shown = chat.tokenizer.decode(ids, skip_special=False)
-    assert shown.startswith("<|im_end|>\n<|im_start|>user\n<tool_response>\n12:00\n</tool_response><|im_end|>\n")
 
 
 def test_refusals_keep_the_templates_own_words(chat: Chat, tmp_path: Path) -> None:
@@ -191,9 +157,7 @@ def test_special_tokens_are_not_shown_and_markup_is(chat: Chat) -> None:
     ids = chat.tokenizer.encode("<think>a</think><|im_end|>")
     stream = chat.tokenizer.stream()
     assert "".join(map(stream.push, ids)) == "<think>a</think>"
-    assert chat.tokenizer.stops() == {chat.tokenizer.id_of("<|im_end|>"), chat.tokenizer.id_of("<|endoftext|>")}
-    with pytest.raises(TextError, match="no token"):
-        chat.tokenizer.id_of("<|nothing|>")
+    assert chat.tokenizer.stops() == {*ids[-1:], *chat.tokenizer.encode("<|endoftext|>")}
 
 
 @given(text=st.text(alphabet="abS TOP", max_size=30), cuts=st.lists(st.integers(0, 30), max_size=5))

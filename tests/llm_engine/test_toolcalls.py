@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_engine.toolcalls import LONGEST_CALL, BadCall, Piece, ToolCall, ToolCallParser, read_call
+from llm_engine.toolcalls import LONGEST_CALL, MalformedCall, ParsedCall, Piece, ToolCallParser, read_call
 
 TIMER = (
     "<tool_call>\n<function=set_timer>\n<parameter=minutes>\n5\n</parameter>\n"
@@ -20,7 +20,7 @@ SCHEMAS: dict[str, Any] = {
     },
     "now": {"type": "object", "properties": {}},
 }
-CALL = ToolCall("set_timer", {"minutes": 5, "label": "tea"})
+CALL = ParsedCall("set_timer", {"minutes": 5, "label": "tea"})
 
 
 def parse(text: str, size: int | None = None, schemas: Any = SCHEMAS) -> list[Piece]:
@@ -47,7 +47,7 @@ def parse(text: str, size: int | None = None, schemas: Any = SCHEMAS) -> list[Pi
         (f"One moment.\n\n{TIMER}", ["One moment.", CALL]),
         (f"{TIMER}\n{TIMER}", [CALL, CALL]),
         (f"{TIMER}\nafter", [CALL, "\nafter"]),
-        ("<tool_call>\n<function=now>\n</function>\n</tool_call>", [ToolCall("now", {})]),
+        ("<tool_call>\n<function=now>\n</function>\n</tool_call>", [ParsedCall("now", {})]),
         ("<think>\nhm <tool_call>\n</think>\n\nHi", ["\n\nHi"]),
         ("<tool", ["<tool"]),
         ("a <tool_callx> b\n", ["a <tool_callx> b\n"]),
@@ -86,25 +86,25 @@ def test_plain_text_comes_out_whole(text: str) -> None:
 )
 def test_malformed_calls_are_reported_with_a_reason(body: str, reason: str) -> None:
     found = read_call(body, SCHEMAS)
-    assert isinstance(found, BadCall)
+    assert isinstance(found, MalformedCall)
     assert reason in found.reason
 
 
 def test_a_call_that_never_ends_is_bad_and_bounded() -> None:
     assert parse("Well.\n<tool_call>\n<function=now>") == [
         "Well.",
-        BadCall("<tool_call>\n<function=now>", "the reply ended inside the call"),
+        MalformedCall("<tool_call>\n<function=now>", "the reply ended inside the call"),
     ]
     parser = ToolCallParser()
     found = parser.push("<tool_call>" + "x" * (LONGEST_CALL + 1))
-    assert [type(piece) for piece in found] == [BadCall]
+    assert [type(piece) for piece in found] == [MalformedCall]
 
 
 def test_values_keep_their_text_without_a_schema_and_their_lines_with_one() -> None:
     body = "<function=note>\n<parameter=text>\n two\nlines \n</parameter>\n<parameter=n>\n007\n</parameter>\n"
     body += "</function>"
-    assert read_call(body) == ToolCall("note", {"text": " two\nlines ", "n": "007"})
-    assert read_call(body, lead=" ") == ToolCall("note", {"text": "two\nlines ", "n": "007"})
+    assert read_call(body) == ParsedCall("note", {"text": " two\nlines ", "n": "007"})
+    assert read_call(body, lead=" ") == ParsedCall("note", {"text": "two\nlines ", "n": "007"})
     call = read_call(body.replace("note", "now"), SCHEMAS)
-    assert isinstance(call, ToolCall)
+    assert isinstance(call, ParsedCall)
     assert call.arguments_json == '{"text": " two\\nlines ", "n": "007"}'

@@ -15,7 +15,7 @@ from capsules.nn import PackedWeight
 from capsules.nn.fp8 import unpack_fp8
 from capsules.nn.int4 import unpack_int4
 from llm_engine import CheckpointError, HybridLLM, Sampling
-from llm_engine.memory import needed_bytes
+from llm_engine.footprint import needed_bytes
 from llm_engine.model import ModelWeights
 from llm_engine.weights import LoadedWeights, load_weights
 

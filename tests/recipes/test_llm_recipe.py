@@ -13,13 +13,13 @@ from tokenizers import Tokenizer
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import ChatTemplate
-from recipes.chatml import TEMPLATE, Encoder, call_text, messages, parse_call
+from recipes.chatml import TEMPLATE, TalkEncoder, call_text, messages, parse_call
 from recipes.llm import TINY, Recipe, Training, digest, probe, rate_factor
 from recipes.muon import orthogonal
 from recipes.score import UNSCRIPTED, is_right, wanted_turn
 from recipes.texts import smalltalk, talks
 from recipes.texts.phrases import PHRASES
-from recipes.texts.scene import Role, Talk, Turn, wordings
+from recipes.texts.scene import Role, Talk, TalkTurn, wordings
 from recipes.texts.tools import PARAMETERS, PERSONAS, TOOL_NAMES, specs
 
 pytestmark = pytest.mark.slow
@@ -31,8 +31,8 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def encoder(tokenizer: Tokenizer) -> Encoder:
-    return Encoder(tokenizer)
+def encoder(tokenizer: Tokenizer) -> TalkEncoder:
+    return TalkEncoder(tokenizer)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def llm() -> HybridLLM:
 # -------------------------------------------------------------------------------------------------- format
 
 
-def test_training_ids_are_those_of_the_rendered_template(encoder: Encoder) -> None:
+def test_training_ids_are_those_of_the_rendered_template(encoder: TalkEncoder) -> None:
     template = ChatTemplate(TEMPLATE)
     for talk in itertools.islice(talks(21), 60):
         tools = specs() if talk.tools else []
@@ -51,7 +51,7 @@ def test_training_ids_are_those_of_the_rendered_template(encoder: Encoder) -> No
         assert encoder.ids(rendered) == encoder.talk(talk)[0]
 
 
-def test_a_talk_only_grows_at_its_end(encoder: Encoder) -> None:
+def test_a_talk_only_grows_at_its_end(encoder: TalkEncoder) -> None:
     for talk in itertools.islice(talks(22), 40):
         whole = encoder.talk(talk)[0]
         for i, turn in enumerate(talk.turns):
@@ -60,18 +60,20 @@ def test_a_talk_only_grows_at_its_end(encoder: Encoder) -> None:
                 assert whole[: len(prompt)] == prompt
 
 
-def test_the_reply_that_the_user_broke_off_does_not_teach_stopping(encoder: Encoder) -> None:
-    talk = Talk("You are Ada.", (), [Turn("user", "count to 3"), Turn("assistant", "1, 2", cut=True)])
+def test_the_reply_that_the_user_broke_off_does_not_teach_stopping(encoder: TalkEncoder) -> None:
+    talk = Talk("You are Ada.", (), [TalkTurn("user", "count to 3"), TalkTurn("assistant", "1, 2", cut=True)])
     ids, weights = encoder.talk(talk)
     ends = [weight for token, weight in zip(ids, weights, strict=True) if token == encoder.end]
-    assert ends == [0.0, Encoder.USER_END, 0.0]
+    assert ends == [0.0, TalkEncoder.USER_END, 0.0]
     talk.turns[1].cut = False
-    assert [w for t, w in zip(*encoder.talk(talk), strict=True) if t == encoder.end] == [0.0, Encoder.USER_END, 1.0]
+    assert [w for t, w in zip(*encoder.talk(talk), strict=True) if t == encoder.end] == [0.0, TalkEncoder.USER_END, 1.0]
 
 
-def test_results_of_tools_are_not_learnt(encoder: Encoder) -> None:
+def test_results_of_tools_are_not_learnt(encoder: TalkEncoder) -> None:
     talk = Talk(
-        "", TOOL_NAMES, [Turn("user", "flip a coin"), Turn("assistant", "", ("flip_coin", {})), Turn("tool", "heads")]
+        "",
+        TOOL_NAMES,
+        [TalkTurn("user", "flip a coin"), TalkTurn("assistant", "", ("flip_coin", {})), TalkTurn("tool", "heads")],
     )
     ids, weights = encoder.talk(talk)
     after = len(encoder.prompt(talk, 2)) - len(encoder.ids("<|im_start|>assistant\n"))
@@ -80,7 +82,7 @@ def test_results_of_tools_are_not_learnt(encoder: Encoder) -> None:
 
 
 @pytest.mark.parametrize("name", TOOL_NAMES)
-def test_calls_read_back_and_cost_few_tokens(name: str, encoder: Encoder) -> None:
+def test_calls_read_back_and_cost_few_tokens(name: str, encoder: TalkEncoder) -> None:
     arguments = {key.rstrip("?"): "12 minutes" for key in PARAMETERS[name]}
     text = call_text(name, arguments)
     assert parse_call(text) == (name, arguments)
@@ -89,7 +91,7 @@ def test_calls_read_back_and_cost_few_tokens(name: str, encoder: Encoder) -> Non
         assert parse_call(wrong) is None
 
 
-def test_every_number_is_the_same_digits_everywhere(tokenizer: Tokenizer, encoder: Encoder) -> None:
+def test_every_number_is_the_same_digits_everywhere(tokenizer: Tokenizer, encoder: TalkEncoder) -> None:
     for before in ("", "for ", "\n", "(", ", "):
         for number in ("7", "42", "1905"):
             assert encoder.ids(before + number)[-len(number) :] == encoder.ids(number)
@@ -160,7 +162,7 @@ def test_a_further_run_begins_from_the_shipped_weights_and_says_so(tokenizer: To
 # ------------------------------------------------------------------------------------------- what is shipped
 
 
-def test_transformers_loads_the_directory_and_agrees(llm: HybridLLM, encoder: Encoder) -> None:
+def test_transformers_loads_the_directory_and_agrees(llm: HybridLLM, encoder: TalkEncoder) -> None:
     transformers = pytest.importorskip("transformers")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32).eval()
     assert type(theirs).__name__ == "Qwen3_5ForCausalLM"
@@ -185,7 +187,7 @@ def test_files_are_small_and_described() -> None:
         assert words in card
 
 
-def answer(llm: HybridLLM, encoder: Encoder, tokenizer: Tokenizer, talk: Talk) -> str:
+def answer(llm: HybridLLM, encoder: TalkEncoder, tokenizer: Tokenizer, talk: Talk) -> str:
     llm.reset()
     llm.append(encoder.prompt(talk, len(talk.turns)))
     ids = llm.decode(120, Sampling.greedy(), stop=(encoder.end,))
@@ -216,10 +218,10 @@ def test_fixed_talks(
     turns: list[tuple[Role, str | tuple[str, dict[str, str]]]],
     expected: str,
     llm: HybridLLM,
-    encoder: Encoder,
+    encoder: TalkEncoder,
     tokenizer: Tokenizer,
 ) -> None:
-    made = [Turn(role, "", text) if isinstance(text, tuple) else Turn(role, text) for role, text in turns]
+    made = [TalkTurn(role, "", text) if isinstance(text, tuple) else TalkTurn(role, text) for role, text in turns]
     said = answer(llm, encoder, tokenizer, Talk(PERSONAS["Ada"], TOOL_NAMES, made))
     assert said == expected or (expected.startswith("Hello") and said.startswith("H"))
 
@@ -241,13 +243,13 @@ def test_requests_in_own_words_are_in_no_text() -> None:
 
 
 def test_scoring_is_strict() -> None:
-    call = Turn("assistant", "", ("spell", {"word": "cat"}))
+    call = TalkTurn("assistant", "", ("spell", {"word": "cat"}))
     assert is_right(call, call_text("spell", {"word": "cat"}))
     assert not is_right(call, call_text("spell", {"word": "cats"}))
-    said = Turn("assistant", "It is 9.", kind="reply", accept=("It is 9.",))
+    said = TalkTurn("assistant", "It is 9.", kind="reply", accept=("It is 9.",))
     assert is_right(said, "It is 9.")
     assert not is_right(said, "It is 9. …")
-    story = Turn("assistant", "A cat lived here. Shall I go on?", kind="story 1", accept=("cat", "dog"))
+    story = TalkTurn("assistant", "A cat lived here. Shall I go on?", kind="story 1", accept=("cat", "dog"))
     assert is_right(story, "There once was a dog who lived by the sea. Shall I go on?")
     assert not is_right(story, "There once was a fox who lived by the sea. Shall I go on?")
     assert not is_right(story, "There once was a dog who lived by the sea.")

@@ -3,11 +3,11 @@
 import pytest
 
 from recipes.loop_questions import NOW, talks
-from recipes.loop_score import Row, blame, shares, spoken_words, table
+from recipes.loop_score import ScoredTurn, blame, shares, spoken_words, table
 
 
-def row(place=0, asked="what is two plus two", keys=("4",), needs=0, **fields) -> Row:
-    return Row(0, place, "sum", "a voice", "ada", asked, keys, needs, **fields)
+def row(place=0, asked="what is two plus two", keys=("4",), needs=0, **fields) -> ScoredTurn:
+    return ScoredTurn(0, place, "sum", "a voice", "ada", asked, keys, needs, **fields)
 
 
 def test_two_hundred_turns_of_every_kind_each_with_an_answer():
@@ -32,7 +32,7 @@ def test_an_answer_is_right_when_its_key_is_heard(words, right):
 
 
 def test_a_count_that_does_not_stop_is_wrong():
-    counted = Row(0, 0, "count", "a voice", "ada", "count to three", ("1, 2, 3",), 0)
+    counted = ScoredTurn(0, 0, "count", "a voice", "ada", "count to three", ("1, 2, 3",), 0)
     assert counted.right(["one", "two", "three"]) and not counted.right(["one", "two", "three", "four"])
 
 

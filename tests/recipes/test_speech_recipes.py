@@ -5,12 +5,11 @@ import pytest
 import torch
 
 from recipes.adversary import Adversary
-from recipes.codec import CodecRun, load_codec
-from recipes.codec import Plan as CodecPlan
+from recipes.codec import CodecPlan, CodecRun, load_codec
 from recipes.codec_decoder import DecoderRun
 from recipes.spectral import PhaseAdvance
-from recipes.speech import Plan, VoiceRun, published_config
 from recipes.speech_data import Builder, Utterance, align, split_at_pause
+from recipes.speech_training import VoicePlan, VoiceRun, published_config
 from recipes.teacher import tokens
 from tts_engine.config import parse_config
 from tts_engine.istft_codec import CodecShape
@@ -62,7 +61,7 @@ def utterances(count=30):
 
 
 def voice_run():
-    return VoiceRun(Plan(steps=8, batch=4, held_out=4), config(), utterances())
+    return VoiceRun(VoicePlan(steps=8, batch=4, held_out=4), config(), utterances())
 
 
 def test_first_losses_of_the_codec_are_the_recorded_ones():
@@ -73,7 +72,7 @@ def test_first_losses_of_the_codec_are_the_recorded_ones():
 
 
 def test_first_losses_of_the_voice_are_the_recorded_ones():
-    run = VoiceRun(Plan(steps=400, batch=4, held_out=4), config(), utterances())
+    run = VoiceRun(VoicePlan(steps=400, batch=4, held_out=4), config(), utterances())
     run.step_index = 100  # behind the warm-up, where every part of a step tells
     losses = [float(codes.mean()) + advance for codes, advance in (run.step() for _ in range(4))]
     assert losses == pytest.approx(VOICE_LOSSES, rel=2e-4)

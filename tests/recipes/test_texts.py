@@ -36,7 +36,7 @@ def test_the_same_seed_makes_the_same_talks() -> None:
 
 
 def test_tools_are_those_of_the_product() -> None:
-    assert tuple(PARAMETERS) == TOOL_NAMES == builtin.ORDER
+    assert tuple(PARAMETERS) == TOOL_NAMES == builtin.TRAINED_TOOLS
     for name, keys in PARAMETERS.items():
         signature = inspect.signature(getattr(builtin.BuiltinTools, name))
         theirs = {

@@ -18,14 +18,14 @@ from capsules import ExecContext
 from capsules.nn.fp8 import Fp8Weight
 from tests.tts_engine.sessions import rows, run
 from tts_engine.config import load_config
-from tts_engine.engine import HiggsTTS, Sampling
+from tts_engine.engine import HiggsTTS, VoiceSampling
 from tts_engine.errors import CheckpointRefused, ConfigRefused, ContextFull, EngineMisuse, ReferenceRefused, TextRefused
 from tts_engine.streaming import SIZES, Window
 from tts_engine.text import speech_text
 from tts_engine.weights import FP8_BLOCK, empty_weights, load_checkpoint
 
 TEXT = "Hello there, this is a test."
-GREEDY = Sampling.greedy()
+GREEDY = VoiceSampling.greedy()
 
 
 # ----------------------------------------------------------------------------------- streaming
@@ -166,7 +166,7 @@ def test_shortest_utterance_is_eight_frames_and_a_cap_of_m_rows_gives_m_less_sev
     late = low.clone()
     try:
         low[0, :1024] = -torch.inf  # nothing but the end is allowed in codebook 0, once it is honoured
-        assert tts.codes(TEXT, sampling=Sampling(seed=2)).shape == (8, 8)
+        assert tts.codes(TEXT, sampling=VoiceSampling(seed=2)).shape == (8, 8)
         assert tts.pieces[-1].ended == "end"
     finally:
         low.copy_(late)
@@ -192,7 +192,7 @@ def test_silence_ends_and_is_named(tts: HiggsTTS) -> None:
     try:
         gain.zero_()
         bias.zero_()
-        list(tts.speak("A long text " * 6, sampling=Sampling(seed=3)))
+        list(tts.speak("A long text " * 6, sampling=VoiceSampling(seed=3)))
         assert tts.pieces[-1].ended == "silence" and 75 <= tts.pieces[-1].frames <= 110
     finally:
         gain.copy_(kept[0])
@@ -204,7 +204,7 @@ def test_silence_ends_and_is_named(tts: HiggsTTS) -> None:
 def test_l6_holds_in_a_piece_that_a_guard_ended(tts: HiggsTTS, guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tts._ctx["tts.table.allowed"].tensor
     kept = table.clone()
-    text, sampling = "A long text " * 12, Sampling(seed=3)
+    text, sampling = "A long text " * 12, VoiceSampling(seed=3)
     try:
         if guard == "repeat":
             table[:, 3:] = -torch.inf
@@ -223,7 +223,7 @@ def test_l6_holds_in_a_piece_that_a_guard_ended(tts: HiggsTTS, guard: str, monke
 
 @pytest.mark.slow
 def test_a_full_session_does_not_stand_in_the_way_of_the_next(tts: HiggsTTS) -> None:
-    tts.set_sampling(Sampling(seed=3))
+    tts.set_sampling(VoiceSampling(seed=3))
     while tts.position <= 512 - 64:
         tts.begin("More.", max_rows=60)
         run(tts)
@@ -260,7 +260,7 @@ def test_nothing_to_say_is_refused_or_said(tts: HiggsTTS, text: str) -> None:
     "text", ["?!", "...", "<|sfx:cough|>", "a<|emotion:rage|>b", "日本語です", "\u0000\ufffe", "x" * 200]
 )
 def test_odd_texts_are_spoken(tts: HiggsTTS, text: str) -> None:
-    codes = tts.codes(text, sampling=Sampling(seed=1), max_rows=12)
+    codes = tts.codes(text, sampling=VoiceSampling(seed=1), max_rows=12)
     assert codes.shape[0] == 8 and int(codes.max()) < 1024
 
 
@@ -273,7 +273,7 @@ def test_ten_thousand_characters_are_refused_with_advice(tts: HiggsTTS) -> None:
 @pytest.mark.slow
 def test_a_talk_longer_than_the_context_goes_on(tts: HiggsTTS) -> None:
     """512 positions hold about six such pieces; older ones leave, frame numbers go on."""
-    tts.set_sampling(Sampling(seed=3))
+    tts.set_sampling(VoiceSampling(seed=3))
     frames = []
     for turn in range(10):
         tts.begin(f"Turn {turn}.", max_rows=60)
@@ -372,13 +372,13 @@ def test_fp8_weights_speak_as_their_unpacked_selves(miniature: Path) -> None:
     """Codes of the packed engine against those of a bfloat16 one that holds the unpacked matrices, bit for bit."""
     packed = HiggsTTS.load(miniature, ExecContext("cpu"), dtype="float8", max_positions=256)
     plain = HiggsTTS.load(miniature, ExecContext("cpu"), dtype="bfloat16", max_positions=256)
-    spoken = [tts.codes(TEXT, sampling=Sampling(seed=5), max_rows=24) for tts in (packed, plain)]
+    spoken = [tts.codes(TEXT, sampling=VoiceSampling(seed=5), max_rows=24) for tts in (packed, plain)]
     assert not torch.equal(*spoken), "eight bits are not sixteen"
     for name, buffer in ((b.name, b.tensor) for b in packed._ctx.buffers("tts")):
         if buffer.dtype == torch.float8_e4m3fn:
             wide = Fp8Weight(buffer, packed._ctx[f"{name}.scale"].tensor, FP8_BLOCK).unpack(torch.bfloat16)
             plain._ctx[name].tensor.copy_(wide)
-    assert torch.equal(spoken[0], plain.codes(TEXT, sampling=Sampling(seed=5), max_rows=24))
+    assert torch.equal(spoken[0], plain.codes(TEXT, sampling=VoiceSampling(seed=5), max_rows=24))
     assert packed.fingerprint.difference(plain.fingerprint) is not None
     narrow = replace(packed.config, backbone=replace(packed.config.backbone, intermediate=161))
     with pytest.raises(ConfigRefused, match="multiples of 32"):

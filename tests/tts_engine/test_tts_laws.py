@@ -1,4 +1,4 @@
-"""The laws of a capsule, bit for bit, on the voice engine: restore, fork, rollback, cut, refusal."""
+"""The laws of a capsule, bit for bit, on the voice engine: restore, fork, cut (its way back), refusal."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,21 +7,21 @@ import pytest
 import torch
 from torch import Tensor
 
+from capsules.disk import CapsuleFolder
 from capsules.errors import CapsuleMismatch
-from tests.tts_engine.sessions import poison_dead, rows, run, scramble, sound, state_bytes
-from tts_engine.engine import HiggsTTS, Sampling
+from tests.tts_engine.sessions import poison_dead, run, scramble, sound, state_bytes
+from tts_engine.engine import HiggsTTS, VoiceSampling
 from tts_engine.errors import EngineMisuse
-from tts_engine.voices import load_voice, save_voice
 
 pytestmark = pytest.mark.slow
 
 TEXT, SECOND, OTHER = "Hello there, this is a test.", "And one more.", "Something else came up."
-SAMPLINGS = [Sampling.greedy(), Sampling(seed=11), Sampling(temperature=1.1, top_k=0, top_p=0.9, seed=4)]
+SAMPLINGS = [VoiceSampling.greedy(), VoiceSampling(seed=11), VoiceSampling(temperature=1.1, top_k=0, top_p=0.9, seed=4)]
 every_sampling = pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
 DELAY = 7
 
 
-def start(tts: HiggsTTS, sampling: Sampling, *texts: str, max_rows: int | None = 40) -> None:
+def start(tts: HiggsTTS, sampling: VoiceSampling, *texts: str, max_rows: int | None = 40) -> None:
     tts.open()
     tts.set_sampling(sampling)
     for text in texts:
@@ -30,7 +30,7 @@ def start(tts: HiggsTTS, sampling: Sampling, *texts: str, max_rows: int | None =
 
 def interrupt(tts: HiggsTTS) -> None:
     """Move every counter on the host and every byte of state."""
-    start(tts, Sampling(seed=99), OTHER)
+    start(tts, VoiceSampling(seed=99), OTHER)
     run(tts, 12)
     sound(tts)
     scramble(tts)
@@ -38,7 +38,7 @@ def interrupt(tts: HiggsTTS) -> None:
 
 @every_sampling
 @pytest.mark.parametrize("row", [0, 3, 7, 8, 20, "last"])
-def test_l1_restored_speech_goes_on_sample_for_sample(tts: HiggsTTS, sampling: Sampling, row: int | str) -> None:
+def test_l1_restored_speech_goes_on_sample_for_sample(tts: HiggsTTS, sampling: VoiceSampling, row: int | str) -> None:
     start(tts, sampling, TEXT, SECOND)
     tts.step()
     run(tts, 39 if row == "last" else int(row))
@@ -55,59 +55,26 @@ def test_l1_restored_speech_goes_on_sample_for_sample(tts: HiggsTTS, sampling: S
 
 
 def test_l3_branches_do_not_see_each_other(tts: HiggsTTS) -> None:
-    start(tts, Sampling(seed=11), TEXT)
+    start(tts, VoiceSampling(seed=11), TEXT)
     run(tts, 12)
     capsule = tts.snapshot()
     expected = run(tts)
     outcomes = []
     for seed in (11, 12, 11):
         tts.restore(capsule)
-        tts.set_sampling(Sampling(seed=seed))
+        tts.set_sampling(VoiceSampling(seed=seed))
         outcomes.append(run(tts))
     assert outcomes[0] == outcomes[2] == expected
     assert outcomes[1] != expected and outcomes[1][:12] == expected[:12]
 
 
-def test_l4_rollback_is_the_state_that_was_at_every_frame(tts: HiggsTTS) -> None:
-    """Over a piece that ended by itself and one that was cut; within the delay of the cut nothing is on record."""
-    tts.set_sampling(Sampling.greedy())
-    tts.begin(TEXT)
-    tts.begin(SECOND, max_rows=24)
-    seen = {}
-    while tts.step().kind != "idle":
-        piece = tts._generator.piece
-        if tts.frames not in seen or piece is None:
-            seen[tts.frames] = (state_bytes(tts), tts.position)
-    first = tts.pieces[0].frames
-    everything, last = rows(tts), tts.frames
-    assert [p.ended for p in tts.pieces] == ["end", "budget"] and last == first + 24 - DELAY
-    for frame in range(last - DELAY, 0, -1):
-        tts.rollback(frame)
-        poison_dead(tts)
-        assert tts.frames == frame
-        assert (state_bytes(tts), tts.position) == seen[frame], frame
-    tts.rollback(0)
-    assert run(tts) == everything[: first + DELAY], "the second piece went with its frames"
-
-
-def test_rollback_then_the_same_again(tts: HiggsTTS) -> None:
-    start(tts, Sampling.greedy(), TEXT, max_rows=None)
-    expected = run(tts)
-    audio = sound(tts)
-    for frame in (0, 1, 13, tts.frames):
-        tts.rollback(frame)
-        assert tts.pieces[0].emitted == frame
-        assert run(tts) == expected
-        assert torch.equal(sound(tts), audio[960 * frame :])
-
-
 @pytest.mark.parametrize("heard", [None, "Hello there,"])
-@pytest.mark.parametrize("frame", [1, 6, 7, 20])
+@pytest.mark.parametrize("frame", [1, 2, 6, 7, 13, 20, 25])
 def test_a_cut_session_is_one_that_never_said_more(tts: HiggsTTS, frame: int, heard: str | None) -> None:
     """Cut at a frame: equal to a session stopped as soon as that frame was complete, and so is all that follows."""
     outcomes = []
     for stop in (frame + DELAY, 33):
-        start(tts, Sampling(seed=11), TEXT)
+        start(tts, VoiceSampling(seed=11), TEXT)
         tts.step()
         run(tts, stop)
         tts.cut(frame, heard)
@@ -119,18 +86,18 @@ def test_a_cut_session_is_one_that_never_said_more(tts: HiggsTTS, frame: int, he
 
 
 def test_cut_before_anything_was_heard_leaves_nothing(tts: HiggsTTS) -> None:
-    start(tts, Sampling(seed=11), TEXT)
+    start(tts, VoiceSampling(seed=11), TEXT)
     run(tts, 30)
     tts.cut(0)
     assert tts.pieces == () and tts.frames == 0
     tts.begin(SECOND, max_rows=20)
     cut = (run(tts), state_bytes(tts))
-    start(tts, Sampling(seed=11), SECOND, max_rows=20)
+    start(tts, VoiceSampling(seed=11), SECOND, max_rows=20)
     assert (run(tts), state_bytes(tts)) == cut
 
 
 def test_cancel_takes_effect_at_the_next_row_and_speech_goes_on_after_it(tts: HiggsTTS) -> None:
-    start(tts, Sampling(seed=11), TEXT, SECOND)
+    start(tts, VoiceSampling(seed=11), TEXT, SECOND)
     tts.step()
     run(tts, 21)
     tts.cancel()
@@ -142,7 +109,7 @@ def test_cancel_takes_effect_at_the_next_row_and_speech_goes_on_after_it(tts: Hi
 
 
 def test_closing_the_iterator_stops_the_engine(tts: HiggsTTS) -> None:
-    stream = tts.speak(TEXT, sampling=Sampling(seed=11))
+    stream = tts.speak(TEXT, sampling=VoiceSampling(seed=11))
     next(stream)
     stream.close()
     made = tts.frames
@@ -153,24 +120,25 @@ def test_closing_the_iterator_stops_the_engine(tts: HiggsTTS) -> None:
 
 def test_voice_is_one_restore_and_equals_the_prefill(tts: HiggsTTS, reference_codes: Tensor, tmp_path: Path) -> None:
     voice = tts.voice_from_codes(reference_codes, "What the reference says.", name="ada")
-    key = save_voice(tmp_path, voice)
-    stored = load_voice(tmp_path, key)
-    assert (stored.key, stored.name, stored.transcript) == (voice.key, "ada", voice.transcript)
+    assert voice.capsule is not None
+    folder = CapsuleFolder(tmp_path)
+    folder.save(voice.key, voice.capsule)
+    stored = replace(voice, capsule=folder.load(voice.key))
     cold = replace(voice, capsule=None)
     outcomes = []
     for candidate in (cold, voice, stored):
         interrupt(tts)
-        codes = tts.codes(TEXT, candidate, Sampling(seed=3), max_rows=30)
+        codes = tts.codes(TEXT, candidate, VoiceSampling(seed=3), max_rows=30)
         outcomes.append((codes.tolist(), state_bytes(tts)))
     assert outcomes[0] == outcomes[1] == outcomes[2]
     other = tts.voice_from_codes(reference_codes.flip(1), voice.transcript)
     assert other.key != voice.key
-    assert tts.codes(TEXT, other, Sampling(seed=3), max_rows=30).tolist() != outcomes[0][0]
+    assert tts.codes(TEXT, other, VoiceSampling(seed=3), max_rows=30).tolist() != outcomes[0][0]
 
 
 def test_l5_the_cache_alone_is_not_the_state(tts: HiggsTTS) -> None:
     """Without the last row and the counters the continuation differs, so the laws above test something."""
-    start(tts, Sampling(seed=11), TEXT)
+    start(tts, VoiceSampling(seed=11), TEXT)
     run(tts, 20)
     capsule = tts.snapshot()
     expected = run(tts)
@@ -181,7 +149,7 @@ def test_l5_the_cache_alone_is_not_the_state(tts: HiggsTTS) -> None:
 
 
 def test_l7_a_foreign_capsule_is_refused_and_rebuilt(tts: HiggsTTS) -> None:
-    start(tts, Sampling.greedy(), TEXT)
+    start(tts, VoiceSampling.greedy(), TEXT)
     run(tts)
     capsule = tts.snapshot("talk")
     tts.begin(SECOND, max_rows=24)
@@ -193,13 +161,13 @@ def test_l7_a_foreign_capsule_is_refused_and_rebuilt(tts: HiggsTTS) -> None:
         tts.restore(foreign)
     assert state_bytes(tts) == before
     tts.rebuild(foreign)
-    tts.set_sampling(Sampling.greedy())
+    tts.set_sampling(VoiceSampling.greedy())
     tts.begin(SECOND, max_rows=24)
     assert run(tts) == expected
 
 
 def test_frames_that_are_not_held_are_refused(tts: HiggsTTS) -> None:
-    start(tts, Sampling(seed=11), TEXT)
+    start(tts, VoiceSampling(seed=11), TEXT)
     run(tts, 20)
     for frame in (-1, tts.frames + 1):
         with pytest.raises(EngineMisuse, match="is not held"):

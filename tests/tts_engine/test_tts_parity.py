@@ -14,12 +14,12 @@ from tests.tts_engine.oracle import codec_oracle, qwen_oracle, slow_resample
 from tts_engine import dac_encode
 from tts_engine.backbone import audio_logits, forward_train
 from tts_engine.config import load_config
-from tts_engine.engine import HiggsTTS, Sampling
+from tts_engine.engine import HiggsTTS, VoiceSampling
 from tts_engine.weights import load_checkpoint
 
 BOC, EOC, Q, V = 1024, 1025, 8, 1026
 TEXT, SECOND = "Hello there, this is a test.", "And one more."
-GREEDY = Sampling.greedy()
+GREEDY = VoiceSampling.greedy()
 
 
 class Reference:

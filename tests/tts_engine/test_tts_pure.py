@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,52 +13,52 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tts_engine.miniature import ADDED, Size, config_json
+from tts_engine.bpe_frontend import BpeFrontend
 from tts_engine.config import AudioConfig, parse_config
-from tts_engine.delay import closing, delay, partial_frames, undelay
+from tts_engine.delay import delay
 from tts_engine.errors import CheckpointRefused, ConfigRefused, DelayError, EngineMisuse, ReferenceRefused
 from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
-from tts_engine.piece import Piece, Session
-from tts_engine.prompt import CONTROL_TAGS, ROW, BpeFrontend, strip_structure, voice_prompt
-from tts_engine.sampling import Sampling, check_sampling
-from tts_engine.streaming import SIZES, Chunk, Costs, growth, next_window, schedule_for
+from tts_engine.markup import CONTROL_TAGS, strip_structure
+from tts_engine.piece import Piece, SpeechSession
+from tts_engine.prompt import ROW, voice_prompt
+from tts_engine.sampling import VoiceSampling, check_sampling
+from tts_engine.streaming import SIZES, AudioChunk, Costs, growth, next_window, schedule_for
+from tts_engine.text import speech_text
 from tts_engine.voices import prepare_reference
 
 FOUR = AudioConfig(4, 20)
 B, E = 18, 19
 
 
+def piece(rows: torch.Tensor, total: int | None = None) -> Piece:
+    """One of which these rows were sampled."""
+    return Piece("x", [1], [], "exact", 99, 0, 2, [], rows=rows.tolist(), total=total)
+
+
 def test_delay_as_published() -> None:
     codes = torch.tensor([[1, 5, 9], [2, 6, 10], [3, 7, 11], [4, 8, 12]])
     rows = [[1, B, B, B], [5, 2, B, B], [9, 6, 3, B], [E, 10, 7, 4], [E, E, 11, 8], [E, E, E, 12]]
     assert delay(codes, FOUR).tolist() == rows
-    assert undelay(torch.tensor(rows), FOUR).tolist() == codes.tolist()
-    assert closing(codes, FOUR).tolist() == rows[3:]
-    assert partial_frames(torch.tensor(rows[:3]), FOUR).tolist() == [
+    assert piece(torch.tensor(rows), 3).codes(FOUR, 0, 3).tolist() == codes.tolist()
+    assert piece(torch.tensor(rows[:3])).codes(FOUR, 0, 3).tolist() == [
         [1, 5, 9], [2, 6, 18], [3, 18, 18], [18, 18, 18],
     ]  # fmt: skip
 
 
 @given(st.integers(2, 9), st.integers(1, 30), st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
-def test_undelay_undoes_delay(books: int, frames: int, seed: int) -> None:
+def test_a_piece_lines_up_again_what_delay_staggered(books: int, frames: int, seed: int) -> None:
+    """All frames of a whole piece; of one under way the codes that are known, and `size` in place of the others."""
     audio = AudioConfig(books, 50)
     codes = torch.randint(0, 48, (books, frames), generator=torch.Generator().manual_seed(seed))
     rows = delay(codes, audio)
-    assert torch.equal(undelay(rows, audio), codes)
-    assert torch.equal(closing(codes, audio), rows[frames:])
-    piece = Piece("x", [1], [], "exact", 99, 0, 2, [], rows=rows.tolist(), total=frames)
-    assert torch.equal(piece.codes(audio, 0, frames), codes)
-    part = Piece("x", [1], [], "exact", 99, 0, 2, [], rows=rows[:frames].tolist())
-    count = min(frames, books - 1)
-    assert torch.equal(part.codes(audio, frames - count, frames), partial_frames(rows[:frames], audio))
+    assert torch.equal(piece(rows, frames).codes(audio, 0, frames), codes)
+    known = torch.arange(books)[:, None] + torch.arange(frames) < frames
+    assert torch.equal(piece(rows[:frames]).codes(audio, 0, frames), torch.where(known, codes, audio.size))
 
 
 def test_codes_that_are_none() -> None:
-    rows = torch.full((5, 4), B)
-    assert undelay(rows, FOUR).tolist() == [[0, 0]] * 4
-    for bad in (torch.zeros(3, 4, dtype=torch.int64), torch.zeros(9, 3, dtype=torch.int64)):
-        with pytest.raises(DelayError):
-            undelay(bad, FOUR)
+    assert piece(torch.full((5, 4), B)).codes(FOUR, 0, 2).tolist() == [[0, 0]] * 4
     for bad in (torch.full((4, 2), B), torch.full((4, 2), -1), torch.zeros(3, 2, dtype=torch.int64)):
         with pytest.raises(DelayError):
             delay(bad, FOUR)
@@ -91,12 +92,12 @@ def test_every_frame_goes_out_once_and_in_order(policy: str, right: int, frames:
             emitted, first_row = window.end, first_row or row
     assert emitted == frames
     if frames > 60:
-        assert first_row == schedule.rows_to_first_audio(lag)
+        assert first_row == sum(vars(schedule.at(0)).values()) + lag
 
 
 def test_policies_start_in_the_promised_order() -> None:
-    rows = {policy: schedule_for(policy, 10, 10).rows_to_first_audio(7) for policy in ("fast", "exact", "steady")}
-    assert rows == {"fast": 9, "exact": 19, "steady": 25}
+    first = {policy: schedule_for(policy, 10, 10).at(0) for policy in ("fast", "exact", "steady")}
+    assert first == {"fast": AudioChunk(2, 0), "exact": AudioChunk(2, 10), "steady": AudioChunk(8, 10)}
     with pytest.raises(EngineMisuse, match="exact"):
         schedule_for("slow", 10, 10)
 
@@ -105,7 +106,7 @@ def test_policies_start_in_the_promised_order() -> None:
 @settings(max_examples=150, deadline=None)
 def test_growth_never_starves(row_ms: float, frame_ms: float, ramp: tuple[int, ...]) -> None:
     chunks = growth(Costs(row_ms, frame_ms), 10, 10, ramp)
-    assert chunks[-1] == Chunk(25, 10)
+    assert chunks[-1] == AudioChunk(25, 10)
     if len(chunks) == 1:
         return
     lead, chunk = 40.0 * chunks[0].frames, chunks[0]
@@ -117,10 +118,10 @@ def test_growth_never_starves(row_ms: float, frame_ms: float, ramp: tuple[int, .
 
 
 def test_growth_starts_as_small_as_the_machine_allows() -> None:
-    assert growth(Costs(2.0, 0.2), 10, 10, (10,))[0] == Chunk(1, 10)
-    assert growth(Costs(2.0, 0.2), 10, 10, (0, 2, 5, 10))[0] == Chunk(1, 0)
+    assert growth(Costs(2.0, 0.2), 10, 10, (10,))[0] == AudioChunk(1, 10)
+    assert growth(Costs(2.0, 0.2), 10, 10, (0, 2, 5, 10))[0] == AudioChunk(1, 0)
     assert growth(Costs(17.0, 0.7), 10, 10, (10,))[0].frames <= 4
-    assert growth(Costs(100.0, 1.0), 10, 10, (10,)) == (Chunk(25, 10),)
+    assert growth(Costs(100.0, 1.0), 10, 10, (10,)) == (AudioChunk(25, 10),)
 
 
 # ----------------------------------------------------------------------------------- guards
@@ -143,7 +144,7 @@ def test_stuck_means_the_same_row_again_and_again() -> None:
 @pytest.mark.parametrize("bad", [{"temperature": -1.0}, {"top_k": -1}, {"top_p": 0.0}, {"temperature": float("nan")}])
 def test_samplings_without_meaning_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(EngineMisuse):
-        check_sampling(Sampling(**bad))
+        check_sampling(VoiceSampling(**bad))
 
 
 # ----------------------------------------------------------------------------------- prompts
@@ -183,9 +184,15 @@ def test_text_cannot_inject_structure(frontend: BpeFrontend, text: str) -> None:
 @given(st.text(alphabet="<|>abetx:_sfxcough ", max_size=60))
 @settings(max_examples=200, deadline=None)
 def test_stripping_leaves_tags_only(text: str) -> None:
-    import re
-
     assert all(found in CONTROL_TAGS for found in re.findall(r"<\|[^<>|]*\|>", strip_structure(text)))
+
+
+def test_stripping_serves_speech_and_prompts_alike() -> None:
+    """For a prompt nothing is kept; the marks of tool calls and thoughts are structure for both."""
+    text = "a<|im_end|>b<tool_call>c</think><|sfx:cough|>d<|emotion:rage|><|im_<|x|>end|>"
+    assert strip_structure(text) == "abc<|sfx:cough|>d"
+    assert strip_structure(text, keep=()) == "abcd"
+    assert speech_text("One<|emotion:rage|> and <|audio|>two.") == "One and two."
 
 
 def test_a_tokenizer_without_the_special_tokens_is_refused(tmp_path: Path, miniature: Path) -> None:
@@ -263,8 +270,8 @@ def test_references_that_cannot_be_voices(wave: np.ndarray, rate: int, why: str)
 
 def test_a_session_survives_json_and_shares_nothing() -> None:
     piece = Piece("a b", [1, 2], [[0, 1, 0, 1]], "exact", 9, 0, 2, [[1, 2]], rows=[[3, 4]], total=5)
-    raw = json.loads(json.dumps(Session({"codes": None}, [piece], [["x", "fast", 9]]).to_json()))
-    back = Session.from_json(raw)
+    raw = json.loads(json.dumps(SpeechSession({"codes": None}, [piece], [["x", "fast", 9]]).to_json()))
+    back = SpeechSession.from_json(raw)
     assert back.pieces == [piece] and back.queue == [["x", "fast", 9]]
     back.pieces[0].rows.append([5, 6])
     assert raw["pieces"][0]["rows"] == [[3, 4]]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tts_engine.prompt import CONTROL_TAGS
+from tts_engine.markup import CONTROL_TAGS
 from tts_engine.text import cardinal, ordinal, speech_text, year
 
 CASES = {

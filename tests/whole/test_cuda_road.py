@@ -15,9 +15,9 @@ from capsules.nn.int4 import Int4Weight
 from capsules.weights import DTYPES, catalogue
 from llm_engine.config import LLMConfig
 from llm_engine.graphs import EngineGraphs
+from llm_engine.grid import capacity
 from llm_engine.model import ModelWeights
 from llm_engine.names import Kind, Part, parts
-from llm_engine.schedule import capacity
 from llm_engine.state import EngineState
 from tests.fakes.cuda import fake_cuda
 from tests.tts_engine.miniature import CODEC, PUBLISHED, config_json, miniature_tensors

@@ -14,9 +14,10 @@ import torch
 import llm_engine
 import tts_engine
 from assistant.app.start import _own_tools
-from assistant.asr.local import LocalASR
+from assistant.asr.pocketsphinx import open_asr
 from assistant.base.clock import LoopClock
 from assistant.contracts import Prompt, ReplyOptions
+from assistant.device.deployment import Deployment
 from assistant.device.thread import EngineThread
 from assistant.events import (
     AppendAudio,
@@ -40,9 +41,11 @@ from assistant.events import (
 from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
 from assistant.personas import load_personas
+from assistant.talk import Engines, Services
 from assistant.talk.conversation import item_text
-from assistant.talk.talks import Engines, Talks
-from assistant.tts.local import FRAME_SAMPLES, LocalTTS, load_voices
+from assistant.talk.talks import Talks
+from assistant.tts.local import FRAME_SAMPLES, LocalTTS
+from assistant.tts.voices import load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
@@ -70,17 +73,15 @@ class App:
         self.engine_thread = EngineThread()
         registry = Registry.standard(ctx, Budgets(host_bytes=1 << 28), lambda: 0.0)
         self.voices = load_voices(self.higgs, TTS, registry)
-        self.llm = LocalLLM(
-            self.engine_thread, self.hybrid, load_language(LLM, limited=True), registry, "tiny",
-            sampling=Sampling.greedy(),
-        )
-        self.tts = LocalTTS(self.engine_thread, self.higgs, self.voices, registry, "tiny", spoken=speech_text)
+        deployment = Deployment(ctx, self.engine_thread, registry)
+        self.llm = LocalLLM(deployment, self.hybrid, load_language(LLM, limited=True), "tiny", Sampling.greedy())
+        self.tts = LocalTTS(deployment, self.higgs, self.voices, "tiny")
         personas = load_personas()
-        self.talks = Talks(
-            Engines(self.llm, self.tts, LocalASR()), LoopClock(), personas, offload=asyncio.to_thread,
-            tools=lambda session: _own_tools(personas, session),
-            settings=Settings(persona="ada", turn_detection=None, paced=False),
+        services = Services(
+            Engines(self.llm, self.tts, open_asr()), LoopClock(), personas, asyncio.to_thread,
+            tools=lambda session: _own_tools(personas, session, limited=True),
         )  # fmt: skip
+        self.talks = Talks(services, settings=Settings(persona="ada", turn_detection=None, paced=False))
 
     def run(self, play):
         async def inside():
@@ -228,7 +229,7 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
             heard = item_text(session.conversation.entry(item.id).item)
             pieces = session.conversation.entry(item.id).pieces
             state = await app.cohost_call(lambda: tensors(app.hybrid))
-            tokens = app.llm._held.begin(session.talk).tape.steps[-1]
+            tokens = app.llm._lease.find(session.talk).log.steps[-1]
             voice = await app.cohost_call(lambda: tensors(app.higgs))
             if index % 10 == 9 and pieces:
                 checked_tts += 1
@@ -259,7 +260,7 @@ def prompt_of(session, item_id) -> Prompt:
 
 def reference_voice(app, talk, pieces):
     """Take the engine from the talk, make the reference, give the engine back."""
-    app.tts._release()
+    app.tts._lease.release()
     state = spoken_only(app, pieces)
     app.tts._own(talk, "ada")
     return state

@@ -11,6 +11,11 @@ well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and n
     norm_rotate(x [T, H, D], weight [D], eps, cos, sin [T, R]) -> [T, H, D]
     swiglu(gate_up [T, 2I])                                    -> [T, I]
     decode_attention(q [H, D], k, v [S, G, D], position [1])   -> [H, D]
+
+    attention   decode_attention
+    gemv        gemv, gemv_fp8, gemv_int4
+    norm        rms_norm, norm_rotate, swiglu
+    host.cpp    the same for a CPU, built by `capsules.exec.native`
 """
 
 from pathlib import Path

@@ -14,9 +14,9 @@ class Noted:
 
 
 def test_a_transcriber_that_comes_back_has_forgotten_its_speaker():
-    asr = LocalASR(make=Noted)
+    asr = LocalASR("noted", Noted)
     first, second = asr.transcriber(), asr.transcriber()
     assert first is not second
-    asr.give_back(first)
+    asr.release(first)
     assert first.forgot == 1
     assert asr.transcriber() is first

@@ -1,12 +1,14 @@
 """`assistant serve` before it loads anything, and the addresses and capsules that it tells."""
 
 import socket
+from dataclasses import replace
 
 import pytest
 
 from assistant import cli
 from assistant.app.config import Config
 from assistant.commands import serve
+from capsules.registry import Listing
 
 
 def test_serve_refuses_what_is_unsafe_or_impossible_before_it_loads_anything(capsys, tmp_path, monkeypatch):
@@ -37,8 +39,8 @@ def test_serve_prints_an_address_that_can_be_opened(host, secure, url):
 
 
 def test_capsules_are_told_once_each_at_their_fastest_tier(tmp_path):
-    row = {"key": "k", "name": "n", "label": "", "engine": "llm", "position": 3, "pinned": True, "idle_s": 1.0}
-    kept = [row | {"tiers": {"disk": 10, "host": 8}}, row | {"label": "ada", "tiers": {"disk": 5}}]
+    row = Listing("k", "n", "", "llm", 3, {"disk": 10, "host": 8}, True, 1.0)
+    kept = [row, replace(row, label="ada", homes={"disk": 5})]
     told = serve.capsules_json(kept, Config(tmp_path, capsule_disk_mb=1))
     assert [(c["name"], c["tier"], c["bytes"]) for c in told["capsules"]] == [("n", "host", 8), ("ada", "disk", 5)]
     assert told["tiers"]["disk"] == {"used_bytes": 15, "budget_bytes": 1 << 20}

@@ -12,10 +12,10 @@ from assistant.device.context import load_on
 from assistant.device.memory_plan import WORKING_BYTES, plan
 from capsules import ExecContext
 from llm_engine import HybridLLM
-from llm_engine import memory as llm_memory
+from llm_engine import footprint as llm_footprint
 from llm_engine.config import LLMConfig
 from tests.tts_engine.miniature import PUBLISHED, config_json
-from tts_engine import memory as tts_memory
+from tts_engine import footprint as tts_footprint
 from tts_engine.config import parse_config
 from tts_engine.engine import HiggsTTS
 
@@ -30,10 +30,10 @@ QWEN = {  # profile, layers, hidden, intermediate, query and key heads, linear v
 def test_the_language_models_plan_is_what_it_declares() -> None:
     path, ctx = ROOT / "llm_engine" / "tiny", ExecContext("cpu")
     llm = HybridLLM.load(path, ctx, max_positions=512, capture=False)
-    held = llm_memory.model_bytes(llm.config, torch.float32, 512, checkpoints=0)
+    held = llm_footprint.model_bytes(llm.config, torch.float32, 512, checkpoints=0)
     assert held == sum(buffer.nbytes for buffer in ctx.buffers("llm"))
     point = sum(b.nbytes for b in ctx.buffers("llm") if b.role == "state" and b.name != "llm.kv")
-    assert llm_memory.needed_bytes(path, "float32", 512) == held + 8 * point
+    assert llm_footprint.needed_bytes(path, "float32", 512) == held + 8 * point
 
 
 @pytest.mark.slow
@@ -41,7 +41,7 @@ def test_the_voices_plan_is_what_it_declares() -> None:
     path, ctx = ROOT / "tts_engine" / "tiny", ExecContext("cpu")
     HiggsTTS.load(path, ctx, max_positions=256)
     declared = sum(b.nbytes for b in ctx.buffers("tts") if not b.name.startswith("tts.table."))
-    planned = tts_memory.needed_bytes(path, "float32", 256)
+    planned = tts_footprint.needed_bytes(path, "float32", 256)
     assert declared <= planned < 1.35 * declared, "what encodes is no buffer, and the windows here are shorter"
 
 
@@ -57,15 +57,15 @@ def test_profiles_ask_for_what_their_models_take(name: str) -> None:
     )  # fmt: skip
     recurrent = layers * 3 // 4 * values * 128 * 128 * 4
     kv = layers // 4 * 2 * 4160 * groups * 256 * 2
-    llm = llm_memory.model_bytes(config, torch.bfloat16, 4096)
+    llm = llm_footprint.model_bytes(config, torch.bfloat16, 4096)
     assert llm == pytest.approx(weights_gb * 1e9 + kv + 9 * recurrent, rel=0.005)
     voice = parse_config(config_json(replace(PUBLISHED, layers=36)))
-    tts = tts_memory.backbone_bytes(voice, "bfloat16")
+    tts = tts_footprint.backbone_bytes(voice, "bfloat16")
     assert tts == pytest.approx(8.087e9 + 4352 * 144 * 1024, rel=0.002)
     told, room = plan(PROFILES[name].gpu_bytes, llm, int(tts + CODEC_GB * 1e9), 1 * GIB)
     assert room >= 0.98 * GIB, told
     if name == "desk":  # a voice of FP8 matrices leaves room on a card of 16 GiB
-        plan(16 * GIB, llm, int(tts_memory.backbone_bytes(voice, "float8") + CODEC_GB * 1e9), 0)
+        plan(16 * GIB, llm, int(tts_footprint.backbone_bytes(voice, "float8") + CODEC_GB * 1e9), 0)
 
 
 def test_the_plan_is_told_and_gives_capsules_what_is_left() -> None:

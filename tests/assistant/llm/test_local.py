@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from assistant.contracts import CallPiece, Line, Prompt, PromptReady, ReplyEnd, ReplyOptions, TextPiece
+from assistant.device.deployment import Deployment
 from assistant.device.thread import EngineThread
 from assistant.llm.local import LocalLLM
 from capsules import ExecContext
@@ -40,9 +41,8 @@ class App:
         self.registry = Registry.standard(
             engine._ctx, Budgets(host_bytes=host_bytes, disk_bytes=disk_bytes), lambda: 0.0, folder
         )
-        self.mind = LocalLLM(
-            self.engine_thread, engine, language(calls), self.registry, "toy", sampling=Sampling.greedy(), folder=folder
-        )
+        deployment = Deployment(engine._ctx, self.engine_thread, self.registry, folder)
+        self.mind = LocalLLM(deployment, engine, language(calls), "toy", Sampling.greedy())
 
     def run(self, coroutine):
         async def inside():
@@ -345,7 +345,7 @@ def test_no_turn_waits_for_a_refold_that_could_be_made_while_nobody_spoke(roomy)
     one_turn = unprepared[1]
     assert max(unprepared[1:]) > 5 * one_turn
     assert max(folded[1:]) <= one_turn + 2
-    assert not app.mind._held.find("a ahead") and len(app.mind._held.find("a").written) < 20
+    assert not app.mind._lease.find("a ahead") and len(app.mind._lease.find("a").written) < 20
 
 
 def interrupted_after(app, monkeypatch, chunks):
@@ -393,7 +393,7 @@ def test_whoever_speaks_too_early_goes_on_with_the_old_state_and_the_new_one_is_
         interrupted_after(app, monkeypatch, 2)
         await mind.prepare("a", prompt(*lines))
         monkeypatch.undo()
-        begun = app.mind._held.find("a ahead").tape.position
+        begun = app.mind._lease.find("a ahead").log.position
         lines, folded = await hold(mind, 1, lines, prepare=False)
         assert folded[0] < 60 and state_of(roomy)[1][: before[0]] == before[1]
         rest = interrupted_after(app, monkeypatch, 1000)
@@ -413,7 +413,7 @@ def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypa
         other = loop.create_future()
 
         def step():
-            steps.append(mind._held.owner)
+            steps.append(mind._lease.owner)
             if len(steps) == 20 and second:
                 loop.call_soon_threadsafe(other.set_result, None)
                 assert asked.wait(30)

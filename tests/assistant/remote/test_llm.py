@@ -22,7 +22,8 @@ from assistant.contracts import (
     ToolCall,
 )
 from assistant.events import ToolSpec
-from assistant.remote import Address, RemoteLLM, RemoteTTS, chat_body
+from assistant.remote import Address, RemoteLLM, RemoteTTS
+from assistant.remote.llm import chat_body
 from tests.fakes.talk import World
 from tests.fakes.web import Site, run, serving
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from assistant.tools.builtin import ORDER, BuiltinTools, builtin_tools
+from assistant.tools.builtin import TRAINED_TOOLS, BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from recipes.texts.tools import PARAMETERS
 from tests.fakes.loop import run
@@ -17,8 +17,8 @@ NOON = dt.datetime(2026, 11, 20, 12, 0, tzinfo=dt.UTC)
 
 def test_built_in_tools_are_those_the_small_model_learnt():
     household = BuiltinTools(Kept(), lambda: NOON, {"ada": "Ada"}, lambda: "ada")
-    registry = builtin_tools(household)
-    assert tuple(PARAMETERS) == ORDER == tuple(spec.name for spec in registry.specs)
+    registry = builtin_tools(household, limited=True)
+    assert tuple(PARAMETERS) == TRAINED_TOOLS == tuple(spec.name for spec in registry.specs)
     for spec in registry.specs:
         learnt = PARAMETERS[spec.name]
         assert list(spec.parameters["properties"]) == [name.rstrip("?") for name in learnt]

@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from assistant.contracts import Uttered
+from assistant.device.deployment import Deployment
 from assistant.device.thread import EngineThread
-from assistant.tts.local import FRAME_SAMPLES, LocalTTS, load_voices
+from assistant.tts.local import FRAME_SAMPLES, LocalTTS, VoiceOptions
+from assistant.tts.voices import load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from tests.tts_engine.miniature import write_miniature
@@ -41,9 +43,8 @@ class App:
         budgets = Budgets(host_bytes=1 << 28, disk_bytes=1 << 28 if disk else 0)
         self.registry = Registry.standard(higgs._ctx, budgets, lambda: 0.0, disk)
         self.voices = load_voices(higgs, folder, self.registry)
-        self.tts = LocalTTS(
-            self.engine_thread, higgs, self.voices, self.registry, "mini", spoken=lambda text: text, now=now
-        )
+        deployment = Deployment(higgs._ctx, self.engine_thread, self.registry, disk, now)
+        self.tts = LocalTTS(deployment, higgs, self.voices, "mini", VoiceOptions(spoken=lambda text: text))
 
     def run(self, play, *args):
         async def inside():
@@ -125,7 +126,7 @@ def test_an_undone_piece_never_happened(higgs, folder):
         await say(tts, "a", "p0", FIRST)
         if undo:
             await say(tts, "a", "p1", SECOND)
-            [said, _] = tts._talks["a"].said
+            [said, _] = tts._lease.find("a").said
             await tts.sync("a", [Uttered("p0", FIRST, said.frames * FRAME_SAMPLES)])
         return state_of(higgs)
 
@@ -186,10 +187,10 @@ def test_without_memory_for_its_session_a_talk_speaks_on_afresh(higgs, folder, m
         await say(tts, "a", "p0", FIRST)
         monkeypatch.setattr(higgs._ctx, "bytes", lambda count: (_ for _ in ()).throw(MemoryError("none left")))
         sounds = [(await say(tts, talk, "p1", SECOND))[0] for talk in ("b", "a")]
-        return sounds, list(tts._talks)
+        return sounds, tts._lease.owner
 
     (b, a), kept = App(higgs, folder).run(play)
-    assert np.array_equal(a, b) and kept == ["a"]
+    assert np.array_equal(a, b) and kept == "a"
 
 
 @pytest.mark.slow
@@ -218,9 +219,9 @@ def test_a_parked_voice_goes_on_as_if_nobody_had_left(higgs, folder, tmp_path, r
     async def first(tts):
         await say(tts, "a", "p0", FIRST)
         await say(tts, "a", "p1", SECOND)
-        [said, _] = tts._talks["a"].said
+        [said, _] = tts._lease.find("a").said
         await tts.park("a")
-        assert "a" not in tts._talks
+        assert "a" not in tts._lease
         await say(tts, "b", "p0", SECOND, "other")
         return said.frames * FRAME_SAMPLES
 
@@ -253,9 +254,9 @@ def test_a_forgotten_voice_is_gone_from_disk_too(higgs, folder, tmp_path):
     async def play(tts):
         await say(tts, "a", "p0", FIRST)
         await tts.park("a")
-        kept = len(tts._registry.listing())
+        kept = len(tts._lease._registry.listing())
         await tts.forget("a")
-        return kept - len(tts._registry.listing())
+        return kept - len(tts._lease._registry.listing())
 
     assert App(higgs, folder, tmp_path).run(play) == 1
 
@@ -272,9 +273,9 @@ def test_leaving_early_leaves_no_work_behind(higgs, folder):
     async def play(tts):
         part, _ = await say(tts, "a", "p0", FIRST, stop_after=1)
         assert tts._engine_thread.waiting == 0 and not higgs.busy
-        said = tts._talks["a"].said
+        said = tts._lease.find("a").said
         assert [one.frames * FRAME_SAMPLES for one in said] == [part.size] and higgs.frames == said[0].frames
         await tts.forget("a")
-        return tts._talks
+        return "a" in tts._lease
 
-    assert App(higgs, folder).run(play) == {}
+    assert App(higgs, folder).run(play) is False

@@ -7,7 +7,7 @@ from typing import cast
 from capsules import ExecContext
 from capsules.ledger import Ledger
 from capsules.nn.fp8 import Fp8Weight
-from capsules.safefile import Entry
+from capsules.safefile import TensorEntry
 from capsules.weights import catalogue
 from tts_engine.config import TTSConfig, load_config
 from tts_engine.dac_codec import CONTEXT_FRAMES
@@ -41,7 +41,7 @@ def backbone_bytes(config: TTSConfig, dtype: str, max_positions: int | None = No
     return ledger.nbytes + sum(map(sum, sizes))
 
 
-def _codec_bytes(name: str, entry: Entry) -> int:
+def _codec_bytes(name: str, entry: TensorEntry) -> int:
     """What encodes in the published codec stays as stored; all else is float32."""
     part = name.removeprefix(CODEC_PREFIX)
     if part == name:

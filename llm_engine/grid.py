@@ -13,7 +13,7 @@ ROWS = (8, 24, 40, 64)  # captured sizes of a chunk; each costs 0.2 s of start p
 
 
 @dataclass(frozen=True)
-class Chunk:
+class GridChunk:
     """`count` tokens from `start`, padded to `rows`."""
 
     start: int
@@ -21,7 +21,7 @@ class Chunk:
     rows: int
 
 
-def chunks(position: int, tokens: int) -> list[Chunk]:
+def chunks(position: int, tokens: int) -> list[GridChunk]:
     """The calls that fold `tokens` at `position`.
 
     What is longer than one chunk first runs up to the grid and then in whole cells; what fits into one chunk is one
@@ -30,7 +30,7 @@ def chunks(position: int, tokens: int) -> list[Chunk]:
     found = []
     while tokens:
         count = tokens if tokens <= GRID else GRID - position % GRID
-        found.append(Chunk(position, count, next(rows for rows in ROWS if rows >= count)))
+        found.append(GridChunk(position, count, next(rows for rows in ROWS if rows >= count)))
         position += count
         tokens -= count
     return found

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_engine.schedule import GRID, Fold, FoldLog, bucket_for, capacity, chunk_buckets, chunks, step_buckets
+from llm_engine.grid import GRID, Fold, FoldLog, bucket_for, capacity, chunk_buckets, chunks, step_buckets
 
 
 @given(position=st.integers(0, 5000), tokens=st.integers(0, 700))

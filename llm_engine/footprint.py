@@ -9,9 +9,9 @@ import torch
 from capsules import ExecContext
 from capsules.ledger import Ledger
 from llm_engine.config import LLMConfig
-from llm_engine.engine import DTYPES
+from llm_engine.grid import capacity
 from llm_engine.names import Kind, parts
-from llm_engine.schedule import capacity
+from llm_engine.options import DTYPES
 from llm_engine.state import EngineState
 
 

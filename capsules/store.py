@@ -29,7 +29,7 @@ class _Slot:
         return min(self.homes)
 
 
-class Ladder:
+class TieredStore:
     """Tiers from fast to slow. `gone` is told the key of whatever leaves by itself."""
 
     def __init__(self, tiers: Sequence[Tier], mover: Mover, counters: Counters, gone: Callable[[str], None]) -> None:
@@ -164,7 +164,7 @@ class Ladder:
         if key in self._slots:
             self._slots[key].pins -= 1
 
-    def settle(self) -> None:
+    def tidy(self) -> None:
         """Account for background writes that failed. Until then what they should have written stays readable."""
         for t, tier in enumerate(self.tiers):
             for key in tier.failed() if isinstance(tier, DiskTier) else ():

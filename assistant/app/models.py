@@ -1,0 +1,166 @@
+"""The three models that the settings name, opened by kind: here on this machine, or on a server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from assistant.app.config import TINY, Config, Profile, choose_profile
+from assistant.app.older import take_over
+from assistant.app.places import local_path, present_profiles
+from assistant.asr import open_asr
+from assistant.contracts import ASR, LLM, TTS
+from assistant.device import memory_plan
+from assistant.device.context import gpu_free_bytes, load_on, open_context
+from assistant.device.deployment import Deployment
+from assistant.device.thread import EngineThread
+from assistant.llm.language import load_language
+from assistant.llm.local import LocalLLM
+from assistant.remote import RemoteLLM, RemoteTTS, is_address, read_address
+from assistant.tts.local import LocalTTS, VoiceOptions
+from assistant.tts.voices import load_voices
+from capsules import ExecContext
+from capsules.registry import Budgets, Registry
+from llm_engine import HybridLLM, Sampling
+from llm_engine import footprint as llm_footprint
+from tts_engine import footprint as tts_footprint
+from tts_engine.engine import HiggsTTS
+
+Report = Callable[[str], None]
+MIB = 1 << 20
+STOP_SECONDS = 5.0
+"""What the engines' thread gets for its last step."""
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models behind every talk, and what the local ones share."""
+
+    llm: LLM
+    tts: TTS
+    asr: ASR
+    profile: Profile
+    deployment: Deployment
+
+    @property
+    def capsules(self) -> bool:
+        """Whether state is kept here: a server keeps its own counsel."""
+        return self.llm.capsules and self.tts.capsules
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What opening a model needs to know. What `stack` gets is let go at the end, the last first."""
+
+    config: Config
+    profile: Profile
+    deployment: Deployment
+    stack: AsyncExitStack
+    report: Report
+
+    @property
+    def dtype(self) -> str:
+        return self.config.dtype or self.profile.dtype
+
+
+async def open_models(config: Config, stack: AsyncExitStack, report: Report) -> Models:
+    """Load all three, the ears beside the others. Raises SettingError, AssistantError and the engines' own errors."""
+    profile = choose_profile(config.profile, gpu_free_bytes(), present_profiles(config))
+    for name, repository in (("llm", profile.llm), ("tts", profile.tts)):
+        local_path(config, name, repository)  # a wrong one is told before anything takes its time
+    hearing = asyncio.ensure_future(asyncio.to_thread(open_asr, config.asr))
+    stack.push_async_callback(asyncio.wait, [hearing])
+    deployment = await _deployment(config, profile, stack, report)
+    opening = Opening(config, profile, deployment, stack, report)
+    llm, tts, asr = await open_llm(opening), await open_tts(opening), await hearing
+    deployment.thread.start()
+    stack.callback(deployment.registry.close)
+    stack.callback(deployment.thread.join, STOP_SECONDS)
+    stack.callback(deployment.thread.stop)
+    return Models(llm, tts, asr, profile, deployment)
+
+
+async def open_llm(opening: Opening) -> LLM:
+    """The language model, loaded or on a server."""
+    config, profile, ctx = opening.config, opening.profile, opening.deployment.ctx
+    if is_address(config.llm):
+        remote = RemoteLLM(read_address(config.llm))
+        opening.stack.push_async_callback(remote.close)
+        opening.report(f"the language model runs at {config.llm}; no state is kept for it here (capsules are off)")
+        return remote
+    path = local_path(config, "llm", profile.llm)
+    opening.report(f"loading the language model from {path}")
+    load = partial(HybridLLM.load, packed=ctx.device.type == "cuda")  # a processor has no kernels for packed ones
+    engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, llm_dtype(opening.dtype), config.max_positions)
+    shipped = not config.llm and not profile.llm
+    sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
+    name = path.name if config.llm else f"{profile.name}-llm"
+    return LocalLLM(opening.deployment, engine, load_language(path, limited=shipped), name, sampling)
+
+
+async def open_tts(opening: Opening) -> TTS:
+    """The voice, loaded and its pace measured, or on a server."""
+    config, profile, deployment = opening.config, opening.profile, opening.deployment
+    if is_address(config.tts):
+        remote = RemoteTTS(read_address(config.tts))
+        opening.stack.push_async_callback(remote.close)
+        opening.report(f"the voice runs at {config.tts}; no state is kept for it here (capsules are off)")
+        return remote
+    path = local_path(config, "tts", profile.tts)
+    opening.report(f"loading the voice from {path}")
+    engine = await asyncio.to_thread(load_on, deployment.ctx, HiggsTTS.load, path, deployment.ctx, opening.dtype)
+    voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry)
+    pace = await asyncio.to_thread(engine.measure)
+    ms = pace.row_ms + pace.frame_ms
+    opening.report(f"40 ms of sound take {ms:.1f} ms here; the first chunks are cut to that")
+    name = path.name if config.tts else f"{profile.name}-tts"
+    return LocalTTS(deployment, engine, voices, name, VoiceOptions(config.first_chunk))
+
+
+# ------------------------------------------------------------------------------- what they stand on
+
+
+async def _deployment(config: Config, profile: Profile, stack: AsyncExitStack, report: Report) -> Deployment:
+    """The context, its thread (not started yet) and the registry."""
+    device = "cpu" if profile.name == TINY and config.device == "auto" else config.device
+    threads = config.threads or (1 if profile.name == TINY else 0)  # two threads over matrices this small lose time
+    ctx = open_context(device, threads, config.kernels, config.compiled)
+    if " kernels " in ctx.describe() and not any(config.compiled.glob("*.so")):
+        report("compiling C++ kernels for this processor: once, some ten seconds")
+    budgets = Budgets(
+        gpu_bytes=_gpu_room(config, profile, ctx, report),
+        host_bytes=config.capsule_host_mb * MIB,
+        disk_bytes=config.capsule_disk_mb * MIB,
+    )
+    writer = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="capsules"))
+    folder = config.capsules if config.capsule_disk_mb else None
+    registry = await asyncio.to_thread(Registry.standard, ctx, budgets, time.time, folder, writer)
+    take_over(config.talks, registry, report)
+    return Deployment(ctx, EngineThread(), registry, config.talks)
+
+
+def _gpu_room(config: Config, profile: Profile, ctx: ExecContext, report: Report) -> int:
+    """Bytes for capsules on a GPU, once both models have theirs. A remote model takes nothing here."""
+    wanted = config.capsule_gpu_mb * MIB
+    if ctx.device.type != "cuda":
+        return wanted
+    dtype = config.dtype or profile.dtype
+    llm_bytes = tts_bytes = 0
+    if not is_address(config.llm):
+        path = local_path(config, "llm", profile.llm)
+        llm_bytes = llm_footprint.needed_bytes(path, llm_dtype(dtype), config.max_positions, packed=True)
+    if not is_address(config.tts):
+        tts_bytes = tts_footprint.needed_bytes(local_path(config, "tts", profile.tts), dtype)
+    told, room = memory_plan.plan(gpu_free_bytes(), llm_bytes, tts_bytes, wanted)
+    report(told)
+    return room
+
+
+def llm_dtype(dtype: str) -> str:
+    """float8 is the voice's: a language model is packed if its files are."""
+    return "bfloat16" if dtype == "float8" else dtype

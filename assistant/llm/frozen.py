@@ -1,0 +1,68 @@
+"""A talk's state in the language model, frozen into a capsule and put back: what the engine's lease asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from assistant.llm.talk_state import TalkState
+from assistant.llm.token_log import TokenLog
+from capsules import Capsule, Checkpoint
+from capsules.errors import CapsuleError
+from llm_engine import HybridLLM
+
+
+class FrozenTalks:
+    """`replaceable`: the log says which tokens were folded and how, so a state that is gone is folded again, equal."""
+
+    replaceable = True
+
+    def __init__(self, llm: HybridLLM) -> None:
+        self._llm = llm
+
+    def freeze(self, state: TalkState, name: str) -> Capsule | None:
+        if not state.log.position:
+            return None
+        points = [self._llm.checkpoint_before(position) for position in state.log.reentries()]
+        return _with_points(self._llm.snapshot(name=name), points)
+
+    def thaw(self, state: TalkState, capsule: Capsule) -> bool:
+        if capsule.tokens != state.log.ids:
+            return False
+        try:
+            self._llm.restore(capsule)
+        except CapsuleError:
+            return False
+        for point in _points_in(capsule):
+            self._llm.hold(point)
+        return True
+
+    def clear(self, state: TalkState) -> None:
+        self._llm.reset()
+        state.log = TokenLog()
+
+    def to_json(self, state: TalkState) -> dict[str, object]:
+        return state.to_json()
+
+    def from_json(self, facts: Mapping[str, Any]) -> TalkState:
+        return TalkState.from_json(facts)
+
+
+def _with_points(capsule: Capsule, points: Sequence[Checkpoint | None]) -> Capsule:
+    """A capsule that also holds checkpoints of its own past, so that a cut or an undo soon after it was restored
+    folds as little again as one before."""
+    found = {point.position: point for point in points if point is not None}
+    tensors = {f"{at}:{name}": t for at, point in found.items() for name, t in point.tensors.items()}
+    return replace(capsule, tensors={**capsule.tensors, **tensors}, host={**capsule.host, "points": sorted(found)})
+
+
+def _points_in(capsule: Capsule) -> list[Checkpoint]:
+    """The checkpoints that `_with_points` put in, copied: they may outlive the capsule."""
+    return [
+        Checkpoint(capsule.scope, at, {
+            name.removeprefix(f"{at}:"): tensor.clone()
+            for name, tensor in capsule.tensors.items() if name.startswith(f"{at}:")
+        })
+        for at in capsule.host.get("points", ())
+    ]  # fmt: skip

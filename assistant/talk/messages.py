@@ -1,0 +1,140 @@
+"""What reaches a session's inbox besides commands, and what turn-taking is told.
+
+All of it in one place and frozen, so that the pure parts can be fed it and the others need not know each other. Times
+called `moment` or `play_end` are the clock's seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from assistant.base.errors import EngineFailed, PeerError
+from assistant.events import Command
+
+# --------------------------------------------------------------------------------- noticed by hearing
+
+
+@dataclass(frozen=True, slots=True)
+class UserBegan:
+    """Speech began at `start_ms` of the input; `moment` is when that was."""
+
+    item_id: str
+    start_ms: int
+    moment: float
+
+
+@dataclass(frozen=True, slots=True)
+class UserProgress:
+    """Still in the turn: its words so far, speech and current silence in milliseconds."""
+
+    item_id: str
+    text: str
+    speech_ms: float
+    silence_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class UserEnded:
+    """The turn is certain. `moment`: the last speech sample. `by_hand`: the front committed it. `was_announced`: its
+    beginning was noticed, so a UserBegan came before."""
+
+    item_id: str
+    end_ms: int
+    moment: float
+    by_hand: bool
+    was_announced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UserWords:
+    """What the turn said. `failed` holds the reason when the transcriber broke."""
+
+    item_id: str
+    text: str
+    confidence: float | None
+    seconds: float
+    failed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToCommit:
+    """A commit by hand of less sound than the protocol takes."""
+
+    cause: str | None
+    had_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """The uncommitted sound is gone; `item_id` names the turn that was under way, if any."""
+
+    item_id: str | None
+
+
+# ------------------------------------------------------------------------------- of the session itself
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyOver:
+    """A reply's task has ended by itself. One that was stopped in the meantime is known no more."""
+
+    response_id: str
+    failure: EngineFailed | PeerError | None
+
+
+@dataclass(frozen=True, slots=True)
+class IdleOver:
+    """Nobody spoke for as long as the front allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SayNow:
+    """The talk itself has something to say (a timer went off)."""
+
+    text: str
+
+
+Noticed: TypeAlias = UserBegan | UserProgress | UserEnded | UserWords | NothingToCommit | Cleared
+Inbox: TypeAlias = Command | Noticed | ReplyOver | IdleOver | SayNow
+
+# ------------------------------------------------------- what replies tell turn-taking, at the moment itself
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyBegun:
+    """A reply of the conversation is being made; nothing of it is audible yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySounding:
+    """Its first sound went out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnded:
+    """Nothing more of it comes; a front that plays in real time will have played what came by `play_end`."""
+
+    play_end: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyCut:
+    """The front's player stopped inside the last reply: whatever was sent of it, it sounds no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyOut:
+    """The reply came to its own end, and its tools have done to the talk what they wanted: who waits may be
+    answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCancel:
+    """The front takes the running reply back."""
+
+
+ReplyFact: TypeAlias = ReplyBegun | ReplySounding | ReplyEnded | ReplyCut
+TurnMessage: TypeAlias = (
+    UserBegan | UserProgress | UserEnded | Cleared | IdleOver | SayNow | ReplyFact | ReplyOut | ClientCancel
+)

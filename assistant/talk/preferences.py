@@ -1,0 +1,51 @@
+"""Settings change, and a persona takes over. Whatever cannot be is refused before anything has changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from assistant.base.errors import PeerError
+from assistant.events import PersonaSwitched, Settings, SettingsUpdated
+from assistant.talk.context import TalkContext
+from assistant.talk.sync import StateSync
+
+
+class Preferences:
+    """The only place that replaces a session's settings."""
+
+    def __init__(self, context: TalkContext, state_sync: StateSync) -> None:
+        self._context, self._state_sync = context, state_sync
+
+    async def update(self, settings: Settings) -> None:
+        """Raises PeerError for a persona or a tool choice that there is not."""
+        view, before = self._context.view, self._context.settings
+        self._check(settings, "session.persona")
+        if not self._context.services.tts.paces:
+            settings = replace(settings, speed=1.0)  # the front is told what holds, not what it wished for
+        self._context.settings = settings
+        await self._context.emit(SettingsUpdated(settings))
+        # While a reply runs the models are its; the next reply settles them.
+        if not self._context.turn.replying and view.prompt(before) != view.prompt(settings):
+            self._state_sync.soon()
+
+    def as_persona(self, name: str) -> Settings:
+        """The settings with this persona's own voice and words. Raises PeerError."""
+        settings = replace(self._context.settings, persona=name, voice=None, instructions=None)
+        self._check(settings, "name")
+        return settings
+
+    async def become(self, settings: Settings, asked: float) -> None:
+        """Take over while no reply of the conversation runs; both engines are ready when the front is told. `asked`:
+        when it was asked for, clock seconds."""
+        self._context.settings = settings
+        voice = self._context.view.persona(settings).voice
+        await self._state_sync.now()
+        await self._context.services.tts.warm(voice)
+        await self._context.emit(PersonaSwitched(settings.persona, voice, (self._context.now() - asked) * 1000))
+
+    def _check(self, settings: Settings, param: str) -> None:
+        personas = self._context.services.personas
+        if settings.persona not in personas:
+            known = ", ".join(personas)
+            raise PeerError("invalid_value", f"there is no persona {settings.persona!r}; known: {known}", param)
+        self._context.view.tools(settings)

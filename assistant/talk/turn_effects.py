@@ -1,0 +1,91 @@
+"""Carries out what turn-taking decided, and nothing else: every decision stands in `turn_taking`."""
+
+from __future__ import annotations
+
+from assistant.events import (
+    AudioCleared,
+    Duck,
+    IdleTimeout,
+    ResponseParams,
+    Resume,
+    SpeechStarted,
+    SpeechStopped,
+    StopPlayback,
+    TranscriptPartial,
+)
+from assistant.talk.context import TalkContext
+from assistant.talk.hearing import Hearing
+from assistant.talk.idle import IdleTimer
+from assistant.talk.messages import TurnMessage
+from assistant.talk.pending import PendingTranscripts
+from assistant.talk.replies import Replies
+from assistant.talk.turn_taking import (
+    CommitTurn,
+    Effect,
+    ForgetTurn,
+    Level,
+    SpeakUp,
+    StartIdle,
+    StartReply,
+    StopIdle,
+    StopReply,
+)
+from assistant.talk.turns import TurnTimes
+
+LEVELS: dict[Level, type[Duck | Resume | StopPlayback]] = {
+    Level.LOWER: Duck, Level.RAISE: Resume, Level.DROP: StopPlayback,
+}  # fmt: skip
+
+
+class TurnEffects:
+    """Belongs to the session's one task: the effects of a message are all done before the next is taken."""
+
+    def __init__(
+        self, context: TalkContext, replies: Replies, turns: TurnTimes, words: PendingTranscripts, idle: IdleTimer,
+        hearing: Hearing,
+    ) -> None:  # fmt: skip
+        self._context, self._replies, self._turns, self._words = context, replies, turns, words
+        self._idle, self._hearing = idle, hearing
+
+    async def take(self, message: TurnMessage) -> None:
+        """Raises PeerError where a reply that is due cannot be made."""
+        for effect in self._context.tell(message):
+            await self._do(effect)
+
+    async def _do(self, effect: Effect) -> None:
+        match effect:
+            case SpeechStarted() | SpeechStopped() | TranscriptPartial() | AudioCleared():
+                await self._context.emit(effect)
+            case Level():
+                await self._set_level(effect)
+            case StopReply():
+                await self._replies.stop(self._replies.active, effect.reason)
+            case ForgetTurn():
+                self._hearing.drop(effect.item_id)
+            case CommitTurn():
+                self._turns.spoken(
+                    effect.last_sound, after_barge_in=effect.after_barge_in, yielded_ms=effect.yielded_ms
+                )
+                await self._words.commit(effect.item_id)
+            case StartReply():
+                await self._replies.start(ResponseParams(), effect.say)
+            case SpeakUp():
+                await self._speak_up()
+            case StopIdle():
+                self._idle.stop()
+            case StartIdle():
+                self._idle.start(effect.play_end)
+
+    async def _set_level(self, level: Level) -> None:
+        """Of the latest message: a reply may have several, and the player is inside the last that it got."""
+        sounding = next(self._replies.latest(), None)
+        if sounding is not None and sounding.item_ids:
+            await self._context.emit(LEVELS[level](sounding.id, sounding.item_ids[-1]))
+
+    async def _speak_up(self) -> None:
+        item_id = self._context.services.ids("item")
+        now_ms = self._hearing.input_ms
+        await self._context.emit(IdleTimeout(item_id, now_ms, now_ms))
+        await self._words.commit(item_id, "")
+        self._turns.silent()
+        await self._replies.start(ResponseParams())

@@ -1,0 +1,200 @@
+"""A person's own tools: Python files in `ASSISTANT_HOME/tools`, each read once, at start.
+
+    from assistant.tools import tool
+
+    @tool
+    def lamp(room: str, on: bool = True) -> str:
+        "Switch the lamp of a room on or off."
+        ...
+
+A file is a module of its own and may hold several tools. It runs with all its owner's rights, so nothing is read that
+somebody else could have written. A file with a mistake is left out with a line that says what to do; the assistant
+starts all the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import shlex
+import stat
+import sys
+import traceback
+import types
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+from assistant.base.errors import ToolError
+from assistant.tools.registry import TIMEOUT_S, Tool, describe
+
+FOLDER = "tools"
+
+
+@overload
+def tool(function: Callable[..., object]) -> Tool: ...
+
+
+@overload
+def tool(*, timeout_s: float = TIMEOUT_S) -> Callable[[Callable[..., object]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., object] | None = None, *, timeout_s: float = TIMEOUT_S
+) -> Tool | Callable[[Callable[..., object]], Tool]:
+    """`@tool` or `@tool(timeout_s=20)` above a function, plain or `async`: the model may call it.
+
+    Its name, the first sentence of its docstring and the hints of its parameters are what the model is told. It can
+    still be called as before. Raises ToolError if they say too little.
+    """
+
+    def declared(function: Callable[..., object]) -> Tool:
+        spec = describe(function)
+        if not spec.description:
+            raise ToolError(f"tool {spec.name!r} has no docstring; say in a sentence what it does")
+        return Tool(spec, function, timeout_s)
+
+    return declared if function is None else declared(function)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file, or the whole folder, that was not taken; why, and what to do."""
+
+    place: Path
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.place} is left out: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTools:
+    """What was found in the folder."""
+
+    folder: Path
+    tools: tuple[Tool, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def names(self) -> str:
+        return ", ".join(tool.spec.name for tool in self.tools)
+
+    def told(self, *, limited: bool) -> tuple[str, ...]:
+        """What the person at the terminal should know. `limited`: see `LLM.limited`."""
+        unused = (f"your tools are not offered: {self.names}. {UNREAD}",) if limited and self.tools else ()
+        return (*map(str, self.left_out), *unused)
+
+
+UNREAD = "The small model knows only the tools that it was trained on; larger ones are offered yours too."
+
+
+def load_own_tools(home: Path, taken: Collection[str]) -> OwnTools:
+    """The tools of all files, in the order of the files' names. `taken`: names that they cannot have."""
+    folder = home / FOLDER
+    files = sorted(path for path in folder.glob("*.py") if path.is_file())
+    if files and (trouble := _trouble_around(folder)):
+        return OwnTools(folder, left_out=(LeftOut(folder, trouble),))
+    tools: dict[str, Tool] = {}
+    owners: dict[str, str] = dict.fromkeys(taken, "the assistant itself")
+    left_out = []
+    for path in files:
+        try:
+            found = _tools_of(path, owners)
+        except ToolError as error:
+            left_out.append(LeftOut(path, str(error)))
+            continue
+        tools |= found
+        owners |= dict.fromkeys(found, path.name)
+    return OwnTools(folder, tuple(tools.values()), tuple(left_out))
+
+
+def _trouble_around(folder: Path) -> str:
+    """Who can write to a folder can put another file in a file's place."""
+    return _trouble_with(folder, folder.stat()) or _trouble_with(folder.parent, folder.parent.stat())
+
+
+def _tools_of(path: Path, owners: dict[str, str]) -> dict[str, Tool]:
+    """Run a file and collect what it declares. Raises ToolError, a clause that follows the file's name."""
+    try:
+        source = _source(path)
+    except OSError as error:
+        raise ToolError(f"it cannot be read ({error.strerror})") from error
+    module = types.ModuleType(f"assistant_home_tools.{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses and type hints look their module up there
+    try:
+        exec(compile(source, path, "exec", dont_inherit=True), vars(module))
+    except (Exception, SystemExit) as error:
+        del sys.modules[module.__name__]
+        reason = str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {_reason(error)}"
+        raise ToolError(f"{_line(path, error)}{reason}; correct it and start again") from error
+    tools = {one.spec.name: one for one in vars(module).values() if isinstance(one, Tool)}
+    if not tools:
+        raise ToolError("there is no tool in it; write `from assistant.tools import tool` and @tool above a function")
+    _check_names(source, tools, owners)
+    return tools
+
+
+def _source(path: Path) -> bytes:
+    """What is checked is the file that is read, whatever happens to its name meanwhile. Raises ToolError, OSError."""
+    real = path.resolve()
+    with real.open("rb") as file:
+        trouble = _trouble_with(real, os.fstat(file.fileno()))
+        if not trouble and real.parent != path.parent.resolve():
+            trouble = _trouble_with(real.parent, real.parent.stat())
+        if trouble:
+            raise ToolError(trouble)
+        return file.read()
+
+
+def _trouble_with(path: Path, status: os.stat_result) -> str:
+    """Why it may be somebody else's work, and what to do. Empty if it is not; so ssh looks at its keys."""
+    if sys.platform == "win32":
+        return ""
+    if status.st_uid not in (0, os.geteuid()):
+        return f"{path} belongs to another user; make a copy that is yours"
+    by_group = status.st_mode & stat.S_IWGRP and not _is_group_of_one(status)
+    if by_group or status.st_mode & stat.S_IWOTH:
+        return f"other users can write to {path}; run `chmod go-w {shlex.quote(str(path))}` and start again"
+    return ""
+
+
+def _is_group_of_one(status: os.stat_result) -> bool:
+    """Where each user has a group of the same name, files that the group may write are the ordinary ones."""
+    import grp
+    import pwd
+
+    try:
+        group, user = grp.getgrgid(status.st_gid), pwd.getpwuid(status.st_uid).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == user and set(group.gr_mem) <= {user}
+
+
+def _check_names(source: bytes, tools: dict[str, Tool], owners: dict[str, str]) -> None:
+    """Python lets the later of two functions win in silence. Raises ToolError."""
+    seen: set[str] = set()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in tools:
+            if node.name in seen:
+                raise ToolError(f"line {node.lineno}: two tools are called {node.name!r}; rename one")
+            seen.add(node.name)
+    for name, one in tools.items():
+        if name in owners:
+            line = inspect.unwrap(one.function).__code__.co_firstlineno
+            raise ToolError(f"line {line}: {owners[name]} has a tool {name!r} already; rename this one")
+
+
+def _line(path: Path, error: BaseException) -> str:
+    """`line 3: `, the innermost one in the file itself."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        lines.append(error.lineno)
+    return f"line {lines[-1]}: " if lines and lines[-1] else ""
+
+
+def _reason(error: BaseException) -> str:
+    return str(error.msg if isinstance(error, SyntaxError) else error).partition("\n")[0]

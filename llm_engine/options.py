@@ -1,0 +1,35 @@
+"""What a caller decides about an engine when it is loaded."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from capsules.arguments import shown, whole
+from llm_engine.errors import StateError
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class LLMOptions:
+    """As `HybridLLM.load` explains them. Raises StateError for values without a meaning."""
+
+    dtype: str = "float32"
+    max_positions: int = 4096
+    checkpoints: int = 8
+    checkpoint_every: int = 16
+    scope: str = "llm"
+
+    def __post_init__(self) -> None:
+        allowed: Any = tuple(DTYPES)  # a dtype of any type may come, a torch.dtype above all
+        if self.dtype not in allowed:
+            raise StateError(f"dtype is {shown(self.dtype)}; {' and '.join(DTYPES)}, by name, are implemented")
+        for name in ("max_positions", "checkpoints", "checkpoint_every"):
+            whole(StateError, name, getattr(self, name), least=1)
+        if not isinstance(self.scope, str) or not self.scope or "." in self.scope:
+            raise StateError(f"scope is {shown(self.scope)}; a name without a dot is needed, as its buffers carry it")
+
+    @property
+    def tensor_dtype(self) -> torch.dtype:
+        return DTYPES[self.dtype]

@@ -1,0 +1,53 @@
+"""The tools that the small model was trained on stay what they are, whatever else is built in or put into the home."""
+
+import datetime as dt
+from pathlib import Path
+
+import llm_engine
+from assistant.llm.language import Language, load_language
+from assistant.tools import tool
+from assistant.tools.builtin import TRAINED_TOOLS, BuiltinTools, builtin_names, builtin_tools
+from assistant.tools.kept import Kept
+from assistant.tools.registry import ToolRegistry
+
+TINY = Path(llm_engine.__path__[0]) / "tiny"
+
+
+class More(BuiltinTools):
+    """With a tool more than the small model knows, declared before all others."""
+
+    async def get_moon(self) -> str:
+        "The phase of the moon."
+        return "full"
+
+
+@tool
+def lamp(room: str) -> str:
+    "Switch the lamp of a room."
+    return room
+
+
+def household(kind: type[BuiltinTools]) -> BuiltinTools:
+    return kind(Kept(), lambda: dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC), {"ada": "Ada"}, lambda: "ada")
+
+
+def tokens(registry: ToolRegistry, language: Language) -> list[int]:
+    """All that stands before the first turn, as the model is fed it."""
+    return list(language.encode(language.layout.system("You are Ada.", registry.specs)))
+
+
+def test_a_tool_more_changes_nothing_in_what_a_limited_model_is_shown() -> None:
+    language = load_language(TINY, limited=True)
+    before = builtin_tools(household(BuiltinTools), limited=True)
+    after = builtin_tools(household(More), [lamp], limited=True)
+    assert before.specs == after.specs
+    assert tuple(spec.name for spec in after.specs) == TRAINED_TOOLS
+    assert tokens(before, language) == tokens(after, language)
+    assert tokens(before, language) != tokens(builtin_tools(household(More)), language), "the check sees a tool more"
+
+
+def test_any_other_model_is_offered_all() -> None:
+    registry = builtin_tools(household(More), [lamp])
+    assert tuple(spec.name for spec in registry.specs) == (*builtin_names(More), "lamp")
+    assert builtin_names(More) == (*TRAINED_TOOLS, "get_moon")
+    assert set(TRAINED_TOOLS) <= set(builtin_names())
