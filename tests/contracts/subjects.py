@@ -15,11 +15,13 @@ from typing import Generic, TypeVar
 from unittest import mock
 
 from assistant.contracts import LLM, TTS, Prompt
+from assistant.device.deployment import Deployment
 from assistant.device.thread import EngineThread
 from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
 from assistant.remote import Address, RemoteLLM, RemoteTTS
-from assistant.tts.local import LocalTTS, load_voices
+from assistant.tts.local import LocalTTS
+from assistant.tts.voices import load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
@@ -27,7 +29,6 @@ from tests.fakes.models import Answer, FakeSpeaker, FakeThinker
 from tests.fakes.talk import World
 from tests.fakes.web import serving
 from tts_engine.engine import HiggsTTS
-from tts_engine.text import speech_text
 
 ROOT = Path(__file__).parents[2]
 TINY_LLM, TINY_TTS = ROOT / "llm_engine" / "tiny", ROOT / "tts_engine" / "tiny"
@@ -89,8 +90,8 @@ async def local_llm() -> AsyncIterator[Subject[LLM]]:
     model = hybrid()
     model.reset()
     async with _threaded() as thread:
-        language = load_language(TINY_LLM, limited=True)
-        llm = LocalLLM(thread, model, language, _registry(model._ctx), "tiny", sampling=Sampling.greedy())
+        deployment = Deployment(model._ctx, thread, _registry(model._ctx))
+        llm = LocalLLM(deployment, model, load_language(TINY_LLM, limited=True), "tiny", Sampling.greedy())
         yield Subject(llm, lambda: thread.waiting > 0, lambda: _broken(model))
 
 
@@ -100,7 +101,7 @@ async def local_tts() -> AsyncIterator[Subject[TTS]]:
     registry = _registry(model._ctx)
     voices = load_voices(model, TINY_TTS, registry)
     async with _threaded() as thread:
-        tts = LocalTTS(thread, model, voices, registry, "tiny", spoken=speech_text)
+        tts = LocalTTS(Deployment(model._ctx, thread, registry), model, voices, "tiny")
         yield Subject(tts, lambda: thread.waiting > 0, lambda: _broken(model))
 
 
