@@ -30,7 +30,7 @@ STILL_TWICE = {"Backend", "Caller", "Encoder", "Judge", "Plan", "Question", "Row
 """Those that are to be renamed. This set may only shrink."""
 STILL_WITHOUT_CONTENTS: set[str] = set()
 """Packages whose `__init__` does not list its modules yet. This set may only shrink."""
-LINES, ARGUMENTS, ANYS = 94, 11, 181
+LINES, ARGUMENTS, ANYS = 50, 8, 63
 """Ceilings: the longest function, the widest constructor, the word `Any` in `assistant/`. Wanted: 49, 6, 59."""
 ARROWS, LOOSE = 79, 2
 

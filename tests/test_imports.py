@@ -74,7 +74,9 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def sources(package: str) -> list[Path]:
-    return sorted((ROOT / package).rglob("*.py"))
+    found = sorted((ROOT / package).rglob("*.py"))
+    assert found, f"{package} has no sources: nothing would be held"
+    return found
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -46,7 +46,7 @@ def limit(dtype: torch.dtype) -> float:
     return 2e-6 if dtype == torch.float32 else 4e-3
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # the kernels are built
 @needs_compiler
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (7, 33), (130, 96), (100, 2100)])
 def test_products_for_any_number_of_rows(kernel_folder: Path, outputs: int, inputs: int) -> None:
@@ -59,7 +59,7 @@ def test_products_for_any_number_of_rows(kernel_folder: Path, outputs: int, inpu
         assert ratio(actual, x.double() @ w.double().T) < limit(torch.bfloat16)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # the kernels are built
 @needs_compiler
 def test_a_row_does_not_depend_on_its_neighbours_nor_a_result_on_threads(
     kernel_folder: Path, threads: Callable[[int], None]
@@ -74,6 +74,7 @@ def test_a_row_does_not_depend_on_its_neighbours_nor_a_result_on_threads(
             assert torch.equal(linear(x[:rows], w), whole[:rows])
 
 
+@pytest.mark.slow  # the kernels are built
 @needs_compiler
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [8, 63, 256])
@@ -85,6 +86,7 @@ def test_blocks_agree_with_the_plain_ones(kernel_folder: Path, dtype: torch.dtyp
         assert actual.dtype == dtype and ratio(actual, plain) < limit(dtype)
 
 
+@pytest.mark.slow  # the kernels are built
 @needs_compiler
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("dims", [2, 16, 32])
@@ -95,6 +97,7 @@ def test_norm_and_turn_of_strided_heads(kernel_folder: Path, dtype: torch.dtype,
     assert ratio(actual, plain) < limit(dtype)
 
 
+@pytest.mark.slow  # the kernels are built
 @needs_compiler
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("heads", "groups"), [(4, 4), (8, 2), (3, 1)])
@@ -113,6 +116,7 @@ def test_attention_of_one_row_reads_its_prefix_and_no_junk(
             assert torch.equal(attend(q, dirty_k, dirty_v, at), actual)
 
 
+@pytest.mark.slow  # the kernels are built
 @needs_compiler
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("heads", "groups"), [(4, 4), (8, 2), (3, 1)])
@@ -136,6 +140,7 @@ def test_attention_of_a_chunk_reads_no_further_than_its_rows(
         threads(1)
 
 
+@pytest.mark.slow  # the kernels are built
 @needs_compiler
 def test_only_steps_of_a_backend_with_a_folder_use_them(kernel_folder: Path) -> None:
     """A replay repeats the kernels of its capture, wherever it is called; contexts differ in what they say they are."""
@@ -157,6 +162,7 @@ def test_only_steps_of_a_backend_with_a_folder_use_them(kernel_folder: Path) -> 
     assert ratio(results[1][1], results[0][1]) < limit(torch.bfloat16)
 
 
+@pytest.mark.slow  # the kernels are built
 @needs_compiler
 def test_a_build_is_kept_and_a_broken_source_is_reported(tmp_path: Path, kernel_folder: Path) -> None:
     kept = {file: file.stat().st_mtime_ns for file in kernel_folder.glob("*.so")}

