@@ -20,7 +20,7 @@ from assistant.base.sound import HEARING_RATE
 from assistant.events import Pcm
 from assistant.realtime.fields import Json
 from assistant.server.answers import EventStream, while_connected
-from assistant.server.backend import Backend
+from assistant.server.context import ServerContext
 
 MAX_FILE = 64 * 1024 * 1024
 MAX_SECONDS = 3600.0
@@ -66,7 +66,7 @@ async def _read_form(request: web.Request) -> tuple[bytes, dict[str, str]]:
     return data, fields
 
 
-async def audio_transcriptions(request: web.Request, backend: Backend) -> web.StreamResponse:
+async def audio_transcriptions(request: web.Request, context: ServerContext) -> web.StreamResponse:
     """`POST /v1/audio/transcriptions`."""
     data, fields = await _read_form(request)
     wanted = fields.get("response_format") or "json"
@@ -77,7 +77,7 @@ async def audio_transcriptions(request: web.Request, backend: Backend) -> web.St
             "response_format",
         )
     pcm = await asyncio.to_thread(read_file, data)
-    work = asyncio.to_thread(write_down, backend.talks.engines.asr, pcm)
+    work = asyncio.to_thread(write_down, context.talks.engines.asr, pcm)
     segments = await while_connected(request, work)
     text = " ".join(segment.text for segment in segments)
     seconds = round(len(pcm) / HEARING_RATE, 3)

@@ -31,7 +31,7 @@ def engine(checkpoint):
     return HybridLLM.load(checkpoint, ExecContext("cpu"), max_positions=500)
 
 
-class App:
+class LLMBench:
     """An engine, its thread and a mind, for as long as a test lasts."""
 
     def __init__(self, engine, calls=False, folder=None, host_bytes=1 << 28, disk_bytes=0):
@@ -111,8 +111,8 @@ def test_state_after_a_cut_is_that_of_a_talk_that_only_said_so_much(engine, cut)
         again = await reply(mind, "b", prompt(user("count"), said(text, "r1.0"), user("go on")), "r2.0")
         return text, state, again[0], state_of(engine)
 
-    whole, state, answer, after = App(engine).run_(interrupted)
-    part, wanted, expected, expected_after = App(engine).run_(only_so_much)
+    whole, state, answer, after = LLMBench(engine).run_(interrupted)
+    part, wanted, expected, expected_after = LLMBench(engine).run_(only_so_much)
     assert whole[:cut] == part and answer == expected
     assert_same_state(state, wanted)
     assert_same_state(after, expected_after)
@@ -137,8 +137,8 @@ def test_a_cut_after_another_talk_had_the_engine_refolds_only_the_reply(engine, 
         assert settled.what == "rollback"
         return ready.input_tokens, state_of(engine)
 
-    _, alone = (app := App(engine)).run(play(app.mind, False))
-    begins, swapped = (app := App(engine)).run(play(app.mind, True))
+    _, alone = (app := LLMBench(engine)).run(play(app.mind, False))
+    begins, swapped = (app := LLMBench(engine)).run(play(app.mind, True))
     assert bases == [begins]
     assert_same_state(alone, swapped)
 
@@ -152,7 +152,7 @@ def test_cutting_without_settling_ends_in_the_same_state(engine):
         await reply(mind, "a", Prompt(SYSTEM, (), (*cut.lines, user("yes"))), "r2.0")
         return state_of(engine)
 
-    assert_same_state(App(engine).run_(play, True), App(engine).run_(play, False))
+    assert_same_state(LLMBench(engine).run_(play, True), LLMBench(engine).run_(play, False))
 
 
 def test_stopping_in_mid_reply_then_cutting_is_the_same_too(engine):
@@ -170,7 +170,7 @@ def test_stopping_in_mid_reply_then_cutting_is_the_same_too(engine):
         await reply(mind, "a", prompt(user("hello")), "r1.0", n=5)
         return state_of(engine)
 
-    assert_same_state(App(engine).run_(stopped), App(engine).run_(only))
+    assert_same_state(LLMBench(engine).run_(stopped), LLMBench(engine).run_(only))
 
 
 def test_undo_gives_the_state_of_before(engine):
@@ -183,7 +183,7 @@ def test_undo_gives_the_state_of_before(engine):
             await mind.sync("a", prompt(*lines))
         return state_of(engine)
 
-    assert_same_state(App(engine).run_(play, True), App(engine).run_(play, False))
+    assert_same_state(LLMBench(engine).run_(play, True), LLMBench(engine).run_(play, False))
 
 
 def test_later_turns_append_only_what_is_new(engine):
@@ -196,7 +196,7 @@ def test_later_turns_append_only_what_is_new(engine):
             lines = (*lines, said(text, f"r{turn}.0"))
         return cached
 
-    cached = App(engine).run_(play)
+    cached = LLMBench(engine).run_(play)
     for (have, total), (_, before) in zip(cached[1:], cached, strict=False):
         assert have == before + 8 and total > have
 
@@ -216,15 +216,15 @@ def test_two_talks_take_turns_and_do_not_see_each_other(engine, monkeypatch):
         b2, _, _ = await reply(mind, "b", prompt(user("b"), said(b1, "r1.0"), user("more")), "r2.0")
         return (a1, a2), (b1, b2)
 
-    expected = App(engine).run_(alone, "a"), App(engine).run_(alone, "b")
-    assert App(engine).run_(mixed) == expected
-    assert App(engine, host_bytes=0).run_(mixed_without_room) == expected
+    expected = LLMBench(engine).run_(alone, "a"), LLMBench(engine).run_(alone, "b")
+    assert LLMBench(engine).run_(mixed) == expected
+    assert LLMBench(engine, host_bytes=0).run_(mixed_without_room) == expected
 
     def none_left(count):
         raise RuntimeError(f"[enforce fail] DefaultCPUAllocator: can't allocate memory: {count} bytes")
 
     monkeypatch.setattr(engine._ctx, "bytes", none_left)
-    app = App(engine)
+    app = LLMBench(engine)
     assert app.run_(mixed_without_room) == expected and not app.registry.listing()
 
 
@@ -250,10 +250,10 @@ def test_a_talk_survives_the_process(engine, tmp_path):
         answer = await reply(mind, "conv_1", Prompt(SYSTEM, (), (*asked.lines, user("more"))), "r2.0")
         return answer
 
-    app = App(engine, folder=tmp_path, disk_bytes=1 << 28)
+    app = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
     text, state = app.run_(before)
     app.registry.close()
-    again = App(engine, folder=tmp_path, disk_bytes=1 << 28)
+    again = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
     _, _, ready = again.run_(after, text)
     assert ready.cached_tokens == state[0]
 
@@ -276,8 +276,8 @@ def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_bac
             await mind.sync("a", prompt(*lines[: -2 * undone]))
         return lines, state_of(roomy)
 
-    _, expected = App(roomy).run_(before, False)
-    app = App(roomy, folder=tmp_path, disk_bytes=1 << 28)
+    _, expected = LLMBench(roomy).run_(before, False)
+    app = LLMBench(roomy, folder=tmp_path, disk_bytes=1 << 28)
     lines, _ = app.run_(before, True)
     app.registry.close()
     monkeypatch.setattr(HybridLLM, "_refold", counted)
@@ -287,7 +287,7 @@ def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_bac
         assert settled.what == "rollback"
         return state_of(roomy)
 
-    assert_same_state(expected, App(roomy, folder=tmp_path, disk_bytes=1 << 28).run_(after))
+    assert_same_state(expected, LLMBench(roomy, folder=tmp_path, disk_bytes=1 << 28).run_(after))
     assert len(refolded) == 1 and refolded[0] <= 60 * undone
 
 
@@ -295,8 +295,8 @@ def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
     async def warm(mind):
         return await mind.warm(prompt())
 
-    assert App(engine, folder=tmp_path, disk_bytes=1 << 28).run_(warm).what == "rebuild"
-    again = App(engine, folder=tmp_path, disk_bytes=1 << 28)
+    assert LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28).run_(warm).what == "rebuild"
+    again = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
     assert again.run_(warm).what == "restore"
 
 
@@ -312,7 +312,7 @@ def test_a_long_talk_drops_its_oldest_turns_many_at_a_time(engine):
             lines = (*lines, said(text, f"r{turn}.0"))
         return kept, fresh
 
-    kept, fresh = App(engine).run_(play)
+    kept, fresh = LLMBench(engine).run_(play)
     shrunk = [turn for turn in range(2, 24) if kept[turn] < kept[turn - 1]]
     assert 2 <= len(shrunk) <= 12 and len({kept[turn] for turn in shrunk}) == 1  # back to the persona's part
     one_turn = max(fresh[1 : shrunk[0]])
@@ -339,8 +339,8 @@ async def hold(mind, turns, lines=(), prepare=True):
 
 @pytest.mark.slow
 def test_no_turn_waits_for_a_refold_that_could_be_made_while_nobody_spoke(roomy):
-    _, unprepared = App(roomy).run_(hold, 30, (), False)
-    app = App(roomy)
+    _, unprepared = LLMBench(roomy).run_(hold, 30, (), False)
+    app = LLMBench(roomy)
     _, folded = app.run_(hold, 30)
     one_turn = unprepared[1]
     assert max(unprepared[1:]) > 5 * one_turn
@@ -378,9 +378,9 @@ def test_what_was_folded_ahead_is_what_would_be_folded_on_demand(roomy, chunks, 
         assert not done or ready.cached_tokens == sum(done)
         return text, ready.input_tokens, state_of(roomy)
 
-    app = App(roomy)
+    app = LLMBench(roomy)
     *demanded, state = app.run_(play, app, 0)
-    app = App(roomy)
+    app = LLMBench(roomy)
     *prepared, same = app.run_(play, app, chunks)
     assert prepared == demanded
     assert_same_state(state, same)
@@ -400,7 +400,7 @@ def test_whoever_speaks_too_early_goes_on_with_the_old_state_and_the_new_one_is_
         await mind.prepare("a", prompt(*lines))
         assert begun > 0 and begun + sum(rest) == roomy.position < before[0]
 
-    app = App(roomy)
+    app = LLMBench(roomy)
     app.run_(play, app)
 
 
@@ -435,11 +435,11 @@ def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypa
             asked.set()
         return first[0], (await waiting)[0]
 
-    app = App(engine)
+    app = LLMBench(engine)
     alone = app.run_(play, app, False)
     steps.clear()
     asked.clear()
-    app = App(engine)
+    app = LLMBench(engine)
     assert app.run_(play, app, True) == alone
     order = "".join(steps)
     assert sorted(order) == sorted("a" * 100 + "b" * 40)
@@ -455,7 +455,7 @@ def test_turn_end_probability_leaves_the_state_alone(engine):
         assert_same_state(before, state_of(engine))
         return known, await mind.turn_end_probability("new", prompt(user("what")))
 
-    known, new = App(engine).run_(play)
+    known, new = LLMBench(engine).run_(play)
     assert 0 <= known <= 1 and new is None
 
 
@@ -469,7 +469,7 @@ def test_calls_come_out_of_the_stream(engine):
                         return [piece]
         return []
 
-    calls = App(engine, calls=True).run_(play)
+    calls = LLMBench(engine, calls=True).run_(play)
     assert calls and all(call.name == "look" and call.done for call in calls)
 
 
@@ -498,15 +498,15 @@ def test_random_cuts_in_a_row(engine):
                 await mind.sync("a", prompt(*asked, lines[2 * turn + 1]))
         return state_of(engine)
 
-    lines, state = App(engine).run_(play)
-    assert_same_state(state, App(engine).run_(only, lines))
+    lines, state = LLMBench(engine).run_(play)
+    assert_same_state(state, LLMBench(engine).run_(only, lines))
 
 
 def run_(self, play, *args):
     return self.run(play(self.mind, *args))
 
 
-App.run_ = run_
+LLMBench.run_ = run_
 
 
 def test_no_thread_is_left():
