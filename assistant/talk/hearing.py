@@ -66,6 +66,8 @@ class _Turn:
     start: int
     samples: int = 0
     text: str = ""
+    stable: int = 0
+    """Characters of it that will not change."""
     asked_ms: float = 0.0
 
 
@@ -339,13 +341,13 @@ class Hearing:
 
     async def _heard(self, turn: _Turn, heard: Partial) -> None:
         """A pass has read the turn; one that is over has been told already, or will be by its transcript."""
-        text = self._scribe.shown(heard.text)
+        text, stable = self._scribe.shown(heard.text), self._scribe.shown(heard.stable)
         if self._turn is turn and self._turns is not None and text != turn.text:
-            turn.text = text
+            turn.text, turn.stable = text, len(stable) if text.startswith(stable) else 0
             await self._tell_progress(turn, self._turns.speech_ms, self._turns.silence_ms)
 
     async def _tell_progress(self, turn: _Turn, speech_ms: float, silence_ms: float) -> None:
-        await self._tell(UserProgress(turn.item_id, turn.text, speech_ms, silence_ms))
+        await self._tell(UserProgress(turn.item_id, turn.text, speech_ms, silence_ms, turn.stable))
 
     async def _complete(self, text: str) -> float | None:
         """How complete these words sound as the next turn. Not asked while a reply is being made: the model is its, and
