@@ -24,8 +24,19 @@ from assistant.base.errors import ChannelClosed, EngineFailed
 from assistant.base.pcm import Resampler, samples_of
 from assistant.base.sound import HEARING_RATE
 from assistant.contracts import Line, Partial
-from assistant.events import AppendAudio, ClearAudio, CommitAudio, Pcm, SemanticVad, ServerVad, TurnDetection
+from assistant.events import (
+    AppendAudio,
+    ClearAudio,
+    CommitAudio,
+    Message,
+    Pcm,
+    SemanticVad,
+    ServerVad,
+    TurnDetection,
+)
 from assistant.talk.context import TalkContext
+from assistant.talk.conversation import item_text
+from assistant.talk.expected import RECENT, expected
 from assistant.talk.inlet import Inlet
 from assistant.talk.messages import Cleared, NothingToCommit, Noticed, UserBegan, UserEnded, UserProgress, UserWords
 from assistant.talk.scribe import Scribe
@@ -91,6 +102,7 @@ class Hearing:
         self._words = WordsSoFar()
         self._origin = 0
         self._drop: str | None = None
+        self._leaning: tuple[int, bool] | None = None
 
     @property
     def input_ms(self) -> int:
@@ -149,6 +161,8 @@ class Hearing:
         if self._resampler is None or self._resampler.source_rate != command.rate:
             self._resampler = Resampler(command.rate, HEARING_RATE)
         pcm = self._resampler.feed(command.pcm)
+        if self._turn is None:
+            self._lean()
         for start in range(0, pcm.size, SLICE):
             part = pcm[start : start + SLICE]
             while part.size:
@@ -158,6 +172,18 @@ class Hearing:
                 # Told before the next slice is looked at: a verdict over a reply may drop the turn in between.
                 for note in notes:
                     await self._act(note, reading)
+
+    def _lean(self) -> None:
+        """Before an utterance: which words this talk makes likelier. It changes with an item, or when a reply ends."""
+        context = self._context
+        key = len(context.conversation), context.turn.replying
+        if key == self._leaning:
+            return
+        self._leaning = key
+        messages = [item for item in context.conversation.items if isinstance(item, Message)][-RECENT:]
+        reply = next((item_text(one) for one in reversed(messages) if one.role == "assistant"), "")
+        declared = (tool.name for tool in context.settings.tools)
+        self._scribe.expected = expected(context.view.kept.words, list(map(item_text, messages)), reply, declared)
 
     async def _off_loop(self, function: Callable[[], T]) -> T:
         """Shielded, because to cancel the wait would not stop the thread; it is at rest when its work is done."""
