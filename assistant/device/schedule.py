@@ -36,7 +36,8 @@ class TTSWork:
 
 @dataclass(frozen=True, slots=True)
 class LLMWork:
-    """A talk's next work for the mind, `steps` of it made. `idle_work`: nobody waits for it (a fold ahead of time)."""
+    """A talk's next work for the language model, `steps` of it made. `idle_work`: nobody waits (a fold ahead of
+    time)."""
 
     idle_work: bool = False
     steps: int = 0
