@@ -10,7 +10,7 @@
  * @typedef {{at: number, ms: number}} Mark from this character on, the sound begins at ms
  * @typedef {{
  *   id: string, kind: "message"|"call", role: "user"|"assistant"|"system", status: string, text: string,
- *   partial: boolean, committed: boolean, spoken: boolean, marks: Mark[], audioMs: number, audioDone: boolean,
+ *   partial: boolean, stable: number, committed: boolean, spoken: boolean, marks: Mark[], audioMs: number, audioDone: boolean,
  *   heardMs: number|null, cut: {ms: number, transcript: string|null}|null, responseId: string|null,
  *   tool: {name: string, callId: string, args: string, output: string|null}|null, persona: string|null, at: number,
  * }} Item
@@ -62,7 +62,7 @@ const OWN_TOOL = "tool:";
 /** @param {string} id @param {Partial<Item>} fields @returns {Item} */
 function blank(id, fields) {
   return {
-    id, kind: "message", role: "assistant", status: "in_progress", text: "", partial: false, committed: true,
+    id, kind: "message", role: "assistant", status: "in_progress", text: "", partial: false, stable: 0, committed: true,
     spoken: false, marks: [], audioMs: 0, audioDone: false, heardMs: null, cut: null, responseId: null,
     tool: null, persona: null, at: 0, ...fields,
   };
@@ -245,7 +245,7 @@ const ON = {
     QUIET_CODES.has(error?.code) ? state : notice(state, error?.message ?? "The server reported an error.", error?.code ?? null),
   "assistant.state": (state, event) => ({ ...state, serverState: event.state }),
   "assistant.transcript": (state, event) =>
-    editItem(state, event.item_id, (item) => (item.status === "completed" ? item : { ...item, text: event.text, partial: true })),
+    editItem(state, event.item_id, (item) => (item.status === "completed" ? item : { ...item, text: event.text, partial: true, stable: event.stable ?? event.text.length })),
   "assistant.tool": (state, event) => {
     const tool = { name: event.name, callId: "", args: event.arguments ?? "", output: event.output ?? "" };
     const id = `${OWN_TOOL}${event.response_id}-${state.items.length}`;

@@ -23,7 +23,7 @@ const OPEN = [
 const SPOKEN = [
   { type: "input_audio_buffer.speech_started", item_id: "u1", audio_start_ms: 100 },
   { type: "assistant.transcript", item_id: "u1", text: "count to" },
-  { type: "assistant.transcript", item_id: "u1", text: "count to ten" },
+  { type: "assistant.transcript", item_id: "u1", text: "count to ten", stable: 5 },
   { type: "input_audio_buffer.speech_stopped", item_id: "u1", audio_end_ms: 900 },
   { type: "input_audio_buffer.committed", item_id: "u1", at: 1000 },
   { type: "conversation.item.added", item: { id: "u1", type: "message", role: "user", status: "completed", content: [{ type: "input_audio" }] } },
@@ -50,7 +50,7 @@ const DONE = [
 test("a spoken turn: partial words, the final transcript, the reply, the times", () => {
   let state = run([...OPEN, ...SPOKEN.slice(0, 3)]);
   assert.equal(phase(state), "hearing");
-  assert.deepEqual([state.items[0].text, state.items[0].partial], ["count to ten", true]);
+  assert.deepEqual([state.items[0].text, state.items[0].partial, state.items[0].stable], ["count to ten", true, 5]);
   state = run(SPOKEN.slice(3), state);
   assert.deepEqual([state.items[0].text, state.items[0].partial], ["Count to ten.", false]);
   state = run(REPLY, state);

@@ -53,6 +53,13 @@ export function conversation({ onTurn }) {
       setText(text, item.status === "incomplete" ? "(not understood)" : "…");
       return;
     }
+    if (item.partial && item.stable < heard.length) { // the last words may still change: they are drawn lighter
+      const stable = heard.slice(0, item.stable);
+      if (text.dataset.stable === stable && text.textContent === heard) return;
+      text.replaceChildren(stable, make("span.tentative", { text: heard.slice(item.stable) }));
+      text.dataset.stable = stable;
+      return;
+    }
     if (rest === "") {
       setText(text, item.cut && heard !== "" ? `${heard} —` : heard); // broken off, as in a play
       return;
