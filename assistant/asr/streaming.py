@@ -7,6 +7,7 @@ takes all cores; that is why these sizes are for machines that have some to spar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -148,12 +149,16 @@ def _text(words: Sequence[HeardWord]) -> str:
 
 def open_asr(folder: Path) -> LocalASR:
     """Ears over a folder in the published layout, one transcriber loaded. Raises SettingError."""
-    asr = LocalASR(f"moonshine {folder.name}", lambda: streaming(folder, size_of(folder)))
-    asr.warm()
+    size = size_of(folder)
+    first = streaming(folder, size)
+    asr = LocalASR(first.facts, lambda: streaming(folder, size))
+    asr.release(first)
     return asr
 
 
 def size_of(folder: Path) -> Size:
-    """As its name says (`small-streaming-en`); the layout does not."""
-    named = [size for size in CADENCE_MS if folder.resolve().name.startswith(size)]
-    return named[0] if named else "small"
+    """As its name says, or that of the folder around it (`small-streaming-en`); the layout does not."""
+    path = folder.resolve()
+    words = re.split(r"\W|_", f"{path.parent.name}-{path.name}")
+    named = [size for size in CADENCE_MS if size in words]
+    return named[-1] if named else "small"
