@@ -40,7 +40,7 @@ def streaming(folder: Path, size: Size) -> Paced:
     if missing:
         raise SettingError(
             f"{folder} is no Moonshine streaming model: {', '.join(missing)} missing; "
-            f"the folder must hold {', '.join(FILES)}. Run: assistant pull"
+            f"the folder must hold {', '.join(FILES)}. Run: assistant pull ears"
         )
     return Paced(StreamingFollower(folder, size))
 
@@ -59,7 +59,11 @@ class StreamingFollower:
             "return_audio_data": "false",
             "word_timestamps": str(timed).lower(),
         }
-        self._model: Any = makers.Transcriber(folder, arch, options=options)
+        try:
+            self._model: Any = makers.Transcriber(folder, arch, options=options)
+        except makers.MoonshineError as error:
+            told = f"{folder} cannot be loaded as Moonshine {size} ({error}); remove it and run: assistant pull ears"
+            raise SettingError(told) from error
         self._set_terms = getattr(self._model, "set_keyterms", None)  # since 0.1.2
         cadence = CADENCE_MS[size]
         self._facts = AsrFacts(

@@ -1,4 +1,5 @@
-"""Engines on another server, in place of the local ones: chat completions for thinking, audio speech for speaking.
+"""Engines on another server, in place of the local ones: chat completions for thinking, audio speech for speaking,
+audio transcriptions for hearing.
 
 Any server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). It keeps its own counsel
 about state: each reply sends the whole talk, nothing is restored or rolled back here, and `capsules` is False.
@@ -6,10 +7,20 @@ about state: each reply sends the whole talk, nothing is restored or rolled back
 server   an address, and requests to it whose every failure names it
 llm      /chat/completions
 tts      /audio/speech
+asr      /audio/transcriptions
 """
 
+from assistant.remote.asr import RemoteFollower, TranscriptionServer
 from assistant.remote.llm import RemoteLLM
 from assistant.remote.server import Address, is_address, read_address
 from assistant.remote.tts import RemoteTTS
 
-__all__ = ["Address", "RemoteLLM", "RemoteTTS", "is_address", "read_address"]
+__all__ = [
+    "Address",
+    "RemoteFollower",
+    "RemoteLLM",
+    "RemoteTTS",
+    "TranscriptionServer",
+    "is_address",
+    "read_address",
+]
