@@ -44,7 +44,7 @@ class HubFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RepoPart:
     """Which files of a repository make a model: those right in `folder` (empty: the top one) that match a pattern of
     `wanted`. Unless each pattern of `needed` is matched it is no model."""
 
@@ -88,9 +88,11 @@ def model_folder(models: Path, repo: str, part: str = "") -> Path:
     return models / "--".join([*repo.split("/"), *([part] if part else [])])
 
 
-def is_present(folder: Path) -> bool:
-    """Whether the model was fetched as a whole. Sizes are looked at, digests only when fetching."""
-    return (listing := read_mark(folder)) is not None and not missing(listing, folder)
+def is_present(folder: Path, wanted: RepoListing | None = None) -> bool:
+    """Whether the model was fetched as a whole, with all that is `wanted` now. Sizes are looked at, digests only when
+    fetching."""
+    listing = read_mark(folder)
+    return listing is not None and not missing(listing, folder) and not (wanted and missing(wanted, folder))
 
 
 def read_mark(folder: Path) -> RepoListing | None:
@@ -133,10 +135,10 @@ def _is_whole(path: Path, file: HubFile, progress: Callable[[int], None]) -> boo
 # ------------------------------------------------------------------------------------------- the hub
 
 
-WHOLE = Part()
+WHOLE = RepoPart()
 
 
-def list_repo(repo: str, endpoint: str | None = None, part: Part = WHOLE) -> RepoListing:
+def list_repo(repo: str, endpoint: str | None = None, part: RepoPart = WHOLE) -> RepoListing:
     """What a repository holds now. Raises HubError."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError

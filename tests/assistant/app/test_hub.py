@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from assistant.app.hub import HubError, Part, fetch, is_present, list_repo, missing, model_folder, read_mark
+from assistant.app.hub import HubError, RepoPart, fetch, is_present, list_repo, missing, model_folder, read_mark
 from tests.fakes.hubserver import COMMIT, FILES, REPO, WEIGHTS, Hub, running
 
 
@@ -108,7 +108,7 @@ def test_a_damaged_mark_is_no_model(tmp_path):
         assert read_mark(tmp_path) is None and not is_present(tmp_path)
 
 
-SMALL = Part("model/small/of_july", ("*.ort", "*.json", "*.bin", "LICENSE*"), ("encoder.ort", "config.json"))
+SMALL = RepoPart("model/small/of_july", ("*.ort", "*.json", "*.bin", "LICENSE*"), ("encoder.ort", "config.json"))
 INSIDE = {"encoder.ort": WEIGHTS, "config.json": b"{}", "tokenizer.bin": b"t" * 900, "LICENSE.txt": b"be nice"}
 OUTSIDE = (
     "encoder.ort", "model/small/encoder.ort", "model/small/of_july/x/encoder.ort", "model/small/of_july2/a.ort",
