@@ -6,15 +6,15 @@ holds many.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from assistant.app.config import Config
-from assistant.app.hub import Part, is_present, model_folder
+from assistant.app.hub import RepoPart, is_present, model_folder
 from assistant.asr import open_asr
 from assistant.asr.local import LocalASR
 from assistant.asr.paced import Paced
-from assistant.asr.streaming import FILES, WORD_TIMES, Size
+from assistant.asr.streaming import FILES, WORD_TIMES, Size, name_of
 from assistant.contracts import ASR
 from assistant.remote import RemoteFollower, TranscriptionServer, is_address, read_address
 
@@ -26,10 +26,10 @@ LAPTOP, DESKTOP = SIZES[1], SIZES[0]
 LICENCE = "MIT"
 
 
-def part_of(size: Size, word_times: bool = False) -> Part:
+def part_of(size: Size, word_times: bool = False) -> RepoPart:
     """Where a size lies in the repository. `word_times`: with the second decoder that says when each word was."""
     needed = (*FILES, WORD_TIMES) if word_times else FILES
-    return Part(f"model/{size}-streaming-en/quantized_26_07_30", (*needed, "LICENSE*"), needed)
+    return RepoPart(f"model/{size}-streaming-en/quantized_26_07_30", (*needed, "LICENSE*"), needed)
 
 
 def ears_folder(models: Path, size: Size) -> Path:
@@ -39,6 +39,16 @@ def ears_folder(models: Path, size: Size) -> Path:
 def fetched_sizes(models: Path) -> list[Size]:
     """Those on this machine, the best first."""
     return [size for size in SIZES if is_present(ears_folder(models, size))]
+
+
+def worth_fetching(taken: str, here: Sequence[Size]) -> Size | None:
+    """The size that may serve better than the ears that `auto` took: one larger than what keeps up, one smaller than
+    what does not."""
+    if not here:
+        return LAPTOP
+    keeping_up = [SIZES.index(size) for size in here if taken == name_of(size)]
+    wanted = min(keeping_up) - 1 if keeping_up else SIZES.index(here[-1]) + 1
+    return SIZES[wanted] if 0 <= wanted < len(SIZES) and SIZES[wanted] not in here else None
 
 
 def open_ears(config: Config, report: Callable[[str], None] = lambda line: None) -> ASR:

@@ -66,9 +66,7 @@ class StreamingFollower:
             raise SettingError(told) from error
         self._set_terms = getattr(self._model, "set_keyterms", None)  # since 0.1.2
         cadence = CADENCE_MS[size]
-        self._facts = AsrFacts(
-            f"moonshine {size} streaming", ("en",), True, cadence, self._set_terms is not None, timed
-        )
+        self._facts = AsrFacts(name_of(size), ("en",), True, cadence, self._set_terms is not None, timed)
         self._stream: Any = None
         self.drop()
 
@@ -158,6 +156,10 @@ def open_asr(folder: Path) -> LocalASR:
     asr = LocalASR(first.facts, lambda: streaming(folder, size))
     asr.release(first)
     return asr
+
+
+def name_of(size: Size) -> str:
+    return f"moonshine {size} streaming"
 
 
 def size_of(folder: Path) -> Size:
