@@ -5,7 +5,7 @@ The stretches are the segments that subtitles need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,7 +62,7 @@ def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:
     return list(writing_down(asr, pcm))
 
 
-def writing_down(asr: ASR, pcm: Pcm) -> Iterator[Segment]:
+def writing_down(asr: ASR, pcm: Pcm) -> Generator[Segment, None, None]:
     """The same one by one, as they are written."""
     transcriber = asr.transcriber()
     try:

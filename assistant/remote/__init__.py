@@ -1,7 +1,7 @@
 """Engines on another server, in place of the local ones: chat completions for thinking, audio speech for speaking,
 audio transcriptions for hearing.
 
-Any server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). It keeps its own counsel
+A server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). It keeps its own counsel
 about state: each reply sends the whole talk, nothing is restored or rolled back here, and `capsules` is False.
 
 server   an address, and requests to it whose every failure names it
