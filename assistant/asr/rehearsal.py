@@ -16,6 +16,7 @@ from assistant.contracts import ASR, Transcriber
 
 SOUND_S = 3.0
 KEEPS_UP = 1 / 12
+PASSES = 4
 
 
 def keeps_up(asr: ASR) -> tuple[bool, str]:
@@ -31,13 +32,13 @@ def keeps_up(asr: ASR) -> tuple[bool, str]:
 
 
 def pass_s(transcriber: Transcriber, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds that the second pass takes: the first of a process is slower."""
+    """Seconds of the shortest pass: the first of a process is slower, and other models load beside these."""
     noise = np.random.default_rng(0).normal(0, 0.05, round(SOUND_S * HEARING_RATE)).astype(np.float32)
-    took = 0.0
-    for _ in range(2):
+    took = []
+    for _ in range(PASSES):
         transcriber.push(noise)
         began = clock()
         transcriber.pause()
-        took = clock() - began
+        took.append(clock() - began)
         transcriber.reset()
-    return took
+    return min(took)
