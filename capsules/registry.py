@@ -135,12 +135,7 @@ class Registry:
         Raises ContractMisuse for a capsule that could never be found: no name, and tokens that do not cover its
         position.
         """
-        a_kind(ContractMisuse, "capsule", capsule, Capsule, "a capsule, as snapshot gives it,")
-        a_kind(ContractMisuse, "realm", state_key, StateKey, "a StateKey")
-        a_kind(ContractMisuse, "name", name, str, "text")
-        a_kind(ContractMisuse, "ttl_s", ttl_s, int | float | None, "a number of seconds or None")
-        if ttl_s is not None and not ttl_s >= 0:
-            raise ContractMisuse(f"ttl_s is {ttl_s}; 0 seconds or more, or None, is needed")
+        _check_put(capsule, state_key, name, ttl_s)
         self._tidy()
         covered = len(capsule.tokens) >= capsule.position
         length = capsule.position
@@ -201,7 +196,7 @@ class Registry:
         at  where a stored state is as good as one that was folded in: the ends of calls; None: anywhere
         A capsule that turns out damaged or another deployment's is passed over for the next best way.
         """
-        a_kind(ContractMisuse, "realm", state_key, StateKey, "a StateKey")
+        a_kind(ContractMisuse, "state_key", state_key, StateKey, "a StateKey")
         if isinstance(wanted, str):
             raise ContractMisuse(f"wanted is {shown(wanted)}; a list of token ids is needed")
         a_kind(ContractMisuse, "wanted", wanted, Sequence, "a list of token ids")
@@ -382,6 +377,15 @@ class Registry:
             )
             self._remember(about.key, entry)
             self.store.adopt(about.key, disk.name, about.file_bytes, told)
+
+
+def _check_put(capsule: Capsule, state_key: StateKey, name: str, ttl_s: float | None) -> None:
+    a_kind(ContractMisuse, "capsule", capsule, Capsule, "a capsule, as snapshot gives it,")
+    a_kind(ContractMisuse, "state_key", state_key, StateKey, "a StateKey")
+    a_kind(ContractMisuse, "name", name, str, "text")
+    a_kind(ContractMisuse, "ttl_s", ttl_s, int | float | None, "a number of seconds or None")
+    if ttl_s is not None and not ttl_s >= 0:
+        raise ContractMisuse(f"ttl_s is {ttl_s}; 0 seconds or more, or None, is needed")
 
 
 def named_key(name: str) -> str:

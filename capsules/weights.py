@@ -114,14 +114,7 @@ def load(
     regions = [_region(name, target, entry) for name, target, _, entry in jobs]
     _refuse_overlap(jobs)
     total = sum(nbytes for _, nbytes in regions)
-    count = 0
-
-    def done(nbytes: int) -> None:
-        nonlocal count
-        count += nbytes
-        if progress is not None:
-            progress(Progress(count, total))
-
+    done = _counted(total, progress)
     with ExitStack() as stack, torch.no_grad():
         files = {file.path: os.open(file.path, os.O_RDONLY) for file in {id(j[2]): j[2] for j in jobs}.values()}
         for descriptor in files.values():
@@ -139,6 +132,19 @@ def load(
             way = feed or feed_for(device)
             way.run([part for piece in group for part in split(piece, way.piece_bytes)], done)
     return Loaded(len(plan), skipped, total, perf_counter() - began)
+
+
+def _counted(total: int, progress: Callable[[Progress], None] | None) -> Callable[[int], None]:
+    """Adds up the bytes of pieces that are done, and tells."""
+    count = 0
+
+    def done(nbytes: int) -> None:
+        nonlocal count
+        count += nbytes
+        if progress is not None:
+            progress(Progress(count, total))
+
+    return done
 
 
 def _reconcile(

@@ -1,12 +1,13 @@
 """Score the whole loop: spoken questions through hearing, mind, tools and voice, and what a listener makes of it.
 
-Run:  python -m recipes.loop_score --turns 200 --json FILE      (needs espeak-ng, festival, festvox-kdlpc16k)
+Run:  python -m recipes.loop_score --turns 200 --json FILE
+      (needs espeak-ng, festival, festvox-kdlpc16k; for the human-like voices what `recipes.asr.voices` needs)
 
-Questions come in synthetic voices that no score of the hearing side used, faster than real time: a second and a half of
-silence ends each turn, found by the detector as in a talk. The clock of the tools stands still. An answer is right if
-its key words are heard in order by pocketsphinx: a *fitted* listener, who knows what sort of thing the assistant says
-(a trigram of replies), and the package's *general* model. The same questions are also typed, which shows what perfect
-hearing would give. Goes on where an earlier run with the same `--work` stopped.
+Questions come in synthetic voices, half of them robots and half human-like, faster than real time: a second and a half
+of silence ends each turn, found by the detector as in a talk. The clock of the tools stands still. An answer is right
+if its key words are heard in order by pocketsphinx: a *fitted* listener, who knows what sort of thing the assistant
+says (a trigram of replies), and the package's *general* model. The same questions are also typed, which shows what
+perfect hearing would give. Goes on where an earlier run with the same `--work` stopped.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +36,10 @@ from assistant.base.ids import random_ids
 from assistant.events import (
     REPLY_RATE,
     AppendAudio,
+    AudioCleared,
     AudioCommitted,
     AudioDelta,
+    ClearAudio,
     CreateItem,
     CreateResponse,
     Message,
@@ -45,15 +49,14 @@ from assistant.events import (
     ResponseParams,
     SemanticVad,
     Settings,
-    SettingsUpdated,
     SpokenText,
     TextDelta,
     TextPart,
     ToolUsed,
     TranscriptCompleted,
-    UpdateSettings,
 )
 from assistant.talk import Session
+from assistant.text.small_model import for_small_model
 from assistant.text.written import as_written
 from recipes.hearing import count_grams, pronunciations, write_arpa
 from recipes.hearing_score import plain
@@ -61,7 +64,7 @@ from recipes.loop_questions import NOW, Exercise, talks
 from recipes.texts.talks import reply_sentences
 from tts_engine.text import speech_text
 
-VOICES: dict[str, list[str]] = {
+ROBOTS: dict[str, list[str]] = {
     "espeak us +f2": ["espeak-ng", "-v", "en-us+f2", "-s", "150", "-w", "{out}", "{text}"],
     "espeak nyc +m7": ["espeak-ng", "-v", "en-us-nyc+m7", "-s", "145", "-w", "{out}", "{text}"],
     "espeak rp +m3": ["espeak-ng", "-v", "en-gb-x-rp+m3", "-s", "150", "-w", "{out}", "{text}"],
@@ -69,7 +72,9 @@ VOICES: dict[str, list[str]] = {
     "festival ked": ["text2wave", "-eval", "(voice_ked_diphone)", "-o", "{out}"],
     "festival slt hts": ["text2wave", "-eval", "(voice_cmu_us_slt_arctic_hts)", "-o", "{out}"],
 }
-"""The last one is also the voice from which the assistant's own was made; the hearing side never met it."""
+"""The last one is also the voice from which the assistant's own was made."""
+HUMAN_LIKE = ("heart", "joe", "kumo", "alpha", "nezumi", "tebukuro")
+VOICES = tuple(voice for pair in zip(HUMAN_LIKE, ROBOTS, strict=True) for voice in pair)
 PERSONAS = ("ada", "ben")
 BEFORE_S, AFTER_S = 0.3, 1.5
 REPLIES = 30_000
@@ -99,7 +104,7 @@ class ScoredTurn:
 
     @property
     def heard_right(self) -> bool:
-        return _bare(self.heard) == _bare(as_written(self.asked))
+        return _bare(for_small_model(self.heard)) == _bare(for_small_model(self.asked))
 
     def right(self, words: Sequence[str]) -> bool:
         """One of the keys stands in these words, in order. A count must be nothing but the count."""
@@ -132,13 +137,24 @@ def question_sound(text: str, voice: str, path: Path) -> Pcm:
     """float32 at 24 kHz, peak 0.5, silence before and after; kept in `path`."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        command = [part.format(out=path, text=text) for part in VOICES[voice]]
-        subprocess.run(command, check=True, input=text.encode())
+        if voice in ROBOTS:
+            command = [part.format(out=path, text=text) for part in ROBOTS[voice]]
+            subprocess.run(command, check=True, input=text.encode())
+        else:
+            soundfile.write(path, *human_like(voice)(text))
     wave, rate = soundfile.read(path, dtype="float32")
     wave = samplerate.resample(wave, REPLY_RATE / rate, "sinc_medium")
     wave = wave / max(1e-6, float(np.abs(wave).max())) * 0.5
     before, after = (np.zeros(int(s * REPLY_RATE), np.float32) for s in (BEFORE_S, AFTER_S))
     return np.concatenate([before, wave, after]).astype(np.float32)
+
+
+@cache
+def human_like(voice: str) -> Callable[[str], tuple[Pcm, int]]:
+    """A text → its sound and rate."""
+    from recipes.asr.voices import VOICES as MAKERS
+
+    return MAKERS[voice]()
 
 
 class Examiner:
@@ -151,12 +167,12 @@ class Examiner:
         """Speak; fills in what was heard and said, returns the reply's sound."""
         send = self._session.send
         await send(AppendAudio(sound, REPLY_RATE))
-        await send(UpdateSettings(self._session.settings))  # answered when all of the sound has been digested
+        await send(ClearAudio())  # answered when all of the sound has been digested
         parts: list[Pcm] = []
         waiting, digested, heard = 0, False, []
         async for event in self._session.events:
             match event:
-                case SettingsUpdated():
+                case AudioCleared():
                     digested = True
                 case AudioCommitted():
                     row.commits += 1
@@ -192,7 +208,7 @@ class Examiner:
 
 async def hold(app: App, number: int, questions: Sequence[Exercise], work: Path) -> list[ScoredTurn]:
     """One talk, spoken in one session and typed in another."""
-    voice, persona = list(VOICES)[number % len(VOICES)], PERSONAS[number // len(VOICES) % len(PERSONAS)]
+    voice, persona = VOICES[number % len(VOICES)], PERSONAS[number // len(VOICES) % len(PERSONAS)]
     rows = [
         ScoredTurn(number, place, q.kind, voice, persona, q.spoken, q.keys, q.needs)
         for place, q in enumerate(questions)

@@ -115,15 +115,18 @@ class Conv(nn.Module):
         kernel: int,
         *,
         stride: int = 1,
-        groups: int = 1,
         causal: bool = True,
         per: int | None = None,
     ) -> None:
         super().__init__()
-        self.conv = nn.Conv1d(cin, cout, kernel, stride, groups=groups)
+        self.conv = self.sums(cin, cout, kernel, stride)
         total = kernel - stride
         self.pad = (total, 0) if causal else (total // 2, total - total // 2)
         self.per = per
+
+    def sums(self, cin: int, cout: int, kernel: int, stride: int) -> nn.Conv1d:
+        """Over all channels."""
+        return nn.Conv1d(cin, cout, kernel, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         weight, bias = self.conv.weight, self.conv.bias
@@ -136,12 +139,19 @@ class Conv(nn.Module):
         return framewise.conv_rows(x, framewise.pack_rows(weight), bias, self.per, pad=self.pad)
 
 
+class DepthwiseConv(Conv):
+    """Each channel by itself."""
+
+    def sums(self, cin: int, cout: int, kernel: int, stride: int) -> nn.Conv1d:
+        return nn.Conv1d(cin, cout, kernel, stride, groups=cin)
+
+
 class Block(nn.Module):
     """ConvNeXt block over [B, T, C]: depthwise convolution, layer norm, pointwise MLP with a learnt scale."""
 
     def __init__(self, width: int, expansion: int, kernel: int, *, causal: bool = True, per: int | None = None) -> None:
         super().__init__()
-        self.mix = Conv(width, width, kernel, groups=width, causal=causal, per=per)
+        self.mix = DepthwiseConv(width, width, kernel, causal=causal, per=per)
         self.norm = nn.LayerNorm(width)
         self.up = Linear(width, width * expansion, per)
         self.down = Linear(width * expansion, width, per)

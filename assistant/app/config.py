@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import platformdirs
 
@@ -124,7 +124,7 @@ _CHOICES: dict[str, Sequence[str]] = {
 
 
 def load_config(
-    flags: Mapping[str, Any] | None = None, environment: Mapping[str, str] | None = None
+    flags: Mapping[str, object] | None = None, environment: Mapping[str, str] | None = None
 ) -> Config:
     """All settings. Flags that are None were not given. Raises SettingError naming the setting and its origin."""
     env = os.environ if environment is None else environment
@@ -161,14 +161,14 @@ def offer(gpu_free_bytes: int) -> Profile | None:
     return max(fitting, key=lambda profile: profile.gpu_bytes, default=None)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingError(f"{path} cannot be read: {error}") from error
 
 
-def _with(config: Config, values: Mapping[str, Any], origin: str) -> Config:
+def _with(config: Config, values: Mapping[str, object], origin: str) -> Config:
     for name, value in values.items():
         if name not in _SETTINGS:
             raise SettingError(f"{origin}: there is no setting {name!r}; known: {', '.join(_SETTINGS)}")
@@ -177,7 +177,7 @@ def _with(config: Config, values: Mapping[str, Any], origin: str) -> Config:
     return config
 
 
-def _checked(name: str, value: Any, like: Any, origin: str) -> Any:
+def _checked(name: str, value: object, like: object, origin: str) -> Any:
     """The value in the setting's type; numbers and lists may come as text."""
     if isinstance(like, int):
         least, most = _BOUNDS[name]
@@ -203,5 +203,5 @@ def _checked(name: str, value: Any, like: Any, origin: str) -> Any:
     return text
 
 
-def _refuse(name: str, value: Any, allowed: str, origin: str) -> Any:
+def _refuse(name: str, value: object, allowed: str, origin: str) -> NoReturn:
     raise SettingError(f"{origin}: {name} must be {allowed}, not {value!r}")

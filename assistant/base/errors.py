@@ -41,7 +41,7 @@ class ChannelClosed(AssistantError):
 
 
 class DeviceError(AssistantError):
-    """No microphone or speaker that can be used; the message says what was tried."""
+    """No microphone or loudspeaker that can be used; the message says what was tried."""
 
 
 class ToolError(AssistantError):

@@ -138,8 +138,8 @@ def free_gpu_bytes() -> int:
 
 def shipped_models() -> Finding:
     root = Path(__file__).resolve().parents[2]
-    places = {"thinking": root / "llm_engine" / "tiny", "speaking": root / "tts_engine" / "tiny",
-              "hearing": root / "assistant" / "asr" / "tiny"}  # fmt: skip
+    places = {"llm": root / "llm_engine" / "tiny", "tts": root / "tts_engine" / "tiny",
+              "asr": root / "assistant" / "asr" / "tiny"}  # fmt: skip
     empty = [name for name, place in places.items() if not any(place.glob("*.*"))]
     if empty:
         return Finding("tiny models", "broken", f"missing: {', '.join(empty)}", "reinstall the program")
@@ -225,7 +225,7 @@ def sound_devices() -> Finding:
     if not inputs or not outputs:
         found = f"{len(inputs)} microphones, {len(outputs)} speakers on this machine"
         return Finding("microphone", "limited", found, "`assistant talk` needs both; the page uses the browser's")
-    return Finding("microphone", "ok", f"{inputs[0]}; speaker: {outputs[0]}")
+    return Finding("microphone", "ok", f"{inputs[0]}; loudspeaker: {outputs[0]}")
 
 
 def storage(home: Path) -> Finding:

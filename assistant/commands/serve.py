@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from assistant.app import start
     from assistant.app.config import Config
     from assistant.realtime.fields import Json
-    from assistant.server.backend import Backend
+    from assistant.server.context import ServerContext
     from assistant.server.security import Gate
     from capsules.registry import Listing
 
@@ -124,7 +124,7 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
         port = sock.getsockname()[1]
         async with open_talks(config, report=lambda line: print(line, flush=True)) as app:
             ui = Path(__file__).resolve().parents[2] / "ui"
-            web_app = make_app(backend_of(app), gate, ui if (ui / "index.html").is_file() else None)
+            web_app = make_app(context_of(app), gate, ui if (ui / "index.html").is_file() else None)
             runner = web.AppRunner(web_app, access_log=None, shutdown_timeout=STOP_SECONDS)
             await runner.setup()
             try:
@@ -166,16 +166,16 @@ def open_page(url: str) -> None:
 # ------------------------------------------------------------------------- what the web server is told
 
 
-def backend_of(app: start.App) -> Backend:
+def context_of(app: start.App) -> ServerContext:
     """The process behind its talks, as the web server wants to know it."""
     from assistant.base.clock import LoopClock
     from assistant.realtime.settings import Character, Facts
-    from assistant.server.backend import Backend
+    from assistant.server.context import ServerContext
 
     tts = app.talks.engines.tts
     first = tts.voices[0] if tts.voices else "default"
     characters = {name: Character(p.instructions, p.voice or first) for name, p in app.personas.items()}
-    return Backend(
+    return ServerContext(
         talks=app.talks,
         clock=LoopClock(),
         facts=Facts(app.models.profile.name, tuple(tts.voices), characters),

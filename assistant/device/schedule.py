@@ -1,4 +1,4 @@
-"""Who replays next on the one thread that talks to the device: thinking or speaking, and for which talk.
+"""Who replays next on the one thread that talks to the device: the language model or the voice, and for which talk.
 
 The rule: sound that somebody waits for comes first, then a voice whose lead is short, then thinking, then everything
 else. So the voice never starves while it has less than TARGET_LEAD_MS, and beyond that thinking has the bus. Of several
@@ -23,8 +23,8 @@ SLICE = 16
 class EngineKind(Enum):
     """Which engine a piece of work needs."""
 
-    LLM = "think"
-    TTS = "speak"
+    LLM = "llm"
+    TTS = "tts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,20 @@ class TTSWork:
 
 @dataclass(frozen=True, slots=True)
 class LLMWork:
-    """A talk's next work for the mind, `steps` of it made. `idle_work`: nobody waits for it (a fold ahead of time)."""
+    """A talk's next work for the language model, `steps` of it made. `idle_work`: nobody waits (a fold ahead of
+    time)."""
 
     idle_work: bool = False
     steps: int = 0
 
 
-def next_engine(thinking: LLMWork | None, speaking: TTSWork | None) -> EngineKind | None:
+def next_engine(llm: LLMWork | None, tts: TTSWork | None) -> EngineKind | None:
     """The lane whose head makes its next step. None: there is nothing to do."""
-    if thinking is None:
-        return None if speaking is None else EngineKind.TTS
-    if speaking is None:
+    if llm is None:
+        return None if tts is None else EngineKind.TTS
+    if tts is None:
         return EngineKind.LLM
-    if speaking.lead_ms < TARGET_LEAD_MS or thinking.idle_work:
+    if tts.lead_ms < TARGET_LEAD_MS or llm.idle_work:
         return EngineKind.TTS
     return EngineKind.LLM
 

@@ -12,9 +12,9 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from assistant.base.errors import AssistantError, EngineFailed
 from assistant.device.schedule import EngineKind, LLMWork, TTSWork, next_engine, next_llm, next_tts
@@ -22,7 +22,11 @@ from assistant.device.schedule import EngineKind, LLMWork, TTSWork, next_engine,
 T = TypeVar("T")
 Work = Generator[T | None, None, None]
 """Yields what it made, or None after a step that made nothing to show."""
-_END: Any = object()
+
+
+class _End:
+    """Stands behind the last result."""
+
 
 
 class Job(Generic[T]):
@@ -39,7 +43,7 @@ class Job(Generic[T]):
         self._begin = begin
         self._work: Work[T] | None = None
         self._loop = asyncio.get_running_loop()
-        self._results: asyncio.Queue[Any] = asyncio.Queue()
+        self._results: asyncio.Queue[T | _End] = asyncio.Queue()
         self._over = asyncio.Event()
         self._failure: BaseException | None = None
 
@@ -76,7 +80,7 @@ class Job(Generic[T]):
         """The work has let go of everything: tell whoever waits."""
 
         def over() -> None:
-            self._results.put_nowait(_END)
+            self._results.put_nowait(_End())
             self._over.set()
 
         self._post(over)
@@ -92,7 +96,7 @@ class Job(Generic[T]):
 
     async def results(self) -> AsyncGenerator[T, None]:
         """What the steps yield, in order, to the end. Raises what the work raised."""
-        while (made := await self._results.get()) is not _END:
+        while not isinstance(made := await self._results.get(), _End):
             yield made
         if self._failure is not None:
             raise self._failure
@@ -101,13 +105,17 @@ class Job(Generic[T]):
         await self._over.wait()
 
 
+AnyJob: TypeAlias = Job[Any]
+"""One whose results nobody here looks at."""
+
+
 class EngineThread:
     """The thread and its lanes. `start` before the first job, `stop` at the end; both from the loop's side."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._queues: dict[EngineKind, deque[Job[Any]]] = {engine: deque() for engine in EngineKind}
-        self._latest: dict[EngineKind, Job[Any]] = {}
+        self._queues: dict[EngineKind, deque[AnyJob]] = {engine: deque() for engine in EngineKind}
+        self._latest: dict[EngineKind, AnyJob] = {}
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._serve, name="replays", daemon=True)
@@ -153,7 +161,7 @@ class EngineThread:
             self.cancel(job)
             await _surely(job.ended())
 
-    def cancel(self, job: Job[Any]) -> None:
+    def cancel(self, job: AnyJob) -> None:
         with self._changed:
             job.cancelled = True
             self._changed.notify()
@@ -194,15 +202,15 @@ class EngineThread:
                     self._queues[job.engine].remove(job)
                 job.tell_over()
 
-    def _next(self) -> Job[Any] | None:
+    def _next(self) -> AnyJob | None:
         with self._changed:
             while True:
                 cancelled = next((job for engine in self._queues.values() for job in engine if job.cancelled), None)
                 if cancelled is not None:
                     return cancelled
-                llm, tts = self._next_thinker(), self._next_speaker()
+                llm, tts = self._next_llm(), self._next_tts()
                 engine = next_engine(
-                    None if llm is None else _thinking(llm), None if tts is None else self._lead(tts)
+                    None if llm is None else _llm_work(llm), None if tts is None else self._lead(tts)
                 )
                 if engine is not None:
                     job = llm if engine is EngineKind.LLM else tts
@@ -213,18 +221,18 @@ class EngineThread:
                     return None
                 self._changed.wait()
 
-    def _next_thinker(self) -> Job[Any] | None:
+    def _next_llm(self) -> AnyJob | None:
         jobs, current = self._firsts(EngineKind.LLM)
-        return jobs[next_llm([_thinking(job) for job in jobs], current)] if jobs else None
+        return jobs[next_llm([_llm_work(job) for job in jobs], current)] if jobs else None
 
-    def _next_speaker(self) -> Job[Any] | None:
+    def _next_tts(self) -> AnyJob | None:
         jobs, current = self._firsts(EngineKind.TTS)
         return jobs[next_tts([self._lead(job) for job in jobs], current)] if jobs else None
 
-    def _firsts(self, engine: EngineKind) -> tuple[list[Job[Any]], int | None]:
+    def _firsts(self, engine: EngineKind) -> tuple[list[AnyJob], int | None]:
         """The jobs that may go next, and which of them went last: the first of each talk; behind one that names no
         talk everybody waits."""
-        first: dict[str | None, Job[Any]] = {}
+        first: dict[str | None, AnyJob] = {}
         for job in self._queues[engine]:
             first.setdefault(job.talk, job)
             if job.talk is None:
@@ -233,16 +241,16 @@ class EngineThread:
         latest = self._latest.get(engine)
         return jobs, jobs.index(latest) if latest in jobs else None
 
-    def _lead(self, job: Job[Any]) -> TTSWork:
+    def _lead(self, job: AnyJob) -> TTSWork:
         played = 0.0 if job.played_from is None else self._now() - job.played_from
         return TTSWork(max(0.0, job.made_s - played) * 1000)
 
 
-def _thinking(job: Job[Any]) -> LLMWork:
+def _llm_work(job: AnyJob) -> LLMWork:
     return LLMWork(job.idle_work, job.steps)
 
 
-async def _surely(waiting: Any) -> None:
+async def _surely(waiting: Awaitable[None]) -> None:
     """Wait to the end even if cancelled meanwhile; the cancellation is passed on afterwards."""
     task = asyncio.ensure_future(waiting)
     cancelled = False

@@ -1,7 +1,7 @@
 """What travels between a talk and its front: commands go in, events come out, both are frozen.
 
 A *front* is whoever stands between a talk and a person: the realtime protocol, the microphone and
-speaker of this machine, or a pair of sound files. It sends commands to a `Session` and reads the
+loudspeaker of this machine, or a pair of sound files. It sends commands to a `Session` and reads the
 session's events. Nothing here knows JSON, sockets or clocks.
 
 items        what a conversation consists of

@@ -10,10 +10,12 @@ from assistant.events.reply import Timeline
 
 @dataclass(frozen=True, slots=True)
 class TranscriptPartial:
-    """Extension: the words so far while the user still speaks; the next one replaces it."""
+    """Extension: the words so far while the user still speaks; the next one replaces it, but for its first `stable`
+    characters."""
 
     item_id: str
     text: str
+    stable: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from typing import Any
 from assistant.base.errors import AssistantError
 from assistant.contracts import Line
 from assistant.events import ToolSpec
+from tts_engine.markup import strip_structure
 
 Render = Callable[[list[dict[str, Any]], list[dict[str, Any]], bool], str]
 """(messages, tools, add_generation_prompt) → text, thinking off."""
 
 _MARK = "QxMARKxQ"
 _OTHER = "QxOTHERxQ"
-_STRUCTURE = re.compile(r"<\|[^<>|]*\|>|</?(?:tool_call|tool_response|think)>")
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Layout:
         return whole[: whole.index(self.user_head + _MARK)]
 
     def turn(self, line: Line) -> str:
-        """A user's or a tool's turn, whole."""
+        """A user's or a tool's turn, whole. What people type must not become a turn of its own."""
         if line.role == "tool":
-            return self.tool_head + plain(line.text) + self.tool_tail
-        return self.user_head + plain(self.read(line.text)).strip() + self.user_tail
+            return self.tool_head + strip_structure(line.text, keep=()) + self.tool_tail
+        return self.user_head + strip_structure(self.read(line.text), keep=()).strip() + self.user_tail
 
     def reply(self, line: Line) -> str:
         """The words and calls of a reply whose tokens are not known, without opening and closing."""
@@ -106,13 +106,6 @@ def tool_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
         }
         for tool in tools
     ]
-
-
-def plain(text: str) -> str:
-    """Without anything that would be read as structure; what people type must not become a turn of its own."""
-    while (kept := _STRUCTURE.sub("", text)) != text:
-        text = kept
-    return text
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""This machine's own microphone and speaker, without a browser.
+"""This machine's own microphone and loudspeaker, without a browser.
 
 player    sound to be played, and how much of which item was heard
 devices   the two streams

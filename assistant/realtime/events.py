@@ -261,7 +261,7 @@ WRITERS: Mapping[type[Event], tuple[str, Writer]] = {
 
 EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
     talk.TranscriptPartial: (
-        "partials", "assistant.transcript", lambda e: {"item_id": e.item_id, "text": e.text},
+        "partials", "assistant.transcript", lambda e: {"item_id": e.item_id, "text": e.text, "stable": e.stable},
     ),
     talk.Duck: ("duck", "assistant.duck", lambda e: {"response_id": e.response_id, "item_id": e.item_id}),
     talk.Resume: ("duck", "assistant.resume", lambda e: {"response_id": e.response_id, "item_id": e.item_id}),

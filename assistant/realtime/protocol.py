@@ -71,24 +71,31 @@ def read_extensions(names: Iterable[str]) -> tuple[frozenset[str], tuple[str, ..
     return known, tuple(sorted(asked - set(EXTENSION_NAMES) - {"all"}))
 
 
+@dataclass(frozen=True, slots=True)
+class WireSession:
+    """What a client is told of the session behind its connection. `session_id` makes all ids of the connection unique.
+
+    born_ms     by the server's clock
+    born_unix   seconds since 1970
+    """
+
+    session_id: str
+    conversation_id: str
+    capsules: bool = True
+    born_ms: float = 0.0
+    born_unix: int = 0
+
+
 class Protocol:
-    """The wire side of one talk. `session_id` makes all ids of this connection unique."""
+    """The wire side of one talk."""
 
     def __init__(
-        self,
-        session_id: str,
-        conversation_id: str,
-        facts: Facts,
-        *,
-        config: SessionConfig | None = None,
+        self, session: WireSession, facts: Facts, config: SessionConfig | None = None,
         extensions: frozenset[str] = frozenset(),
-        capsules: bool = True,
-        now_ms: float = 0.0,
-        now_unix: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.extensions = extensions
-        self._id, self._conversation_id, self._facts = session_id, conversation_id, facts
-        self._capsules, self._born_ms, self._expires = capsules, now_ms, now_unix + SESSION_SECONDS
+        self._session_facts, self._facts = session, facts
+        self._id, self._conversation_id = session.session_id, session.conversation_id
         config = config or SessionConfig()
         self._config = replace(config, settings=replace(config.settings, duck="duck" in extensions))
         self._input_format = self._config.input_format
@@ -133,14 +140,15 @@ class Protocol:
         return frames
 
     def _session(self, kind: str) -> Json:
-        session = {"id": self._id, "expires_at": self._expires} | self._config.json(self._facts)
+        expires = self._session_facts.born_unix + SESSION_SECONDS
+        session = {"id": self._id, "expires_at": expires} | self._config.json(self._facts)
         if self.extensions:
             session["assistant"] = {
                 "extensions": sorted(self.extensions),
                 "conversation_id": self._conversation_id,
                 "persona": self._config.settings.persona,
-                "capsules": self._capsules,
-                "server_ms": round(self._born_ms, 3),
+                "capsules": self._session_facts.capsules,
+                "server_ms": round(self._session_facts.born_ms, 3),
             }
         return self._event(kind, {"session": session})
 

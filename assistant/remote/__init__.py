@@ -1,5 +1,5 @@
-"""Engines on another server, in place of the local ones: chat completions for thinking, audio speech for speaking,
-audio transcriptions for hearing.
+"""Engines on another server, in place of the local ones: chat completions for the language model, audio speech
+for the voice, audio transcriptions for the ears.
 
 A server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). It keeps its own counsel
 about state: each reply sends the whole talk, nothing is restored or rolled back here, and `capsules` is False.

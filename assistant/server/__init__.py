@@ -1,7 +1,7 @@
 """The web face of the assistant: websocket, OpenAI-shaped HTTP endpoints, health, metrics and the page.
 
 security   who may connect, as pure decisions
-backend    what the server knows of the process behind it
+context    what the server knows of the process behind it
 answers    how plain HTTP answers: refusals, server-sent events, a peer that went away
 socket     one websocket, one talk
 chat       /v1/chat/completions

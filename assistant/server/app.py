@@ -16,8 +16,8 @@ from assistant.base.ids import random_ids
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.settings import SessionConfig, merge
 from assistant.server.answers import error_body, json_fields, problem
-from assistant.server.backend import Backend
 from assistant.server.chat import chat_completions
+from assistant.server.context import ServerContext
 from assistant.server.listen import MAX_FILE, audio_transcriptions
 from assistant.server.security import Gate, keys_of
 from assistant.server.socket import SOCKETS, serve_socket
@@ -30,25 +30,25 @@ CONTENT_POLICY = (
     "style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'"
 )
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-BACKEND: web.AppKey[Backend] = web.AppKey("house", Backend)
+CONTEXT: web.AppKey[ServerContext] = web.AppKey("context", ServerContext)
 GATE: web.AppKey[Gate] = web.AppKey("gate", Gate)
 
 log = logging.getLogger(__name__)
 
 
-def make_app(backend: Backend, gate: Gate, ui: Path | None = None) -> web.Application:
+def make_app(context: ServerContext, gate: Gate, ui: Path | None = None) -> web.Application:
     """The whole server. `ui`: the folder of the page, served at `/`."""
     # The guard is outermost: who may not connect does not learn from an error what is here.
     app = web.Application(middlewares=[_guard, _tell_errors], client_max_size=MAX_FILE)
-    app[BACKEND], app[GATE], app[SOCKETS] = backend, gate, set()
+    app[CONTEXT], app[GATE], app[SOCKETS] = context, gate, set()
     for path in ("/v1/realtime", "/v1/realtime/"):  # clients join a base URL and a path in both ways
         app.router.add_get(path, _realtime)
     app.router.add_post("/v1/realtime/client_secrets", _client_secrets)
     app.router.add_post("/v1/realtime/sessions", _older_sessions)
     app.router.add_post("/v1/realtime/calls", _no_calls)
-    app.router.add_post("/v1/chat/completions", _with_backend(chat_completions))
-    app.router.add_post("/v1/audio/speech", _with_backend(audio_speech))
-    app.router.add_post("/v1/audio/transcriptions", _with_backend(audio_transcriptions))
+    app.router.add_post("/v1/chat/completions", _with_context(chat_completions))
+    app.router.add_post("/v1/audio/speech", _with_context(audio_speech))
+    app.router.add_post("/v1/audio/transcriptions", _with_context(audio_transcriptions))
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/v1/models/{name:.+}", _model)
     app.router.add_route("*", "/v1/{rest:.*}", _no_endpoint)  # behind all others: what is wrong, in a sentence
@@ -62,9 +62,9 @@ def make_app(backend: Backend, gate: Gate, ui: Path | None = None) -> web.Applic
     return app
 
 
-def _with_backend(serve: Callable[[web.Request, Backend], Awaitable[web.StreamResponse]]) -> Handler:
+def _with_context(serve: Callable[[web.Request, ServerContext], Awaitable[web.StreamResponse]]) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        return await serve(request, request.app[BACKEND])
+        return await serve(request, request.app[CONTEXT])
 
     return handler
 
@@ -82,7 +82,7 @@ def _page(file: Path) -> Handler:
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Host, then Origin, then the token; a browser's question about cross-origin use is answered here."""
-    gate, backend = request.app[GATE], request.app[BACKEND]
+    gate, context = request.app[GATE], request.app[CONTEXT]
     host, origin = request.headers.get("Host"), request.headers.get("Origin")
     # Host first, because Origin is compared with it: a foreign name pointed at this machine agrees with itself.
     if (reason := gate.refuse_host(host)) is not None:
@@ -94,7 +94,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     if request.path.startswith(GUARDED_PATHS):
         keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
         # A temporary key was made for a page's talk and opens nothing else.
-        temporary = backend.keys.valid(time.time()) if request.path.startswith("/v1/realtime") else []
+        temporary = context.keys.valid(time.time()) if request.path.startswith("/v1/realtime") else []
         if not gate.admits(keys, temporary):
             return problem(401, "invalid_api_key", "a token is needed: send it as `Authorization: Bearer TOKEN`")
     return await handler(request)
@@ -146,29 +146,29 @@ async def _close_sockets(app: web.Application) -> None:
 
 
 async def _realtime(request: web.Request) -> web.StreamResponse:
-    backend = request.app[BACKEND]
+    context = request.app[CONTEXT]
     if request.headers.get("Upgrade", "").lower() != "websocket":
         return problem(426, "websocket_needed", "connect to this address with a websocket")
     if request.query.get("call_id"):
         return problem(404, "not_found", "there are no WebRTC or SIP calls here that could be joined")
     keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
-    sessions = [session for key in keys if (session := backend.keys.session(key, time.time())) is not None]
-    return await serve_socket(request, backend, sessions[0] if sessions else None)
+    sessions = [session for key in keys if (session := context.keys.session(key, time.time())) is not None]
+    return await serve_socket(request, context, sessions[0] if sessions else None)
 
 
 async def _new_key(request: web.Request, field: str | None) -> tuple[str, int, Json]:
     """A temporary key for a browser, when it ends, and the session that it stands for."""
-    backend = request.app[BACKEND]
+    context = request.app[CONTEXT]
     body = await json_fields(request) if request.can_read_body else Fields({})  # no body asks for the defaults
     wanted = (body.obj(field) if field else body) or Fields({}, "session")
     # Merged now only to refuse what is wrong and to answer in full; the key keeps what was asked, and is merged again
     # when it is used, into what holds then.
-    config = merge(SessionConfig(settings=backend.settings), wanted, backend.facts)
+    config = merge(SessionConfig(settings=context.settings), wanted, context.facts)
     after = body.obj("expires_after") if field else None
     seconds = (after.integer("seconds", 10, 7200) if after else None) or 600
     key, expires = random_ids("ek"), int(time.time()) + seconds
-    backend.keys.add(key, expires, dict(wanted.data))
-    return key, expires, {"id": random_ids("sess")} | config.json(backend.facts)
+    context.keys.add(key, expires, dict(wanted.data))
+    return key, expires, {"id": random_ids("sess")} | config.json(context.facts)
 
 
 async def _client_secrets(request: web.Request) -> web.StreamResponse:
@@ -185,20 +185,20 @@ async def _no_calls(request: web.Request) -> web.StreamResponse:
     return problem(501, "webrtc_not_offered", "WebRTC is not offered here; connect to /v1/realtime with a websocket")
 
 
-def _models_json(backend: Backend) -> list[Json]:
-    engines = backend.talks.engines
+def _models_json(context: ServerContext) -> list[Json]:
+    engines = context.talks.engines
     # Two parts on one remote server may have one name, and clients that list models want each once.
-    names = dict.fromkeys((backend.facts.model, engines.llm.name, engines.tts.name, engines.asr.name))
+    names = dict.fromkeys((context.facts.model, engines.llm.name, engines.tts.name, engines.asr.name))
     return [{"id": name, "object": "model", "created": 0, "owned_by": "local"} for name in names]
 
 
 async def _models(request: web.Request) -> web.StreamResponse:
-    return web.json_response({"object": "list", "data": _models_json(request.app[BACKEND])})
+    return web.json_response({"object": "list", "data": _models_json(request.app[CONTEXT])})
 
 
 async def _model(request: web.Request) -> web.StreamResponse:
     name = request.match_info["name"]
-    for model in _models_json(request.app[BACKEND]):
+    for model in _models_json(request.app[CONTEXT]):
         if model["id"] == name:
             return web.json_response(model)
     return problem(404, "model_not_found", f"there is no model {name[:80]!r} here; see /v1/models")
@@ -213,18 +213,18 @@ async def _no_endpoint(request: web.Request) -> web.StreamResponse:
 
 
 async def _healthz(request: web.Request) -> web.StreamResponse:
-    backend = request.app[BACKEND]
-    engines = backend.talks.engines
+    context = request.app[CONTEXT]
+    engines = context.talks.engines
     body: Json = {
         "status": "ok",
-        "uptime_s": round(time.monotonic() - backend.born, 1),
-        "sessions": {"open": backend.talks.active, "limit": backend.talks.limit},
+        "uptime_s": round(time.monotonic() - context.born, 1),
+        "sessions": {"open": context.talks.active, "limit": context.talks.limit},
         "models": {"llm": engines.llm.name, "tts": engines.tts.name, "hearing": engines.asr.name},
         "capsules": {"llm": engines.llm.capsules, "tts": engines.tts.capsules},
     }
-    return web.json_response(body | dict(backend.about()))
+    return web.json_response(body | dict(context.about()))
 
 
 async def _metrics(request: web.Request) -> web.StreamResponse:
-    body = request.app[BACKEND].metrics() + f"assistant_tasks {len(asyncio.all_tasks())}\n".encode()
+    body = request.app[CONTEXT].metrics() + f"assistant_tasks {len(asyncio.all_tasks())}\n".encode()
     return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4"})

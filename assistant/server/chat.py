@@ -28,7 +28,7 @@ from assistant.events import ToolSpec
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.settings import read_tool_choice
 from assistant.server.answers import EventStream, error_body, json_fields, while_connected
-from assistant.server.backend import Backend
+from assistant.server.context import ServerContext
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MAX_STOPS = 4
@@ -45,7 +45,7 @@ class ChatRequest:
     include_usage: bool
 
 
-def read_chat(body: Fields, backend: Backend) -> ChatRequest:
+def read_chat(body: Fields, context: ServerContext) -> ChatRequest:
     """Raises PeerError for what is wrong and for what these engines cannot do."""
     if (body.integer("n", 1, 1000) or 1) != 1:
         raise PeerError("invalid_value", "n: one answer at a time is made here", "n")
@@ -55,7 +55,7 @@ def read_chat(body: Fields, backend: Backend) -> ChatRequest:
     tools = tuple(_read_tool(tool.need_obj("function")) for tool in body.objs("tools"))
     stream_options = body.obj("stream_options")
     return ChatRequest(
-        prompt=_read_prompt(body, tools, backend.facts.character(backend.settings.persona).instructions),
+        prompt=_read_prompt(body, tools, context.facts.character(context.settings.persona).instructions),
         options=ReplyOptions(
             reply_id=random_ids("chatcmpl"),
             max_tokens=body.integer("max_completion_tokens", 1, 1_000_000) or body.integer("max_tokens", 1, 1_000_000),
@@ -66,7 +66,7 @@ def read_chat(body: Fields, backend: Backend) -> ChatRequest:
             stop=_read_stops(body),
             tool_choice=_read_choice(body, tools),
         ),
-        model=backend.talks.engines.llm.name,
+        model=context.talks.engines.llm.name,
         stream=bool(body.boolean("stream")),
         include_usage=bool(stream_options and stream_options.boolean("include_usage")),
     )
@@ -140,10 +140,10 @@ def _read_call(call: Fields) -> ToolCall:
 # ----------------------------------------------------------------------------------------- answering
 
 
-async def chat_completions(request: web.Request, backend: Backend) -> web.StreamResponse:
+async def chat_completions(request: web.Request, context: ServerContext) -> web.StreamResponse:
     """`POST /v1/chat/completions`."""
-    chat = read_chat(await json_fields(request), backend)
-    llm, talk = backend.talks.engines.llm, random_ids("http")
+    chat = read_chat(await json_fields(request), context)
+    llm, talk = context.talks.engines.llm, random_ids("http")
     try:
         if chat.stream:
             return await _stream(request, chat, llm.reply(talk, chat.prompt, chat.options))

@@ -22,7 +22,7 @@ from assistant.contracts import AsrFacts
 from assistant.events import Pcm
 from assistant.realtime.fields import Json
 from assistant.server.answers import EventStream, while_connected
-from assistant.server.backend import Backend
+from assistant.server.context import ServerContext
 
 MAX_FILE = 64 * 1024 * 1024
 MAX_SECONDS = 3600.0
@@ -118,10 +118,10 @@ async def _read_form(request: web.Request) -> tuple[bytes, dict[str, list[str]]]
     return data, fields
 
 
-async def audio_transcriptions(request: web.Request, backend: Backend) -> web.StreamResponse:
+async def audio_transcriptions(request: web.Request, context: ServerContext) -> web.StreamResponse:
     """`POST /v1/audio/transcriptions`."""
     data, fields = await _read_form(request)
-    asr = backend.talks.engines.asr
+    asr = context.talks.engines.asr
     wish = _read_wish(fields, asr.facts)
     pcm = await asyncio.to_thread(read_file, data)
     segments = await while_connected(request, asyncio.to_thread(write_down, asr, pcm))

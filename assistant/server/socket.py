@@ -20,9 +20,9 @@ from assistant.base.ids import random_ids
 from assistant.events import Settings
 from assistant.realtime.events import error_json
 from assistant.realtime.fields import Fields, Json
-from assistant.realtime.protocol import Protocol, Received, read_extensions
+from assistant.realtime.protocol import Protocol, Received, WireSession, read_extensions
 from assistant.realtime.settings import SessionConfig, merge
-from assistant.server.backend import Backend
+from assistant.server.context import ServerContext
 from assistant.talk import Session
 
 MAX_FRAME = 16 * 1024 * 1024
@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 class Connection:
     """Joins a prepared websocket, an open session and their protocol until one of them ends."""
 
-    def __init__(self, ws: web.WebSocketResponse, session: Session, protocol: Protocol, backend: Backend) -> None:
-        self._ws, self._session, self._protocol, self._house = ws, session, protocol, backend
+    def __init__(self, ws: web.WebSocketResponse, session: Session, protocol: Protocol, context: ServerContext) -> None:
+        self._ws, self._session, self._protocol, self._context = ws, session, protocol, context
         self._open = True
 
     async def run(self, opening: list[Json]) -> None:
@@ -68,7 +68,7 @@ class Connection:
     async def _read(self) -> None:
         async for message in self._ws:
             if message.type == WSMsgType.TEXT:
-                now_ms = self._house.clock.now() * 1000
+                now_ms = self._context.clock.now() * 1000
                 step = self._protocol.receive(message.data, now_ms)
             elif message.type == WSMsgType.BINARY:
                 step = self._protocol.receive_binary()
@@ -85,10 +85,10 @@ class Connection:
         for command in step.commands:
             await self._session.send(command)
         if step.wanted == "capsules":
-            await self._send([self._protocol.listing("capsules", self._house.capsules())])
+            await self._send([self._protocol.listing("capsules", self._context.capsules())])
         elif step.wanted == "personas":
             current = {"current": self._session.settings.persona}
-            await self._send([self._protocol.listing("personas", self._house.personas() | current)])
+            await self._send([self._protocol.listing("personas", self._context.personas() | current)])
 
     async def _send(self, frames: list[Json]) -> None:
         for frame in frames:
@@ -105,7 +105,7 @@ class Connection:
             await self._ws.close(code=code)
 
 
-async def serve_socket(request: web.Request, backend: Backend, key_session: Json | None) -> web.WebSocketResponse:
+async def serve_socket(request: web.Request, context: ServerContext, key_session: Json | None) -> web.WebSocketResponse:
     """`GET /v1/realtime`: one talk over this request's websocket. `key_session`: what its temporary key asks for."""
     ws = web.WebSocketResponse(
         protocols=("realtime",),
@@ -118,65 +118,60 @@ async def serve_socket(request: web.Request, backend: Backend, key_session: Json
     sockets: set[web.WebSocketResponse] = request.app[SOCKETS]
     sockets.add(ws)
     try:
-        await _serve(ws, request, backend, key_session)
+        await _serve(ws, request, context, key_session)
     finally:
         sockets.discard(ws)
     return ws
 
 
-async def _serve(ws: web.WebSocketResponse, request: web.Request, backend: Backend, key_session: Json | None) -> None:
+async def _serve(
+    ws: web.WebSocketResponse, request: web.Request, context: ServerContext, key_session: Json | None
+) -> None:
     extensions, unknown = read_extensions(request.query.get("extensions", "").split(","))
     problems = [
         PeerError("invalid_value", f"there is no extension {name[:60]!r}", "extensions") for name in unknown
     ]
-    config = _first_config(request, backend, key_session)
+    config = _first_config(request, context, key_session)
     # The session's ids are known when it is open, and it opens with settings that depend on the extensions: so one
     # protocol is asked for the settings and another, with the ids, serves.
-    settings = Protocol("sess", "conv", backend.facts, config=config, extensions=extensions).settings
+    settings = Protocol(WireSession("sess", "conv"), context.facts, config, extensions).settings
     try:
-        session = _open_session(backend, request.query.get("conversation_id"), settings, problems)
+        session = _open_session(context, request.query.get("conversation_id"), settings, problems)
     except TalksFull as error:
         full = error_json(PeerError("session_limit_reached", str(error)), None, "rate_limit_error")
         await ws.send_json(_with_id(full))
         await ws.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"all places are taken")
         return
-    protocol = Protocol(
-        session.id,
-        session.talk,
-        backend.facts,
-        config=config,
-        extensions=extensions,
-        capsules=backend.talks.engines.llm.capsules,
-        now_ms=backend.clock.now() * 1000,
-        now_unix=int(time.time()),
-    )
-    await Connection(ws, session, protocol, backend).run(protocol.opening(session.items, problems))
+    capsules, born_ms = context.talks.engines.llm.capsules, context.clock.now() * 1000
+    wire = WireSession(session.id, session.talk, capsules, born_ms, int(time.time()))
+    protocol = Protocol(wire, context.facts, config, extensions)
+    await Connection(ws, session, protocol, context).run(protocol.opening(session.items, problems))
 
 
-def _first_config(request: web.Request, backend: Backend, key_session: Json | None) -> SessionConfig:
+def _first_config(request: web.Request, context: ServerContext, key_session: Json | None) -> SessionConfig:
     """What holds before the first update: the key's session, and listening only where that was asked for."""
-    config = SessionConfig(settings=backend.settings)
+    config = SessionConfig(settings=context.settings)
     wanted: Json = dict(key_session or {})
     if request.query.get("intent") == "transcription":
         wanted["type"] = "transcription"
     if not wanted:
         return config
     try:
-        return merge(config, Fields(wanted, "session"), backend.facts)
+        return merge(config, Fields(wanted, "session"), context.facts)
     except PeerError as error:  # a voice that is gone since the key was made is no reason to refuse the talk
         log.warning("a temporary key has a session that cannot be used: %s", error)
         return config
 
 
-def _open_session(backend: Backend, resume: str | None, settings: Settings, problems: list[PeerError]) -> Session:
+def _open_session(context: ServerContext, resume: str | None, settings: Settings, problems: list[PeerError]) -> Session:
     if resume:
         try:
-            return backend.talks.open(settings, resume)
+            return context.talks.open(settings, resume)
         except UnknownTalk:  # a new talk, and said so: a client that reconnects by itself would else try for ever
             problems.append(
                 PeerError("conversation_not_found", f"no talk {resume[:60]!r} is kept here", "conversation_id")
             )
-    return backend.talks.open(settings)
+    return context.talks.open(settings)
 
 
 def _with_id(frame: Json) -> Json:

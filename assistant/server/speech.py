@@ -22,7 +22,7 @@ from assistant.base.pcm import to_pcm16
 from assistant.events import REPLY_RATE, Pcm
 from assistant.realtime.settings import read_voice
 from assistant.server.answers import EventStream, json_fields, while_connected
-from assistant.server.backend import Backend
+from assistant.server.context import ServerContext
 from assistant.text.segment import Segmenter
 
 MAX_INPUT = 4096
@@ -34,7 +34,7 @@ UNKNOWN_LENGTH = 0xFFFFFFFF
 """What players take as: to the end of the stream."""
 
 
-async def audio_speech(request: web.Request, backend: Backend) -> web.StreamResponse:
+async def audio_speech(request: web.Request, context: ServerContext) -> web.StreamResponse:
     """`POST /v1/audio/speech`."""
     body = await json_fields(request)
     text = body.need_text("input")
@@ -51,9 +51,9 @@ async def audio_speech(request: web.Request, backend: Backend) -> web.StreamResp
         )
     speed = body.number("speed", 0.25, 4.0) or 1.0
     # Refused rather than ignored: the answer is sound alone, in which nobody could read that it was ignored.
-    if speed != 1.0 and not backend.talks.engines.tts.paces:
+    if speed != 1.0 and not context.talks.engines.tts.paces:
         raise PeerError("invalid_value", f"this voice speaks at its own pace: speed can be 1.0, not {speed:g}", "speed")
-    sounds = speak(backend, text, read_voice(body, backend.facts), speed)
+    sounds = speak(context, text, read_voice(body, context.facts), speed)
     async with aclosing(sounds):
         if body.choice("stream_format", ("audio", "sse")) == "sse":
             return await _send_events(request, sounds, wanted, len(text))
@@ -64,9 +64,9 @@ async def audio_speech(request: web.Request, backend: Backend) -> web.StreamResp
     return web.Response(body=data, content_type=ENCODED[wanted][2])
 
 
-async def speak(backend: Backend, text: str, voice: str | None, speed: float) -> AsyncGenerator[Pcm, None]:
+async def speak(context: ServerContext, text: str, voice: str | None, speed: float) -> AsyncGenerator[Pcm, None]:
     """The text's sound, piece by piece, in a talk of its own that is forgotten at the end."""
-    tts, talk = backend.talks.engines.tts, random_ids("http")
+    tts, talk = context.talks.engines.tts, random_ids("http")
     segmenter = Segmenter()
     spans = [*segmenter.feed(text), *segmenter.finish()]
     try:

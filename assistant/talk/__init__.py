@@ -3,6 +3,7 @@
 context        what the parts of a session share, and what all sessions share
 conversation   the items of a talk, and what cutting and undoing does to them
 edits          what a front does to the conversation
+expected       words that this talk makes likelier, for the transcriber
 heard          samples played to words heard
 hearing        sound to speech events and words
 idle           nobody speaks

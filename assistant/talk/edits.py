@@ -69,7 +69,7 @@ class Edits:
         """The front's player is so far; late reports and those that go backwards say nothing."""
         if report.played_ms <= self._heard_ms.get(report.item_id, 0.0):
             return
-        # The first report of a reply says when its first sample left the speaker: the last part of the turn's time.
+        # The first report of a reply says when its first sample left the loudspeaker: the last part of the turn's time.
         if report.item_id not in self._heard_ms:
             for reply in self._replies.latest():
                 if reply.item_ids[:1] == [report.item_id]:

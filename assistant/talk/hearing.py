@@ -24,8 +24,19 @@ from assistant.base.errors import ChannelClosed, EngineFailed
 from assistant.base.pcm import Resampler, samples_of
 from assistant.base.sound import HEARING_RATE
 from assistant.contracts import Line, Partial
-from assistant.events import AppendAudio, ClearAudio, CommitAudio, Pcm, SemanticVad, ServerVad, TurnDetection
+from assistant.events import (
+    AppendAudio,
+    ClearAudio,
+    CommitAudio,
+    Message,
+    Pcm,
+    SemanticVad,
+    ServerVad,
+    TurnDetection,
+)
 from assistant.talk.context import TalkContext
+from assistant.talk.conversation import item_text
+from assistant.talk.expected import RECENT, expected
 from assistant.talk.inlet import Inlet
 from assistant.talk.messages import Cleared, NothingToCommit, Noticed, UserBegan, UserEnded, UserProgress, UserWords
 from assistant.talk.scribe import Scribe
@@ -55,6 +66,8 @@ class _Turn:
     start: int
     samples: int = 0
     text: str = ""
+    stable: int = 0
+    """Characters of it that will not change."""
     asked_ms: float = 0.0
 
 
@@ -91,6 +104,7 @@ class Hearing:
         self._words = WordsSoFar()
         self._origin = 0
         self._drop: str | None = None
+        self._leaning: tuple[int, bool] | None = None
 
     @property
     def input_ms(self) -> int:
@@ -149,6 +163,8 @@ class Hearing:
         if self._resampler is None or self._resampler.source_rate != command.rate:
             self._resampler = Resampler(command.rate, HEARING_RATE)
         pcm = self._resampler.feed(command.pcm)
+        if self._turn is None:
+            self._lean()
         for start in range(0, pcm.size, SLICE):
             part = pcm[start : start + SLICE]
             while part.size:
@@ -158,6 +174,18 @@ class Hearing:
                 # Told before the next slice is looked at: a verdict over a reply may drop the turn in between.
                 for note in notes:
                     await self._act(note, reading)
+
+    def _lean(self) -> None:
+        """Before an utterance: which words this talk makes likelier. It changes with an item, or when a reply ends."""
+        context = self._context
+        key = len(context.conversation), context.turn.replying
+        if key == self._leaning:
+            return
+        self._leaning = key
+        messages = [item for item in context.conversation.items if isinstance(item, Message)][-RECENT:]
+        reply = next((item_text(one) for one in reversed(messages) if one.role == "assistant"), "")
+        declared = (tool.name for tool in context.settings.tools)
+        self._scribe.expected = expected(context.view.kept.words, list(map(item_text, messages)), reply, declared)
 
     async def _off_loop(self, function: Callable[[], T]) -> T:
         """Shielded, because to cancel the wait would not stop the thread; it is at rest when its work is done."""
@@ -313,13 +341,13 @@ class Hearing:
 
     async def _heard(self, turn: _Turn, heard: Partial) -> None:
         """A pass has read the turn; one that is over has been told already, or will be by its transcript."""
-        text = self._scribe.shown(heard.text)
+        text, stable = self._scribe.shown(heard.text), self._scribe.shown(heard.stable)
         if self._turn is turn and self._turns is not None and text != turn.text:
-            turn.text = text
+            turn.text, turn.stable = text, len(stable) if text.startswith(stable) else 0
             await self._tell_progress(turn, self._turns.speech_ms, self._turns.silence_ms)
 
     async def _tell_progress(self, turn: _Turn, speech_ms: float, silence_ms: float) -> None:
-        await self._tell(UserProgress(turn.item_id, turn.text, speech_ms, silence_ms))
+        await self._tell(UserProgress(turn.item_id, turn.text, speech_ms, silence_ms, turn.stable))
 
     async def _complete(self, text: str) -> float | None:
         """How complete these words sound as the next turn. Not asked while a reply is being made: the model is its, and

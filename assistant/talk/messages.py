@@ -26,12 +26,14 @@ class UserBegan:
 
 @dataclass(frozen=True, slots=True)
 class UserProgress:
-    """Still in the turn: its words so far, speech and current silence in milliseconds."""
+    """Still in the turn: its words so far, speech and current silence in milliseconds. The first `stable` characters of
+    the words will not change."""
 
     item_id: str
     text: str
     speech_ms: float
     silence_ms: float
+    stable: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ class Scribe:
         self._transcriber: Transcriber | None = None
         self._held: list[Pcm] | None = None
         self._reading = False
+        self.expected: tuple[str, ...] = ()
+        """Words that the next utterance is likelier to have."""
+        self._told: tuple[str, ...] = ()
 
     async def open(self) -> None:
         """Loading one may take a while."""
@@ -59,6 +62,9 @@ class Scribe:
         """A new utterance; what was held of the one before is nobody's."""
         self._held = None
         self._open.reset()
+        if self.expected != self._told:
+            self._told = self.expected
+            self._open.expect(self._told)
 
     def push(self, pcm: Pcm) -> None:
         """More sound; kept back while the user pauses."""

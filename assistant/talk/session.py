@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
 
 from assistant.base.channel import Channel
 from assistant.base.errors import ChannelClosed, EngineFailed, PeerError
@@ -71,6 +72,9 @@ from assistant.talk.turn_effects import TurnEffects
 from assistant.talk.turns import TurnTimes
 from assistant.talk.view import ReplyView
 from assistant.tools.kept import Slots
+
+Answer: TypeAlias = Callable[..., Awaitable[None]]
+"""Takes a message of one kind."""
 
 
 class _Closed(Exception):
@@ -194,9 +198,7 @@ class Session:
                 cause = getattr(message, "cause", None)
                 await self._context.emit(Error(error.code, str(error), error.param, cause))
 
-    def _table(
-        self, edits: Edits, words: PendingTranscripts
-    ) -> Mapping[type[Inbox], Callable[..., Awaitable[None]]]:  # fmt: skip
+    def _table(self, edits: Edits, words: PendingTranscripts) -> Mapping[type[Inbox], Answer]:
         """Which part answers which message. A test holds it complete."""
         turns, replies = self._turns.take, self._replies
         return {

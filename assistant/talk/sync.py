@@ -55,13 +55,13 @@ class StateSync:
     async def _sync(self) -> None:
         services, talk = self._context.services, self._context.talk
         try:
-            mind = await services.llm.sync(talk, self._prompt())
-            voice = await services.tts.sync(talk, self._context.conversation.uttered())
+            llm = await services.llm.sync(talk, self._prompt())
+            tts = await services.tts.sync(talk, self._context.conversation.uttered())
         except EngineFailed as error:
             await self._context.emit(Error("server_error", str(error), kind="server_error"))
             return
-        await self._tell("llm", mind)
-        await self._tell("tts", voice)
+        await self._tell("llm", llm)
+        await self._tell("tts", tts)
 
     def _prompt(self) -> Prompt:
         return self._context.view.prompt(self._context.settings)

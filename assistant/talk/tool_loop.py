@@ -91,7 +91,7 @@ class ToolLoop:
                 match piece:
                     case PromptReady():
                         self._count_input(piece)
-                        self._trace.mark("think_wait", self._context.now(), piece.costs)
+                        self._trace.mark("llm_wait", self._context.now(), piece.costs)
                     case TextPiece():
                         said = said or bool(piece.text.strip())  # blank lines before a call are no message
                         if said:

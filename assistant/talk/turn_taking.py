@@ -205,7 +205,7 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
             state, effects = _answer(state, signal, settings, now)
     # Words go out only of speech that the front knows of, so after the verdict and not before.
     if state.overlap is not None and state.overlap.announced and progress.text:
-        effects = (*effects, TranscriptPartial(progress.item_id, progress.text))
+        effects = (*effects, TranscriptPartial(progress.item_id, progress.text, progress.stable))
     return state, effects
 
 

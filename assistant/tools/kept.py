@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TypeAlias
 
@@ -50,6 +50,13 @@ class Kept:
         self._handles: dict[int, asyncio.TimerHandle] = {}
         self._serial = 0
         self._closed = False
+
+    @property
+    def words(self) -> Iterator[str]:
+        """What the rows say, as it was said."""
+        for rows in self._slots.values():
+            for row in rows:
+                yield from (row.text, row.label)
 
     def rows(self, slot: str) -> tuple[Row, ...]:
         return self._slots.get(slot, ())

@@ -42,7 +42,7 @@ class ToolResult:
     effect: Effect | None = None
     argument: str = ""
     say: str | None = None
-    """What it comes to as a sentence for the person, for a mind that cannot find one."""
+    """What it comes to as a sentence for the person, for a model that cannot find one."""
     before: Slots = field(default_factory=dict)
 
 

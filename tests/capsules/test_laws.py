@@ -5,10 +5,10 @@ import torch
 
 from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, Prefix, Role, ShapeKey, fork, restore, snapshot
 from capsules.errors import BufferMisuse, CapsuleMismatch
-from tests.capsules.toy import BACKENDS, Sampling, ToyHybrid, poison_dead, scramble
+from tests.capsules.toy import BACKENDS, ToyHybrid, ToySampling, poison_dead, scramble
 
 PROMPT, OTHER = [3, 1, 4, 1, 5, 9, 2, 6, 5, 35], [8, 9, 7, 9, 3, 2, 3, 8]
-GREEDY, WARM = Sampling(), Sampling(seed=11)
+GREEDY, WARM = ToySampling(), ToySampling(seed=11)
 every_sampling = pytest.mark.parametrize("sampling", [GREEDY, WARM], ids=str)
 every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 
@@ -23,12 +23,12 @@ def state_bytes(toy: ToyHybrid) -> dict[str, list[int]]:
 
 @every_sampling
 @every_dtype
-def test_l1_restore_is_never_having_left(ctx: ExecContext, sampling: Sampling, dtype: torch.dtype) -> None:
+def test_l1_restore_is_never_having_left(ctx: ExecContext, sampling: ToySampling, dtype: torch.dtype) -> None:
     toy = ToyHybrid(ctx, dtype=dtype).open(PROMPT, sampling)
     capsule = toy.snapshot()
     expected, bytes_after = toy.decode(40), None
     bytes_after = state_bytes(toy)
-    toy.open(OTHER, Sampling(seed=99)).decode(60)
+    toy.open(OTHER, ToySampling(seed=99)).decode(60)
     scramble(ctx, "toy")
     toy.restore(capsule)
     poison_dead(ctx, "toy", capsule.position)
@@ -37,7 +37,7 @@ def test_l1_restore_is_never_having_left(ctx: ExecContext, sampling: Sampling, d
 
 
 @every_sampling
-def test_l3_branches_do_not_see_each_other(ctx: ExecContext, sampling: Sampling) -> None:
+def test_l3_branches_do_not_see_each_other(ctx: ExecContext, sampling: ToySampling) -> None:
     toy = ToyHybrid(ctx).open(PROMPT, sampling)
     capsule = toy.snapshot()
     expected = toy.decode(20)
@@ -52,7 +52,7 @@ def test_l3_branches_do_not_see_each_other(ctx: ExecContext, sampling: Sampling)
 
 @every_sampling
 @every_dtype
-def test_l4_rollback_is_the_state_that_was(ctx: ExecContext, sampling: Sampling, dtype: torch.dtype) -> None:
+def test_l4_rollback_is_the_state_that_was(ctx: ExecContext, sampling: ToySampling, dtype: torch.dtype) -> None:
     toy = ToyHybrid(ctx, dtype=dtype).open(PROMPT, sampling)
     points: list[tuple[Checkpoint, dict[str, list[int]]]] = [(toy.checkpoint(), state_bytes(toy))]
     said: list[int] = []
@@ -81,7 +81,7 @@ def test_a_buffer_left_out_of_the_closure_is_noticed(ctx: ExecContext, forgotten
     toy = ToyHybrid(ctx, forget=forgotten).open(PROMPT, WARM)
     capsule = snapshot(ctx, "toy", int(toy.position), toy.fingerprint)
     expected = toy.decode(30)
-    toy.open(OTHER, Sampling(seed=99)).decode(30)
+    toy.open(OTHER, ToySampling(seed=99)).decode(30)
     scramble(ctx, "toy")
     toy.restore(capsule)
     toy.position.clamp_(max=200)

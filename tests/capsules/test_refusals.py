@@ -119,7 +119,8 @@ def test_a_registry_is_made_of_the_right_parts(ctx: ExecContext) -> None:
 def test_what_cannot_be_kept_is_told(ctx: ExecContext, registry: Registry) -> None:
     capsule, state_key = snapshot(ctx, "toy", 1, FINGERPRINT, tokens=[1]), StateKey("m")
     calls: list[tuple[list[Any], dict[str, Any], str]] = [
-        ([None, state_key], {}, "capsule"), ([capsule, "m"], {}, "realm"), ([capsule, state_key], {"name": 3}, "name"),
+        ([None, state_key], {}, "capsule"), ([capsule, "m"], {}, "state_key"),
+        ([capsule, state_key], {"name": 3}, "name"),
         ([capsule, state_key], {"ttl_s": -1}, "ttl_s"), ([capsule, state_key], {"ttl_s": "1"}, "ttl_s"),
         ([capsule, state_key], {"ttl_s": float("nan")}, "ttl_s"),
     ]  # fmt: skip
@@ -144,7 +145,7 @@ def test_what_is_not_there_cannot_be_pinned(registry: Registry) -> None:
 
 def test_reentry_takes_a_realm_and_tokens(registry: Registry) -> None:
     calls: list[tuple[list[Any], dict[str, Any], str]] = [
-        (["m", [1]], {}, "realm"), ([StateKey("m"), None], {}, "wanted"), ([StateKey("m"), "ids"], {}, "wanted"),
+        (["m", [1]], {}, "state_key"), ([StateKey("m"), None], {}, "wanted"), ([StateKey("m"), "ids"], {}, "wanted"),
         ([StateKey("m"), [1], [1]], {}, "live"), ([StateKey("m"), [1]], {"reserve": -1}, "reserve"),
         ([StateKey("m"), [1]], {"fingerprint": "x"}, "fingerprint"),
     ]  # fmt: skip

@@ -36,7 +36,7 @@ CHAT, OTHER = StateKey("toy", template="a"), StateKey("toy", template="b")
 CPU = torch.device("cpu")
 
 
-class Clock:
+class SetClock:
     def __init__(self) -> None:
         self.now = 1000.0
 
@@ -55,7 +55,7 @@ def registry(folder: Path | None = None, gpu=1000, host=1000, disk=100_000, cloc
     """Three tiers; the two memory tiers both lie in host memory here, which only saves the copies."""
     mover = Mover(ExecContext("cpu"))
     tiers = [MemoryTier(name, CPU, budget, mover) for name, budget in (("gpu", gpu), ("host", host)) if budget]
-    return Registry([*tiers, DiskTier(folder, disk, writer)] if folder else tiers, mover, clock or Clock())
+    return Registry([*tiers, DiskTier(folder, disk, writer)] if folder else tiers, mover, clock or SetClock())
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ class Model(RuleBasedStateMachine):
     def start(self, disk: int, gpu: int) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.budgets = {"gpu": gpu, "host": 700, "disk": disk}
-        self.clock = Clock()
+        self.clock = SetClock()
         self.full = False
         self.marks: dict[str, int] = {}
         self.pins: dict[str, int] = {}
@@ -310,7 +310,7 @@ class FullTier(MemoryTier):
 def test_a_device_that_is_full_before_its_budget_costs_speed_and_no_capsule():
     mover = Mover(ExecContext("cpu"))
     gpu = FullTier("gpu", CPU, 300, mover)
-    kept = Registry([gpu, MemoryTier("host", CPU, 200, mover)], mover, Clock())
+    kept = Registry([gpu, MemoryTier("host", CPU, 200, mover)], mover, SetClock())
     keys = [kept.put(capsule([n], 100, n), CHAT) for n in range(4)]
     assert places(kept, keys) == ["host", "gpu", "gpu", "gpu"]
     gpu.full = True
@@ -371,7 +371,7 @@ def test_a_capsule_that_could_never_be_found_is_refused():
 
 
 def test_time_limits_count_from_the_last_use_and_spare_the_pinned():
-    clock = Clock()
+    clock = SetClock()
     kept = registry(clock=clock)
     kept.put(capsule([1]), CHAT, name="a", ttl_s=10)
     kept.put(capsule([2]), CHAT, name="b", ttl_s=10, pin=True)
@@ -511,7 +511,7 @@ def test_a_full_disk_loses_only_what_had_to_leave_memory(quick, tmp_path, monkey
 
 
 def test_a_new_start_finds_what_was_saved_and_forgets_the_rest(quick, tmp_path):
-    clock = Clock()
+    clock = SetClock()
     kept = registry(tmp_path, clock=clock)
     kept.put(capsule([1, 2], mark=1), CHAT, name="ada", save=True, ttl_s=100)
     kept.put(capsule([1, 2, 3], mark=2), CHAT, save=True)
@@ -619,11 +619,11 @@ def test_other_errors_of_a_writer_are_not_swallowed(quick, tmp_path):
 
 def test_the_usual_tiers(tmp_path):
     ctx = ExecContext("cpu")
-    kept = Registry.standard(ctx, Budgets(10, 20, 3000), Clock(), tmp_path)
+    kept = Registry.standard(ctx, Budgets(10, 20, 3000), SetClock(), tmp_path)
     assert [(tier.name, tier.budget_bytes) for tier in kept.store.tiers] == [("host", 20), ("disk", 3000)]
-    assert Registry.standard(ctx, Budgets(), Clock()).put(capsule([1]), CHAT) is None
+    assert Registry.standard(ctx, Budgets(), SetClock()).put(capsule([1]), CHAT) is None
     with pytest.raises(ValueError, match="needs a folder"):
-        Registry.standard(ctx, Budgets(disk_bytes=1), Clock())
+        Registry.standard(ctx, Budgets(disk_bytes=1), SetClock())
 
 
 def test_flat_copies_equal_their_source():
@@ -700,7 +700,7 @@ def test_counters():
 @pytest.mark.gpu
 def test_down_to_the_host_and_the_disk_and_up_again_on_a_device(quick, tmp_path):
     ctx = ExecContext("cuda")
-    kept = Registry.standard(ctx, Budgets(1 << 20, 1 << 20, 1 << 24), Clock(), tmp_path)
+    kept = Registry.standard(ctx, Budgets(1 << 20, 1 << 20, 1 << 24), SetClock(), tmp_path)
     made = {}
     for n in range(6):
         flat = torch.full((1 << 19,), n, dtype=torch.uint8, device="cuda")

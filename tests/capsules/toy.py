@@ -18,7 +18,7 @@ BACKENDS = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 @dataclass(frozen=True)
-class Sampling:
+class ToySampling:
     seed: int | None = None  # None is greedy
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class ToyHybrid:
         self.token.copy_(torch.where(self.seed > 0, logits + noise, logits).argmax(-1, keepdim=True))
         self.position.add_(1)
 
-    def open(self, prompt: list[int], sampling: Sampling) -> "ToyHybrid":
+    def open(self, prompt: list[int], sampling: ToySampling) -> "ToyHybrid":
         for buffer in self.ctx.buffers(self.scope, Role.STATE):
             buffer.tensor.zero_()
         for buffer in self.ctx.buffers(self.scope, Role.SCRATCH):

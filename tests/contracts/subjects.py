@@ -25,7 +25,7 @@ from assistant.tts.voices import load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
-from tests.fakes.models import Answer, FakeSpeaker, FakeThinker
+from tests.fakes.models import Answer, FakeLLM, FakeTTS
 from tests.fakes.talk import World
 from tests.fakes.web import serving
 from tts_engine.engine import HiggsTTS
@@ -149,13 +149,13 @@ def _set(fake: object, name: str, value: object) -> Iterator[None]:
 
 @asynccontextmanager
 async def fake_llm() -> AsyncIterator[Subject[LLM]]:
-    llm = FakeThinker(mind, token_s=0.001, prefill_s=0.001)
+    llm = FakeLLM(mind, token_s=0.001, prefill_s=0.001)
     yield Subject(llm, lambda: llm.running > 0, lambda: _set(llm, "fail_after", 0))
 
 
 @asynccontextmanager
 async def fake_tts() -> AsyncIterator[Subject[TTS]]:
-    tts = FakeSpeaker(prefill_s=0.001, speed=100.0)
+    tts = FakeTTS(prefill_s=0.001, speed=100.0)
     yield Subject(tts, lambda: tts.running > 0, lambda: _set(tts, "fail_on", ""))
 
 

@@ -42,17 +42,17 @@ WORD_S = 0.3
 Answer = str | tuple[str, dict[str, str]]
 
 
-class FakeThinker:
-    """Answers with what `mind` says to a prompt: words, or a tool call. One token is one word."""
+class FakeLLM:
+    """Answers with what `answers` says to a prompt: words, or a tool call. One token is one word."""
 
     name = "fake"
     capsules = True
     limited = False
 
     def __init__(
-        self, mind: Callable[[Prompt], Sequence[Answer]], *, token_s: float = 0.01, prefill_s: float = 0.02
+        self, answers: Callable[[Prompt], Sequence[Answer]], *, token_s: float = 0.01, prefill_s: float = 0.02
     ) -> None:
-        self.mind = mind
+        self.answers = answers
         self.token_s, self.prefill_s = token_s, prefill_s
         self.folded: dict[str, list[str]] = {}
         self.said: dict[str, str] = {}
@@ -93,7 +93,7 @@ class FakeThinker:
             ends = StopStrings(options.stop)
             tokens = 0
             reason = "stop"
-            for answer in self.mind(prompt):
+            for answer in self.answers(prompt):
                 if isinstance(answer, tuple):
                     await asyncio.sleep(self.token_s)
                     tokens += 1
@@ -141,7 +141,7 @@ class FakeThinker:
         self.folded.pop(talk, None)
 
 
-class FakeSpeaker:
+class FakeTTS:
     """Speaks 100 ms at a time, a word every WORD_S, at `speed` times real time, after `prefill_s`."""
 
     name = "fake"

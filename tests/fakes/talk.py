@@ -18,7 +18,7 @@ from assistant.talk import Engines, Services, Session
 from assistant.talk.talks import Talks
 from assistant.tools.registry import ToolRegistry
 from tests.fakes.loop import run
-from tests.fakes.models import Answer, FakeEars, FakeSpeaker, FakeThinker, counting_ids
+from tests.fakes.models import Answer, FakeEars, FakeLLM, FakeTTS, counting_ids
 
 E = TypeVar("E")
 PERSONAS = {
@@ -51,7 +51,7 @@ class World:
 
     def __init__(
         self,
-        mind: Callable[[Prompt], Sequence[Answer]] = echo,
+        answers: Callable[[Prompt], Sequence[Answer]] = echo,
         settings: Settings | None = None,
         tools: Callable[[], ToolRegistry] = ToolRegistry,
         folder: Path | None = None,
@@ -63,8 +63,8 @@ class World:
         offload: Callable[[Callable[[], Any]], Awaitable[Any]] = inline,
     ) -> None:
         """`llm`, `tts`, `asr`: others than the fake ones. `offload`: how hearing works, at once if not given."""
-        self.llm = FakeThinker(mind)
-        self.tts = FakeSpeaker(speed=speed)
+        self.llm = FakeLLM(answers)
+        self.tts = FakeTTS(speed=speed)
         self.asr = FakeEars()
         services = Services(
             Engines(llm or self.llm, tts or self.tts, asr or self.asr), LoopClock(), PERSONAS,

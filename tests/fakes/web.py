@@ -19,7 +19,7 @@ from assistant.base.clock import LoopClock
 from assistant.base.pcm import to_pcm16
 from assistant.realtime.settings import Character, Facts
 from assistant.server.app import make_app
-from assistant.server.backend import Backend
+from assistant.server.context import ServerContext
 from assistant.server.security import Gate
 from tests.fakes.talk import PERSONAS, World
 
@@ -28,9 +28,9 @@ RATE = 16_000
 LISTEN_16K = {"type": "audio/pcm", "rate": RATE}
 
 
-def house_of(world: World) -> Backend:
+def context_of(world: World) -> ServerContext:
     characters = {name: Character(p.instructions, p.voice or "ada") for name, p in PERSONAS.items()}
-    return Backend(
+    return ServerContext(
         talks=world.talks,
         clock=LoopClock(),
         facts=Facts("local", world.tts.voices, characters),
@@ -43,8 +43,8 @@ def house_of(world: World) -> Backend:
 class Site:
     """A running server: its addresses and its parts."""
 
-    def __init__(self, server: TestServer, world: World, backend: Backend) -> None:
-        self.world, self.backend, self.app = world, backend, server.app
+    def __init__(self, server: TestServer, world: World, context: ServerContext) -> None:
+        self.world, self.context, self.app = world, context, server.app
         self.http = f"http://{server.host}:{server.port}"
         self.ws = f"ws://{server.host}:{server.port}/v1/realtime"
         self.client = aiohttp.ClientSession()
@@ -136,11 +136,11 @@ async def serving(
 ) -> AsyncIterator[Site]:
     """A server for the time of the block; at the end nothing of it may be left."""
     world = world or World(speed=100.0)
-    backend = house_of(world)
-    server = TestServer(make_app(backend, gate or Gate("127.0.0.1"), ui), host="127.0.0.1")
+    context = context_of(world)
+    server = TestServer(make_app(context, gate or Gate("127.0.0.1"), ui), host="127.0.0.1")
     before = asyncio.all_tasks()
     await server.start_server()
-    site = Site(server, world, backend)
+    site = Site(server, world, context)
     try:
         yield site
     finally:

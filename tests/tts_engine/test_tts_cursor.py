@@ -48,7 +48,7 @@ RAW = {
 TEXT = "abc de fghi"
 
 
-class Letters:
+class LetterFrontend:
     """One phone per letter."""
 
     specials: Mapping[str, int] = SPECIALS
@@ -82,7 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def small(folder: Path) -> HiggsTTS:
-    return HiggsTTS.load(folder, ExecContext("cpu"), max_positions=300, frontend=Letters())
+    return HiggsTTS.load(folder, ExecContext("cpu"), max_positions=300, frontend=LetterFrontend())
 
 
 @pytest.fixture

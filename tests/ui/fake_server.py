@@ -65,7 +65,7 @@ def tone(word: int) -> np.ndarray:
 
 
 @dataclass
-class Reply:
+class FakeReply:
     id: str
     item: str
     words: list[str]
@@ -83,7 +83,7 @@ class Reply:
         return not self.done or self.heard_ms < self.sent_words * WORD_MS - 1
 
 
-class Connection:
+class FakeConnection:
     """One client: its conversation, its ears, its running reply."""
 
     def __init__(self, server: FakeServer, ws: web.WebSocketResponse, conversation: str) -> None:
@@ -93,7 +93,7 @@ class Connection:
         self.detection: dict[str, Any] | None = {"type": "server_vad"}
         self.persona, self.voice = "ada", "ada"
         self.modality = "audio"
-        self.reply: Reply | None = None
+        self.reply: FakeReply | None = None
         self.task: asyncio.Task[None] | None = None
         self.samples = self.loud_at = 0
         self.speaking: str | None = None
@@ -188,7 +188,7 @@ class Connection:
     async def answer(self, words: str, started_ms: float | None = None, waited_ms: float = 0.0) -> None:
         script = self.server.script
         committed = self.server.now_ms()
-        reply = Reply(self.server.id("resp"), self.server.id("item"), script.answer(words).split())
+        reply = FakeReply(self.server.id("resp"), self.server.id("item"), script.answer(words).split())
         self.reply = reply
         await self.send("assistant.state", state="thinking")
         await self.send("response.created", response={"id": reply.id, "object": "realtime.response",
@@ -224,7 +224,7 @@ class Connection:
             await asyncio.sleep(WORD_MS / 2000)
         await self.end_reply("completed", None)
 
-    async def call_tool(self, reply: Reply, name: str, arguments: str, output: str) -> None:
+    async def call_tool(self, reply: FakeReply, name: str, arguments: str, output: str) -> None:
         call = {"id": self.server.id("item"), "type": "function_call", "call_id": self.server.id("call"), "name": name,
                 "arguments": "", "status": "in_progress"}  # fmt: skip
         await self.send("response.output_item.added", response_id=reply.id, output_index=0, item=call)
@@ -245,7 +245,7 @@ class Connection:
         await self.add_item(answer)
 
     async def tell_time(
-        self, reply: Reply, started_ms: float | None, waited_ms: float, committed: float
+        self, reply: FakeReply, started_ms: float | None, waited_ms: float, committed: float
     ) -> None:
         now = self.server.now_ms()
         spent = now - committed
@@ -454,7 +454,7 @@ class FakeServer:
         wanted = request.query.get("conversation_id")
         known = wanted if wanted in self.conversations else self.id("conv")
         self.conversations.setdefault(known, [])
-        talk = Connection(self, ws, known)
+        talk = FakeConnection(self, ws, known)
         talk.extensions = [
             "heard",
             "duck",

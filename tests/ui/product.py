@@ -60,7 +60,7 @@ class Product:
 def say(text: str, microphone: Path, before_s: float = 1.5) -> None:
     """Have the next opening of the microphone hear these words, and silence after them."""
     spoken = microphone.with_name("spoken.wav")
-    subprocess.run(["espeak-ng", "-v", "en-us", "-s", "150", "-w", spoken, text], check=True)
+    subprocess.run(["espeak-ng", "-v", "en-gb", "-s", "150", "-w", spoken, text], check=True)
     with wave.open(str(spoken)) as file:
         rate = file.getframerate()
         words = np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768

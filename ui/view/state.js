@@ -78,7 +78,7 @@ const COMMANDS = ["assistant doctor", "assistant pull desk", "assistant serve --
 function aboutMachine(session, facts) {
   if (!session && !facts) return [];
   const rows = [
-    ["Profile", facts?.profile], ["Mind", facts?.models?.llm ?? session?.model], ["Voice", facts?.models?.tts],
+    ["Profile", facts?.profile], ["Language model", facts?.models?.llm ?? session?.model], ["Voice", facts?.models?.tts],
     ["Hearing", facts?.models?.hearing], ["Device", facts?.device],
   ].filter(([, value]) => typeof value === "string" && value !== "");
   const list = make("dl", {}, ...rows.flatMap(([term, value]) => [make("dt", { text: term }), make("dd", { text: value })]));

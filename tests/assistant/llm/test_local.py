@@ -1,4 +1,4 @@
-"""The local mind on a random hybrid model: the state after a cut is the state of a talk that only said that much."""
+"""The local language model on a random hybrid one: the state after a cut is that of a talk that only said that much."""
 
 import asyncio
 import random
@@ -31,8 +31,8 @@ def engine(checkpoint):
     return HybridLLM.load(checkpoint, ExecContext("cpu"), max_positions=500)
 
 
-class App:
-    """An engine, its thread and a mind, for as long as a test lasts."""
+class LLMBench:
+    """An engine, its thread and a language model, for as long as a test lasts."""
 
     def __init__(self, engine, calls=False, folder=None, host_bytes=1 << 28, disk_bytes=0):
         self.engine = engine
@@ -42,7 +42,7 @@ class App:
             engine._ctx, Budgets(host_bytes=host_bytes, disk_bytes=disk_bytes), lambda: 0.0, folder
         )
         deployment = Deployment(engine._ctx, self.engine_thread, self.registry, folder)
-        self.mind = LocalLLM(deployment, engine, language(calls), "toy", Sampling.greedy())
+        self.llm = LocalLLM(deployment, engine, language(calls), "toy", Sampling.greedy())
 
     def run(self, coroutine):
         async def inside():
@@ -68,9 +68,9 @@ def said(text, reply_id):
     return Line("assistant", text, (), reply_id)
 
 
-async def reply(mind, talk, asked, reply_id, n=30):
+async def reply(llm, talk, asked, reply_id, n=30):
     text, end, ready = "", None, None
-    async for piece in mind.reply(talk, asked, ReplyOptions(reply_id, n)):
+    async for piece in llm.reply(talk, asked, ReplyOptions(reply_id, n)):
         match piece:
             case TextPiece():
                 text += piece.text
@@ -95,24 +95,24 @@ def assert_same_state(one, two):
 
 @pytest.mark.parametrize("cut", [1, 7, 16, 17, 29])
 def test_state_after_a_cut_is_that_of_a_talk_that_only_said_so_much(engine, cut):
-    async def interrupted(mind):
-        text, _, _ = await reply(mind, "a", prompt(user("count")), "r1.0")
+    async def interrupted(llm):
+        text, _, _ = await reply(llm, "a", prompt(user("count")), "r1.0")
         heard = text[:cut]
-        settled = await mind.sync("a", prompt(user("count"), said(heard, "r1.0")))
+        settled = await llm.sync("a", prompt(user("count"), said(heard, "r1.0")))
         assert settled.what == "rollback"
         state = state_of(engine)
-        again = await reply(mind, "a", prompt(user("count"), said(heard, "r1.0"), user("go on")), "r2.0")
+        again = await reply(llm, "a", prompt(user("count"), said(heard, "r1.0"), user("go on")), "r2.0")
         return text, state, again[0], state_of(engine)
 
-    async def only_so_much(mind):
-        text, end, _ = await reply(mind, "b", prompt(user("count")), "r1.0", n=cut)
+    async def only_so_much(llm):
+        text, end, _ = await reply(llm, "b", prompt(user("count")), "r1.0", n=cut)
         assert end.reason == "length"
         state = state_of(engine)
-        again = await reply(mind, "b", prompt(user("count"), said(text, "r1.0"), user("go on")), "r2.0")
+        again = await reply(llm, "b", prompt(user("count"), said(text, "r1.0"), user("go on")), "r2.0")
         return text, state, again[0], state_of(engine)
 
-    whole, state, answer, after = App(engine).run_(interrupted)
-    part, wanted, expected, expected_after = App(engine).run_(only_so_much)
+    whole, state, answer, after = LLMBench(engine).run_(interrupted)
+    part, wanted, expected, expected_after = LLMBench(engine).run_(only_so_much)
     assert whole[:cut] == part and answer == expected
     assert_same_state(state, wanted)
     assert_same_state(after, expected_after)
@@ -128,132 +128,132 @@ def test_a_cut_after_another_talk_had_the_engine_refolds_only_the_reply(engine, 
 
     monkeypatch.setattr(HybridLLM, "_refold", counted)
 
-    async def play(mind, between):
-        text, _, ready = await reply(mind, "a", prompt(user("count")), "r1.0")
+    async def play(llm, between):
+        text, _, ready = await reply(llm, "a", prompt(user("count")), "r1.0")
         if between:
-            await reply(mind, "b", prompt(user("and you")), "r1.0")
+            await reply(llm, "b", prompt(user("and you")), "r1.0")
         bases.clear()
-        settled = await mind.sync("a", prompt(user("count"), said(text[:5], "r1.0")))
+        settled = await llm.sync("a", prompt(user("count"), said(text[:5], "r1.0")))
         assert settled.what == "rollback"
         return ready.input_tokens, state_of(engine)
 
-    _, alone = (app := App(engine)).run(play(app.mind, False))
-    begins, swapped = (app := App(engine)).run(play(app.mind, True))
+    _, alone = (app := LLMBench(engine)).run(play(app.llm, False))
+    begins, swapped = (app := LLMBench(engine)).run(play(app.llm, True))
     assert bases == [begins]
     assert_same_state(alone, swapped)
 
 
 def test_cutting_without_settling_ends_in_the_same_state(engine):
-    async def play(mind, sync):
-        text, _, _ = await reply(mind, "a", prompt(user("hello")), "r1.0")
+    async def play(llm, sync):
+        text, _, _ = await reply(llm, "a", prompt(user("hello")), "r1.0")
         cut = prompt(user("hello"), said(text[:9], "r1.0"))
         if sync:
-            await mind.sync("a", cut)
-        await reply(mind, "a", Prompt(SYSTEM, (), (*cut.lines, user("yes"))), "r2.0")
+            await llm.sync("a", cut)
+        await reply(llm, "a", Prompt(SYSTEM, (), (*cut.lines, user("yes"))), "r2.0")
         return state_of(engine)
 
-    assert_same_state(App(engine).run_(play, True), App(engine).run_(play, False))
+    assert_same_state(LLMBench(engine).run_(play, True), LLMBench(engine).run_(play, False))
 
 
 def test_stopping_in_mid_reply_then_cutting_is_the_same_too(engine):
-    async def stopped(mind):
+    async def stopped(llm):
         text = ""
-        async with aclosing(mind.reply("a", prompt(user("hello")), ReplyOptions("r1.0", 30))) as pieces:
+        async with aclosing(llm.reply("a", prompt(user("hello")), ReplyOptions("r1.0", 30))) as pieces:
             async for piece in pieces:
                 text += piece.text if isinstance(piece, TextPiece) else ""
                 if len(text) >= 12:
                     break
-        await mind.sync("a", prompt(user("hello"), said(text[:5], "r1.0")))
+        await llm.sync("a", prompt(user("hello"), said(text[:5], "r1.0")))
         return state_of(engine)
 
-    async def only(mind):
-        await reply(mind, "a", prompt(user("hello")), "r1.0", n=5)
+    async def only(llm):
+        await reply(llm, "a", prompt(user("hello")), "r1.0", n=5)
         return state_of(engine)
 
-    assert_same_state(App(engine).run_(stopped), App(engine).run_(only))
+    assert_same_state(LLMBench(engine).run_(stopped), LLMBench(engine).run_(only))
 
 
 def test_undo_gives_the_state_of_before(engine):
-    async def play(mind, undo):
-        first, _, _ = await reply(mind, "a", prompt(user("one")), "r1.0")
+    async def play(llm, undo):
+        first, _, _ = await reply(llm, "a", prompt(user("one")), "r1.0")
         lines = (user("one"), said(first, "r1.0"))
         if undo:
-            second, _, _ = await reply(mind, "a", prompt(*lines, user("two")), "r2.0")
+            second, _, _ = await reply(llm, "a", prompt(*lines, user("two")), "r2.0")
             assert second
-            await mind.sync("a", prompt(*lines))
+            await llm.sync("a", prompt(*lines))
         return state_of(engine)
 
-    assert_same_state(App(engine).run_(play, True), App(engine).run_(play, False))
+    assert_same_state(LLMBench(engine).run_(play, True), LLMBench(engine).run_(play, False))
 
 
 def test_later_turns_append_only_what_is_new(engine):
-    async def play(mind):
+    async def play(llm):
         lines, cached = (), []
         for turn in range(4):
             lines = (*lines, user(f"turn {turn}"))
-            text, _, ready = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=8)
+            text, _, ready = await reply(llm, "a", prompt(*lines), f"r{turn}.0", n=8)
             cached.append((ready.cached_tokens, ready.input_tokens))
             lines = (*lines, said(text, f"r{turn}.0"))
         return cached
 
-    cached = App(engine).run_(play)
+    cached = LLMBench(engine).run_(play)
     for (have, total), (_, before) in zip(cached[1:], cached, strict=False):
         assert have == before + 8 and total > have
 
 
 @pytest.mark.slow
 def test_two_talks_take_turns_and_do_not_see_each_other(engine, monkeypatch):
-    async def alone(mind, talk):
-        first, _, _ = await reply(mind, talk, prompt(user(talk)), "r1.0")
-        second, _, _ = await reply(mind, talk, prompt(user(talk), said(first, "r1.0"), user("more")), "r2.0")
+    async def alone(llm, talk):
+        first, _, _ = await reply(llm, talk, prompt(user(talk)), "r1.0")
+        second, _, _ = await reply(llm, talk, prompt(user(talk), said(first, "r1.0"), user("more")), "r2.0")
         return first, second
 
-    async def mixed(mind):
-        a1, _, _ = await reply(mind, "a", prompt(user("a")), "r1.0")
-        b1, _, _ = await reply(mind, "b", prompt(user("b")), "r1.0")
-        a2, _, ready = await reply(mind, "a", prompt(user("a"), said(a1, "r1.0"), user("more")), "r2.0")
+    async def mixed(llm):
+        a1, _, _ = await reply(llm, "a", prompt(user("a")), "r1.0")
+        b1, _, _ = await reply(llm, "b", prompt(user("b")), "r1.0")
+        a2, _, ready = await reply(llm, "a", prompt(user("a"), said(a1, "r1.0"), user("more")), "r2.0")
         assert ready.cached_tokens > 30
-        b2, _, _ = await reply(mind, "b", prompt(user("b"), said(b1, "r1.0"), user("more")), "r2.0")
+        b2, _, _ = await reply(llm, "b", prompt(user("b"), said(b1, "r1.0"), user("more")), "r2.0")
         return (a1, a2), (b1, b2)
 
-    expected = App(engine).run_(alone, "a"), App(engine).run_(alone, "b")
-    assert App(engine).run_(mixed) == expected
-    assert App(engine, host_bytes=0).run_(mixed_without_room) == expected
+    expected = LLMBench(engine).run_(alone, "a"), LLMBench(engine).run_(alone, "b")
+    assert LLMBench(engine).run_(mixed) == expected
+    assert LLMBench(engine, host_bytes=0).run_(mixed_without_room) == expected
 
     def none_left(count):
         raise RuntimeError(f"[enforce fail] DefaultCPUAllocator: can't allocate memory: {count} bytes")
 
     monkeypatch.setattr(engine._ctx, "bytes", none_left)
-    app = App(engine)
+    app = LLMBench(engine)
     assert app.run_(mixed_without_room) == expected and not app.registry.listing()
 
 
-async def mixed_without_room(mind):
+async def mixed_without_room(llm):
     """No memory for any capsule: each talk is rebuilt from its tokens, and answers are the same for greedy text."""
-    a1, _, _ = await reply(mind, "a", prompt(user("a")), "r1.0")
-    b1, _, _ = await reply(mind, "b", prompt(user("b")), "r1.0")
-    a2, _, _ = await reply(mind, "a", prompt(user("a"), said(a1, "r1.0"), user("more")), "r2.0")
-    b2, _, _ = await reply(mind, "b", prompt(user("b"), said(b1, "r1.0"), user("more")), "r2.0")
+    a1, _, _ = await reply(llm, "a", prompt(user("a")), "r1.0")
+    b1, _, _ = await reply(llm, "b", prompt(user("b")), "r1.0")
+    a2, _, _ = await reply(llm, "a", prompt(user("a"), said(a1, "r1.0"), user("more")), "r2.0")
+    b2, _, _ = await reply(llm, "b", prompt(user("b"), said(b1, "r1.0"), user("more")), "r2.0")
     return (a1, a2), (b1, b2)
 
 
 def test_a_talk_survives_the_process(engine, tmp_path):
-    async def before(mind):
-        text, _, _ = await reply(mind, "conv_1", prompt(user("hello")), "r1.0")
+    async def before(llm):
+        text, _, _ = await reply(llm, "conv_1", prompt(user("hello")), "r1.0")
         state = state_of(engine)
-        await mind.park("conv_1")
+        await llm.park("conv_1")
         return text, state
 
-    async def after(mind, text):
+    async def after(llm, text):
         asked = prompt(user("hello"), said(text, "r1.0"))
-        await mind.sync("conv_1", asked)
-        answer = await reply(mind, "conv_1", Prompt(SYSTEM, (), (*asked.lines, user("more"))), "r2.0")
+        await llm.sync("conv_1", asked)
+        answer = await reply(llm, "conv_1", Prompt(SYSTEM, (), (*asked.lines, user("more"))), "r2.0")
         return answer
 
-    app = App(engine, folder=tmp_path, disk_bytes=1 << 28)
+    app = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
     text, state = app.run_(before)
     app.registry.close()
-    again = App(engine, folder=tmp_path, disk_bytes=1 << 28)
+    again = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
     _, _, ready = again.run_(after, text)
     assert ready.cached_tokens == state[0]
 
@@ -268,51 +268,51 @@ def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_bac
         refolded.append(len(tokens) - base)
         refold(self, tokens, base)
 
-    async def before(mind, parked):
-        lines, _ = await hold(mind, 8, prepare=False)
+    async def before(llm, parked):
+        lines, _ = await hold(llm, 8, prepare=False)
         if parked:
-            await mind.park("a")
+            await llm.park("a")
         else:
-            await mind.sync("a", prompt(*lines[: -2 * undone]))
+            await llm.sync("a", prompt(*lines[: -2 * undone]))
         return lines, state_of(roomy)
 
-    _, expected = App(roomy).run_(before, False)
-    app = App(roomy, folder=tmp_path, disk_bytes=1 << 28)
+    _, expected = LLMBench(roomy).run_(before, False)
+    app = LLMBench(roomy, folder=tmp_path, disk_bytes=1 << 28)
     lines, _ = app.run_(before, True)
     app.registry.close()
     monkeypatch.setattr(HybridLLM, "_refold", counted)
 
-    async def after(mind):
-        settled = await mind.sync("a", prompt(*lines[: -2 * undone]))
+    async def after(llm):
+        settled = await llm.sync("a", prompt(*lines[: -2 * undone]))
         assert settled.what == "rollback"
         return state_of(roomy)
 
-    assert_same_state(expected, App(roomy, folder=tmp_path, disk_bytes=1 << 28).run_(after))
+    assert_same_state(expected, LLMBench(roomy, folder=tmp_path, disk_bytes=1 << 28).run_(after))
     assert len(refolded) == 1 and refolded[0] <= 60 * undone
 
 
 def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
-    async def warm(mind):
-        return await mind.warm(prompt())
+    async def warm(llm):
+        return await llm.warm(prompt())
 
-    assert App(engine, folder=tmp_path, disk_bytes=1 << 28).run_(warm).what == "rebuild"
-    again = App(engine, folder=tmp_path, disk_bytes=1 << 28)
+    assert LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28).run_(warm).what == "rebuild"
+    again = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
     assert again.run_(warm).what == "restore"
 
 
 @pytest.mark.slow
 def test_a_long_talk_drops_its_oldest_turns_many_at_a_time(engine):
-    async def play(mind):
+    async def play(llm):
         lines, kept, fresh = (), [], []
         for turn in range(24):
             lines = (*lines, user(f"this is what is said in turn {turn} of a long talk"))
-            text, _, ready = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=2)
+            text, _, ready = await reply(llm, "a", prompt(*lines), f"r{turn}.0", n=2)
             kept.append(ready.cached_tokens)
             fresh.append(ready.input_tokens - ready.cached_tokens)
             lines = (*lines, said(text, f"r{turn}.0"))
         return kept, fresh
 
-    kept, fresh = App(engine).run_(play)
+    kept, fresh = LLMBench(engine).run_(play)
     shrunk = [turn for turn in range(2, 24) if kept[turn] < kept[turn - 1]]
     assert 2 <= len(shrunk) <= 12 and len({kept[turn] for turn in shrunk}) == 1  # back to the persona's part
     one_turn = max(fresh[1 : shrunk[0]])
@@ -324,28 +324,28 @@ def roomy(checkpoint):
     return HybridLLM.load(checkpoint, ExecContext("cpu"), max_positions=1200)
 
 
-async def hold(mind, turns, lines=(), prepare=True):
+async def hold(llm, turns, lines=(), prepare=True):
     """A talk of so many turns; returns its lines and how many positions each turn had to fold before its reply."""
     folded = []
     for turn in range(len(lines) // 2, len(lines) // 2 + turns):
         lines = (*lines, user(f"this is turn {turn} of it"))
-        text, _, ready = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=6)
+        text, _, ready = await reply(llm, "a", prompt(*lines), f"r{turn}.0", n=6)
         folded.append(ready.input_tokens - ready.cached_tokens)
         lines = (*lines, said(text, f"r{turn}.0"))
         if prepare:
-            await mind.prepare("a", prompt(*lines))
+            await llm.prepare("a", prompt(*lines))
     return lines, folded
 
 
 @pytest.mark.slow
 def test_no_turn_waits_for_a_refold_that_could_be_made_while_nobody_spoke(roomy):
-    _, unprepared = App(roomy).run_(hold, 30, (), False)
-    app = App(roomy)
+    _, unprepared = LLMBench(roomy).run_(hold, 30, (), False)
+    app = LLMBench(roomy)
     _, folded = app.run_(hold, 30)
     one_turn = unprepared[1]
     assert max(unprepared[1:]) > 5 * one_turn
     assert max(folded[1:]) <= one_turn + 2
-    assert not app.mind._lease.find("a ahead") and len(app.mind._lease.find("a").written) < 20
+    assert not app.llm._lease.find("a ahead") and len(app.llm._lease.find("a").written) < 20
 
 
 def interrupted_after(app, monkeypatch, chunks):
@@ -355,7 +355,7 @@ def interrupted_after(app, monkeypatch, chunks):
     def append(ids, cancel=None):
         done.append(len(ids))
         if len(done) == chunks:
-            app.mind._interrupt("a")
+            app.llm._interrupt("a")
         return HybridLLM.append(app.engine, ids, cancel)
 
     monkeypatch.setattr(app.engine, "append", append)
@@ -365,42 +365,42 @@ def interrupted_after(app, monkeypatch, chunks):
 @pytest.mark.slow
 @pytest.mark.parametrize("chunks", [1, 2, 5, 1000])
 def test_what_was_folded_ahead_is_what_would_be_folded_on_demand(roomy, chunks, monkeypatch):
-    async def play(mind, app, chunks):
-        lines, _ = await hold(mind, 14, prepare=False)
+    async def play(llm, app, chunks):
+        lines, _ = await hold(llm, 14, prepare=False)
         done = []
         if chunks:
             done = interrupted_after(app, monkeypatch, chunks)
-            await mind.prepare("a", prompt(*lines))
+            await llm.prepare("a", prompt(*lines))
             monkeypatch.undo()
             assert len(done) == chunks or chunks == 1000
         long = user("and now something that is so long that the talk with it no longer finds room " * 3)
-        text, _, ready = await reply(mind, "a", prompt(*lines, long), "r99.0", n=20)
+        text, _, ready = await reply(llm, "a", prompt(*lines, long), "r99.0", n=20)
         assert not done or ready.cached_tokens == sum(done)
         return text, ready.input_tokens, state_of(roomy)
 
-    app = App(roomy)
+    app = LLMBench(roomy)
     *demanded, state = app.run_(play, app, 0)
-    app = App(roomy)
+    app = LLMBench(roomy)
     *prepared, same = app.run_(play, app, chunks)
     assert prepared == demanded
     assert_same_state(state, same)
 
 
 def test_whoever_speaks_too_early_goes_on_with_the_old_state_and_the_new_one_is_finished_later(roomy, monkeypatch):
-    async def play(mind, app):
-        lines, _ = await hold(mind, 14, prepare=False)
+    async def play(llm, app):
+        lines, _ = await hold(llm, 14, prepare=False)
         before = state_of(roomy)
         interrupted_after(app, monkeypatch, 2)
-        await mind.prepare("a", prompt(*lines))
+        await llm.prepare("a", prompt(*lines))
         monkeypatch.undo()
-        begun = app.mind._lease.find("a ahead").log.position
-        lines, folded = await hold(mind, 1, lines, prepare=False)
+        begun = app.llm._lease.find("a ahead").log.position
+        lines, folded = await hold(llm, 1, lines, prepare=False)
         assert folded[0] < 60 and state_of(roomy)[1][: before[0]] == before[1]
         rest = interrupted_after(app, monkeypatch, 1000)
-        await mind.prepare("a", prompt(*lines))
+        await llm.prepare("a", prompt(*lines))
         assert begun > 0 and begun + sum(rest) == roomy.position < before[0]
 
-    app = App(roomy)
+    app = LLMBench(roomy)
     app.run_(play, app)
 
 
@@ -408,12 +408,12 @@ def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypa
     """The second talk asks while the first is at its 20th token; who thought at each step is noted."""
     steps, asked = [], threading.Event()
 
-    async def play(mind, app, second):
+    async def play(llm, app, second):
         loop = asyncio.get_running_loop()
         other = loop.create_future()
 
         def step():
-            steps.append(mind._lease.owner)
+            steps.append(llm._lease.owner)
             if len(steps) == 20 and second:
                 loop.call_soon_threadsafe(other.set_result, None)
                 assert asked.wait(30)
@@ -421,7 +421,7 @@ def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypa
 
         async def later():
             await other
-            answer = asyncio.ensure_future(reply(mind, "b", prompt(user("and me")), "r1.0", n=40))
+            answer = asyncio.ensure_future(reply(llm, "b", prompt(user("and me")), "r1.0", n=40))
             while second and app.engine_thread.waiting < 2:
                 await asyncio.sleep(0)
             asked.set()
@@ -429,17 +429,17 @@ def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypa
 
         monkeypatch.setattr(engine, "step", step)
         waiting = asyncio.ensure_future(later())
-        first = await reply(mind, "a", prompt(user("count")), "r1.0", n=100)
+        first = await reply(llm, "a", prompt(user("count")), "r1.0", n=100)
         if not second:
             other.set_result(None)
             asked.set()
         return first[0], (await waiting)[0]
 
-    app = App(engine)
+    app = LLMBench(engine)
     alone = app.run_(play, app, False)
     steps.clear()
     asked.clear()
-    app = App(engine)
+    app = LLMBench(engine)
     assert app.run_(play, app, True) == alone
     order = "".join(steps)
     assert sorted(order) == sorted("a" * 100 + "b" * 40)
@@ -447,29 +447,29 @@ def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypa
 
 
 def test_turn_end_probability_leaves_the_state_alone(engine):
-    async def play(mind):
-        text, _, _ = await reply(mind, "a", prompt(user("hello")), "r1.0")
+    async def play(llm):
+        text, _, _ = await reply(llm, "a", prompt(user("hello")), "r1.0")
         asked = (user("hello"), said(text, "r1.0"))
         before = state_of(engine)
-        known = await mind.turn_end_probability("a", prompt(*asked, user("and then")))
+        known = await llm.turn_end_probability("a", prompt(*asked, user("and then")))
         assert_same_state(before, state_of(engine))
-        return known, await mind.turn_end_probability("new", prompt(user("what")))
+        return known, await llm.turn_end_probability("new", prompt(user("what")))
 
-    known, new = App(engine).run_(play)
+    known, new = LLMBench(engine).run_(play)
     assert 0 <= known <= 1 and new is None
 
 
 def test_calls_come_out_of_the_stream(engine):
-    async def play(mind):
+    async def play(llm):
         for seed in range(40):
             options = ReplyOptions(f"r{seed}.0", 60, temperature=1.5, seed=seed)
-            async with aclosing(mind.reply("a", prompt(user("look")), options)) as pieces:
+            async with aclosing(llm.reply("a", prompt(user("look")), options)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, CallPiece):
                         return [piece]
         return []
 
-    calls = App(engine, calls=True).run_(play)
+    calls = LLMBench(engine, calls=True).run_(play)
     assert calls and all(call.name == "look" and call.done for call in calls)
 
 
@@ -477,36 +477,36 @@ def test_calls_come_out_of_the_stream(engine):
 def test_random_cuts_in_a_row(engine):
     rng = random.Random(5)
 
-    async def play(mind):
+    async def play(llm):
         lines = ()
         for turn in range(6):
             lines = (*lines, user(f"question {turn}"))
-            text, _, _ = await reply(mind, "a", prompt(*lines), f"r{turn}.0", n=40)
+            text, _, _ = await reply(llm, "a", prompt(*lines), f"r{turn}.0", n=40)
             lines = (*lines, said(text[: rng.randrange(0, len(text))].strip(), f"r{turn}.0"))
-            await mind.sync("a", prompt(*lines))
+            await llm.sync("a", prompt(*lines))
         return lines, state_of(engine)
 
-    async def only(mind, lines):
+    async def only(llm, lines):
         for turn in range(6):
             asked = lines[: 2 * turn + 1]
             n = len(lines[2 * turn + 1].text)
             if n:
-                await reply(mind, "a", prompt(*asked), f"r{turn}.0", n=n + 2)
-                await mind.sync("a", prompt(*asked, lines[2 * turn + 1]))
+                await reply(llm, "a", prompt(*asked), f"r{turn}.0", n=n + 2)
+                await llm.sync("a", prompt(*asked, lines[2 * turn + 1]))
             else:
-                await reply(mind, "a", prompt(*asked), f"r{turn}.0", n=1)
-                await mind.sync("a", prompt(*asked, lines[2 * turn + 1]))
+                await reply(llm, "a", prompt(*asked), f"r{turn}.0", n=1)
+                await llm.sync("a", prompt(*asked, lines[2 * turn + 1]))
         return state_of(engine)
 
-    lines, state = App(engine).run_(play)
-    assert_same_state(state, App(engine).run_(only, lines))
+    lines, state = LLMBench(engine).run_(play)
+    assert_same_state(state, LLMBench(engine).run_(only, lines))
 
 
 def run_(self, play, *args):
-    return self.run(play(self.mind, *args))
+    return self.run(play(self.llm, *args))
 
 
-App.run_ = run_
+LLMBench.run_ = run_
 
 
 def test_no_thread_is_left():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from assistant import events as talk
 from assistant.events import AudioPart, Message, Response
 from assistant.realtime.events import EXTENSION_NAMES
-from assistant.realtime.protocol import Protocol
+from assistant.realtime.protocol import Protocol, WireSession
 from assistant.realtime.settings import Facts
 
 REPLIES = ("resp_1", "resp_2")
@@ -44,7 +44,7 @@ ANY = st.sampled_from(
 @given(st.lists(ANY, max_size=40), st.booleans())
 def test_promises_hold_in_any_order(events, extended):
     extensions = frozenset(EXTENSION_NAMES) if extended else frozenset()
-    protocol = Protocol("sess_1", "conv_1", Facts("local"), extensions=extensions)
+    protocol = Protocol(WireSession("sess_1", "conv_1"), Facts("local"), extensions=extensions)
     frames = [frame for event in events for frame in protocol.emit(event)]
     assert len({frame["event_id"] for frame in frames}) == len(frames)
     running: set[str] = set()

@@ -12,7 +12,7 @@ from assistant import events as talk
 from assistant.base.errors import PeerError
 from assistant.events import AudioPart, Message, Response, ServerVad, TextPart, Usage
 from assistant.realtime.events import EXTENSION_NAMES, EXTENSION_WRITERS, WRITERS
-from assistant.realtime.protocol import Protocol, read_extensions
+from assistant.realtime.protocol import Protocol, WireSession, read_extensions
 from assistant.realtime.settings import Character, Facts
 
 CHARACTERS = {"ada": Character("Be kind.", "ada"), "bo": Character("Be brief.", "bo")}
@@ -21,7 +21,7 @@ UNION: TypeAdapter = TypeAdapter(RealtimeServerEvent)
 
 
 def connection(*extensions: str) -> Protocol:
-    return Protocol("sess_1", "conv_1", FACTS, extensions=frozenset(extensions), now_ms=5.0, now_unix=1000)
+    return Protocol(WireSession("sess_1", "conv_1", True, 5.0, 1000), FACTS, extensions=frozenset(extensions))
 
 
 def send(protocol: Protocol, **event: object):

@@ -53,8 +53,8 @@ async def slowly(function):
     return function()
 
 
-def slow(mind=lambda prompt: [COUNT], given=BY_HAND):
-    return World(mind, given, speed=1.2, offload=slowly)
+def slow(answers=lambda prompt: [COUNT], given=BY_HAND):
+    return World(answers, given, speed=1.2, offload=slowly)
 
 
 def played(world, *steps, until=60.0):

@@ -61,7 +61,7 @@ from assistant.tools.builtin import BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tools.registry import Tool, ToolRegistry, ToolResult
 from tests.fakes.loop import run
-from tests.fakes.models import FakeSpeaker
+from tests.fakes.models import FakeTTS
 from tests.fakes.talk import PERSONAS, World
 
 COUNT = "one two three four five six seven eight nine ten eleven twelve."
@@ -255,12 +255,12 @@ def test_a_voice_with_a_pace_of_its_own_says_so():
 
 
 def test_clients_tool_call_round():
-    def mind(prompt):
+    def answers(prompt):
         if prompt.lines[-1].role == "tool":
             return [f"It is {prompt.lines[-1].text}."]
         return [("weather", {"city": "Bern"})]
 
-    world = World(mind, Settings(persona="ada", tools=(ToolSpec("weather"),)))
+    world = World(answers, Settings(persona="ada", tools=(ToolSpec("weather"),)))
     session = world.play(
         (0.0, typed("weather?")), (0.1, CreateResponse()),
         (1.0, CreateItem(FunctionOutput("out", "call_resp_1.0", "sunny"))), (1.5, CreateResponse()), until=4,
@@ -291,10 +291,10 @@ async def slow() -> str:
 
 
 def test_own_tool_runs_here_and_a_slow_one_is_bridged():
-    def mind(prompt):
+    def answers(prompt):
         return [prompt.lines[-1].text + "!"] if prompt.lines[-1].role == "tool" else [("slow", {})]
 
-    world = World(mind, tools=tools_of(slow))
+    world = World(answers, tools=tools_of(slow))
     session = world.play((0.0, typed("go")), (0.1, CreateResponse()), until=8)
     [done] = world.of(ResponseDone)
     assert [item.content[0].transcript for item in done.response.output] == ["One moment.", "at last!"]
@@ -309,10 +309,10 @@ async def divide() -> str:
 
 @pytest.mark.parametrize("limited", [True, False])
 def test_why_a_tool_failed_is_said_by_a_mind_that_can_and_else_for_it(limited):
-    def mind(prompt):
+    def answers(prompt):
         return [("divide", {})] if prompt.lines[-1].role == "user" else ["I read " + prompt.lines[-1].text]
 
-    world = World(mind, tools=tools_of(divide))
+    world = World(answers, tools=tools_of(divide))
     world.llm.limited = limited
     session = world.play((0.0, typed("go")), (0.1, CreateResponse()), until=8)
     [done] = world.of(ResponseDone)
@@ -328,20 +328,20 @@ async def undo() -> ToolResult:
 
 
 def test_spoken_undo_leaves_the_state_of_before():
-    def mind(prompt):
+    def answers(prompt):
         last = prompt.lines[-1]
         if last.role == "tool":
             return ["Done."]
         return [("undo", {})] if "undo" in last.text else [f"You said {last.text}."]
 
-    world = World(mind, tools=tools_of(undo))
+    world = World(answers, tools=tools_of(undo))
     session = world.play(
         (0.0, typed("keep", "a")), (0.1, CreateResponse()), (2.0, typed("drop", "b")), (2.1, CreateResponse()),
         (4.0, typed("undo", "c")), (4.1, CreateResponse()), until=8,
     )  # fmt: skip
     assert [item.id for item in session.items] == ["a", "item_1"]
     assert len(session.conversation) == 2  # hidden call and result went too
-    other = World(mind, tools=tools_of(undo))
+    other = World(answers, tools=tools_of(undo))
     alone = other.play((0.0, typed("keep", "a")), (0.1, CreateResponse()), until=4)
     assert world.llm.folded[session.talk] == other.llm.folded[alone.talk]
     assert world.tts.said[session.talk] == other.tts.said[alone.talk]
@@ -350,7 +350,7 @@ def test_spoken_undo_leaves_the_state_of_before():
 def test_undo_takes_back_what_tools_did_and_an_interruption_does_not(tmp_path):
     """Over two sessions with a restart between them; the tools' state and the words of the talk stay together."""
 
-    def mind(prompt):
+    def answers(prompt):
         last = prompt.lines[-1]
         if last.role == "tool" or " " not in last.text:
             return [COUNT]
@@ -358,7 +358,7 @@ def test_undo_takes_back_what_tools_did_and_an_interruption_does_not(tmp_path):
         return [(name, {"items": value} if "list" in name else {"duration": value} if value != "that" else {})]
 
     def world():
-        return World(mind, folder=tmp_path, tools=lambda: builtin_tools(App.of(made)))
+        return World(answers, folder=tmp_path, tools=lambda: builtin_tools(App.of(made)))
 
     class App(BuiltinTools):
         @classmethod
@@ -394,12 +394,12 @@ def test_a_talk_of_which_nothing_is_left_is_not_resumed(tmp_path):
 
 
 def test_start_over_forgets_the_talk_and_keeps_what_was_asked_to_be_kept():
-    def mind(prompt):
+    def answers(prompt):
         last = prompt.lines[-1]
         return ["Well."] if last.role == "tool" else [(last.text, {"items": "milk"} if "list" in last.text else {})]
 
     app = BuiltinTools(Kept(), lambda: dt.datetime.now().astimezone(), {}, lambda: "ada")
-    world = World(mind, tools=lambda: builtin_tools(app))
+    world = World(answers, tools=lambda: builtin_tools(app))
     session = world.play(
         (0.0, typed("list_add", "a")), (0.1, CreateResponse()),
         (4.0, typed("start_over", "b")), (4.1, CreateResponse()), until=8,
@@ -427,7 +427,7 @@ def test_a_resumed_talk_is_prepared_before_its_first_turn():
 def test_sound_that_comes_in_the_moment_of_the_end_is_not_sent_after_it():
     """The next piece of sound has arrived, and its task is about to go on, when the reply is stopped."""
 
-    class Held(FakeSpeaker):
+    class Held(FakeTTS):
         async def speak(self, talk, voice, piece_id, text, *, speed=1.0):
             yield SpeechChunk(np.full(2400, 0.1, np.float32))
             self.more = asyncio.get_running_loop().create_future()
@@ -540,7 +540,7 @@ def test_semantic_detection_waits_by_completeness(complete, wait_ms):
 
 def test_idle_timeout_speaks_up():
     world = World(settings=Settings(persona="ada", turn_detection=ServerVad(idle_timeout_ms=2000)))
-    world.llm.mind = lambda prompt: ["Still there?"]
+    world.llm.answers = lambda prompt: ["Still there?"]
     world.play((0.2, ("hello", 0.5)), until=9)
     done = world.when(ResponseDone)
     [first, *_] = world.when(IdleTimeout)

@@ -16,7 +16,7 @@ from tests.fakes.talk import World, inline
 BY_HAND = Settings(persona="ada", turn_detection=None)
 
 
-class Scribe(FakeTranscriber):
+class CountedScribe(FakeTranscriber):
     """Knows whether somebody works with it, and what became of it."""
 
     def __init__(self, ears):
@@ -38,7 +38,7 @@ class Ears(LocalASR):
         super().__init__(FAKE_EARS, self.load)
 
     def load(self):
-        self.made.append(Scribe(self.fake))
+        self.made.append(CountedScribe(self.fake))
         return self.made[-1]
 
     def detector(self):
@@ -118,7 +118,7 @@ def test_it_does_not_come_back_before_its_thread_is_done_with_it():
     ears = Ears()
     go_on, begun = threading.Event(), threading.Event()
 
-    class Held(Scribe):
+    class Held(CountedScribe):
         def push(self, pcm):
             self.busy = True
             begun.set()
@@ -147,7 +147,7 @@ def test_it_does_not_come_back_before_its_thread_is_done_with_it():
 def test_a_request_that_breaks_gives_it_back():
     ears = Ears()
 
-    class Broken(Scribe):
+    class Broken(CountedScribe):
         def push(self, pcm):
             raise RuntimeError("out of words")
 

@@ -36,7 +36,7 @@ def higgs(folder):
     return HiggsTTS.load(folder, ExecContext("cpu"), max_positions=512)
 
 
-class App:
+class TTSBench:
     def __init__(self, higgs, folder, disk=None, now=time.monotonic):
         self.higgs = higgs
         self.engine_thread = EngineThread(now)
@@ -93,7 +93,7 @@ def only_so_much(higgs, voice, frames):
 @pytest.mark.slow
 @pytest.mark.parametrize(("frames", "voice"), [(1, "own"), (8, "own"), (3, "other"), (11, "other")])
 def test_memory_after_a_cut_is_that_of_a_voice_that_said_so_much(higgs, folder, frames, voice):
-    app = App(higgs, folder)
+    app = TTSBench(higgs, folder)
     samples = frames * FRAME_SAMPLES + 500
 
     async def interrupted(tts):
@@ -113,7 +113,7 @@ def test_memory_after_a_cut_is_that_of_a_voice_that_said_so_much(higgs, folder, 
         return part, state, again
 
     whole, state, again = app.run(interrupted)
-    part, state_b, again_b = App(higgs, folder).run(stopped)
+    part, state_b, again_b = TTSBench(higgs, folder).run(stopped)
     assert_same_state(state, state_b)
     assert_same_state(state, only_so_much(higgs, app.voices[voice], frames))
     # chunk sizes follow the clock and a convolution over another length rounds otherwise; the codes are the same
@@ -130,7 +130,7 @@ def test_an_undone_piece_never_happened(higgs, folder):
             await tts.sync("a", [Uttered("p0", FIRST, said.frames * FRAME_SAMPLES)])
         return state_of(higgs)
 
-    assert_same_state(App(higgs, folder).run(play, True), App(higgs, folder).run(play, False))
+    assert_same_state(TTSBench(higgs, folder).run(play, True), TTSBench(higgs, folder).run(play, False))
 
 
 @pytest.mark.slow
@@ -147,9 +147,9 @@ def test_two_talks_share_the_engine_without_hearing_each_other(higgs, folder):
         b1, _ = await say(tts, "b", "p1", SECOND, "other")
         return (a0, a1), (b0, b1)
 
-    a, b = App(higgs, folder).run(mixed)
-    for have, want in zip((*a, *b), (*App(higgs, folder).run(alone, "a", "own"),
-                                     *App(higgs, folder).run(alone, "b", "other")), strict=True):  # fmt: skip
+    a, b = TTSBench(higgs, folder).run(mixed)
+    for have, want in zip((*a, *b), (*TTSBench(higgs, folder).run(alone, "a", "own"),
+                                     *TTSBench(higgs, folder).run(alone, "b", "other")), strict=True):  # fmt: skip
         assert have.shape == want.shape and np.allclose(have, want, atol=1e-5)
 
 
@@ -170,11 +170,11 @@ def test_sentences_of_two_talks_take_turns_and_sound_as_if_alone(higgs, folder, 
     async def together(tts):
         return await asyncio.gather(told(tts, "a", "own"), told(tts, "b", "other"))
 
-    mixed = App(higgs, folder, now=lambda: 0.0).run(together)
+    mixed = TTSBench(higgs, folder, now=lambda: 0.0).run(together)
     taken, order[:] = order[:], []
     alone = [
-        App(higgs, folder, now=lambda: 0.0).run(told, "a", "own"),
-        App(higgs, folder, now=lambda: 0.0).run(told, "b", "other"),
+        TTSBench(higgs, folder, now=lambda: 0.0).run(told, "a", "own"),
+        TTSBench(higgs, folder, now=lambda: 0.0).run(told, "b", "other"),
     ]
     assert "".join(talk for talk, _ in groupby(taken)).startswith("aba"), f"nobody gave way: {taken}"
     for one, other in zip(mixed, alone, strict=True):
@@ -189,7 +189,7 @@ def test_without_memory_for_its_session_a_talk_speaks_on_afresh(higgs, folder, m
         sounds = [(await say(tts, talk, "p1", SECOND))[0] for talk in ("b", "a")]
         return sounds, tts._lease.owner
 
-    (b, a), kept = App(higgs, folder).run(play)
+    (b, a), kept = TTSBench(higgs, folder).run(play)
     assert np.array_equal(a, b) and kept == "a"
 
 
@@ -198,7 +198,7 @@ def test_what_cannot_be_spoken_makes_no_sound(higgs, folder):
     async def play(tts):
         return [(await say(tts, "a", f"p{i}", text))[0].size for i, text in enumerate(["", "  ", FIRST])]
 
-    assert [size > 0 for size in App(higgs, folder).run(play)] == [False, False, True]
+    assert [size > 0 for size in TTSBench(higgs, folder).run(play)] == [False, False, True]
 
 
 @pytest.mark.slow
@@ -206,7 +206,7 @@ def test_sound_is_marked_with_the_words_it_speaks(higgs, folder):
     async def play(tts):
         return await say(tts, "a", "p0", FIRST)
 
-    _, marks = App(higgs, folder).run(play)
+    _, marks = TTSBench(higgs, folder).run(play)
     assert [FIRST[mark.char :].split(maxsplit=1)[0] for mark in marks] == FIRST.split()
     assert [mark.sample for mark in marks] == sorted(mark.sample for mark in marks)
 
@@ -239,15 +239,15 @@ def test_a_parked_voice_goes_on_as_if_nobody_had_left(higgs, folder, tmp_path, r
         await say(tts, "a", "p1", SECOND)
         return state_of(higgs)
 
-    app = App(higgs, folder, tmp_path)
+    app = TTSBench(higgs, folder, tmp_path)
     if restart:
         heard = app.run(first)
         app.registry.close()
         higgs.open()
-        state = App(higgs, folder, tmp_path).run(then, heard)
+        state = TTSBench(higgs, folder, tmp_path).run(then, heard)
     else:
         state = app.run(both)
-    assert_same_state(state, App(higgs, folder).run(stayed))
+    assert_same_state(state, TTSBench(higgs, folder).run(stayed))
 
 
 def test_a_forgotten_voice_is_gone_from_disk_too(higgs, folder, tmp_path):
@@ -258,13 +258,13 @@ def test_a_forgotten_voice_is_gone_from_disk_too(higgs, folder, tmp_path):
         await tts.forget("a")
         return kept - len(tts._lease._registry.listing())
 
-    assert App(higgs, folder, tmp_path).run(play) == 1
+    assert TTSBench(higgs, folder, tmp_path).run(play) == 1
 
 
 def test_voices_are_restored_from_disk_the_second_time(higgs, folder, tmp_path):
-    first = App(higgs, folder, tmp_path)
+    first = TTSBench(higgs, folder, tmp_path)
     first.registry.close()
-    again = App(higgs, folder, tmp_path)
+    again = TTSBench(higgs, folder, tmp_path)
     assert again.registry.counters.total("hits", way="name") == 2
     assert set(again.voices) == {"own", "other"}
 
@@ -279,4 +279,4 @@ def test_leaving_early_leaves_no_work_behind(higgs, folder):
         await tts.forget("a")
         return "a" in tts._lease
 
-    assert App(higgs, folder).run(play) is False
+    assert TTSBench(higgs, folder).run(play) is False

@@ -64,7 +64,7 @@ def engines():
     return ctx, HybridLLM.load(LLM, ctx, max_positions=1024), HiggsTTS.load(TTS, ctx, max_positions=1024)
 
 
-class App:
+class ShippedTalk:
     """The shipped models behind talks, as `assistant ask` has them."""
 
     def __init__(self, engines):
@@ -134,7 +134,7 @@ def test_typed_number_words_are_read_as_digits_and_shown_as_typed(engines):
     async def play(app, session):
         return await typed(session, "set a timer for five minutes")
 
-    app = App(engines)
+    app = ShippedTalk(engines)
     used = [event for event in app.run(play) if isinstance(event, ToolUsed)]
     assert [(event.name, event.output) for event in used] == [("set_timer", "5 minutes")]
     assert [item_text(item) for item in app.items if item.role == "user"] == ["set a timer for five minutes"]
@@ -147,7 +147,7 @@ def test_why_a_sum_has_no_answer_is_said_and_what_a_timer_was_is_taken_back_alou
             said.append(words_of(await typed(session, text)))
         return said
 
-    failed, _, undone = App(engines).run(play)
+    failed, _, undone = ShippedTalk(engines).run(play)
     assert failed == "Nothing can be divided by zero."
     assert undone == "Okay, I took that back. The timer of 5 minutes is stopped."
 
@@ -164,7 +164,7 @@ def test_a_spoken_question_is_heard_answered_by_a_tool_and_spoken(engines):
         await session.send(CreateResponse())
         return await until(session, ResponseDone)
 
-    events = App(engines).run(play)
+    events = ShippedTalk(engines).run(play)
     done = events[-1]
     [heard] = [event.transcript for event in events if isinstance(event, TranscriptCompleted)]
     seconds = sum(event.pcm.size for event in events if isinstance(event, AudioDelta)) / 24_000
@@ -246,7 +246,7 @@ def test_interruptions_of_a_count_leave_exactly_what_was_heard(engines):
                 await at_rest(session, item.id)
         return equal_llm, equal_tts, checked_tts, right, expressible
 
-    equal_llm, equal_tts, checked_tts, right, expressible = App(engines).run(play)
+    equal_llm, equal_tts, checked_tts, right, expressible = ShippedTalk(engines).run(play)
     assert equal_llm == 30 and equal_tts == checked_tts >= 2
     assert expressible >= 20 and right >= 0.9 * expressible, (right, expressible)
 
@@ -272,4 +272,4 @@ async def cohost_call(self, work):
     return await self.engine_thread.call(EngineKind.LLM, work)
 
 
-App.cohost_call = cohost_call
+ShippedTalk.cohost_call = cohost_call

@@ -41,7 +41,7 @@ class Keys:
 
 
 @dataclass(slots=True)
-class Backend:
+class ServerContext:
     """Given to the server at birth. `personas`, `capsules` and `about` are asked anew each time."""
 
     talks: Talks

@@ -20,7 +20,7 @@ from assistant.base.errors import ContextExceeded
 from assistant.contracts import ReplyPiece
 from tests.fakes.talk import World
 from tests.fakes.web import Site, Wire, run
-from tests.whole.test_conformance import counted, counter, slow
+from tests.system.test_conformance import counted, counter, slow
 
 
 async def connected(wire: Wire) -> None:
