@@ -22,12 +22,13 @@ first steps:
   assistant serve                     open the page in a browser and talk
   assistant ask question.wav --out reply.wav
   assistant ask --say "what time is it" --out reply.wav
+  assistant transcribe memo.mp3       a recording as text, or as subtitles
   assistant doctor                    what works on this machine, and what to do about the rest
 
 `assistant COMMAND --help` explains a command. Models, capsules and logs live in $ASSISTANT_HOME
 (default: the user data directory of this platform).
 """
-ORDER = ("serve", "talk", "ask", "pull", "doctor", "capsule", "bench")
+ORDER = ("serve", "talk", "ask", "transcribe", "pull", "doctor", "capsule", "bench")
 
 
 class CommandModule(Protocol):

@@ -1,6 +1,7 @@
 """From settings to talks that can be opened.
 
 config   every setting and its origin; profiles
+ears     which ears: fetched, by kind, or on a server
 hub      models fetched, resumed, verified
 models   the three models, opened by kind: on this machine or on a server
 older    what the version before kept of parked talks

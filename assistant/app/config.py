@@ -59,7 +59,8 @@ class Config:
     tts: str = ""
     """A directory, or the URL of a server that speaks audio speech; empty: the profile's."""
     asr: str = "auto"
-    """Which engine hears: moonshine, pocketsphinx, or the folder of a streaming model; auto: the best that is here."""
+    """Which engine hears: moonshine, pocketsphinx, the folder of a streaming model, or the URL of a server that speaks
+    audio transcriptions; auto: the best that is here and keeps up."""
     device: str = "auto"
     dtype: str = ""
     """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are."""

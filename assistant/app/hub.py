@@ -13,14 +13,16 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import urlsplit
 
 from assistant.base.errors import AssistantError
 
 MARK = "model.json"
-WANTED = ("*.safetensors", "*.json", "*.jinja", "tokenizer.model", "merges.txt", "vocab.txt", "LICENSE*", "NOTICE*")
+WANTED = (  # nothing that could be run
+    "*.safetensors", "*.json", "*.jinja", "tokenizer.model", "merges.txt", "vocab.txt", "LICENSE*", "NOTICE*",
+)  # fmt: skip
 FREE_LICENCES = frozenset({"apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "isc", "cc0-1.0"})
 BLOCK = 1 << 20
 SPARE_BYTES = 1 << 30
@@ -42,14 +44,34 @@ class HubFile:
 
 
 @dataclass(frozen=True, slots=True)
+class RepoPart:
+    """Which files of a repository make a model: those right in `folder` (empty: the top one) that match a pattern of
+    `wanted`. Unless each pattern of `needed` is matched it is no model."""
+
+    folder: str = ""
+    wanted: tuple[str, ...] = WANTED
+    needed: tuple[str, ...] = ("*.safetensors",)
+
+    def name_of(self, path: str) -> str | None:
+        """The file's name in the model's own folder, or None for what is not fetched: whatever lies elsewhere, climbs
+        out, or would be no plain name on some system."""
+        name = path.removeprefix(f"{self.folder}/") if self.folder else path
+        if self.folder and name == path:
+            return None
+        plain = PurePosixPath(name).name == name == PureWindowsPath(name).name
+        return name if plain and name != MARK and any(fnmatch(name, pattern) for pattern in self.wanted) else None
+
+
+@dataclass(frozen=True, slots=True)
 class RepoListing:
-    """The files of a repository that a model needs, at one revision."""
+    """The files of a repository that a model needs, at one revision. `folder`: where they lie in it."""
 
     repo: str
     revision: str
     licence: str
     licence_link: str
     files: tuple[HubFile, ...]
+    folder: str = ""
 
     @property
     def bytes(self) -> int:
@@ -61,14 +83,16 @@ class RepoListing:
         return self.licence.lower() not in FREE_LICENCES
 
 
-def model_folder(models: Path, repo: str) -> Path:
-    """Where a repository's files lie."""
-    return models / repo.replace("/", "--")
+def model_folder(models: Path, repo: str, part: str = "") -> Path:
+    """Where a repository's files lie; `part` names one of several models in it."""
+    return models / "--".join([*repo.split("/"), *([part] if part else [])])
 
 
-def is_present(folder: Path) -> bool:
-    """Whether the model was fetched as a whole. Sizes are looked at, digests only when fetching."""
-    return (listing := read_mark(folder)) is not None and not missing(listing, folder)
+def is_present(folder: Path, wanted: RepoListing | None = None) -> bool:
+    """Whether the model was fetched as a whole, with all that is `wanted` now. Sizes are looked at, digests only when
+    fetching."""
+    listing = read_mark(folder)
+    return listing is not None and not missing(listing, folder) and not (wanted and missing(wanted, folder))
 
 
 def read_mark(folder: Path) -> RepoListing | None:
@@ -111,7 +135,10 @@ def _is_whole(path: Path, file: HubFile, progress: Callable[[int], None]) -> boo
 # ------------------------------------------------------------------------------------------- the hub
 
 
-def list_repo(repo: str, endpoint: str | None = None) -> RepoListing:
+WHOLE = RepoPart()
+
+
+def list_repo(repo: str, endpoint: str | None = None, part: RepoPart = WHOLE) -> RepoListing:
     """What a repository holds now. Raises HubError."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError
@@ -127,19 +154,16 @@ def list_repo(repo: str, endpoint: str | None = None) -> RepoListing:
     if licence == "other":
         licence = card.get("license_name") or "other"
     files = tuple(
-        HubFile(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else None, None if s.lfs else s.blob_id)
+        HubFile(name, s.size or 0, s.lfs.sha256 if s.lfs else None, None if s.lfs else s.blob_id)
         for s in info.siblings or ()
-        if _is_wanted(s.rfilename)
+        if (name := part.name_of(s.rfilename)) is not None
     )
-    if not any(file.name.endswith(".safetensors") for file in files):
-        raise HubError(f"{repo} holds no safetensors weights, and no other form is loaded here")
+    lacking = [need for need in part.needed if not any(fnmatch(file.name, need) for file in files)]
+    if lacking:
+        where = f"{repo} ({part.folder})" if part.folder else repo
+        raise HubError(f"{where} holds no {', '.join(lacking)}, and no other form is loaded here")
     link = card.get("license_link") or f"{endpoint or 'https://huggingface.co'}/{repo}"
-    return RepoListing(repo, str(info.sha), licence, link, files)
-
-
-def _is_wanted(name: str) -> bool:
-    """Weights, configuration, tokenizer, licence, from the top folder; nothing that could be run."""
-    return "/" not in name and name != MARK and any(fnmatch(name, pattern) for pattern in WANTED)
+    return RepoListing(repo, str(info.sha), licence, link, files, part.folder)
 
 
 def fetch(
@@ -199,7 +223,9 @@ def _fetch_one(
     if part.is_file() and part.stat().st_size > file.size:
         part.unlink()
     try:
-        url = hf_hub_url(listing.repo, file.name, revision=listing.revision, endpoint=endpoint)
+        url = hf_hub_url(
+            listing.repo, file.name, subfolder=listing.folder, revision=listing.revision, endpoint=endpoint
+        )
         headers = build_hf_headers()
         location = get_hf_file_metadata(url, endpoint=endpoint).location
         if urlsplit(location).netloc != urlsplit(url).netloc:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from assistant.app.config import TINY, Config, Profile, choose_profile
+from assistant.app.ears import open_ears
 from assistant.app.older import take_over
 from assistant.app.places import local_path, present_profiles
-from assistant.asr import open_asr
 from assistant.contracts import ASR, LLM, TTS
 from assistant.device import memory_plan
 from assistant.device.context import gpu_free_bytes, load_on, open_context
@@ -73,7 +73,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report) -> 
     profile = choose_profile(config.profile, gpu_free_bytes(), present_profiles(config))
     for name, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, name, repository)  # a wrong one is told before anything takes its time
-    hearing = asyncio.ensure_future(asyncio.to_thread(open_asr, config.asr, report))
+    hearing = asyncio.ensure_future(asyncio.to_thread(open_ears, config, report))
     stack.push_async_callback(asyncio.wait, [hearing])
     deployment = await _deployment(config, profile, stack, report)
     opening = Opening(config, profile, deployment, stack, report)

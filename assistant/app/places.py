@@ -8,7 +8,7 @@ from pathlib import Path
 from assistant.app.config import PROFILES, TINY, Config
 from assistant.app.hub import is_present, model_folder
 from assistant.base.errors import SettingError
-from assistant.remote import is_address
+from assistant.remote import is_address, read_address
 
 
 def local_path(config: Config, kind: str, repository: str) -> Path:
@@ -45,3 +45,6 @@ def check_models(config: Config) -> None:
     profile = PROFILES.get(config.profile, PROFILES[TINY])  # which one `auto` takes is not known before torch is here
     for kind, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, kind, repository)
+    for asked in (config.llm, config.tts, config.asr):
+        if is_address(asked):
+            read_address(asked)

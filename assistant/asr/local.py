@@ -1,4 +1,4 @@
-"""Ears on this machine: Silero's detector, and transcribers of one kind, one kept ready for the next talk."""
+"""Silero's detector, and transcribers of one kind, one kept ready for the next talk."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import threading
 from collections.abc import Callable
 
 from assistant.asr.detector import SileroDetector
-from assistant.contracts import SpeechDetector, Transcriber
+from assistant.contracts import AsrFacts, SpeechDetector, Transcriber
 
 
 class LocalASR:
     """Loading a transcriber takes a moment, so one more than is in use is loaded ahead; one that is released serves
     the next."""
 
-    def __init__(self, name: str, make: Callable[[], Transcriber]) -> None:
-        self.name = name
+    def __init__(self, facts: AsrFacts, make: Callable[[], Transcriber]) -> None:
+        self.facts = facts
         self._make = make
         self._spare: list[Transcriber] = []
         self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self.facts.name
 
     def warm(self) -> None:
         """Load one transcriber now, so that the first talk need not wait."""

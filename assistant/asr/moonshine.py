@@ -158,4 +158,4 @@ def _text(words: Sequence[HeardWord]) -> str:
 def open_asr() -> LocalASR:
     """Ears that one network stands behind, shared by all talks and warm. Raises SettingError, ImportError."""
     network = load_moonshine()
-    return LocalASR(FACTS.name, lambda: moonshine(network))
+    return LocalASR(FACTS, lambda: moonshine(network))

@@ -84,9 +84,12 @@ class Paced:
 
     def final(self) -> Transcript:
         with self._decoding:
-            self._read(whole=True)
             try:
+                self._read(whole=True)
                 return self._follower.end()
+            except BaseException:
+                self._follower.drop()  # what failed costs this utterance, never the next
+                raise
             finally:
                 self._begin()
 

@@ -119,6 +119,6 @@ def _text(words: Sequence[HeardWord]) -> str:
 
 def open_asr() -> LocalASR:
     """Ears that this decoder stands behind, one of it loaded."""
-    asr = LocalASR(FACTS.name, pocketsphinx)
+    asr = LocalASR(FACTS, pocketsphinx)
     asr.warm()
     return asr

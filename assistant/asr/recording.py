@@ -5,13 +5,13 @@ The stretches are the segments that subtitles need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from assistant.base.sound import HEARING_RATE, Pcm
-from assistant.contracts import ASR, HeardWord, SpeechBlock, Transcriber
+from assistant.contracts import ASR, HeardWord, SpeechBlock, SpeechDetector
 from assistant.text.written import as_written
 
 SPEECH_ABOVE = 0.5
@@ -19,7 +19,6 @@ SILENCE_BELOW = 0.35
 PAUSE_S = 0.6
 PADDING_S = 0.25
 LONGEST_S = 20.0
-FEED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,62 +30,64 @@ class Segment:
     text: str
     words: tuple[HeardWord, ...] = ()
     """Their times, where the engine gives any, count from the start of the recording."""
+    confidence: float | None = None
 
 
-def stretches(blocks: Iterable[SpeechBlock], rate: int) -> list[tuple[float, float]]:
+def stretches(blocks: Iterable[SpeechBlock], rate: int) -> Iterator[tuple[float, float]]:
     """Where speech is, in seconds: padded, split at pauses and at 20 s. What is open at the end is closed there."""
-    found: list[tuple[float, float]] = []
     start: float | None = None
-    last = now = 0.0
-
-    def close(end: float, padding: float) -> None:
-        assert start is not None
-        earlier = found[-1][1] if found else 0.0
-        found.append((max(earlier, start - PADDING_S), end + padding))
-
+    earlier = last = now = 0.0
     for block in blocks:
         begin, now = block.start_sample / rate, block.end_sample / rate
         if start is None and block.probability >= SPEECH_ABOVE:
-            start = begin
+            start = max(earlier, begin - PADDING_S)
         if start is None:
             continue
         if block.probability >= SILENCE_BELOW:
             last = now
         if now - last > PAUSE_S:
-            close(last, PADDING_S)
-            start = None
+            earlier = last + PADDING_S
         elif now - start >= LONGEST_S:
-            close(now, 0.0)
-            start = None
+            earlier = now
+        else:
+            continue
+        yield start, earlier
+        start = None
     if start is not None:
-        close(last, PADDING_S)
-    return found
+        yield start, last + PADDING_S
 
 
 def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:
     """[n] samples at 16 kHz → segments. Takes as long as it takes; call it off the event loop."""
-    # A second of silence behind it: the detector looks back, and speech up to the last sample has to end somewhere.
-    blocks = asr.detector().push(np.pad(pcm, (0, HEARING_RATE)))
+    return list(writing_down(asr, pcm))
+
+
+def writing_down(asr: ASR, pcm: Pcm) -> Generator[Segment, None, None]:
+    """The same one by one, as they are written."""
     transcriber = asr.transcriber()
     try:
-        return _segments(transcriber, pcm, blocks)
+        for start, end in stretches(_blocks(asr.detector(), pcm), HEARING_RATE):
+            sound = pcm[round(start * HEARING_RATE) : round(end * HEARING_RATE)]
+            for second in _seconds(sound):
+                transcriber.push(second)
+            heard = transcriber.final()
+            text = heard.text if transcriber.facts.cased else as_written(heard.text)
+            if heard.speech and text.strip():
+                words = tuple(moved(word, start * 1000) for word in heard.words)
+                yield Segment(start, min(end, len(pcm) / HEARING_RATE), text.strip(), words, heard.confidence)
     finally:  # here and not by the caller: it may have gone, and this thread works on to the end all the same
         asr.release(transcriber)
 
 
-def _segments(transcriber: Transcriber, pcm: Pcm, blocks: Sequence[SpeechBlock]) -> list[Segment]:
-    segments = []
-    for start, end in stretches(blocks, HEARING_RATE):
-        sound = pcm[round(start * HEARING_RATE) : round(end * HEARING_RATE)]
-        step = round(FEED_S * HEARING_RATE)
-        for at in range(0, len(sound), step):
-            transcriber.push(sound[at : at + step])
-        heard = transcriber.final()
-        text = heard.text if transcriber.facts.cased else as_written(heard.text)
-        if heard.speech and text.strip():
-            words = tuple(moved(word, start * 1000) for word in heard.words)
-            segments.append(Segment(start, min(end, len(pcm) / HEARING_RATE), text.strip(), words))
-    return segments
+def _blocks(detector: SpeechDetector, pcm: Pcm) -> Iterator[SpeechBlock]:
+    """A second of silence behind it: the detector looks back, and speech up to the last sample has to end somewhere."""
+    for second in (*_seconds(pcm), np.zeros(HEARING_RATE, np.float32)):
+        yield from detector.push(second)
+
+
+def _seconds(pcm: Pcm) -> Iterator[Pcm]:
+    for at in range(0, len(pcm), HEARING_RATE):
+        yield pcm[at : at + HEARING_RATE]
 
 
 def moved(word: HeardWord, ms: float) -> HeardWord:

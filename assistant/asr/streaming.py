@@ -7,6 +7,7 @@ takes all cores; that is why these sizes are for machines that have some to spar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,7 @@ def streaming(folder: Path, size: Size) -> Paced:
     if missing:
         raise SettingError(
             f"{folder} is no Moonshine streaming model: {', '.join(missing)} missing; "
-            f"the folder must hold {', '.join(FILES)}. Run: assistant pull"
+            f"the folder must hold {', '.join(FILES)}. Run: assistant pull ears"
         )
     return Paced(StreamingFollower(folder, size))
 
@@ -58,12 +59,14 @@ class StreamingFollower:
             "return_audio_data": "false",
             "word_timestamps": str(timed).lower(),
         }
-        self._model: Any = makers.Transcriber(folder, arch, options=options)
+        try:
+            self._model: Any = makers.Transcriber(folder, arch, options=options)
+        except makers.MoonshineError as error:
+            told = f"{folder} cannot be loaded as Moonshine {size} ({error}); remove it and run: assistant pull ears"
+            raise SettingError(told) from error
         self._set_terms = getattr(self._model, "set_keyterms", None)  # since 0.1.2
         cadence = CADENCE_MS[size]
-        self._facts = AsrFacts(
-            f"moonshine {size} streaming", ("en",), True, cadence, self._set_terms is not None, timed
-        )
+        self._facts = AsrFacts(name_of(size), ("en",), True, cadence, self._set_terms is not None, timed)
         self._stream: Any = None
         self.drop()
 
@@ -148,12 +151,20 @@ def _text(words: Sequence[HeardWord]) -> str:
 
 def open_asr(folder: Path) -> LocalASR:
     """Ears over a folder in the published layout, one transcriber loaded. Raises SettingError."""
-    asr = LocalASR(f"moonshine {folder.name}", lambda: streaming(folder, size_of(folder)))
-    asr.warm()
+    size = size_of(folder)
+    first = streaming(folder, size)
+    asr = LocalASR(first.facts, lambda: streaming(folder, size))
+    asr.release(first)
     return asr
 
 
+def name_of(size: Size) -> str:
+    return f"moonshine {size} streaming"
+
+
 def size_of(folder: Path) -> Size:
-    """As its name says (`small-streaming-en`); the layout does not."""
-    named = [size for size in CADENCE_MS if folder.resolve().name.startswith(size)]
-    return named[0] if named else "small"
+    """As its name says, or that of the folder around it (`small-streaming-en`); the layout does not."""
+    path = folder.resolve()
+    words = re.split(r"\W|_", f"{path.parent.name}-{path.name}")
+    named = [size for size in CADENCE_MS if size in words]
+    return named[-1] if named else "small"

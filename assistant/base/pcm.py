@@ -116,7 +116,7 @@ def read_sound(path: Path) -> tuple[Pcm, int]:
         why = "is a folder" if path.is_dir() else str(error) if path.exists() else "does not exist"
         raise AssistantError(f"{path} cannot be read as sound ({why}); name a WAV, FLAC or OGG file") from error
     if not data.size:
-        raise AssistantError(f"{path} has no sound in it; name a file with a spoken question")
+        raise AssistantError(f"{path} has no sound in it; name a recording of speech")
     mono = np.ascontiguousarray(data.mean(axis=1), np.float32)
     return np.nan_to_num(mono, nan=0.0, posinf=0.0, neginf=0.0), int(rate)
 

@@ -3,6 +3,7 @@
 serve     the page and the APIs
 talk      microphone and loudspeaker
 ask       sound files or typed words, a talk of them
+transcribe  recordings as text or subtitles
 pull      larger models, fetched and verified
 doctor    what works on this machine
 capsule   frozen states on disk: list, show, remove, export

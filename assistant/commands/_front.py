@@ -27,6 +27,7 @@ from assistant.events import (
     TranscriptCompleted,
 )
 
+ASR_HELP = "auto, moonshine, pocketsphinx, the folder of a streaming Moonshine, or the URL of a transcription server"
 MODEL_FLAGS = (
     "profile", "llm", "tts", "asr", "device", "dtype", "persona", "voice", "first_chunk", "max_positions", "threads",
     "kernels",
@@ -42,7 +43,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--profile", help="tiny (shipped, any machine), desk, desk-9b, desk-27b; default: by machine")
     models.add_argument("--llm", help="a model directory, or the URL of a server that speaks chat completions")
     models.add_argument("--tts", help="a model directory, or the URL of a server that speaks audio speech")
-    models.add_argument("--asr", help="auto, moonshine, pocketsphinx, or the folder of a streaming Moonshine")
+    models.add_argument("--asr", help=ASR_HELP)
     models.add_argument("--device", help="auto, cpu or cuda")
     models.add_argument("--dtype", help="float32, bfloat16, or float8: bfloat16 with a smaller voice")
     models.add_argument("--persona", help="who answers: ada, ben, or a file of yours in ASSISTANT_HOME/personas")

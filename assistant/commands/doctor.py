@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from assistant.base.errors import AssistantError
+
 if TYPE_CHECKING:
     from assistant.app.config import Config
 
@@ -76,6 +78,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from torch_and_gpu()
     yield shipped_models()
     yield fetched_models(config.models, gpu_bytes)
+    yield ears(config)
     yield from own_tools(config, gpu_bytes)
     yield sound_devices()
     yield storage(config.home)
@@ -168,6 +171,26 @@ def fetched_models(models: Path, gpu_free_bytes: int) -> Finding:
         return Finding("larger models", "ok", f"here: {', '.join(here)}")
     found = f"here: {', '.join(here) or 'none'}; this GPU could run {best.name}"
     return Finding("larger models", "limited", found, f"assistant pull {best.name}")
+
+
+def ears(config: Config) -> Finding:
+    """Which ears a start would take, by opening them; with `auto`, why not better ones and what to do."""
+    from assistant.app.ears import fetched_sizes, open_ears, worth_fetching
+
+    told: list[str] = []
+    try:
+        asr = open_ears(config, told.append)
+    except AssistantError as error:
+        return Finding("ears", "broken", str(error), f"or hear otherwise: --asr auto instead of {config.asr}")
+    found = "; ".join([f"{config.asr} takes {asr.name}", *told])
+    if config.asr != "auto":
+        return Finding("ears", "ok", found)
+    here = fetched_sizes(config.models)
+    size = worth_fetching(asr.name, here)
+    todo = f"better ones: assistant pull ears --size {size}" if size else ""
+    if told and not here:  # what it fell back from is told there, with what to run
+        return Finding("ears", "limited", found, "install what is named, then `assistant pull ears`")
+    return Finding("ears", "ok", found if here else f"{found}; nothing better is fetched", todo)
 
 
 def own_tools(config: Config, gpu_free_bytes: int) -> Iterator[Finding]:

@@ -1,8 +1,10 @@
 """Fetch models from the hub, with their licence, size and progress; goes on where it was interrupted.
 
-  assistant pull                 the profiles, what they need and what is here
-  assistant pull desk            the models of a profile
-  assistant pull Qwen/Qwen3.5-4B one repository
+  assistant pull                     what can be fetched, what it needs and what is here
+  assistant pull ears                better ears for a laptop: Moonshine small streaming, 165 MB
+  assistant pull ears --size medium  the best ones, for a desktop: 304 MB
+  assistant pull desk                the models of a profile, and the medium ears (--no-ears: without)
+  assistant pull Qwen/Qwen3.5-4B     one repository
 
 What arrived is checked against the digests that the hub announced. A licence that restricts use is shown and asked
 about first.
@@ -14,38 +16,86 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError
 
+if TYPE_CHECKING:
+    from assistant.app.hub import RepoListing
+    from assistant.asr.streaming import Size
+
 NAME = "pull"
 HELP = "fetch models from the hub"
+EARS = "ears"
+SIZES = ("tiny", "small", "medium")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="*", metavar="PROFILE|REPO", help="profiles (desk, desk-9b, …) or repositories")
+    parser.add_argument("what", nargs="*", metavar="PROFILE|ears|REPO", help="profiles (desk, …), ears, repositories")
+    parser.add_argument("--size", choices=SIZES, help="of the ears: small by themselves, medium with a profile")
+    parser.add_argument("--word-times", action="store_true", help="ears that know when each word was")
+    parser.add_argument("--no-ears", action="store_true", help="a profile without better ears")
     parser.add_argument("--accept-licences", action="store_true", help="agree to the licences without being asked")
     parser.add_argument("--endpoint", metavar="URL", help="another hub than huggingface.co")
 
 
 def run(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
-    from assistant.app.hub import list_repo
+    from assistant.app.hub import list_repo, model_folder
 
     models = load_config().models
     if not args.what:
         print_profiles(models)
         return 0
-    listings = [list_repo(repo, args.endpoint) for repo in repos_of(args.what)]
-    for listing in listings:
+    listings = [
+        (listing, model_folder(models, listing.repo))
+        for listing in [list_repo(repo, args.endpoint) for repo in repos_of(args.what)]
+    ]
+    listings += list_ears(args, models)
+    for listing, _ in listings:
         licence = f"licence {listing.licence}" + (f" ({listing.licence_link})" if listing.needs_consent else "")
-        print(f"{listing.repo}: {listing.bytes / 1e9:.2f} GB in {len(listing.files)} files, {licence}")
-    restricted = [listing for listing in listings if listing.needs_consent]
-    if restricted and not args.accept_licences and not ask_consent([listing.repo for listing in restricted]):
+        print(f"{name_of(listing)}: {listing.bytes / 1e9:.2f} GB in {len(listing.files)} files, {licence}")
+    restricted = [name_of(listing) for listing, _ in listings if listing.needs_consent]
+    if restricted and not args.accept_licences and not ask_consent(restricted):
         print("nothing was fetched.", file=sys.stderr)
         return 1
-    for listing in listings:
-        fetch_with_progress(listing, models, args.endpoint)
+    for listing, folder in listings:
+        fetch_with_progress(listing, folder, args.endpoint)
     return 0
+
+
+def name_of(listing: RepoListing) -> str:
+    """The repository, and the folder in it if the model is not all of it."""
+    return f"{listing.repo}/{listing.folder}" if listing.folder else listing.repo
+
+
+def ears_size(args: argparse.Namespace) -> Size | None:
+    """The size to fetch; None: no ears are wanted."""
+    from assistant.app.config import PROFILES
+    from assistant.app.ears import DESKTOP, LAPTOP
+
+    with_profile = any(PROFILES[name].llm for name in args.what if name in PROFILES) and not args.no_ears
+    if EARS not in args.what and not with_profile:
+        return None
+    size: Size | None = args.size
+    return size or (DESKTOP if with_profile else LAPTOP)
+
+
+def list_ears(args: argparse.Namespace, models: Path) -> list[tuple[RepoListing, Path]]:
+    """The ears and where they will lie. What merely comes with a profile must not be in its way."""
+    from assistant.app.ears import REPO, ears_folder, part_of
+    from assistant.app.hub import HubError, list_repo
+
+    size = ears_size(args)
+    if size is None:
+        return []
+    try:
+        return [(list_repo(REPO, args.endpoint, part_of(size, args.word_times)), ears_folder(models, size))]
+    except HubError as error:
+        if EARS in args.what:
+            raise
+        print(f"without better ears: {error}", file=sys.stderr)
+        return []
 
 
 def repos_of(names: list[str]) -> list[str]:
@@ -57,12 +107,14 @@ def repos_of(names: list[str]) -> list[str]:
         if name in PROFILES:
             profile = PROFILES[name]
             repos |= dict.fromkeys(repo for repo in (profile.llm, profile.tts) if repo)
+        elif name == EARS:
+            continue
         elif "/" in name:
             repos[name] = None
         else:
-            known = ", ".join(n for n, profile in PROFILES.items() if profile.llm)
-            raise AssistantError(f"there is no profile {name!r}; profiles to fetch: {known}; or name a repository")
-    if not repos:
+            known = ", ".join([*(n for n, profile in PROFILES.items() if profile.llm), EARS])
+            raise AssistantError(f"there is no profile {name!r}; to fetch: {known}; or name a repository")
+    if not repos and EARS not in names:
         raise AssistantError("the tiny profile is part of the program; there is nothing to fetch")
     return list(repos)
 
@@ -80,25 +132,23 @@ def ask_consent(repos: list[str], answer: Callable[[str], str] = input) -> bool:
         return False
 
 
-def fetch_with_progress(listing: object, models: Path, endpoint: str | None) -> None:
-    """One bar over the bytes of a repository."""
+def fetch_with_progress(listing: RepoListing, folder: Path, endpoint: str | None) -> None:
+    """One bar over the bytes of a model."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from assistant.app.hub import RepoListing, fetch, is_present, model_folder, read_mark
+    from assistant.app.hub import fetch, is_present, read_mark
 
-    assert isinstance(listing, RepoListing)
-    folder = model_folder(models, listing.repo)
-    mark = read_mark(folder)
-    if mark is not None and mark.revision == listing.revision and is_present(folder):
-        print(f"{listing.repo} is here already: {folder}")
+    mark, name = read_mark(folder), name_of(listing)
+    if mark is not None and mark.revision == listing.revision and is_present(folder, listing):
+        print(f"{name} is here already: {folder}")
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
                TimeRemainingColumn())  # fmt: skip
     with Progress(*columns) as bars:
-        bar = bars.add_task(listing.repo, total=listing.bytes)
+        bar = bars.add_task(name, total=listing.bytes)
         fetch(listing, folder, lambda name, n: bars.update(bar, advance=n), endpoint)
-        bars.update(bar, completed=listing.bytes, description=f"{listing.repo} verified")
-    print(f"{listing.repo} is here: {folder}")
+        bars.update(bar, completed=listing.bytes, description=f"{name} verified")
+    print(f"{name} is here: {folder}")
 
 
 def print_profiles(models: Path) -> None:
@@ -107,14 +157,18 @@ def print_profiles(models: Path) -> None:
     from rich.table import Table
 
     from assistant.app.config import PROFILES
+    from assistant.app.ears import LICENCE, REPO, fetched_sizes
     from assistant.app.hub import is_present, model_folder
 
-    table = Table("profile", "models", "GPU memory", "licences", "here")
+    table = Table("what", "models", "GPU memory", "licences", "here")
     for profile in PROFILES.values():
         repos = [repo for repo in (profile.llm, profile.tts) if repo]
         here = [is_present(model_folder(models, repo)) for repo in repos]
         state = "shipped" if not repos else "yes" if all(here) else f"{sum(here)} of {len(here)}" if any(here) else "no"
         memory = f"{profile.gpu_bytes / 2**30:.0f} GiB" if profile.gpu_bytes else "none"
         table.add_row(profile.name, "\n".join(repos) or "part of the program", memory, profile.licence, state)
+    ears = fetched_sizes(models)
+    for size in SIZES:
+        table.add_row(f"ears --size {size}", REPO, "none", LICENCE, "yes" if size in ears else "no")
     Console().print(table)
-    print("fetch one with: assistant pull PROFILE")
+    print("fetch one with: assistant pull PROFILE, or: assistant pull ears --size SIZE")

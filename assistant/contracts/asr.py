@@ -44,7 +44,7 @@ class SpeechDetector(Protocol):
 class AsrFacts:
     """What an engine can do. None of it changes while it runs.
 
-    languages    BCP-47 codes
+    languages    BCP-47 codes; none: not known
     cased        it writes capitals, marks and digits; False: lower-case words
     cadence_ms   of sound: `partial` decodes at most this often
     bias         `expect` has an effect
@@ -139,6 +139,11 @@ class ASR(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def facts(self) -> AsrFacts:
+        """Of every transcriber that is made here."""
+        ...
 
     def detector(self) -> SpeechDetector: ...
 

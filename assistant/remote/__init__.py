@@ -1,16 +1,26 @@
 """Engines on another server, in place of the local ones: chat completions for the language model, audio speech
-for the voice.
+for the voice, audio transcriptions for the ears.
 
-Any server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). It keeps its own counsel
+A server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). It keeps its own counsel
 about state: each reply sends the whole talk, nothing is restored or rolled back here, and `capsules` is False.
 
 server   an address, and requests to it whose every failure names it
 llm      /chat/completions
 tts      /audio/speech
+asr      /audio/transcriptions
 """
 
+from assistant.remote.asr import RemoteFollower, TranscriptionServer
 from assistant.remote.llm import RemoteLLM
 from assistant.remote.server import Address, is_address, read_address
 from assistant.remote.tts import RemoteTTS
 
-__all__ = ["Address", "RemoteLLM", "RemoteTTS", "is_address", "read_address"]
+__all__ = [
+    "Address",
+    "RemoteFollower",
+    "RemoteLLM",
+    "RemoteTTS",
+    "TranscriptionServer",
+    "is_address",
+    "read_address",
+]

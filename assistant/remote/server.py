@@ -80,7 +80,7 @@ class Server:
         try:
             async with self._open().request(method, url, json=body) as answer:
                 if answer.status != 200:
-                    raise EngineFailed(f"{url} answered {answer.status}: {_message(await answer.text())}")
+                    raise EngineFailed(f"{url} answered {answer.status}: {told_by(await answer.text())}")
                 yield answer
         except TimeoutError as error:
             raise EngineFailed(f"{url} did not answer in time; is the server overloaded?") from error
@@ -98,7 +98,7 @@ class Server:
         return self.model
 
 
-def _message(body: str) -> str:
+def told_by(body: str) -> str:
     """What an error answer says, in OpenAI's form or any other."""
     try:
         return str(json.loads(body)["error"]["message"])[:300]
@@ -122,6 +122,6 @@ async def events(answer: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, obj
         if not isinstance(event, dict):
             raise EngineFailed(f"{answer.url} sent JSON that is no event: {data[:100]}")
         if "error" in event:
-            raise EngineFailed(f"{answer.url} failed: {_message(data)}")
+            raise EngineFailed(f"{answer.url} failed: {told_by(data)}")
         yield event
     raise EngineFailed(f"{answer.url} broke off in the middle of its answer")

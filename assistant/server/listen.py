@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from dataclasses import dataclass
 
 import numpy as np
 import soundfile
@@ -17,6 +18,7 @@ from assistant.asr.recording import Segment, subtitles, write_down
 from assistant.base.errors import PeerError
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE
+from assistant.contracts import AsrFacts
 from assistant.events import Pcm
 from assistant.realtime.fields import Json
 from assistant.server.answers import EventStream, while_connected
@@ -25,6 +27,55 @@ from assistant.server.context import ServerContext
 MAX_FILE = 64 * 1024 * 1024
 MAX_SECONDS = 3600.0
 FORMATS = ("json", "text", "srt", "verbose_json", "vtt")
+GRANULARITIES = ("segment", "word")
+NAMES = {"en": "english"}
+"""`verbose_json` names the language in English words; one that is not here is told by its code."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """How a client wants its transcript."""
+
+    form: str
+    stream: bool
+    words: bool
+    language: str
+
+
+def _read_wish(fields: dict[str, list[str]], facts: AsrFacts) -> _Wish:
+    """Raises PeerError for what these ears cannot do."""
+
+    def last(name: str) -> str:
+        return fields.get(name, [""])[-1]
+
+    form = last("response_format") or "json"
+    if form not in FORMATS:
+        raise PeerError(
+            "invalid_value",
+            f"response_format {form[:40]!r} is not made here; take one of {', '.join(FORMATS)}",
+            "response_format",
+        )
+    language = last("language") or (facts.languages[0] if facts.languages else "")
+    known = {code.partition("-")[0] for code in facts.languages}
+    if known and language.lower().partition("-")[0] not in known:
+        told = f"{facts.name} does not know the language {language[:40]!r}, only {', '.join(facts.languages)}"
+        raise PeerError("invalid_value", told, "language")
+    return _Wish(form, last("stream").lower() in {"true", "1"}, _words_wanted(fields, form, facts), language)
+
+
+def _words_wanted(fields: dict[str, list[str]], form: str, facts: AsrFacts) -> bool:
+    param = "timestamp_granularities"
+    wanted = fields.get(f"{param}[]", []) + fields.get(param, [])
+    if unknown := [one for one in wanted if one not in GRANULARITIES]:
+        raise PeerError("invalid_value", f"{param} are {' and '.join(GRANULARITIES)}, not {unknown[0][:40]!r}", param)
+    if "word" not in wanted:
+        return False
+    if form != "verbose_json":
+        raise PeerError("invalid_value", f"{param}[]=word needs response_format=verbose_json", param)
+    if not facts.word_times:
+        told = f"{facts.name} does not say when each word was spoken; ask for {param}[]=segment, or choose other ears"
+        raise PeerError("invalid_value", told, param)
+    return True
 
 
 def read_file(data: bytes) -> Pcm:
@@ -42,11 +93,12 @@ def read_file(data: bytes) -> Pcm:
     return resample(mono, rate, HEARING_RATE)
 
 
-async def _read_form(request: web.Request) -> tuple[bytes, dict[str, str]]:
+async def _read_form(request: web.Request) -> tuple[bytes, dict[str, list[str]]]:
+    """The file, and every other part as often as it came. Raises PeerError."""
     if not (request.content_type or "").startswith("multipart/"):
         raise PeerError("invalid_type", "the body must be multipart/form-data with a part called file", "file")
     data: bytes | None = None
-    fields: dict[str, str] = {}
+    fields: dict[str, list[str]] = {}
     try:  # part by part with a bound of its own each: `request.post()` would keep every part whole in memory
         async for part in await request.multipart():
             name = getattr(part, "name", None)
@@ -58,7 +110,7 @@ async def _read_form(request: web.Request) -> tuple[bytes, dict[str, str]]:
             if name == "file":
                 data = bytes(content)
             elif name:
-                fields[name] = content.decode("utf-8", "replace")
+                fields.setdefault(name, []).append(content.decode("utf-8", "replace").strip())
     except (ValueError, AttributeError) as error:
         raise PeerError("invalid_event", f"the multipart body is damaged: {str(error)[:100]}") from None
     if data is None:
@@ -69,30 +121,40 @@ async def _read_form(request: web.Request) -> tuple[bytes, dict[str, str]]:
 async def audio_transcriptions(request: web.Request, context: ServerContext) -> web.StreamResponse:
     """`POST /v1/audio/transcriptions`."""
     data, fields = await _read_form(request)
-    wanted = fields.get("response_format") or "json"
-    if wanted not in FORMATS:
-        raise PeerError(
-            "invalid_value",
-            f"response_format {wanted[:40]!r} is not made here; take one of {', '.join(FORMATS)}",
-            "response_format",
-        )
+    asr = context.talks.engines.asr
+    wish = _read_wish(fields, asr.facts)
     pcm = await asyncio.to_thread(read_file, data)
-    work = asyncio.to_thread(write_down, context.talks.engines.asr, pcm)
-    segments = await while_connected(request, work)
+    segments = await while_connected(request, asyncio.to_thread(write_down, asr, pcm))
     text = " ".join(segment.text for segment in segments)
     seconds = round(len(pcm) / HEARING_RATE, 3)
     usage: Json = {"type": "duration", "seconds": seconds}
-    if fields.get("stream", "").lower() in {"true", "1"}:
+    if wish.stream:
         return await _send_events(request, segments, text, usage)
-    if wanted == "text":
+    if wish.form == "text":
         return web.Response(text=text + "\n")
-    if wanted in {"srt", "vtt"}:
-        return web.Response(text=subtitles(segments, wanted))
-    if wanted == "json":
+    if wish.form in {"srt", "vtt"}:
+        return web.Response(text=subtitles(segments, wish.form))
+    if wish.form == "json":
         return web.json_response({"text": text, "usage": usage})
-    listed = [{"id": n, "start": s.start, "end": s.end, "text": s.text} for n, s in enumerate(segments)]
-    body = {"task": "transcribe", "language": "english", "duration": seconds, "text": text}
-    return web.json_response(body | {"segments": listed, "usage": usage})
+    body: Json = {
+        "task": "transcribe",
+        "language": NAMES.get(wish.language, wish.language),
+        "duration": seconds,
+        "text": text,
+        "segments": [{"id": n, "start": s.start, "end": s.end, "text": s.text} for n, s in enumerate(segments)],
+        "usage": usage,
+    }
+    return web.json_response(body | ({"words": _words(segments)} if wish.words else {}))
+
+
+def _words(segments: list[Segment]) -> list[Json]:
+    """Each with its times in seconds."""
+    words = [word for segment in segments for word in segment.words]
+    return [
+        {"word": word.text, "start": round(word.start_ms / 1000, 3), "end": round(word.end_ms / 1000, 3)}
+        for word in words
+        if word.start_ms is not None and word.end_ms is not None
+    ]
 
 
 async def _send_events(request: web.Request, segments: list[Segment], text: str, usage: Json) -> web.StreamResponse:

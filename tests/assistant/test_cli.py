@@ -78,7 +78,9 @@ def test_a_home_that_cannot_be_used_is_told_before_anything_loads(capsys, tmp_pa
         (["serve", "--port", "99999"], "port must be a whole number, 0 to 65535, not '99999'"),
         (["serve", "--port", "http"], "port must be a whole number"),
         (["serve", "--llm", "."], "there is no model in .; name another directory"),
-        (["pull", "nothing"], "profiles to fetch: desk"),
+        (["serve", "--asr", "http://ears:port"], "has no valid port"),
+        (["pull", "nothing"], "to fetch: desk, desk-9b, desk-27b, ears"),
+        (["transcribe", "a.wav", "b.wav", "--format", "vtt"], "vtt is of one recording; call it once for each file"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line_before_anything_loads(command, told, capsys, tmp_path, monkeypatch):

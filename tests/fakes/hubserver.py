@@ -43,7 +43,7 @@ class Hub:
         siblings = []
         for name, data in self.repos[repo].items():
             entry: dict[str, Any] = {"rfilename": name, "size": len(data)}
-            if name.endswith(".safetensors"):
+            if name.endswith((".safetensors", ".ort")):
                 entry["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 130}
                 entry["blobId"] = "b" * 40
             else:

@@ -19,6 +19,7 @@ from assistant.contracts import (
     AsrFacts,
     CallPiece,
     Cost,
+    HeardWord,
     Mark,
     Partial,
     Prompt,
@@ -198,12 +199,16 @@ class FakeTTS:
         self.said.pop(talk, None)
 
 
+FAKE_EARS = AsrFacts("fake", ("en",), cased=False, cadence_ms=0.0, bias=False, word_times=False)
+
+
 class FakeEars:
     """Hears sound made by `spoken`: the level names the utterance, its words come evenly over its length."""
 
     name = "fake"
 
     def __init__(self) -> None:
+        self.facts = FAKE_EARS
         self.utterances: list[tuple[str, int]] = []
         self.broken = False
 
@@ -245,10 +250,8 @@ class FakeDetector:
 
 
 class FakeTranscriber:
-    facts = AsrFacts("fake", ("en",), cased=False, cadence_ms=0.0, bias=False, word_times=False)
-
     def __init__(self, asr: FakeEars) -> None:
-        self._asr = asr
+        self._asr, self.facts = asr, asr.facts
         self.reset()
 
     def push(self, pcm: np.ndarray) -> None:
@@ -272,7 +275,10 @@ class FakeTranscriber:
             raise RuntimeError("the fake ears are broken")
         text = self.partial().text
         self.reset()
-        return Transcript(text, (), 0.9 if text else 0.0, bool(text))
+        words: tuple[HeardWord, ...] = ()
+        if self.facts.word_times:
+            words = tuple(HeardWord(word, 100.0 * n, 100.0 * n + 90) for n, word in enumerate(text.split()))
+        return Transcript(text, words, 0.9 if text else 0.0, bool(text))
 
     def expect(self, terms: Sequence[str]) -> None:
         """Its words are what they are."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +162,24 @@ def run(story: Callable[[Site], Any], **kinds: Any) -> None:
             await asyncio.wait_for(story(site), 60.0)
 
     asyncio.run(whole())
+
+
+@contextmanager
+def serving_aside(make_world: Callable[[], World]) -> Iterator[str]:
+    """A server on a thread and a loop of its own, for clients that block; gives its base URL."""
+    stop, ready, urls = threading.Event(), threading.Event(), []
+
+    async def whole() -> None:
+        async with serving(make_world()) as site:
+            urls.append(f"{site.http}/v1")
+            ready.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(whole()))
+    thread.start()
+    try:
+        assert ready.wait(PATIENCE), "the server did not start"
+        yield urls[0]
+    finally:
+        stop.set()
+        thread.join()

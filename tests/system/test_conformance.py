@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from assistant.base.ids import random_ids
 from assistant.contracts import Prompt
+from assistant.text.written import as_written
 from tests.fakes.talk import World
 from tests.fakes.web import LISTEN_16K, RATE, Site, Wire, run
 
@@ -628,6 +629,28 @@ def test_row_transcription_only():
             assert done["transcript"] == "hello there friend" and done["usage"]["type"] == "duration"
             await wire.round_trip()
             assert "response.created" not in wire.types()
+
+    run(story)
+
+
+def test_a_transcript_carries_the_engines_own_writing():
+    async def story(site: Site) -> None:
+        ears = site.world.asr
+        plain = "call anna in five minutes"
+        for cased, said, written in (
+            (True, "Is it 7:30, Ms. O'Hara?", "Is it 7:30, Ms. O'Hara?"),
+            (False, plain, as_written(plain)),
+        ):
+            ears.facts = replace(ears.facts, cased=cased)
+            async with site.wire("?intent=transcription") as wire:
+                session = {"type": "transcription", "audio": {"input": {"format": LISTEN_16K}}}
+                await wire.send("session.update", session=session)
+                await wire.until("session.updated")
+                await wire.speak(said)
+                done = await wire.until("conversation.item.input_audio_transcription.completed")
+                assert done["transcript"] == written
+                deltas = wire.of("conversation.item.input_audio_transcription.delta")
+                assert "".join(frame["delta"] for frame in deltas) in ("", written)
 
     run(story)
 

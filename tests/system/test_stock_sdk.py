@@ -4,6 +4,8 @@ import asyncio
 import base64
 import io
 import wave
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import openai
@@ -215,29 +217,63 @@ def test_speech(form):
     run(story)
 
 
+def two_parts(site: Site) -> tuple[str, bytes]:
+    """A file of two stretches of speech."""
+    spoken = site.world.asr.spoken
+    pcm = np.concatenate([spoken("first part", 1.0), np.zeros(16000), spoken("second", 0.8)])
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(16000)
+        out.writeframes(to_pcm16(pcm.astype(np.float32)))
+    return "talk.wav", file.getvalue()
+
+
 def test_transcriptions():
     async def story(site: Site) -> None:
-        world = site.world
-        pcm = np.concatenate(
-            [world.asr.spoken("first part", 1.0), np.zeros(16000), world.asr.spoken("second", 0.8)]
-        )
-        file = io.BytesIO()
-        with wave.open(file, "wb") as out:
-            out.setnchannels(1)
-            out.setsampwidth(2)
-            out.setframerate(16000)
-            out.writeframes(to_pcm16(pcm.astype(np.float32)))
-        sound = ("talk.wav", file.getvalue())
+        sound = two_parts(site)
         async with stock(site) as client:
             ask = client.audio.transcriptions.create
             assert (await ask(model="whisper-1", file=sound)).text == "first part second"
             assert await ask(model="whisper-1", file=sound, response_format="text") == "first part second\n"
-            verbose = await ask(model="whisper-1", file=sound, response_format="verbose_json")
+            verbose = await ask(model="whisper-1", file=sound, response_format="verbose_json", language="en-GB")
             assert [segment.text for segment in verbose.segments] == ["first part", "second"]
-            assert verbose.segments[1].start == pytest.approx(2.0 - 0.25, abs=0.07)
+            assert verbose.segments[1].start == pytest.approx(2.0 - 0.25, abs=0.07) and verbose.words is None
             assert "--> 00:00:01" in await ask(model="whisper-1", file=sound, response_format="srt")
             events = [event async for event in await ask(model="whisper-1", file=sound, stream=True)]
             assert events[-1].type == "transcript.text.done" and events[-1].text == "first part second"
+
+    run(story)
+
+
+def test_words_of_a_transcription_have_times_where_the_ears_know_them():
+    async def story(site: Site) -> None:
+        sound, ears = two_parts(site), site.world.asr
+        async with stock(site) as client:
+            ask = partial(client.audio.transcriptions.create, model="whisper-1", file=sound)
+            words = partial(ask, timestamp_granularities=["word", "segment"], response_format="verbose_json")
+            with pytest.raises(openai.BadRequestError, match="fake does not say when each word was spoken"):
+                await words()
+            ears.facts = replace(ears.facts, word_times=True)
+            verbose = await words()
+            assert [word.word for word in verbose.words] == ["first", "part", "second"]
+            assert verbose.words[2].start == verbose.segments[1].start and len(verbose.segments) == 2
+            with pytest.raises(openai.BadRequestError, match="needs response_format=verbose_json"):
+                await ask(timestamp_granularities=["word"])
+
+    run(story)
+
+
+def test_a_language_that_the_ears_do_not_know_is_told():
+    async def story(site: Site) -> None:
+        sound, ears = two_parts(site), site.world.asr
+        async with stock(site) as client:
+            ask = partial(client.audio.transcriptions.create, model="whisper-1", file=sound)
+            with pytest.raises(openai.BadRequestError, match="fake does not know the language 'de', only en"):
+                await ask(language="de")
+            ears.facts = replace(ears.facts, languages=())
+            assert (await ask(language="de", response_format="verbose_json")).language == "de"
 
     run(story)
 

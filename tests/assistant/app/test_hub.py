@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from assistant.app.hub import HubError, fetch, is_present, list_repo, missing, model_folder, read_mark
+from assistant.app.hub import HubError, RepoPart, fetch, is_present, list_repo, missing, model_folder, read_mark
 from tests.fakes.hubserver import COMMIT, FILES, REPO, WEIGHTS, Hub, running
 
 
@@ -91,7 +91,7 @@ def test_errors_say_what_to_do(hub, tmp_path):
     with pytest.raises(HubError, match="consent"):
         fetch(listing, tmp_path, quiet, hub.url)
     hub.repos[REPO] = {"config.json": b"{}"}
-    with pytest.raises(HubError, match="no safetensors"):
+    with pytest.raises(HubError, match=r"no \*\.safetensors"):
         list_repo(REPO, hub.url)
 
 
@@ -106,3 +106,35 @@ def test_a_damaged_mark_is_no_model(tmp_path):
     for text in ("", "[]", "{}", json.dumps({"files": [{"x": 1}]})):
         (tmp_path / "model.json").write_text(text)
         assert read_mark(tmp_path) is None and not is_present(tmp_path)
+
+
+SMALL = RepoPart("model/small/of_july", ("*.ort", "*.json", "*.bin", "LICENSE*"), ("encoder.ort", "config.json"))
+INSIDE = {"encoder.ort": WEIGHTS, "config.json": b"{}", "tokenizer.bin": b"t" * 900, "LICENSE.txt": b"be nice"}
+OUTSIDE = (
+    "encoder.ort", "model/small/encoder.ort", "model/small/of_july/x/encoder.ort", "model/small/of_july2/a.ort",
+    "model/small/of_july/../../../a.ort", "model/small/of_july/..\\a.ort", "model/small/of_july/C:a.ort",
+    "model/small/of_july//etc/a.ort", "/model/small/of_july/a.ort", "model/small/of_july/run.py",
+    "model/small/of_july/model.json", "model/small/of_july/..",
+)  # fmt: skip
+
+
+def test_a_folder_of_a_repository_is_a_model_of_its_own(hub, tmp_path):
+    hub.repos[REPO] = {f"{SMALL.folder}/{name}": data for name, data in INSIDE.items()}
+    hub.repos[REPO] |= dict.fromkeys(OUTSIDE, b"no")
+    listing = list_repo(REPO, hub.url, SMALL)
+    assert {file.name: file.size for file in listing.files} == {name: len(data) for name, data in INSIDE.items()}
+    hub.drops = 1
+    folder = model_folder(tmp_path, REPO, "small")
+    fetch(listing, folder, quiet, hub.url)
+    assert folder.name == "maker--model--small" and is_present(folder) and read_mark(folder) == listing
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "model.json"} == INSIDE
+    hub.corrupt.add(f"{SMALL.folder}/encoder.ort")
+    (folder / "encoder.ort").unlink()
+    with pytest.raises(HubError, match=r"encoder\.ort arrived damaged"):
+        fetch(listing, folder, quiet, hub.url)
+
+
+def test_a_folder_without_what_is_needed_is_no_model(hub):
+    hub.repos[REPO] = {f"{SMALL.folder}/config.json": b"{}", "encoder.ort": b"elsewhere"}
+    with pytest.raises(HubError, match=r"small/of_july.* holds no encoder\.ort"):
+        list_repo(REPO, hub.url, SMALL)

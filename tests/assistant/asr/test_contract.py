@@ -1,14 +1,15 @@
 """One suite over everything that keeps `Transcriber`.
 
 Moonshine tiny and pocketsphinx with their real weights; the streaming follower over a scripted stand-in for the makers'
-library, and over a real folder (random weights will do) where MOONSHINE_STREAMING names one; a scripted follower.
+library, and over a real folder (random weights will do) where MOONSHINE_STREAMING names one; a scripted follower; and
+the same behind this project's own server.
 """
 
 import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 from assistant.asr.agreement import bare
+from assistant.asr.local import LocalASR
 from assistant.asr.moonshine import MoonshineFollower
 from assistant.asr.network import Network
 from assistant.asr.paced import Follower, Paced
@@ -25,6 +27,9 @@ from assistant.asr.pocketsphinx import TINY, PocketsphinxFollower
 from assistant.asr.streaming import FILES, StreamingFollower
 from assistant.contracts import MOST_TERMS, AsrFacts, HeardWord, Partial, Transcript
 from assistant.events import Pcm
+from assistant.remote import RemoteFollower, TranscriptionServer, read_address
+from tests.fakes.talk import World
+from tests.fakes.web import serving_aside
 
 RATE = 16_000
 TALE = [
@@ -113,7 +118,18 @@ class MakersTranscriber:
 Make = Callable[[], Paced]
 
 
-@pytest.fixture(params=["scripted", "moonshine", "pocketsphinx", "streaming, scripted", "streaming, a folder"])
+KINDS = ("scripted", "moonshine", "pocketsphinx", "remote", "streaming, scripted", "streaming, a folder")
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    """The address of a server whose ears are scripted."""
+    ears = LocalASR(Scripted.facts, lambda: Paced(Scripted(), clock=lambda: 0.0))
+    with serving_aside(lambda: World(asr=ears)) as url:
+        yield url
+
+
+@pytest.fixture(params=KINDS)
 def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
     """Makes transcribers of one kind. Their clock stands still, so that no pass is put off because it was dear."""
 
@@ -125,6 +141,10 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
                 return MoonshineFollower(network)
             case "pocketsphinx":
                 return PocketsphinxFollower(TINY)
+            case "remote":
+                server = TranscriptionServer(address, clock=lambda: 0.0, quick_s=30.0)
+                server.rehearse()
+                return RemoteFollower(server)
             case "streaming, scripted":
                 return StreamingFollower(tmp_path, "tiny")
             case _:
@@ -132,6 +152,8 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     if request.param == "moonshine":
         network: Network = request.getfixturevalue("network")
+    if request.param == "remote":
+        address = read_address(request.getfixturevalue("served"))
     if request.param == "streaming, scripted":
         arches = SimpleNamespace(TINY_STREAMING="tiny arch")
         makers = SimpleNamespace(Transcriber=MakersTranscriber, ModelArch=arches)

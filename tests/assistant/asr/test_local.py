@@ -1,6 +1,7 @@
 """ASR: a transcriber that comes back serves the next talk, and knows nobody."""
 
 from assistant.asr.local import LocalASR
+from tests.fakes.models import FAKE_EARS
 
 
 class Noted:
@@ -14,7 +15,7 @@ class Noted:
 
 
 def test_a_transcriber_that_comes_back_has_forgotten_its_speaker():
-    asr = LocalASR("noted", Noted)
+    asr = LocalASR(FAKE_EARS, Noted)
     first, second = asr.transcriber(), asr.transcriber()
     assert first is not second
     asr.release(first)

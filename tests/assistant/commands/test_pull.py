@@ -1,8 +1,15 @@
 """`assistant pull`: profiles and repositories fetched, a restricting licence only with consent."""
 
+from dataclasses import replace
+
 import pytest
 
+from assistant.app.config import PROFILES
+from assistant.app.ears import REPO as EARS_REPO
+from assistant.app.ears import ears_folder, fetched_sizes
 from assistant.app.hub import is_present, model_folder
+from assistant.asr.streaming import FILES as FILES_OF_EARS
+from assistant.asr.streaming import WORD_TIMES
 from assistant.base.errors import AssistantError
 from assistant.cli import main
 from assistant.commands import pull
@@ -50,3 +57,55 @@ def test_profiles_are_names_of_repositories(home, capsys):
         pull.repos_of(["tiny"])
     assert main(["pull"]) == 0
     assert "desk" in capsys.readouterr().out
+
+
+def ears_of(size: str, data: bytes) -> dict[str, bytes]:
+    files = dict.fromkeys(FILES_OF_EARS, data) | {"LICENSE": b"MIT", WORD_TIMES: b"times" * 9, "notes.json": b"{}"}
+    return {f"model/{size}-streaming-en/quantized_26_07_30/{name}": one for name, one in files.items()}
+
+
+@pytest.fixture
+def with_ears(hub, monkeypatch):
+    """The hub has the ears in three sizes, and a profile of its own."""
+    hub.repos[EARS_REPO] = {"README.md": b"no", **ears_of("tiny", b"t"), **ears_of("small", b"ss"),
+                            **ears_of("medium", b"mmm")}  # fmt: skip
+    monkeypatch.setitem(PROFILES, "desk", replace(PROFILES["desk"], llm=REPO, tts=REPO))
+    return hub
+
+
+def fetched(home, size: str) -> set[str]:
+    folder = ears_folder(home / "models", size)
+    return {path.name for path in folder.iterdir()} if is_present(folder) else set()
+
+
+def test_ears_are_fetched_by_size_into_a_folder_of_their_own(with_ears, home, capsys):
+    assert main(["pull", "ears", "--endpoint", with_ears.url]) == 0
+    assert fetched(home, "small") == {*FILES_OF_EARS, "LICENSE", "model.json"} and not fetched(home, "medium")
+    assert "small-streaming-en" in capsys.readouterr().out
+    assert fetched_sizes(home / "models") == ["small"]
+    assert main(["pull", "ears", "--endpoint", with_ears.url]) == 0
+    assert "here already" in capsys.readouterr().out
+    assert main(["pull", "ears", "--word-times", "--endpoint", with_ears.url]) == 0
+    assert WORD_TIMES in fetched(home, "small")
+    assert main(["pull", "ears", "--size", "tiny", "--endpoint", with_ears.url]) == 0
+    assert fetched_sizes(home / "models") == ["small", "tiny"]
+
+
+def test_a_profile_brings_the_medium_ears_unless_they_are_declined(with_ears, home):
+    assert main(["pull", "desk", "--no-ears", "--endpoint", with_ears.url]) == 0
+    assert is_present(model_folder(home / "models", REPO)) and fetched_sizes(home / "models") == []
+    assert main(["pull", "desk", "--endpoint", with_ears.url]) == 0
+    assert fetched_sizes(home / "models") == ["medium"]
+
+
+def test_missing_ears_are_not_in_a_profiles_way(with_ears, home, capsys):
+    del with_ears.repos[EARS_REPO]
+    assert main(["pull", "desk", "--endpoint", with_ears.url]) == 0
+    assert "without better ears: the hub has no repository" in capsys.readouterr().err
+    assert main(["pull", "ears", "--endpoint", with_ears.url]) == 1
+
+
+def test_ears_need_consent_where_their_licence_restricts(with_ears, home, capsys):
+    with_ears.card["license"] = "other"
+    assert main(["pull", "ears", "--endpoint", with_ears.url]) == 1
+    assert "small-streaming-en" in capsys.readouterr().err and fetched_sizes(home / "models") == []

@@ -10,7 +10,7 @@ from assistant.asr.local import LocalASR
 from assistant.events import AppendAudio, CommitAudio, CreateItem, Message, Settings, TextPart, TranscriptCompleted
 from assistant.server.listen import write_down
 from tests.fakes.loop import run
-from tests.fakes.models import FakeEars, FakeTranscriber
+from tests.fakes.models import FAKE_EARS, FakeEars, FakeTranscriber
 from tests.fakes.talk import World, inline
 
 BY_HAND = Settings(persona="ada", turn_detection=None)
@@ -35,7 +35,7 @@ class Ears(LocalASR):
 
     def __init__(self):
         self.fake, self.made = FakeEars(), []
-        super().__init__("fake", self.load)
+        super().__init__(FAKE_EARS, self.load)
 
     def load(self):
         self.made.append(CountedScribe(self.fake))

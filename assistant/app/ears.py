@@ -1,0 +1,64 @@
+"""Which ears a setting opens: here, the fetched sizes included, or on a server. Loads no other model.
+
+The sizes that can be fetched are Moonshine's streaming ones (MIT for English), each a folder of one repository that
+holds many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from assistant.app.config import Config
+from assistant.app.hub import RepoPart, is_present, model_folder
+from assistant.asr import open_asr
+from assistant.asr.local import LocalASR
+from assistant.asr.paced import Paced
+from assistant.asr.streaming import FILES, WORD_TIMES, Size, name_of
+from assistant.contracts import ASR
+from assistant.remote import RemoteFollower, TranscriptionServer, is_address, read_address
+
+REPO = "moonshine-ai/moonshine-voice-assets"
+SIZES: tuple[Size, ...] = ("medium", "small", "tiny")
+"""The best first."""
+LAPTOP, DESKTOP = SIZES[1], SIZES[0]
+"""What is fetched if nobody says otherwise: by itself, and with models that need a desktop's GPU."""
+LICENCE = "MIT"
+
+
+def part_of(size: Size, word_times: bool = False) -> RepoPart:
+    """Where a size lies in the repository. `word_times`: with the second decoder that says when each word was."""
+    needed = (*FILES, WORD_TIMES) if word_times else FILES
+    return RepoPart(f"model/{size}-streaming-en/quantized_26_07_30", (*needed, "LICENSE*"), needed)
+
+
+def ears_folder(models: Path, size: Size) -> Path:
+    return model_folder(models, REPO, size)
+
+
+def fetched_sizes(models: Path) -> list[Size]:
+    """Those on this machine, the best first."""
+    return [size for size in SIZES if is_present(ears_folder(models, size))]
+
+
+def worth_fetching(taken: str, here: Sequence[Size]) -> Size | None:
+    """The size that may serve better than the ears that `auto` took: one larger than what keeps up, one smaller than
+    what does not."""
+    if not here:
+        return LAPTOP
+    keeping_up = [SIZES.index(size) for size in here if taken == name_of(size)]
+    wanted = min(keeping_up) - 1 if keeping_up else SIZES.index(here[-1]) + 1
+    return SIZES[wanted] if 0 <= wanted < len(SIZES) and SIZES[wanted] not in here else None
+
+
+def open_ears(config: Config, report: Callable[[str], None] = lambda line: None) -> ASR:
+    """The ears that the settings name, warm. Takes seconds; call it off the event loop.
+
+    Raises SettingError, and EngineFailed for a server that does not answer.
+    """
+    if is_address(config.asr):
+        server = TranscriptionServer(read_address(config.asr))
+        server.rehearse()
+        report(f"hearing runs at {config.asr}; it answered in {server.took_s * 1000:.0f} ms")
+        return LocalASR(server.facts, lambda: Paced(RemoteFollower(server)))
+    return open_asr(config.asr, report, [ears_folder(config.models, size) for size in fetched_sizes(config.models)])

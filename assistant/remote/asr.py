@@ -1,0 +1,177 @@
+"""Ears behind `/audio/transcriptions`: an utterance is sent whole, and again as it grows if the server is quick.
+
+Transcribers are called from threads, so this blocks: http.client, a connection for each request. To borrow the event
+loop from a thread would tie hearing to the loop that replies are made on, and a server that hangs would hold both.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import wave
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from math import inf
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import numpy as np
+
+from assistant.base.errors import EngineFailed
+from assistant.base.pcm import to_pcm16
+from assistant.base.sound import HEARING_RATE, Pcm
+from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
+from assistant.remote.server import CONNECT_SECONDS, Address, told_by
+
+ANSWER_SECONDS = 30.0
+"""For the words of a whole utterance."""
+QUICK_SECONDS = 0.5
+"""A server whose last answer took longer, or failed, is not asked for words in between; nor are those waited for any
+longer."""
+CADENCE_MS = 1000.0
+LEAST_S = 0.1
+"""Of sound; some servers refuse less."""
+
+
+class TranscriptionServer:
+    """Requests to one server; whatever goes wrong with one is an EngineFailed that names it."""
+
+    def __init__(
+        self, address: Address, clock: Callable[[], float] = time.perf_counter, quick_s: float = QUICK_SECONDS
+    ) -> None:
+        self._address, self._clock, self._quick_s = address, clock, quick_s
+        self._model = address.model
+        self.took_s = inf
+        """What the last answer took; for ever, if there was none."""
+
+    @property
+    def facts(self) -> AsrFacts:
+        """What a server can do it does not say: no languages, no times."""
+        name = self._model or self._address.base
+        return AsrFacts(name, (), cased=True, cadence_ms=CADENCE_MS, bias=False, word_times=False)
+
+    @property
+    def quick(self) -> bool:
+        return self.took_s <= self._quick_s
+
+    def rehearse(self) -> None:
+        """A second of silence: is it there, and how quick is it?"""
+        self.transcribe(np.zeros(HEARING_RATE, np.float32))
+
+    def transcribe(self, sound: Pcm, whole: bool = True) -> str:
+        """16 kHz → the server's writing. `whole` False: not worth to be waited for."""
+        kind, body = _form({"model": self._model_name(), "response_format": "json"}, _wav(sound))
+        patience_s = ANSWER_SECONDS if whole else self._quick_s
+        began, self.took_s = self._clock(), inf
+        answer = self._ask("POST", "/audio/transcriptions", patience_s, body, kind)
+        self.took_s = self._clock() - began
+        text = answer.get("text") if isinstance(answer, dict) else None
+        if not isinstance(text, str):
+            raise EngineFailed(f"{self._address.base}/audio/transcriptions sent what is no transcript")
+        return text
+
+    def _model_name(self) -> str:
+        """The one to ask for, looked up once."""
+        if self._model is None:
+            try:
+                self._model = str(self._ask("GET", "/models", ANSWER_SECONDS)["data"][0]["id"])  # type: ignore[index]
+            except (LookupError, TypeError) as error:
+                raise EngineFailed(f"{self._address.base}/models lists no model; name one: …/v1#MODEL") from error
+        return self._model
+
+    def _ask(self, method: str, path: str, patience_s: float, body: bytes = b"", kind: str = "") -> object:
+        """The JSON of an answer with status 200."""
+        url = self._address.base + path
+        parts = urlsplit(url)
+        connection = (HTTPSConnection if parts.scheme == "https" else HTTPConnection)(
+            parts.hostname or "", parts.port, timeout=CONNECT_SECONDS
+        )
+        headers = {"Content-Type": kind} if kind else {}
+        if self._address.key:
+            headers["Authorization"] = f"Bearer {self._address.key}"
+        try:
+            connection.connect()
+            connection.sock.settimeout(patience_s)
+            connection.request(method, parts.path, body or None, headers)
+            answer = connection.getresponse()
+            text = answer.read().decode("utf-8", "replace")
+        except TimeoutError as error:
+            raise EngineFailed(f"{url} did not answer in time; is the server overloaded?") from error
+        except (OSError, HTTPException) as error:
+            raise EngineFailed(f"{url} cannot be used ({error or type(error).__name__}); is the server up?") from error
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise EngineFailed(f"{url} answered {answer.status}: {told_by(text)}")
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise EngineFailed(f"{url} sent what is no JSON: {text[:100]!r}") from error
+
+
+class RemoteFollower:
+    """One utterance at a time. What the server writes may change with each answer, so nothing is stable before the
+    end. See `Follower` in assistant/asr/paced.py."""
+
+    def __init__(self, server: TranscriptionServer) -> None:
+        self._server = server
+        self.drop()
+
+    @property
+    def facts(self) -> AsrFacts:
+        return self._server.facts
+
+    def drop(self) -> None:
+        self._sound: list[Pcm] = []
+        self._samples = self._sent = 0
+        self._text = ""
+
+    def forget(self) -> None:
+        """The server remembers nothing of a speaker."""
+
+    def expect(self, terms: Sequence[str]) -> None:
+        """Not every server takes a prompt, and none says so."""
+
+    def hear(self, pcm: Pcm) -> None:
+        self._sound.append(pcm)
+        self._samples += pcm.size
+
+    def read(self, whole: bool) -> Partial:
+        new = self._samples > self._sent and self._samples >= LEAST_S * HEARING_RATE
+        if new and whole:
+            self._send(whole)
+        elif new and self._server.quick:
+            with suppress(EngineFailed):  # the words at the end are asked for all the same, and that failure is told
+                self._send(whole)
+        return Partial("", self._text)
+
+    def _send(self, whole: bool) -> None:
+        self._text = " ".join(self._server.transcribe(np.concatenate(self._sound), whole).split())
+        self._sent = self._samples
+
+    def end(self) -> Transcript:
+        text = self._text
+        self.drop()
+        speech = any(character.isalnum() for character in text)
+        return Transcript(text, tuple(HeardWord(word) for word in text.split()), None, speech)
+
+
+def _wav(sound: Pcm) -> bytes:
+    data = io.BytesIO()
+    with wave.open(data, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(HEARING_RATE)
+        out.writeframes(to_pcm16(sound))
+    return data.getvalue()
+
+
+def _form(fields: dict[str, str], file: bytes) -> tuple[str, bytes]:
+    """A multipart form: its content type, and its body."""
+    mark = uuid4().hex
+    head = f'--{mark}\r\nContent-Disposition: form-data; name="'
+    parts = [f'{head}{name}"\r\n\r\n{value}\r\n'.encode() for name, value in fields.items()]
+    sound = f'{head}file"; filename="speech.wav"\r\nContent-Type: audio/wav\r\n\r\n'.encode()
+    return f"multipart/form-data; boundary={mark}", b"".join([*parts, sound, file, f"\r\n--{mark}--\r\n".encode()])
