@@ -1,8 +1,8 @@
 """What is heard is written well: an engine's text as the small language model learnt to read it. Pure.
 
 An engine writes as its subtitles did (`Um, set a timer for twenty-five minutes.`, `It's $150 at 7 p.m.`); the small
-model knows lower-case words without marks, numbers in digits and the names it knows in capitals. Larger models read
-the engine's text as it is. What is in this form already stays as it is.
+model knows lower-case words without marks, numbers in digits, American spelling, and the names it knows in capitals.
+Larger models read the engine's text as it is. What is in this form already stays as it is.
 
     for_small_model("Um, wake me at 7 p.m., please.")        wake me at 7:00 pm please
     for_small_model("What's 25 x 4?")                        what's 25 * 4
@@ -84,6 +84,10 @@ _BEFORE: Final = tuple(
         (r"\b(mr|mrs|ms|dr|st)\.", r"\1"),
         (r"\bok\b", "okay"),
         (r"&", " and "),
+        (r"\bto-(day|morrow|night)\b", r"to\1"),
+        (r"\bper cent\b", "percent"),
+        (r"\b(arm|behavi|col|fav|flav|harb|hon|hum|lab|neighb|rum)our(?=s?\b|ed\b|ful|hood|ing|ite)", r"\1or"),
+        (r"\b((?:centi|kilo|milli)?met|cent|(?:milli)?lit|theat)re(?=s?\b)", r"\1er"),
         (r"\b(?:[a-z]\.){2,}", lambda m: m[0].replace(".", "")),
         (r"(?<=\d)-(?=\d|[a-z])", " "),
     )
