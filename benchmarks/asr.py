@@ -1,7 +1,7 @@
 """What the ears cost and when their words are there, at real time: `python -m benchmarks.asr [WAV …]`.
 
 Each recording is played block by block as a microphone would bring it, with half a second of silence before it and one
-second after. Beside it the words so far are asked for as the hearing stage does; at a pause of 150 ms the text is asked
+second after. Beside it the words so far are asked for as hearing does; at a pause of 150 ms the text is asked
 for. Without recordings: pieces of `two_cities.wav` from the makers' wheel. A line `text` beside a recording (same name,
 .txt) gives words wrong. `--busy N` lets N processes turn the cores beside it, as a voice that is being made would.
 
@@ -65,7 +65,7 @@ class Played:
 
 
 def play(transcriber: Paced, name: str, sound: Pcm, speed: float) -> Played:
-    """Feed one recording block by block at `speed` times real time, as the stage does."""
+    """Feed one recording block by block at `speed` times real time, as hearing does."""
     sound = np.concatenate([np.zeros(HEARING_RATE // 2, np.float32), sound, np.zeros(HEARING_RATE, np.float32)])
     detector, turns = SileroDetector(), TurnDetector(SemanticVad(), HEARING_RATE)
     asked: Future[Partial] | None = None

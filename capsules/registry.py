@@ -1,6 +1,6 @@
 """Which capsules are kept and how they are found again: by name, by the longest prefix of tokens; pins, time limits.
 
-Policy only. Where bytes lie is the ladder's business, how they are copied the tiers'. One thread uses a registry;
+Policy only. Where bytes lie is the store's business, how they are copied the tiers'. One thread uses a registry;
 its counters and its listing may be read from any.
 """
 

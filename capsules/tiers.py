@@ -30,7 +30,7 @@ class Held:
 
 
 class Tier(Protocol):
-    """A place for capsules. It does what it is told; budgets and order are the ladder's."""
+    """A place for capsules. It does what it is told; budgets and order are the store's."""
 
     name: str
     budget_bytes: int

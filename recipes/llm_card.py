@@ -27,7 +27,7 @@ with pocketsphinx. A tenth of all phrasings and values, chosen by hash, is held 
 written anywhere, so a talk's tokens only grow at their end; the tools block lists the tools' names only, because the
 model knows them by heart (`recipes/texts/tools.py`); and a space stands before each argument, each result and each of the user's
 turns, so that a word is the same tokens in all of them (the template writes it, who parses a call takes it off). Numbers must come as digits and names with capitals:
-`assistant.text.written.as_written` does that to a transcript. Use greedy decoding.
+`assistant.text.small_model.for_small_model` does that to a transcript. Use greedy decoding.
 
 **Training** on one thread of a shared CPU, {tokens:.2f} million tokens in {minutes} minutes. Every command is repeated until it says
 done; where a run was taken up with other numbers or other texts, the step is named. `texts` is the hash of `recipes/texts`.

@@ -45,6 +45,7 @@ PURE = [
     "assistant/device/memory_plan.py",
     "assistant/text/segment.py",
     "assistant/talk/conversation.py",
+    "assistant/talk/expected.py",
     "assistant/talk/heard.py",
     "assistant/talk/interruption.py",
     "assistant/talk/messages.py",

@@ -188,9 +188,9 @@ def fetch(
     if bad:
         names = ", ".join(file.name for file in bad)
         raise HubError(f"{listing.repo}: {names} arrived damaged and was removed; run the same command again")
-    aside = folder / f"{MARK}.part"
-    aside.write_text(json.dumps(asdict(listing), indent=1), "utf-8")
-    aside.replace(folder / MARK)
+    from capsules.durable import write_json  # the package loads torch; who only asks what is here needs none
+
+    write_json(folder / MARK, asdict(listing), indent=1)
 
 
 def _check_room(needed: int, folder: Path) -> None:
