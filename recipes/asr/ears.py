@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assistant.asr import open_asr
+from assistant.asr.paced import Paced
 from assistant.base.clock import LoopClock
-from assistant.contracts import ASR, LLM, TTS, Prompt
+from assistant.contracts import ASR, LLM, TTS, Prompt, SpeechDetector, Transcriber
 from assistant.events import AppendAudio, SemanticVad, Settings
 from assistant.personas import DEFAULT, Persona
-from assistant.talk.context import Engines, Services, TalkContext
+from assistant.talk.context import Engines, Offload, Services, TalkContext
 from assistant.talk.conversation import Conversation
 from assistant.talk.hearing import Hearing
 from assistant.talk.inlet import Inlet
@@ -65,7 +66,7 @@ def words(kind: str) -> Recognise:
 
 def used(kind: str) -> Recognise:
     """The product's hearing stage: detector, onset, words in between, pause, turn end, refusal. Turns are joined."""
-    asr = open_asr(kind)
+    asr = Unhurried(open_asr(kind))
 
     def recognise(sound: Sound) -> str:
         with asyncio.Runner(loop_factory=StandingLoop) as runner:
@@ -81,6 +82,24 @@ class StandingLoop(asyncio.SelectorEventLoop):
         return 0.0
 
 
+class Unhurried:
+    """Ears whose passes take no time by their own clock either: they come as often as on an idle machine."""
+
+    def __init__(self, asr: ASR) -> None:
+        self._asr = asr
+        self.name = asr.name
+
+    def detector(self) -> SpeechDetector:
+        return self._asr.detector()
+
+    def transcriber(self) -> Transcriber:
+        found = self._asr.transcriber()
+        return Paced(found.follower, clock=lambda: 0.0) if isinstance(found, Paced) else found
+
+    def release(self, transcriber: Transcriber) -> None:
+        self._asr.release(transcriber)
+
+
 class Mindless:
     """A mind without an opinion on whether words are complete: turns end by silence and pace alone."""
 
@@ -88,18 +107,24 @@ class Mindless:
         return None
 
 
-async def listened(asr: ASR, sound: Sound) -> list[str]:
-    """The words of every turn that the stage found, as a front would get them. Passes come in order and at once."""
-
-    async def at_once(function: Callable[[], T]) -> T:
-        return function()
-
+def stage(asr: ASR, offload: Offload) -> tuple[TalkContext, Inlet, Hearing]:
+    """The product's hearing stage without the rest of a talk; what it notices comes to the context's inbox."""
     personas = {DEFAULT: Persona(DEFAULT, "", "", "")}
-    services = Services(Engines(cast(LLM, Mindless()), cast(TTS, None), asr), LoopClock(), personas, at_once)
+    services = Services(Engines(cast(LLM, Mindless()), cast(TTS, None), asr), LoopClock(), personas, offload)
     talk = Conversation()
     settings = Settings(turn_detection=SemanticVad())
     context = TalkContext("judged", services, settings, talk, ReplyView(personas, ToolRegistry(), talk))
     inlet = Inlet(context.inbox)
+    return context, inlet, Hearing(context, inlet)
+
+
+async def at_once(function: Callable[[], T]) -> T:
+    return function()
+
+
+async def listened(asr: ASR, sound: Sound) -> list[str]:
+    """The words of every turn that the stage found, as a front would get them. Passes come in order and at once."""
+    context, inlet, hearing = stage(asr, at_once)
     said: list[str] = []
 
     async def note() -> None:
@@ -110,13 +135,13 @@ async def listened(asr: ASR, sound: Sound) -> list[str]:
 
     async with asyncio.TaskGroup() as group:
         group.create_task(note())
-        hearing = group.create_task(Hearing(context, inlet).run())
+        running = group.create_task(hearing.run())
         for start in range(0, sound.size, PUSH):
             await inlet.send(AppendAudio(sound[start : start + PUSH], RATE))
             for _ in range(SETTLED):
                 await asyncio.sleep(0)
         inlet.close()
-        await hearing
+        await running
         context.inbox.close()
     return said
 
