@@ -36,6 +36,7 @@ Recognise: TypeAlias = Callable[[Sound], str]
 RATE = 16_000
 BEFORE_S, AFTER_S = 0.4, 1.5
 PUSH = RATE // 10
+MUTED_S = 10.0
 SETTLED = 50
 """Turns of the event loop until every task waits for sound again."""
 
@@ -76,10 +77,13 @@ def used(kind: str) -> Recognise:
 
 
 class StandingLoop(asyncio.SelectorEventLoop):
-    """Its time stands still: a pass takes as long as it takes, and no silence is measured by the clock meanwhile."""
+    """Its time stands still until it is set: a pass takes as long as it takes, and no silence is measured by the clock
+    meanwhile."""
+
+    now = 0.0
 
     def time(self) -> float:
-        return 0.0
+        return self.now
 
 
 class Unhurried:
@@ -122,8 +126,19 @@ async def at_once(function: Callable[[], T]) -> T:
     return function()
 
 
+async def settled() -> None:
+    for _ in range(SETTLED):
+        await asyncio.sleep(0)
+
+
 async def listened(asr: ASR, sound: Sound) -> list[str]:
-    """The words of every turn that the stage found, as a front would get them. Passes come in order and at once."""
+    """The words of every turn that the stage found, as a front would get them. Passes come in order and at once.
+
+    Runs on a `StandingLoop`. A turn that has not ended with the sound ends as when a microphone is muted: in a room
+    full of voices the detector hears no silence.
+    """
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, StandingLoop)
     context, inlet, hearing = stage(asr, at_once)
     said: list[str] = []
 
@@ -138,8 +153,9 @@ async def listened(asr: ASR, sound: Sound) -> list[str]:
         running = group.create_task(hearing.run())
         for start in range(0, sound.size, PUSH):
             await inlet.send(AppendAudio(sound[start : start + PUSH], RATE))
-            for _ in range(SETTLED):
-                await asyncio.sleep(0)
+            await settled()
+        loop.now += MUTED_S
+        await settled()
         inlet.close()
         await running
         context.inbox.close()
