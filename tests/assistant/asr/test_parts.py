@@ -107,6 +107,7 @@ def test_a_loop_is_seen(period: int, most: int) -> None:
     run = list(range(100, 100 + period))
     assert repeats([1, 2, *run * (most + 1)])
     assert not repeats([1, 2, *run * most, 3])
+    assert repeats([1, 2, *run * most, *run[:-1], 3]) is (period > 2), "a full stop, not a comma"
 
 
 @pytest.mark.parametrize(
