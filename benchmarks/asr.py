@@ -1,132 +1,216 @@
 """What the ears cost and when their words are there, at real time: `python -m benchmarks.asr [WAV …]`.
 
-Each recording is played block by block as a microphone would bring it, with half a second of silence before it and one
-second after. Beside it the words so far are asked for as hearing does; at a pause of 150 ms the text is asked
-for. Without recordings: pieces of `two_cities.wav` from the makers' wheel. A line `text` beside a recording (same name,
-.txt) gives words wrong. `--busy N` lets N processes turn the cores beside it, as a voice that is being made would.
+Each recording is played to the product's own hearing stage as a microphone would bring it, half a second of silence
+before it and one and a half after. No mind judges whether the words are complete: turns end by silence and pace.
+Recordings: those named; a line `text` beside one (same name, .txt) gives words wrong. `--people DIR` takes those that
+recipes.asr.people gathered. Without any: pieces of `two_cities.wav` from the makers' wheel. `--busy N` lets N processes
+turn the cores beside it, as a voice that is being made would.
 
-    to text     from the last sample of speech to the text of the pause being there, wall ms (150 of it is the silence)
-    before end  share of recordings whose text was there before the shortest turn end (200 ms of silence)
-    age         of a partial: from the last sample it knows of to its being there, ms
-    revised     words of partials taken back, per word of the transcript
+    to text      from the last sample of speech to the text of the last pause being there, wall ms (150 are the silence)
+    before end   share of turns whose text was there before the shortest turn end (200 ms of silence)
+    before over  share of turns whose text was there before this turn's own end
+    age          of a partial: from the last sample it knows of to its being there, ms
+    revised      words shown and taken back, per word of the transcript
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import multiprocessing
+import os
 import re
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import soundfile
 
+from assistant.asr import open_asr
 from assistant.asr.agreement import begin_alike
-from assistant.asr.detector import SileroDetector
-from assistant.asr.moonshine import load_moonshine, moonshine, shipped_weights
-from assistant.asr.paced import Paced
-from assistant.asr.pocketsphinx import pocketsphinx
-from assistant.asr.streaming import streaming
+from assistant.asr.moonshine import shipped_weights
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import Partial
-from assistant.events import Pcm, SemanticVad
-from assistant.talk.turn_end import SHORTEST_END_MS, Sign, TurnDetector
+from assistant.contracts import ASR, AsrFacts, Partial, SpeechDetector, Transcriber, Transcript
+from assistant.events import AppendAudio, Pcm
+from assistant.talk.messages import UserBegan, UserEnded, UserProgress, UserWords
+from assistant.talk.turn_end import SHORTEST_END_MS
 from assistant.text.small_model import for_small_model
+from recipes.asr.ears import stage
+from recipes.asr.score import every, human_clips
 
-BLOCK = 512
-ASK_EVERY = 3
-"""Blocks between two questions for the words so far."""
+BLOCK = 320
+"""20 ms, as a microphone brings them."""
+BEFORE, AFTER = HEARING_RATE // 2, HEARING_RATE * 3 // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass of the engine: with how many samples of the utterance it began and when its words were there."""
+
+    samples: int
+    done: float
+
+
+@dataclass(slots=True)
+class Told:
+    """A turn as a front is told of it, and the passes over it. Times are the clock's seconds."""
+
+    begin_ms: float
+    passes: list[Pass] = field(default_factory=list)
+    pauses: list[Pass] = field(default_factory=list)
+    shown: list[list[str]] = field(default_factory=list)
+    end_ms: float = 0.0
+    over: float = 0.0
+    text: str = ""
+
+
+class Clocked:
+    """A transcriber that remembers when it was asked and when it had answered, utterance by utterance."""
+
+    def __init__(self, inner: Transcriber) -> None:
+        self._inner = inner
+        self.utterances: list[tuple[list[Pass], list[Pass]]] = []
+        self._samples = 0
+        self._before = Partial()
+
+    @property
+    def facts(self) -> AsrFacts:
+        return self._inner.facts
+
+    def push(self, pcm: Pcm) -> None:
+        if not self._samples:
+            self.utterances.append(([], []))
+        self._samples += pcm.size
+        self._inner.push(pcm)
+
+    def partial(self) -> Partial:
+        samples = self._samples
+        found = self._inner.partial()
+        if found is not self._before and self.utterances:  # else no pass was due
+            self.utterances[-1][0].append(Pass(samples, time.perf_counter()))
+            self._before = found
+        return found
+
+    def pause(self) -> Partial:
+        samples, at = self._samples, len(self.utterances) - 1
+        found = self._inner.pause()
+        self.utterances[at][1].append(Pass(samples, time.perf_counter()))
+        return found
+
+    def final(self) -> Transcript:
+        self._samples = 0
+        return self._inner.final()
+
+    def expect(self, terms: Sequence[str]) -> None:
+        self._inner.expect(terms)
+
+    def reset(self) -> None:
+        self._samples = 0
+        self._inner.reset()
+
+    def forget(self) -> None:
+        self._samples = 0
+        self._inner.forget()
+
+
+class OneClocked:
+    """Ears whose one transcriber is timed."""
+
+    def __init__(self, asr: ASR) -> None:
+        self._asr = asr
+        self.name = asr.name
+        self.clocked = Clocked(asr.transcriber())
+
+    def detector(self) -> SpeechDetector:
+        return self._asr.detector()
+
+    def transcriber(self) -> Transcriber:
+        self.clocked.utterances = []
+        return self.clocked
+
+    def release(self, transcriber: Transcriber) -> None:
+        transcriber.forget()
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One recording, heard at real time."""
+    """One recording, heard at real time; a figure for each of its turns."""
 
     name: str
     seconds: float
     text: str
-    to_text_ms: float | None
-    """None: no speech was detected."""
+    to_text_ms: tuple[float, ...]
+    to_over_ms: tuple[float, ...]
     ages_ms: tuple[float, ...]
     words_shown: int
     words_revised: int
     processor_s: float
-    cadence_ms: float
     wrong: int | None = None
     of: int = 0
 
 
-def play(transcriber: Paced, name: str, sound: Pcm, speed: float) -> Played:
-    """Feed one recording block by block at `speed` times real time, as hearing does."""
-    sound = np.concatenate([np.zeros(HEARING_RATE // 2, np.float32), sound, np.zeros(HEARING_RATE, np.float32)])
-    detector, turns = SileroDetector(), TurnDetector(SemanticVad(), HEARING_RATE)
-    asked: Future[Partial] | None = None
-    ages: list[float] = []
-    shown: list[list[str]] = []
-    ready: list[float] = []
-    held: list[Pcm] = []
-    spoken_until, speaking, ended = 0.0, False, False
+async def play(asr: OneClocked, name: str, sound: Pcm) -> Played:
+    """Feed one recording block by block at real time, as a front does."""
+    sound = np.pad(sound, (BEFORE, AFTER))
+    context, inlet, hearing = stage(asr, asyncio.to_thread)
+    turns: dict[str, Told] = {}
 
-    def words_so_far(heard: float) -> Partial:
-        before = shown[-1] if shown else []
-        partial = transcriber.partial()
-        if (words := partial.text.split()) != before:
-            ages.append((time.perf_counter() - heard) * 1000)
-            shown.append(words)
-        return partial
-
-    def text_at_pause() -> Partial:
-        partial = transcriber.pause()
-        ready.append(time.perf_counter())
-        return partial
+    async def note() -> None:
+        async for message in context.inbox:
+            match message:
+                case UserBegan():
+                    turns[message.item_id] = Told(message.start_ms)
+                case UserProgress() if message.text:
+                    turns[message.item_id].shown.append(message.text.split())
+                case UserEnded():
+                    turns[message.item_id].end_ms = message.end_ms
+                    turns[message.item_id].over = time.perf_counter()
+                case UserWords():
+                    turns[message.item_id].text = message.text
 
     processor = time.process_time()
-    with ThreadPoolExecutor(2) as pool:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(note())
+        running = group.create_task(hearing.run())
         began = time.perf_counter()
-        for number, start in enumerate(range(0, sound.size - BLOCK, BLOCK)):
-            due = began + (start + BLOCK) / HEARING_RATE / speed
-            time.sleep(max(0.0, due - time.perf_counter()))
-            part = sound[start : start + BLOCK]
-            sign = turns.step(detector.push(part)[0].probability, BLOCK)
-            if sign is Sign.ONSET:
-                speaking = True
-                for block in held[-12:]:
-                    transcriber.push(block)
-                held = []
-            if turns.speaking:
-                spoken_until = began + turns.end_sample / HEARING_RATE / speed
-            if sign is Sign.RESUMED:
-                for block in held:
-                    transcriber.push(block)
-                held = []
-            silent = turns.silence_ms >= 150 and sign is not Sign.PAUSE
-            if not speaking or silent or ended:
-                held.append(part)
-                continue
-            transcriber.push(part)
-            if sign is Sign.PAUSE:
-                pool.submit(text_at_pause)
-            elif sign is Sign.END:
-                ended = True
-            elif number % ASK_EVERY == 0 and (asked is None or asked.done()):
-                asked = pool.submit(words_so_far, due)
-    final = transcriber.final()
-    to_text = (ready[-1] - spoken_until) * 1000 if ready else None
-    if final.words and shown:
-        shown.append([word.text for word in final.words])
-    revised = sum(len(before) - begin_alike(before, after) for before, after in pairwise(shown))
-    text = final.text if final.speech else ""
+        for start in range(0, sound.size, BLOCK):
+            await asyncio.sleep(max(0.0, began + (start + BLOCK) / HEARING_RATE - time.perf_counter()))
+            await inlet.send(AppendAudio(sound[start : start + BLOCK], HEARING_RATE))
+        inlet.close()
+        await running
+        context.inbox.close()
     used = time.process_time() - processor
-    seconds = sound.size / HEARING_RATE
-    return Played(name, seconds, text, to_text, tuple(ages), len(final.words), revised, used, transcriber.cadence_ms)
+    for turn, (passes, pauses) in zip(turns.values(), asr.clocked.utterances, strict=True):
+        turn.passes, turn.pauses = passes, pauses
+    return figures(name, sound.size / HEARING_RATE, began, list(turns.values()), used)
+
+
+def figures(name: str, seconds: float, began: float, turns: Sequence[Told], processor_s: float) -> Played:
+    """What the turns of a recording come to; it began at this moment of the clock."""
+
+    def since(done: float, input_ms: float) -> float:
+        return (done - began) * 1000 - input_ms
+
+    revised = 0
+    for turn in turns:
+        shown = [*turn.shown, turn.text.split()] if turn.text else turn.shown
+        revised += sum(len(before) - begin_alike(before, after) for before, after in pairwise(shown))
+    return Played(
+        name, seconds, " ".join(turn.text for turn in turns if turn.text),
+        tuple(since(turn.pauses[-1].done, turn.end_ms) for turn in turns if turn.pauses),
+        tuple(since(turn.over, turn.end_ms) for turn in turns if turn.pauses),
+        tuple(
+            since(each.done, turn.begin_ms + each.samples * 1000 / HEARING_RATE)
+            for turn in turns for each in turn.passes
+        ),
+        sum(len(turn.text.split()) for turn in turns), revised, processor_s,
+    )  # fmt: skip
 
 
 def errors(wanted: str, heard: str) -> tuple[int, int]:
@@ -163,35 +247,26 @@ def memory_mb() -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def engine(name: str) -> Callable[[], Paced]:
-    """`moonshine`, `pocketsphinx`, or `tiny|small|medium:FOLDER` for a streaming size."""
-    if name == "moonshine":
-        network = load_moonshine()
-        return lambda: moonshine(network)
-    if name == "pocketsphinx":
-        return pocketsphinx
-    size, _, folder = name.partition(":")
-    return lambda: streaming(Path(folder), size)  # type: ignore[arg-type]
-
-
-def summary(name: str, played: Sequence[Played], load_s: float, memory: float) -> dict[str, object]:
-    times = [each.to_text_ms for each in played if each.to_text_ms is not None]
+def summary(asr: ASR, played: Sequence[Played], load_s: float, memory: float) -> dict[str, object]:
+    times = [ms for each in played for ms in each.to_text_ms]
+    ends = [ms for each in played for ms in each.to_over_ms]
     ages = [age for each in played for age in each.ages_ms] or [0.0]
     wanted = sum(each.of for each in played)
     return {
-        "engine": name,
+        "engine": asr.name,
         "recordings": len(played),
-        "speech detected": len(times),
+        "turns": len(times),
         "load_s": round(load_s, 2),
         "memory_mb": round(memory),
         "to_text_ms_median": round(statistics.median(times)),
         "to_text_ms_p90": round(float(np.percentile(times, 90))),
         "before_end": round(sum(t <= SHORTEST_END_MS for t in times) / len(times), 2),
+        "before_over": round(sum(t <= end for t, end in zip(times, ends, strict=True)) / len(times), 2),
+        "over_ms_median": round(statistics.median(ends)),
         "age_ms_median": round(statistics.median(ages)),
         "age_ms_p90": round(float(np.percentile(ages, 90))),
         "revised_per_word": round(sum(e.words_revised for e in played) / max(1, sum(e.words_shown for e in played)), 2),
         "processor_s_per_s": round(sum(e.processor_s for e in played) / sum(e.seconds for e in played), 3),
-        "cadence_ms_last": round(played[-1].cadence_ms),
         "words_wrong": round(sum(e.wrong or 0 for e in played) / wanted, 3) if wanted else None,
     }
 
@@ -201,35 +276,52 @@ def burn() -> None:
         pass
 
 
+def recordings(paths: Sequence[Path], people: Path | None, step: int) -> Iterator[tuple[str, Pcm, str | None]]:
+    """Name, sound and, where it is known, what is said."""
+    if people is not None:
+        for clip in every(human_clips(people), step):
+            yield clip.name, clip.sound, clip.text
+    elif paths:
+        yield from map(given_recording, paths)
+    else:
+        yield from shipped_recordings()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recordings", nargs="*", type=Path)
-    parser.add_argument("--engine", default="moonshine", help=engine.__doc__)
+    parser.add_argument("--people", type=Path, help="the folder of recipes.asr.people")
+    parser.add_argument("--every", type=int, default=1, help="of people: every so manieth of each source")
+    parser.add_argument("--asr", default="auto", help="as the product's setting")
     parser.add_argument("--busy", type=int, default=0, help="processes that turn the cores beside it")
-    parser.add_argument("--speed", type=float, default=1.0, help="times real time; above 1 latencies mean little")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="the figures are added to what is there")
     a = parser.parse_args()
     beside = [multiprocessing.Process(target=burn, daemon=True) for _ in range(a.busy)]
     for each in beside:
         each.start()
     before, began = memory_mb(), time.perf_counter()
-    make = engine(a.engine)
-    transcriber = make()
+    asr = OneClocked(open_asr(a.asr))
     load_s = time.perf_counter() - began
-    played = []
-    for name, sound, wanted in map(given_recording, a.recordings) if a.recordings else shipped_recordings():
-        found = play(transcriber, name, sound, a.speed)
+    played, loads = [], []
+    for name, sound, wanted in recordings(a.recordings, a.people, a.every):
+        found = asyncio.run(play(asr, name, sound))
+        loads.append(os.getloadavg()[0])
         if wanted is not None:
             wrong, of = errors(wanted, found.text)
-            found = Played(**(asdict(found) | {"wrong": wrong, "of": of}))
+            found = replace(found, wrong=wrong, of=of)
         played.append(found)
-        ready = "no speech" if found.to_text_ms is None else f"{found.to_text_ms:4.0f} ms"
-        print(f"{name[:32]:32} {found.seconds:5.1f} s  {ready}  {found.processor_s / found.seconds:.3f}  {found.text}")
-    table = summary(a.engine, played, load_s, memory_mb() - before) | {"busy": a.busy, "speed": a.speed}
+        ready = " ".join(f"{ms:.0f}" for ms in found.to_text_ms) or "no pause"
+        print(
+            f"{name[:28]:28} {found.seconds:5.1f} s  {ready:>9} ms  {found.processor_s:5.2f} s  {found.text}",
+            flush=True,
+        )
+    table = summary(asr, played, load_s, memory_mb() - before)
+    table |= {"busy": a.busy, "load_average": round(statistics.mean(loads), 1)}
     for key, value in table.items():
         print(f"{key:22} {value}")
     if a.json:
-        a.json.write_text(json.dumps({"summary": table, "recordings": [asdict(each) for each in played]}, indent=1))
+        held = json.loads(a.json.read_text()) if a.json.exists() else []
+        a.json.write_text(json.dumps([*held, table], indent=1) + "\n")
     for each in beside:
         each.terminate()
 

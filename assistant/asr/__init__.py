@@ -4,6 +4,7 @@ agreement      which words will not change any more
 bias           expected words, lifted
 cutting        where a long utterance is cut
 detector       speech or not
+level          how much louder a quiet voice is made
 local          a detector and a transcriber for each talk
 moonshine      open English on any processor: the default
 network        its two graphs

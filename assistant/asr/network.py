@@ -19,14 +19,15 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from assistant.asr.level import gain
 from assistant.asr.tokens import BEGIN, END, Tokens
 from assistant.base.sound import HEARING_RATE, Pcm
 
-AROUND_S = 0.1
-"""Silence put before and after. Of 1,073 words of 240 prompts, cut as the stage cuts them, 8.3 % were wrong instead of
-10.2: a network that learnt from whole clips takes what begins at the first sample for the rest of a word."""
-LEAST_S = 0.5
-"""Shorter sound is filled up further: the front needs some frames."""
+BEHIND_S = 0.5
+"""Silence put behind the sound, and none before it. The network learnt from whole clips, and where a word is cut off
+tight it makes one up behind it, the likelier the more silence there is in front. As the hearing stage uses it, of 116
+utterances of a word or two in four synthetic voices 11.6 % of the words were wrong instead of 20.1 (0.1 s on both
+sides), of 40 sentences 1.8 instead of 2.7."""
 TOKENS_PER_S = 6.5
 """The makers' limit; fast speech has five."""
 FEWEST_TOKENS = 8
@@ -66,9 +67,8 @@ class Network:
     def write(self, sound: Pcm, draft: Sequence[int] = (), held: int = 0, bias: Bias | None = None) -> Decoded:
         """[n] samples -> what they say. `draft`: what it may begin with; the first `held` of it: what it does."""
         with self._seats:
-            around = int(AROUND_S * HEARING_RATE)
-            after = max(around, int(LEAST_S * HEARING_RATE) - sound.size)
-            return self._write(np.pad(sound, (around, after)), draft, held, bias)
+            louder = sound * np.float32(gain(sound))
+            return self._write(np.pad(louder, (0, int(BEHIND_S * HEARING_RATE))), draft, held, bias)
 
     def _write(self, sound: Pcm, draft: Sequence[int], held: int, bias: Bias | None) -> Decoded:
         mask = np.ones((1, sound.size), np.int64)

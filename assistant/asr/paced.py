@@ -62,6 +62,11 @@ class Paced:
         return self._follower.facts
 
     @property
+    def follower(self) -> Follower:
+        """The engine behind it, for another pace over the same one."""
+        return self._follower
+
+    @property
     def cadence_ms(self) -> float:
         """Of sound between two passes, as things are on this machine now."""
         return self._cadence_ms

@@ -32,6 +32,6 @@ def repeats(tokens: Sequence[int]) -> bool:
         same = 0
         for now, before in zip(tokens[period:], tokens, strict=False):
             same = same + 1 if now == before else 0
-            if same >= period * MOST_REPEATS.get(period, MOST_LONG_REPEATS):
-                return True
+            if same + (period > 2) >= period * MOST_REPEATS.get(period, MOST_LONG_REPEATS):
+                return True  # the last mark of a loop is another one than those within
     return False

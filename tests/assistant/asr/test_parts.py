@@ -5,8 +5,9 @@ import pytest
 
 from assistant.asr.agreement import Agreement, begin_alike
 from assistant.asr.cutting import EARLY_S, LONGEST_S, cut_point
+from assistant.asr.level import gain
 from assistant.asr.moonshine import FACTS, MoonshineFollower, moonshine
-from assistant.asr.network import Decoded, Network
+from assistant.asr.network import BEHIND_S, Decoded, Network
 from assistant.asr.paced import LONGEST_CADENCE_MS, SHARE, Paced
 from assistant.asr.sense import repeats, sensible
 from assistant.asr.streaming import splice
@@ -67,6 +68,26 @@ def test_speech_without_a_pause_is_cut_before_it_gets_long(settled_s: float) -> 
     assert cut_point(sound[: int(EARLY_S * RATE)], settled_s) is None
 
 
+@pytest.mark.parametrize(
+    ("level", "steps"), [(0.5, 1), (0.1, 1), (0.06, 2), (0.025, 4), (0.005, 16), (1e-4, 32), (0.0, 1)]
+)
+def test_a_quiet_voice_is_made_louder_by_whole_steps(level: float, steps: float) -> None:
+    sound = noisy(2, level)
+    assert gain(sound) == steps
+    with_silence = np.concatenate([np.zeros(RATE, np.float32), sound, noisy(1, level / 1000)])
+    assert gain(with_silence) == steps, "pauses do not count"
+
+
+def test_every_pass_over_a_sound_that_grows_is_as_loud() -> None:
+    sound = noisy(4, 0.02) * np.abs(np.sin(np.arange(4 * RATE) / RATE * 9)).astype(np.float32)  # syllables
+    assert len({gain(sound[:end]) for end in range(RATE // 2, sound.size, RATE // 4)}) == 1
+
+
+@pytest.mark.parametrize("samples", [0, 1, 63, 319])
+def test_sound_of_less_than_a_frame_has_a_level_too(samples: int) -> None:
+    assert gain(np.full(samples, 0.01, np.float32)) in (1.0, 8.0)
+
+
 @pytest.mark.parametrize("text", ["", "♪♪♪♪", "You", "Thank you for watching!", "...", "- -"])
 def test_what_noise_is_written_as_makes_no_sense(text: str) -> None:
     assert not sensible(text, [1, 2, 3], 0.9)
@@ -86,6 +107,7 @@ def test_a_loop_is_seen(period: int, most: int) -> None:
     run = list(range(100, 100 + period))
     assert repeats([1, 2, *run * (most + 1)])
     assert not repeats([1, 2, *run * most, 3])
+    assert repeats([1, 2, *run * most, *run[:-1], 3]) is (period > 2), "a full stop, not a comma"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +129,7 @@ def test_tokens_and_text_are_one(network: Network, two_cities: Pcm) -> None:
     tokens = network.tokens
     written = network.write(two_cities[: 6 * RATE]).tokens
     text = tokens.text(written)
-    assert text.startswith("It was the best of times.")
+    assert text.startswith("It was the best of times")
     assert " ".join(word for word, _ in tokens.words(written)) == text
     assert tokens.words(written)[-1][1] == len(written)
     assert tokens.text(written[: tokens.without_marks(written)]) == text.rstrip(".,")
@@ -132,6 +154,27 @@ def test_what_is_held_is_kept(network: Network, two_cities: Pcm) -> None:
     held = network.tokens.of("It") + network.tokens.of("wasn't")
     written = network.write(two_cities[: 3 * RATE], (*held, 887), len(held)).tokens
     assert list(written[: len(held)]) == held
+
+
+def test_silence_comes_behind_and_none_before(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Pcm] = []
+
+    def remember(sound: Pcm, *rest: object) -> Decoded:
+        read.append(sound)
+        return Decoded()
+
+    monkeypatch.setattr(network, "_write", remember)
+    sound = noisy(0.3, 0.1)
+    network.write(sound)
+    assert np.array_equal(read[0][: sound.size], sound)
+    assert read[0].size == sound.size + BEHIND_S * RATE and not read[0][sound.size :].any()
+
+
+def test_a_voice_from_afar_reads_the_same(network: Network, two_cities: Pcm) -> None:
+    near = network.tokens.text(network.write(two_cities[: 6 * RATE]).tokens)
+    for factor in (0.3, 0.1, 0.03, 0.01):
+        far = np.float32(factor) * two_cities[: 6 * RATE]
+        assert network.tokens.text(network.write(far).tokens) == near
 
 
 class Watched:
