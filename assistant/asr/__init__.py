@@ -29,12 +29,14 @@ AUTO = "auto"
 KINDS = {"moonshine": "assistant.asr.moonshine", "pocketsphinx": "assistant.asr.pocketsphinx"}
 """A setting's value → the module whose `open_asr()` makes it. A new engine is one file and one row here; `auto` takes
 the first that runs on this machine. A fetched streaming size comes before all of them, if it keeps up."""
-FOLDER = "assistant.asr.streaming"
-"""What a folder is opened with."""
+FOLDERS = {
+    "streaming_config.json": "assistant.asr.streaming",
+}
+"""A file that tells a kind of folder → the module whose `open_asr(folder)` opens it. The first that is there counts."""
 
 
 def open_asr(asked: str, report: Callable[[str], None] = lambda line: None, fetched: Sequence[Path] = ()) -> ASR:
-    """Ears, warm: of a kind, `auto`, or a folder of a streaming model. Takes seconds; call it off the event loop.
+    """Ears, warm: of a kind, `auto`, or a model's folder. Takes seconds; call it off the event loop.
 
     Raises SettingError for what cannot be opened; `auto` passes it over and reports why. `fetched`: the folders that
     `auto` may take, the best first.
@@ -45,13 +47,25 @@ def open_asr(asked: str, report: Callable[[str], None] = lambda line: None, fetc
         known = ", ".join((AUTO, *KINDS))
         raise SettingError(f"asr: there is no engine and no folder {asked!r}; known: {known}, or a model's folder")
     try:
-        module = import_module(KINDS.get(asked, FOLDER))
-        found: ASR = module.open_asr() if asked in KINDS else module.open_asr(Path(asked).expanduser())
+        found: ASR
+        if asked in KINDS:
+            found = import_module(KINDS[asked]).open_asr()
+        else:
+            folder = Path(asked).expanduser()
+            found = import_module(_kind_of(folder)).open_asr(folder)
     except ImportError as error:
         raise SettingError(
             f"--asr {asked} needs a package that is not here ({error.name}); pip install 'voice-assistant[ears]'"
         ) from error
     return found
+
+
+def _kind_of(folder: Path) -> str:
+    for telling, module in FOLDERS.items():
+        if any(folder.glob(telling)):
+            return module
+    needs = "; ".join(f"{telling} ({module.rpartition('.')[2]})" for telling, module in FOLDERS.items())
+    raise SettingError(f"asr: {folder} holds no model that is known here, by its files; it must have one of: {needs}")
 
 
 def _best(fetched: Sequence[Path], report: Callable[[str], None]) -> ASR:
