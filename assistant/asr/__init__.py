@@ -4,6 +4,7 @@ agreement      which words will not change any more
 bias           expected words, lifted
 cutting        where a long utterance is cut
 detector       speech or not
+graph_facts    what an ONNX file says of itself
 local          a detector and a transcriber for each talk
 moonshine      open English on any processor: the default
 network        its two graphs
@@ -15,6 +16,7 @@ sense          was anything sensible said
 streaming      Moonshine's streaming sizes, from a folder
 tiny/          the words that pocketsphinx knows, with their card
 tokens         Moonshine's pieces of text
+transducer     streaming transducers, from a folder
 """
 
 from collections.abc import Callable, Sequence
@@ -31,6 +33,7 @@ KINDS = {"moonshine": "assistant.asr.moonshine", "pocketsphinx": "assistant.asr.
 the first that runs on this machine. A fetched streaming size comes before all of them, if it keeps up."""
 FOLDERS = {
     "streaming_config.json": "assistant.asr.streaming",
+    "joiner*.onnx": "assistant.asr.transducer",
 }
 """A file that tells a kind of folder → the module whose `open_asr(folder)` opens it. The first that is there counts."""
 
