@@ -11,7 +11,7 @@ from pathlib import Path
 
 from assistant.app.config import Config
 from assistant.app.hub import RepoPart, is_present, model_folder
-from assistant.asr import open_asr
+from assistant.asr import AUTO, module_of, open_asr
 from assistant.asr.local import LocalASR
 from assistant.asr.paced import Paced
 from assistant.asr.streaming import FILES, WORD_TIMES, Size, name_of
@@ -49,6 +49,14 @@ def worth_fetching(taken: str, here: Sequence[Size]) -> Size | None:
     keeping_up = [SIZES.index(size) for size in here if taken == name_of(size)]
     wanted = min(keeping_up) - 1 if keeping_up else SIZES.index(here[-1]) + 1
     return SIZES[wanted] if 0 <= wanted < len(SIZES) and SIZES[wanted] not in here else None
+
+
+def check_ears(config: Config) -> None:
+    """Raises SettingError for ears that cannot be, before anything is loaded."""
+    if is_address(config.asr):
+        read_address(config.asr)
+    elif config.asr != AUTO:
+        module_of(config.asr)
 
 
 def open_ears(config: Config, report: Callable[[str], None] = lambda line: None) -> ASR:

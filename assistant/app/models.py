@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from assistant.app.config import TINY, Config, Profile, choose_profile
-from assistant.app.ears import open_ears
+from assistant.app.ears import check_ears, open_ears
 from assistant.app.older import take_over
 from assistant.app.places import local_path, present_profiles
 from assistant.contracts import ASR, LLM, TTS
@@ -73,6 +73,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report) -> 
     profile = choose_profile(config.profile, gpu_free_bytes(), present_profiles(config))
     for name, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, name, repository)  # a wrong one is told before anything takes its time
+    check_ears(config)
     hearing = asyncio.ensure_future(asyncio.to_thread(open_ears, config, report))
     stack.push_async_callback(asyncio.wait, [hearing])
     deployment = await _deployment(config, profile, stack, report)

@@ -4,6 +4,7 @@ agreement      which words will not change any more
 bias           expected words, lifted
 cutting        where a long utterance is cut
 detector       speech or not
+graph_facts    what an ONNX file says of itself
 level          how much louder a quiet voice is made
 local          a detector and a transcriber for each talk
 moonshine      open English on any processor: the default
@@ -16,6 +17,7 @@ sense          was anything sensible said
 streaming      Moonshine's streaming sizes, from a folder
 tiny/          the words that pocketsphinx knows, with their card
 tokens         Moonshine's pieces of text
+transducer     streaming transducers, from a folder
 """
 
 from collections.abc import Callable, Sequence
@@ -30,29 +32,48 @@ AUTO = "auto"
 KINDS = {"moonshine": "assistant.asr.moonshine", "pocketsphinx": "assistant.asr.pocketsphinx"}
 """A setting's value → the module whose `open_asr()` makes it. A new engine is one file and one row here; `auto` takes
 the first that runs on this machine. A fetched streaming size comes before all of them, if it keeps up."""
-FOLDER = "assistant.asr.streaming"
-"""What a folder is opened with."""
+FOLDERS = {
+    "streaming_config.json": "assistant.asr.streaming",
+    "joiner*.onnx": "assistant.asr.transducer",
+}
+"""A file that tells a kind of folder → the module whose `open_asr(folder)` opens it. The first that is there counts."""
+EXTRAS = {"assistant.asr.transducer": "transducer"}
+"""A module → the extra of this package that brings what it imports, where that is not `ears`."""
 
 
 def open_asr(asked: str, report: Callable[[str], None] = lambda line: None, fetched: Sequence[Path] = ()) -> ASR:
-    """Ears, warm: of a kind, `auto`, or a folder of a streaming model. Takes seconds; call it off the event loop.
+    """Ears, warm: of a kind, `auto`, or a model's folder. Takes seconds; call it off the event loop.
 
     Raises SettingError for what cannot be opened; `auto` passes it over and reports why. `fetched`: the folders that
     `auto` may take, the best first.
     """
     if asked == AUTO:
         return _best(fetched, report)
-    if asked not in KINDS and not Path(asked).expanduser().is_dir():
-        known = ", ".join((AUTO, *KINDS))
-        raise SettingError(f"asr: there is no engine and no folder {asked!r}; known: {known}, or a model's folder")
+    module = module_of(asked)
     try:
-        module = import_module(KINDS.get(asked, FOLDER))
-        found: ASR = module.open_asr() if asked in KINDS else module.open_asr(Path(asked).expanduser())
+        opening = import_module(module)
+        found: ASR = opening.open_asr() if asked in KINDS else opening.open_asr(Path(asked).expanduser())
     except ImportError as error:
+        extra = EXTRAS.get(module, "ears")
         raise SettingError(
-            f"--asr {asked} needs a package that is not here ({error.name}); pip install 'voice-assistant[ears]'"
+            f"--asr {asked} needs a package that is not here ({error.name}); pip install 'voice-assistant[{extra}]'"
         ) from error
     return found
+
+
+def module_of(asked: str) -> str:
+    """What opens a kind or a folder. Raises SettingError for what is neither, before anything is loaded."""
+    if asked in KINDS:
+        return KINDS[asked]
+    folder = Path(asked).expanduser()
+    if not folder.is_dir():
+        known = ", ".join((AUTO, *KINDS))
+        raise SettingError(f"asr: there is no engine and no folder {asked!r}; known: {known}, or a model's folder")
+    for telling, module in FOLDERS.items():
+        if any(folder.glob(telling)):
+            return module
+    needs = "; ".join(f"{telling} ({module.rpartition('.')[2]})" for telling, module in FOLDERS.items())
+    raise SettingError(f"asr: {folder} holds no model that is known here, by its files; it must have one of: {needs}")
 
 
 def _best(fetched: Sequence[Path], report: Callable[[str], None]) -> ASR:

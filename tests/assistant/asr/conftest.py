@@ -1,7 +1,9 @@
-"""Human speech that a package brings along, the shared network, and synthetic speech from espeak-ng."""
+"""Human speech that a package brings along, shared networks, and synthetic speech from espeak-ng."""
 
 import shutil
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import soundfile
 
 from assistant.asr.moonshine import load_moonshine, shipped_weights
 from assistant.asr.network import Network
+from assistant.asr.transducer import Transducer, load_transducer
 from assistant.base.pcm import resample
 from assistant.events import Pcm
 
@@ -18,6 +21,22 @@ from assistant.events import Pcm
 @pytest.fixture(scope="session")
 def network() -> Network:
     return load_moonshine()
+
+
+@pytest.fixture(scope="session")
+def write_transducer(tmp_path_factory) -> Callable[..., Path]:
+    """Writes a small one into a new folder. See `tests/fakes/transducer.py`."""
+    for package in ("sherpa_onnx", "onnx"):
+        pytest.importorskip(package, reason=f"{package} is not installed; pip install -e '.[dev]' brings it")
+    from tests.fakes.transducer import write_transducer
+
+    return lambda **how: write_transducer(tmp_path_factory.mktemp("transducer"), **how)
+
+
+@pytest.fixture(scope="session")
+def transducers(write_transducer) -> Callable[..., Transducer]:
+    """`transducers(large=…, terms=…)`: one of each, loaded once."""
+    return cache(lambda **how: load_transducer(write_transducer(**how)))
 
 
 def recording(path: Path) -> Pcm:

@@ -1,8 +1,8 @@
 """One suite over everything that keeps `Transcriber`.
 
 Moonshine tiny and pocketsphinx with their real weights; the streaming follower over a scripted stand-in for the makers'
-library, and over a real folder (random weights will do) where MOONSHINE_STREAMING names one; a scripted follower; and
-the same behind this project's own server.
+library, and over a real folder (random weights will do) where MOONSHINE_STREAMING names one; a transducer with weights
+made up, greedy and by a beam; a scripted follower; and the same behind this project's own server.
 """
 
 import os
@@ -25,6 +25,7 @@ from assistant.asr.network import Network
 from assistant.asr.paced import Follower, Paced
 from assistant.asr.pocketsphinx import TINY, PocketsphinxFollower
 from assistant.asr.streaming import FILES, StreamingFollower
+from assistant.asr.transducer import Transducer, TransducerFollower
 from assistant.contracts import MOST_TERMS, AsrFacts, HeardWord, Partial, Transcript
 from assistant.events import Pcm
 from assistant.remote import RemoteFollower, TranscriptionServer, read_address
@@ -118,7 +119,16 @@ class MakersTranscriber:
 Make = Callable[[], Paced]
 
 
-KINDS = ("scripted", "moonshine", "pocketsphinx", "remote", "streaming, scripted", "streaming, a folder")
+KINDS = (
+    "scripted",
+    "moonshine",
+    "pocketsphinx",
+    "remote",
+    "streaming, scripted",
+    "streaming, a folder",
+    "transducer, greedy",
+    "transducer, beam",
+)
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +157,8 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
                 return RemoteFollower(server)
             case "streaming, scripted":
                 return StreamingFollower(tmp_path, "tiny")
+            case "transducer, greedy" | "transducer, beam":
+                return TransducerFollower(transducers(terms="beam" in request.param))
             case _:
                 return StreamingFollower(Path(os.environ["MOONSHINE_STREAMING"]), "tiny")
 
@@ -154,6 +166,8 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
         network: Network = request.getfixturevalue("network")
     if request.param == "remote":
         address = read_address(request.getfixturevalue("served"))
+    if request.param.startswith("transducer"):
+        transducers: Callable[..., Transducer] = request.getfixturevalue("transducers")
     if request.param == "streaming, scripted":
         arches = SimpleNamespace(TINY_STREAMING="tiny arch")
         makers = SimpleNamespace(Transcriber=MakersTranscriber, ModelArch=arches)

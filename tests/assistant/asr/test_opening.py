@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from assistant import asr
-from assistant.asr import open_asr, streaming
+from assistant.asr import FOLDERS, open_asr, streaming
 from assistant.asr.local import LocalASR
 from assistant.asr.rehearsal import KEEPS_UP, SOUND_S, keeps_up, pass_s
 from assistant.asr.streaming import size_of
@@ -42,6 +42,7 @@ def test_auto_takes_the_best_that_keeps_up(
     monkeypatch.setattr(asr, "keeps_up", timed)
     for name in fetched:
         (tmp_path / name).mkdir()
+        (tmp_path / name / "streaming_config.json").touch()
     lines: list[str] = []
     assert open_asr("auto", lines.append, [tmp_path / name for name in fetched]).name == taken
     assert lines == told
@@ -84,6 +85,10 @@ def test_a_folders_name_says_which_size_it_is(name: str, size: str, tmp_path: Pa
 
 
 def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="no model that is known here") as refused:
+        open_asr(str(tmp_path))
+    assert all(telling in str(refused.value) for telling in FOLDERS)
+    (tmp_path / "streaming_config.json").touch()
     with pytest.raises(SettingError, match="is no Moonshine streaming model"):
         open_asr(str(tmp_path))
     with pytest.raises(SettingError, match="no engine and no folder 'whisper'"):
