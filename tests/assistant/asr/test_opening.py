@@ -42,6 +42,8 @@ def test_auto_takes_the_best_that_keeps_up(
     monkeypatch.setattr(asr, "keeps_up", timed)
     for name in fetched:
         (tmp_path / name).mkdir()
+        for file in streaming.FILES:
+            (tmp_path / name / file).touch()
     lines: list[str] = []
     assert open_asr("auto", lines.append, [tmp_path / name for name in fetched]).name == taken
     assert lines == told
@@ -84,7 +86,10 @@ def test_a_folders_name_says_which_size_it_is(name: str, size: str, tmp_path: Pa
 
 
 def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="is no Moonshine streaming model"):
+    with pytest.raises(SettingError, match=r"streaming needs frontend.ort.*Whisper for CTranslate2 needs model.bin"):
+        open_asr(str(tmp_path))
+    (tmp_path / "config.json").touch()
+    with pytest.raises(SettingError, match=r"\(missing: model.bin, tokenizer.json\)"):
         open_asr(str(tmp_path))
     with pytest.raises(SettingError, match="no engine and no folder 'whisper'"):
         open_asr("whisper")
