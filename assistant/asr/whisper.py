@@ -171,9 +171,10 @@ class WhisperFollower:
 def _words(timed: Iterable[Any], text: str, seconds: float) -> Iterable[HeardWord]:
     """Words as they are written: what begins with no space belongs to the word before (half a word, a mark; in Chinese,
     all of a sentence). `text` stands for them where nothing could be timed."""
-    parts = [(word.word, word.start, word.end, word.probability) for word in timed] or [(text, 0.0, seconds, None)]
+    parts: list[tuple[str, float, float, float | None]]
+    parts = [(word.word, float(word.start), float(word.end), float(word.probability)) for word in timed]
     groups: list[list[tuple[str, float, float, float | None]]] = []
-    for part in parts:
+    for part in parts or [(text, 0.0, seconds, None)]:
         if groups and (not part[0].startswith(" ") or not bare(part[0].strip())):
             groups[-1].append(part)
         else:
