@@ -3,7 +3,7 @@
 Moonshine tiny and pocketsphinx with their real weights; the streaming follower over a scripted stand-in for the makers'
 library, and over a real folder (random weights will do) where MOONSHINE_STREAMING names one; Whisper over a scripted
 stand-in for faster-whisper, and over random weights where that package is; a scripted follower; and the same behind
-this project's own server.
+this project's own server and, where its packages are, behind `transformers serve`.
 """
 
 import os
@@ -32,6 +32,7 @@ from assistant.events import Pcm
 from assistant.remote import RemoteFollower, TranscriptionServer, read_address
 from tests.fakes.random_whisper import write_ct2, write_hf
 from tests.fakes.talk import World
+from tests.fakes.transformers_server import lacking, serving_whisper
 from tests.fakes.web import serving_aside
 
 RATE = 16_000
@@ -163,6 +164,7 @@ KINDS = (
     "streaming, a folder",
     "whisper, scripted",
     "whisper, random",
+    pytest.param("another server", marks=pytest.mark.slow),
 )
 
 
@@ -171,6 +173,15 @@ def served() -> Iterator[str]:
     """The address of a server whose ears are scripted."""
     ears = LocalASR(Scripted.facts, lambda: Paced(Scripted(), clock=lambda: 0.0))
     with serving_aside(lambda: World(asr=ears)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def another(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of another project's server, with random weights."""
+    if packages := lacking():
+        pytest.skip(f"`transformers serve` is not whole here; pip install {' '.join(packages)}")
+    with serving_whisper(tmp_path_factory.mktemp("another")) as url:
         yield url
 
 
@@ -186,7 +197,7 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
                 return MoonshineFollower(network)
             case "pocketsphinx":
                 return PocketsphinxFollower(TINY)
-            case "remote":
+            case "remote" | "another server":
                 server = TranscriptionServer(address, clock=lambda: 0.0, quick_s=30.0)
                 server.rehearse()
                 return RemoteFollower(server)
@@ -205,6 +216,8 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
         whisper = request.getfixturevalue("opened_whisper")
     if request.param == "remote":
         address = read_address(request.getfixturevalue("served"))
+    if request.param == "another server":
+        address = read_address(request.getfixturevalue("another"))
     if request.param == "streaming, scripted":
         arches = SimpleNamespace(TINY_STREAMING="tiny arch")
         makers = SimpleNamespace(Transcriber=MakersTranscriber, ModelArch=arches)
@@ -232,7 +245,7 @@ def follow(transcriber: Paced, sound: Pcm, block: int = 512) -> list[Partial]:
 
 def skip_random(transcriber: Paced) -> None:
     name = transcriber.facts.name
-    if ("streaming" in name and "MOONSHINE_STREAMING" in os.environ) or name == RANDOM:
+    if ("streaming" in name and "MOONSHINE_STREAMING" in os.environ) or name == RANDOM or name.endswith("/hf"):
         pytest.skip("the folder's weights may be random; they hear words in silence")
 
 
