@@ -59,7 +59,7 @@ class Config:
     tts: str = ""
     """A directory, or the URL of a server that speaks audio speech; empty: the profile's."""
     asr: str = "auto"
-    """Which engine hears: moonshine, pocketsphinx, the folder of a streaming model, or the URL of a server that speaks
+    """Which engine hears: moonshine, pocketsphinx, the folder of a model, or the URL of a server that speaks
     audio transcriptions; auto: the best that is here and keeps up."""
     device: str = "auto"
     dtype: str = ""

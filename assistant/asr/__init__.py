@@ -5,6 +5,7 @@ bias           expected words, lifted
 cutting        where a long utterance is cut
 detector       speech or not
 graph_facts    what an ONNX file says of itself
+grown          the words of one stretch, read again and again
 level          how much louder a quiet voice is made
 local          a detector and a transcriber for each talk
 moonshine      open English on any processor: the default
@@ -18,6 +19,7 @@ streaming      Moonshine's streaming sizes, from a folder
 tiny/          the words that pocketsphinx knows, with their card
 tokens         Moonshine's pieces of text
 transducer     streaming transducers, from a folder
+whisper        Whisper of any size and language, from a folder
 """
 
 from collections.abc import Callable, Sequence
@@ -35,9 +37,10 @@ the first that runs on this machine. A fetched streaming size comes before all o
 FOLDERS = {
     "streaming_config.json": "assistant.asr.streaming",
     "joiner*.onnx": "assistant.asr.transducer",
+    "model.bin": "assistant.asr.whisper",
 }
 """A file that tells a kind of folder → the module whose `open_asr(folder)` opens it. The first that is there counts."""
-EXTRAS = {"assistant.asr.transducer": "transducer"}
+EXTRAS = {"assistant.asr.transducer": "transducer", "assistant.asr.whisper": "whisper"}
 """A module → the extra of this package that brings what it imports, where that is not `ears`."""
 
 

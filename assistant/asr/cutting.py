@@ -1,6 +1,6 @@
-"""Where a long utterance is cut, so that no pass reads more than `LONGEST_S` of it. Pure.
+"""Where a long utterance is cut, so that no pass reads more than `longest_s` of it. Pure.
 
-From `EARLY_S` on at the first pause between words; if none comes, at the quietest place before `LONGEST_S`. Passes cost
+From `early_s` on at the first pause between words; if none comes, at the quietest place before `longest_s`. Passes cost
 more than their sound grows, and a network trained on clips of some seconds loses the thread in long ones.
 """
 
@@ -21,12 +21,12 @@ NEAR_FLOOR = 1.6
 LEAST_WINDOW_S = 0.3
 
 
-def cut_point(sound: Pcm, settled_s: float) -> int | None:
+def cut_point(sound: Pcm, settled_s: float, early_s: float = EARLY_S, longest_s: float = LONGEST_S) -> int | None:
     """The sample to cut at, None if there is no need yet. Words before `settled_s` stay on this side of the cut."""
-    if sound.size < EARLY_S * HEARING_RATE:
+    if sound.size < early_s * HEARING_RATE:
         return None
-    begin = int(max(EARLY_S, settled_s) * 100)
-    end = int(max(LONGEST_S, settled_s + LEAST_WINDOW_S) * 100)
+    begin = int(max(early_s, settled_s) * 100)
+    end = int(max(longest_s, settled_s + LEAST_WINDOW_S) * 100)
     frames = sound[: min(sound.size // FRAME, end) * FRAME].reshape(-1, FRAME)
     levels = np.sqrt(np.mean(np.square(frames), axis=1))
     floor, loud = np.percentile(levels, (10, 90))

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from assistant.asr.agreement import Agreement, bare, begin_alike
+from assistant.asr.grown import Grown, joined
 from assistant.asr.local import LocalASR
 from assistant.asr.paced import Paced
 from assistant.asr.sense import sensible
@@ -81,9 +80,7 @@ class StreamingFollower:
         self._stream.start()
         self._new: list[Pcm] = []
         self._samples = 0
-        self._agreement = Agreement()
-        self._stable: tuple[HeardWord, ...] = ()
-        self._words: tuple[HeardWord, ...] = ()
+        self._grown = Grown()
 
     def forget(self) -> None:
         """Nothing is learnt of a speaker."""
@@ -102,18 +99,8 @@ class StreamingFollower:
         self._new = []
         if self._samples < LEAST_S * HEARING_RATE:
             return Partial()
-        heard = self._heard()
-        texts, stable = [word.text for word in heard], [word.text for word in self._stable]
-        agreed = self._agreement.add(self._samples * 1000 / HEARING_RATE, texts)
-        if begin_alike(stable, texts) == len(stable):
-            self._words = heard
-            if agreed > len(stable):
-                last = heard[agreed - 1]
-                self._stable = (*heard[: agreed - 1], replace(last, text=bare(last.text) or last.text))
-        else:
-            self._words = (*self._stable, *heard[splice(stable, texts) :])
-        begin, text = _text(self._stable), _text(self._words)
-        return Partial(begin, text[len(begin) :])
+        self._grown.add(self._samples * 1000 / HEARING_RATE, self._heard())
+        return self._grown.partial()
 
     def _heard(self) -> tuple[HeardWord, ...]:
         """All lines of the stream: one, unless the library thinks otherwise."""
@@ -124,29 +111,13 @@ class StreamingFollower:
         return tuple(HeardWord(word) for line in lines for word in line.text.split())
 
     def end(self) -> Transcript:
-        words = self._words
+        words = self._grown.words
         self.drop()
         chances = [word.probability for word in words if word.probability is not None]
         confidence = sum(chances) / len(chances) if chances else None
-        text = _text(words)
+        text = joined(words)
         speech = sensible(text, [hash(word.text) for word in words], 1.0 if confidence is None else confidence)
         return Transcript(text, words, confidence, speech)
-
-
-def splice(stable: Sequence[str], written: Sequence[str]) -> int:
-    """Where the text goes on after the stable words, though a later pass wrote some of them otherwise.
-
-    Behind the written word that is the last stable one, the nearest to its place; else at its place.
-    """
-    count = len(stable)
-    if not stable or begin_alike(stable, written) == count:
-        return count
-    same = [at for at, word in enumerate(written, 1) if bare(word) == bare(stable[-1])]
-    return min(same, key=lambda at: abs(at - count), default=count)
-
-
-def _text(words: Sequence[HeardWord]) -> str:
-    return " ".join(word.text for word in words)
 
 
 def open_asr(folder: Path) -> LocalASR:

@@ -20,10 +20,10 @@ import numpy as np
 
 from assistant.asr.agreement import Agreement, bare, begin_alike
 from assistant.asr.graph_facts import graph_facts
+from assistant.asr.grown import splice
 from assistant.asr.local import LocalASR
 from assistant.asr.paced import Paced
 from assistant.asr.sense import sensible
-from assistant.asr.streaming import splice
 from assistant.base.errors import SettingError
 from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript

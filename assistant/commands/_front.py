@@ -27,7 +27,7 @@ from assistant.events import (
     TranscriptCompleted,
 )
 
-ASR_HELP = "auto, moonshine, pocketsphinx, the folder of a streaming Moonshine, or the URL of a transcription server"
+ASR_HELP = "auto, moonshine, pocketsphinx, a folder with Moonshine or Whisper, or the URL of a transcription server"
 MODEL_FLAGS = (
     "profile", "llm", "tts", "asr", "device", "dtype", "persona", "voice", "first_chunk", "max_positions", "threads",
     "kernels",

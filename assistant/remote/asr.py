@@ -27,12 +27,19 @@ from assistant.remote.server import CONNECT_SECONDS, Address, told_by
 
 ANSWER_SECONDS = 30.0
 """For the words of a whole utterance."""
+LOADING_SECONDS = 120.0
+"""For the first: some servers load a model when it is first asked for."""
 QUICK_SECONDS = 0.5
 """A server whose last answer took longer, or failed, is not asked for words in between; nor are those waited for any
 longer."""
+NAME_ONE = "name the one that hears: …/v1#MODEL"
 CADENCE_MS = 1000.0
 LEAST_S = 0.1
 """Of sound; some servers refuse less."""
+
+
+class _Refused(EngineFailed):
+    """The server is there, and says no."""
 
 
 class TranscriptionServer:
@@ -57,15 +64,23 @@ class TranscriptionServer:
         return self.took_s <= self._quick_s
 
     def rehearse(self) -> None:
-        """A second of silence: is it there, and how quick is it?"""
-        self.transcribe(np.zeros(HEARING_RATE, np.float32))
+        """A second of silence: is it there, and how quick is it? Not by the first answer, if that took long."""
+        silence = np.zeros(HEARING_RATE, np.float32)
+        self.transcribe(silence, patience_s=LOADING_SECONDS)
+        if not self.quick:
+            self.transcribe(silence)
 
-    def transcribe(self, sound: Pcm, whole: bool = True) -> str:
+    def transcribe(self, sound: Pcm, whole: bool = True, patience_s: float = ANSWER_SECONDS) -> str:
         """16 kHz → the server's writing. `whole` False: not worth to be waited for."""
-        kind, body = _form({"model": self._model_name(), "response_format": "json"}, _wav(sound))
-        patience_s = ANSWER_SECONDS if whole else self._quick_s
+        model = self._model_name()
+        kind, body = _form({"model": model, "response_format": "json"}, _wav(sound))
         began, self.took_s = self._clock(), inf
-        answer = self._ask("POST", "/audio/transcriptions", patience_s, body, kind)
+        try:
+            answer = self._ask("POST", "/audio/transcriptions", patience_s if whole else self._quick_s, body, kind)
+        except _Refused as error:
+            if self._address.model is not None:
+                raise
+            raise EngineFailed(f"{error}; it was asked for {model}, the first it lists; {NAME_ONE}") from error
         self.took_s = self._clock() - began
         text = answer.get("text") if isinstance(answer, dict) else None
         if not isinstance(text, str):
@@ -77,8 +92,10 @@ class TranscriptionServer:
         if self._model is None:
             try:
                 self._model = str(self._ask("GET", "/models", ANSWER_SECONDS)["data"][0]["id"])  # type: ignore[index]
+            except _Refused as error:
+                raise EngineFailed(f"{error}; {NAME_ONE}") from error
             except (LookupError, TypeError) as error:
-                raise EngineFailed(f"{self._address.base}/models lists no model; name one: …/v1#MODEL") from error
+                raise EngineFailed(f"{self._address.base}/models lists no model; {NAME_ONE}") from error
         return self._model
 
     def _ask(self, method: str, path: str, patience_s: float, body: bytes = b"", kind: str = "") -> object:
@@ -104,7 +121,7 @@ class TranscriptionServer:
         finally:
             connection.close()
         if answer.status != 200:
-            raise EngineFailed(f"{url} answered {answer.status}: {told_by(text)}")
+            raise _Refused(f"{url} answered {answer.status}: {told_by(text)}")
         try:
             return json.loads(text)
         except ValueError as error:

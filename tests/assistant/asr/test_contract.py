@@ -2,7 +2,9 @@
 
 Moonshine tiny and pocketsphinx with their real weights; the streaming follower over a scripted stand-in for the makers'
 library, and over a real folder (random weights will do) where MOONSHINE_STREAMING names one; a transducer with weights
-made up, greedy and by a beam; a scripted follower; and the same behind this project's own server.
+made up, greedy and by a beam; Whisper over a scripted stand-in for faster-whisper, and over random weights where that
+package is; a scripted follower; and the same behind this project's own server and, where its packages are, behind
+`transformers serve`.
 """
 
 import os
@@ -26,10 +28,13 @@ from assistant.asr.paced import Follower, Paced
 from assistant.asr.pocketsphinx import TINY, PocketsphinxFollower
 from assistant.asr.streaming import FILES, StreamingFollower
 from assistant.asr.transducer import Transducer, TransducerFollower
+from assistant.asr.whisper import Whisper, WhisperFollower, open_whisper
 from assistant.contracts import MOST_TERMS, AsrFacts, HeardWord, Partial, Transcript
 from assistant.events import Pcm
 from assistant.remote import RemoteFollower, TranscriptionServer, read_address
+from tests.fakes.random_whisper import write_ct2, write_hf
 from tests.fakes.talk import World
+from tests.fakes.transformers_server import lacking, serving_whisper
 from tests.fakes.web import serving_aside
 
 RATE = 16_000
@@ -116,7 +121,40 @@ class MakersTranscriber:
         return MakersStream()
 
 
+class WhisperStandIn:
+    """As much of faster-whisper's `WhisperModel` as is called."""
+
+    model = SimpleNamespace(is_multilingual=True)
+
+    def transcribe(self, sound: Pcm, **options: Any) -> tuple[Iterator[Any], Any]:
+        assert sound.dtype == np.float32 and sound.size <= 30 * RATE
+        assert not options["vad_filter"] and not options["condition_on_previous_text"]
+        found = [
+            SimpleNamespace(word=f" {word}", start=0.3 * at, end=0.3 * at + 0.3, probability=0.9)
+            for at, word in enumerate(said(sound))
+        ]
+        tokens = [hash(word.word) for word in found]
+        text = "".join(word.word for word in found)
+        segment = SimpleNamespace(seek=0, words=found, text=text, tokens=tokens, avg_logprob=-0.1)
+        return iter([segment] if found else []), SimpleNamespace(language="en")
+
+
+@pytest.fixture(scope="session")
+def random_whisper(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in CTranslate2's layout. Its words are made up."""
+    for package in ("ctranslate2", "faster_whisper"):
+        pytest.importorskip(package, reason=f"{package} is not installed; pip install 'voice-assistant[whisper]'")
+    root = tmp_path_factory.mktemp("whisper")
+    return write_ct2(write_hf(root / "hf"), root / "ct2")
+
+
+@pytest.fixture(scope="session")
+def opened_whisper(random_whisper: Path) -> Whisper:
+    return open_whisper(random_whisper)
+
+
 Make = Callable[[], Paced]
+RANDOM = "whisper ct2"
 
 
 KINDS = (
@@ -128,6 +166,9 @@ KINDS = (
     "streaming, a folder",
     "transducer, greedy",
     "transducer, beam",
+    "whisper, scripted",
+    "whisper, random",
+    pytest.param("another server", marks=pytest.mark.slow),
 )
 
 
@@ -136,6 +177,15 @@ def served() -> Iterator[str]:
     """The address of a server whose ears are scripted."""
     ears = LocalASR(Scripted.facts, lambda: Paced(Scripted(), clock=lambda: 0.0))
     with serving_aside(lambda: World(asr=ears)) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def another(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of another project's server, with random weights."""
+    if packages := lacking():
+        pytest.skip(f"`transformers serve` is not whole here; pip install {' '.join(packages)}")
+    with serving_whisper(tmp_path_factory.mktemp("another")) as url:
         yield url
 
 
@@ -151,7 +201,7 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
                 return MoonshineFollower(network)
             case "pocketsphinx":
                 return PocketsphinxFollower(TINY)
-            case "remote":
+            case "remote" | "another server":
                 server = TranscriptionServer(address, clock=lambda: 0.0, quick_s=30.0)
                 server.rehearse()
                 return RemoteFollower(server)
@@ -159,15 +209,23 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
                 return StreamingFollower(tmp_path, "tiny")
             case "transducer, greedy" | "transducer, beam":
                 return TransducerFollower(transducers(terms="beam" in request.param))
+            case "whisper, scripted" | "whisper, random":
+                return WhisperFollower(whisper)
             case _:
                 return StreamingFollower(Path(os.environ["MOONSHINE_STREAMING"]), "tiny")
 
     if request.param == "moonshine":
         network: Network = request.getfixturevalue("network")
+    if request.param == "whisper, scripted":
+        whisper = Whisper(WhisperStandIn(), "whisper scripted")
+    if request.param == "whisper, random":
+        whisper = request.getfixturevalue("opened_whisper")
     if request.param == "remote":
         address = read_address(request.getfixturevalue("served"))
     if request.param.startswith("transducer"):
         transducers: Callable[..., Transducer] = request.getfixturevalue("transducers")
+    if request.param == "another server":
+        address = read_address(request.getfixturevalue("another"))
     if request.param == "streaming, scripted":
         arches = SimpleNamespace(TINY_STREAMING="tiny arch")
         makers = SimpleNamespace(Transcriber=MakersTranscriber, ModelArch=arches)
@@ -194,7 +252,8 @@ def follow(transcriber: Paced, sound: Pcm, block: int = 512) -> list[Partial]:
 
 
 def skip_random(transcriber: Paced) -> None:
-    if "streaming" in transcriber.facts.name and "MOONSHINE_STREAMING" in os.environ:
+    name = transcriber.facts.name
+    if ("streaming" in name and "MOONSHINE_STREAMING" in os.environ) or name == RANDOM or name.endswith("/hf"):
         pytest.skip("the folder's weights may be random; they hear words in silence")
 
 
@@ -251,6 +310,7 @@ def test_silence_pushed_after_a_pause_changes_no_word(make: Make, speech: Pcm) -
 
 def test_who_goes_on_after_a_pause_is_heard_whole(make: Make, two_cities: Pcm) -> None:
     transcriber = make()
+    skip_random(transcriber)
     follow(transcriber, two_cities[: 2 * RATE])
     first = transcriber.pause()
     follow(transcriber, two_cities[2 * RATE : 5 * RATE])

@@ -5,12 +5,12 @@ import pytest
 
 from assistant.asr.agreement import Agreement, begin_alike
 from assistant.asr.cutting import EARLY_S, LONGEST_S, cut_point
+from assistant.asr.grown import splice
 from assistant.asr.level import gain
 from assistant.asr.moonshine import FACTS, MoonshineFollower, moonshine
 from assistant.asr.network import BEHIND_S, Decoded, Network
 from assistant.asr.paced import LONGEST_CADENCE_MS, SHARE, Paced
 from assistant.asr.sense import repeats, sensible
-from assistant.asr.streaming import splice
 from assistant.contracts import Partial, Transcript
 from assistant.events import Pcm
 

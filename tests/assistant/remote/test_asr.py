@@ -1,7 +1,11 @@
 """Ears on another server: what is sent when, and what becomes of a server that is slow, wrong or gone."""
 
+import json
 import socket
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +18,11 @@ from assistant.asr.paced import Paced
 from assistant.base.errors import EngineFailed, SettingError
 from assistant.events import Event, TranscriptCompleted, TranscriptFailed
 from assistant.remote import RemoteFollower, TranscriptionServer, read_address
-from assistant.remote.asr import QUICK_SECONDS
+from assistant.remote.asr import ANSWER_SECONDS, LOADING_SECONDS, QUICK_SECONDS
 from assistant.talk import Session
 from tests.fakes.models import FakeDetector, FakeEars
 from tests.fakes.talk import World
+from tests.fakes.transformers_server import lacking, serving_whisper
 from tests.fakes.web import serving_aside
 
 RATE = 16_000
@@ -66,7 +71,7 @@ def test_a_slow_or_failing_server_is_asked_once_for_all(gone: bool) -> None:
     server.gone = gone
     transcriber = Paced(RemoteFollower(server), clock=lambda: server.now)
     spoken(transcriber, 9)
-    assert len(server.asked) == (2 if gone else 1), "a failure in between is not told, and not repeated"
+    assert len(server.asked) == 2, "a failure in between is not told, and not repeated; slow is who is so twice"
     server.gone = False
     assert transcriber.final().text.startswith("word")
     assert server.asked[-1][0] // 100 == 45
@@ -127,6 +132,66 @@ def test_a_turn_whose_server_is_gone_is_told_and_the_talk_goes_on() -> None:
     world.play((0.2, ("hello there", 0.8)), (4.0, ("and again", 0.8)), until=8)
     [failed], [heard] = world.of(TranscriptFailed), world.of(TranscriptCompleted)
     assert "http://ears/v1" in failed.message and heard.transcript.startswith("word")
+
+
+def test_a_server_that_loads_at_the_first_question_is_waited_for_and_asked_again() -> None:
+    server = Quick(60.0)
+    ask = server._ask
+
+    def loaded(*args: Any) -> object:
+        answer = ask(*args)
+        server.answer_s = 0.1
+        return answer
+
+    server._ask = loaded  # type: ignore[method-assign]
+    server.rehearse()
+    assert [patience_s for _, patience_s in server.asked] == [LOADING_SECONDS, ANSWER_SECONDS] and server.quick
+
+
+@pytest.mark.parametrize(
+    ("listed", "told"), [(None, "models answered 500.*name the one"), ("llm", "asked for llm, the first.*name the one")]
+)
+def test_who_names_no_model_is_told_to_when_the_server_refuses(listed: str | None, told: str) -> None:
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer(200 if listed else 500, json.dumps({"data": [{"id": listed}]}))
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.answer(500, "Internal Server Error")
+
+        def answer(self, status: int, text: str) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *args: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as site:
+        thread = threading.Thread(target=site.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            with pytest.raises(EngineFailed, match=told):
+                TranscriptionServer(read_address(f"http://127.0.0.1:{site.server_port}/v1")).rehearse()
+        finally:
+            site.shutdown()
+            thread.join()
+
+
+@pytest.mark.slow
+def test_the_server_of_another_project_hears(tmp_path) -> None:
+    if packages := lacking():
+        pytest.skip(f"`transformers serve` is not whole here; pip install {' '.join(packages)}")
+    with serving_whisper(tmp_path) as url:
+        server = TranscriptionServer(read_address(url))
+        server.rehearse()
+        first = server.transcribe(HALF)
+        assert first.split() and server.transcribe(HALF) == first
+        with pytest.raises(EngineFailed, match=r"models answered 500.*name the one that hears"):
+            TranscriptionServer(read_address(url.partition("#")[0])).rehearse()
+        with pytest.raises(EngineFailed, match="transcriptions answered 500"):
+            TranscriptionServer(read_address(f"{url}-no")).rehearse()
+        assert server.transcribe(HALF) == first, "what it refuses another costs nobody else"
 
 
 def test_what_is_no_server_is_told(tmp_path) -> None:
