@@ -92,7 +92,7 @@ def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="is no Moonshine streaming model"):
         open_asr(str(tmp_path))
     (tmp_path / "streaming_config.json").rename(tmp_path / "model.bin")
-    with pytest.raises(SettingError, match="is no Whisper for CTranslate2: config.json, tokenizer.json missing"):
+    with pytest.raises(SettingError, match=r"is no Whisper for CTranslate2: config\.json, tokenizer\.json missing"):
         open_asr(str(tmp_path))
     with pytest.raises(SettingError, match="no engine and no folder 'whisper'"):
         open_asr("whisper")
