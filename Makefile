@@ -38,7 +38,7 @@ $(BIN)/pip:
 # With an NVIDIA driver Triton builds kernels at the first start, with a C compiler and Python's headers.
 $(VENV)/.run: $(BIN)/pip pyproject.toml constraints.txt
 	@.ci/system-packages libportaudio2 $(if $(wildcard /dev/nvidiactl /dev/dxg),gcc python3-dev)
-	@echo "installing the Python packages into .venv: once, some minutes, 1 GB (on Linux several more if torch brings CUDA)"
+	@echo "installing the Python packages into .venv: once, some minutes, 1.3 GB (on Linux several more if torch brings CUDA)"
 	@$(INSTALL) $(TORCH) && $(INSTALL) -c constraints.txt -e . || { $(NOT_INSTALLED); }
 	@$(INSTALL) -c constraints.txt -e '.[ears]' || { $(NO_EARS); }
 	@touch $@
