@@ -115,7 +115,7 @@ def session_of(page: Page, folder: Path) -> dict:
 def test_a_talk_interrupted_undone_and_resumed(playwright: Playwright, product: Product, tmp_path: Path) -> None:
     """Talked over, the count is cut; the struck words, the sound and what is remembered agree."""
     microphone = tmp_path / "microphone.wav"
-    visitor = Visitor(playwright, product, microphone, "what was the last number you said")
+    visitor = Visitor(playwright, product, microphone, "what number did you say last")
     page = visitor.page
     page.check("#persona-ben")
     expect(page.locator("#name")).to_have_text("Ben", timeout=SLOW)
@@ -128,7 +128,7 @@ def test_a_talk_interrupted_undone_and_resumed(playwright: Playwright, product: 
     page.click("#mic")
     page.wait_for_selector("li.reply.cut", timeout=SLOW)
     expect(page.locator("li.you .text").last).to_have_text(
-        "What was the last number you said?", timeout=SLOW
+        "What number did you say last?", timeout=SLOW
     )
     answer = finished(page, 2)
     page.click("#mic")

@@ -109,7 +109,9 @@ def test_only_the_ears_are_loaded(tmp_path):
 def test_ctrl_c_stops_it(tmp_path):
     clip = shipped_weights().parent / "two_cities.wav"
     env = os.environ | {"ASSISTANT_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "assistant", "transcribe", *[str(clip)] * 50]
+    hears = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "  # in the background too
+    run = f"{hears}from assistant.cli import run_and_exit; sys.argv[0] = 'assistant'; run_and_exit()"
+    command = [sys.executable, "-c", run, "transcribe", *[str(clip)] * 50]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
         assert process.stdout.readline().startswith("==>")  # it is at work
         process.send_signal(signal.SIGINT)
