@@ -13,7 +13,7 @@ NO_EARS := echo "the ears for open English have no package for this system; thos
 help:
 	@echo "make run    set up .venv and start the assistant on http://127.0.0.1:8765"
 	@echo "make test   set up .venv and run lint, types and the whole test suite"
-	@echo "make quick  the tests that take less than a minute together: no browser, no GPU, nothing slow"
+	@echo "make quick  the quick tests: no browser, no GPU, nothing slow"
 	@echo "make lint   ruff and mypy only"
 	@echo "make clean  remove .venv"
 
