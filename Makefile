@@ -13,7 +13,7 @@ NO_EARS := echo "the ears for open English have no package for this system; thos
 help:
 	@echo "make run    set up .venv and start the assistant on http://127.0.0.1:8765"
 	@echo "make test   set up .venv and run lint, types and the whole test suite"
-	@echo "make quick  the quick tests: no browser, no GPU, nothing slow"
+	@echo "make quick  the quick tests, about a minute: no browser, no GPU, no whole systems"
 	@echo "make lint   ruff and mypy only"
 	@echo "make clean  remove .venv"
 
@@ -25,7 +25,7 @@ test: $(VENV)/.test lint
 	@$(BIN)/python -m pytest $(ARGS)
 
 quick: $(VENV)/.test
-	@$(BIN)/python -m pytest -m "not slow and not browser and not gpu" $(ARGS)
+	@$(BIN)/python -m pytest --ignore tests/system -m "not slow and not browser and not gpu" $(ARGS)
 
 lint: $(VENV)/.test
 	@$(BIN)/ruff check . && $(BIN)/mypy

@@ -37,6 +37,7 @@ def test_tables_of_contents_name_what_is_there(init: Path) -> None:
     assert listed == there, f"not listed: {sorted(there - listed)}; not there: {sorted(listed - there)}"
 
 
+@pytest.mark.slow
 def test_a_class_name_stands_once() -> None:
     found = twice(ROOT, *PRODUCT, *BESIDE)
     unexpected = {name: places for name, places in found.items() if name not in TWICE}
@@ -45,6 +46,7 @@ def test_a_class_name_stands_once() -> None:
     assert len(TWICE) <= 5
 
 
+@pytest.mark.slow
 def test_no_function_is_too_long_to_be_read_at_once() -> None:
     assert [place for lines, place in functions() if lines > LINES] == []
 

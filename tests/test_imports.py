@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.house import ROOT, file_at
+
 PACKAGES = ("assistant", "llm_engine", "tts_engine", "capsules")
 MAY_IMPORT = {
     "capsules": {"capsules"},
@@ -66,7 +67,7 @@ TORCH_IN_ASSISTANT = ("assistant/device/",)
 
 def imports(path: Path) -> Iterator[str]:
     """Full dotted names that a file imports, wherever in the file, type-checking blocks included."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in file_at(ROOT, path).nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -53,6 +53,7 @@ def test_a_language_model_appends_decodes_and_goes_back(llm: HybridLLM) -> None:
     assert llm.decode(4, Sampling.greedy()) == list(llm.tokens[3:])
 
 
+@pytest.mark.slow
 def test_a_voice_model_speaks_decodes_and_takes_voices(tts: HiggsTTS, tmp_path: Path) -> None:
     codes = tts.codes(TEXT, voice=None, sampling=Sampling(temperature=0.8, top_k=50, seed=3), max_rows=40)
     assert codes.dtype == torch.int64 and codes.dim() == 2
@@ -68,6 +69,7 @@ def test_a_voice_model_speaks_decodes_and_takes_voices(tts: HiggsTTS, tmp_path: 
         assert tts.codes(TEXT, voice, max_rows=20).shape[0] == codes.shape[0]
 
 
+@pytest.mark.slow
 def test_the_published_layout_has_eight_codebooks(tmp_path: Path) -> None:
     tts = HiggsTTS.load(write_miniature(tmp_path, Size(), seed=0), ExecContext("cpu"), max_positions=256)
     codes = tts.codes(TEXT, max_rows=20)
@@ -95,7 +97,7 @@ SIGNATURES = {
 }
 
 
-@pytest.mark.parametrize(("function", "promised"), SIGNATURES.items(), ids=lambda part: str(part)[:40])
+@pytest.mark.parametrize(("function", "promised"), SIGNATURES.items(), ids=[f.__qualname__ for f in SIGNATURES])
 def test_arguments_come_in_the_promised_order(function: object, promised: str) -> None:
     """Names, order, and the defaults that were promised; more may follow, but nothing that must be given."""
     parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]

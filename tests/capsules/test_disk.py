@@ -225,6 +225,7 @@ def test_facts_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert place.read_text("utf-8") == "[\n 1\n]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["open", "write", "fsync", "rename"])
 def test_a_process_killed_while_it_writes_facts_leaves_the_old_ones(tmp_path, call):
     """Killed at each system call in turn, a write halfway through its bytes."""

@@ -521,6 +521,7 @@ def test_15_tool_round_trip_and_tool_output_alone_starts_nothing():
     run(story, world=World(mind))
 
 
+@pytest.mark.slow
 def test_16_a_client_that_vanishes_in_mid_reply_frees_everything():
     async def story(site: Site) -> None:
         for _ in range(3):

@@ -41,6 +41,7 @@ def decode_windowed(tts: HiggsTTS, codes: Tensor, left: int, right: int, step: i
     return torch.cat(parts)
 
 
+@pytest.mark.slow
 def test_l6_windows_with_ten_frames_either_side_are_one_shot_and_nine_are_not(engine: HiggsTTS) -> None:
     codes = torch.randint(0, 1024, (8, 43), generator=torch.Generator().manual_seed(1))
     whole = engine.decode(codes)

@@ -81,6 +81,7 @@ def reference(miniature: Path) -> Reference:
     return Reference(miniature)
 
 
+@pytest.mark.slow
 def test_logits_agree_teacher_forced(miniature: Path, reference: Reference, reference_codes: Tensor) -> None:
     config = load_config(miniature)
     weights = load_checkpoint(miniature, config, torch.device("cpu"), torch.float32).backbone

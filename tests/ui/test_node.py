@@ -13,6 +13,7 @@ HERE = Path(__file__).parent
 NODE = shutil.which("node")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     NODE is None, reason="no Node here; install nodejs 20 or newer to run the page's unit tests"
 )

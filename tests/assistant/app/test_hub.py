@@ -39,6 +39,7 @@ def test_fetch_verifies_marks_and_reports_every_byte(hub, tmp_path):
     assert len(hub.ranges) == before, "whole files were fetched again"
 
 
+@pytest.mark.slow
 def test_a_line_that_breaks_is_taken_up_again(hub, tmp_path):
     hub.drops = 1
     listing = list_repo(REPO, hub.url)
@@ -118,6 +119,7 @@ OUTSIDE = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_folder_of_a_repository_is_a_model_of_its_own(hub, tmp_path):
     hub.repos[REPO] = {f"{SMALL.folder}/{name}": data for name, data in INSIDE.items()}
     hub.repos[REPO] |= dict.fromkeys(OUTSIDE, b"no")

@@ -157,18 +157,22 @@ Make = Callable[[], Paced]
 RANDOM = "whisper ct2"
 
 
+def slow(kind: str) -> object:
+    return pytest.param(kind, marks=pytest.mark.slow)
+
+
 KINDS = (
     "scripted",
-    "moonshine",
-    "pocketsphinx",
-    "remote",
+    slow("moonshine"),
+    slow("pocketsphinx"),
+    slow("remote"),
     "streaming, scripted",
     "streaming, a folder",
     "transducer, greedy",
-    "transducer, beam",
+    slow("transducer, beam"),
     "whisper, scripted",
     "whisper, random",
-    pytest.param("another server", marks=pytest.mark.slow),
+    slow("another server"),
 )
 
 

@@ -138,6 +138,7 @@ def test_tokens_and_text_are_one(network: Network, two_cities: Pcm) -> None:
     assert tuple(n for word in ("It", "was", "the", "best") for n in tokens.of(word)) == written[:4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [1.0, 3.3, 8.0])
 def test_a_draft_changes_nothing(network: Network, two_cities: Pcm, seconds: float) -> None:
     sound = two_cities[: int(seconds * RATE)]
@@ -170,6 +171,7 @@ def test_silence_comes_behind_and_none_before(network: Network, monkeypatch: pyt
     assert read[0].size == sound.size + BEHIND_S * RATE and not read[0][sound.size :].any()
 
 
+@pytest.mark.slow
 def test_a_voice_from_afar_reads_the_same(network: Network, two_cities: Pcm) -> None:
     near = network.tokens.text(network.write(two_cities[: 6 * RATE]).tokens)
     for factor in (0.3, 0.1, 0.03, 0.01):
@@ -189,6 +191,7 @@ class Watched:
         return self._network.write(sound, *rest)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words_between", [True, False])
 def test_a_minute_costs_a_bounded_amount(network: Network, two_cities: Pcm, words_between: bool) -> None:
     watched = Watched(network)

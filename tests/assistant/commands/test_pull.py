@@ -78,6 +78,7 @@ def fetched(home, size: str) -> set[str]:
     return {path.name for path in folder.iterdir()} if is_present(folder) else set()
 
 
+@pytest.mark.slow
 def test_ears_are_fetched_by_size_into_a_folder_of_their_own(with_ears, home, capsys):
     assert main(["pull", "ears", "--endpoint", with_ears.url]) == 0
     assert fetched(home, "small") == {*FILES_OF_EARS, "LICENSE", "model.json"} and not fetched(home, "medium")
@@ -91,6 +92,7 @@ def test_ears_are_fetched_by_size_into_a_folder_of_their_own(with_ears, home, ca
     assert fetched_sizes(home / "models") == ["small", "tiny"]
 
 
+@pytest.mark.slow
 def test_a_profile_brings_the_medium_ears_unless_they_are_declined(with_ears, home):
     assert main(["pull", "desk", "--no-ears", "--endpoint", with_ears.url]) == 0
     assert is_present(model_folder(home / "models", REPO)) and fetched_sizes(home / "models") == []

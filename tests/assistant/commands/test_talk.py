@@ -97,6 +97,7 @@ async def sounding(devices: SoundSystem, enough: Callable[[list[float]], bool]) 
         return played
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(LACKING), reason=f"no {' or '.join(LACKING)} here; install these packages to un-skip")
 def test_a_spoken_question_is_answered_and_talked_over_until_the_devices_go():
     with tempfile.TemporaryDirectory() as name:

@@ -94,6 +94,7 @@ def test_what_cannot_be_written_is_told_first(ears, memo, tmp_path, capsys):
     assert ears.opened == []
 
 
+@pytest.mark.slow
 def test_only_the_ears_are_loaded(tmp_path):
     clip = shipped_weights().parent / "beckett.wav"
     code = (
@@ -106,6 +107,7 @@ def test_only_the_ears_are_loaded(tmp_path):
     assert last == "0 []" and len(" ".join(text).split()) > 10
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_it(tmp_path):
     clip = shipped_weights().parent / "two_cities.wav"
     env = os.environ | {"ASSISTANT_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}

@@ -386,6 +386,7 @@ def test_what_was_folded_ahead_is_what_would_be_folded_on_demand(roomy, chunks, 
     assert_same_state(state, same)
 
 
+@pytest.mark.slow
 def test_whoever_speaks_too_early_goes_on_with_the_old_state_and_the_new_one_is_finished_later(roomy, monkeypatch):
     async def play(llm, app):
         lines, _ = await hold(llm, 14, prepare=False)

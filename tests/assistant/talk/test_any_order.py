@@ -1,6 +1,7 @@
 """Whatever a front does in whatever order: nothing gets stuck, nothing follows its end, no item is lost."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,6 +74,7 @@ def mind(prompt):
     return ["one two three four five six."] if "count" in last else ["Fine."]
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(STEPS)
 def test_a_talk_under_any_order_of_events(steps):

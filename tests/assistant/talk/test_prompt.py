@@ -37,6 +37,7 @@ def test_tool_choice():
         choose_tools(tools, "c")
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["add", "put", "delete", "system"]), st.integers(0, 9)), max_size=20))
 def test_remembered_lines_are_those_of_the_talk_as_it_is(steps):
     talk, made = Conversation(), Lines()

@@ -44,6 +44,7 @@ def test_pieces_tile_the_text_however_it_comes(text, cuts):
         assert text[piece.start : piece.end] == piece.text
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(["alpha", "3.5", "1,000", "12:30", "and", "so", "word."]), min_size=40, max_size=120))
 def test_no_piece_is_endless_and_none_cuts_a_number(words):
     for piece in pieces_of(" ".join(words)):

@@ -250,6 +250,7 @@ def test_a_parked_voice_goes_on_as_if_nobody_had_left(higgs, folder, tmp_path, r
     assert_same_state(state, TTSBench(higgs, folder).run(stayed))
 
 
+@pytest.mark.slow
 def test_a_forgotten_voice_is_gone_from_disk_too(higgs, folder, tmp_path):
     async def play(tts):
         await say(tts, "a", "p0", FIRST)
