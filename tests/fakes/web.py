@@ -26,6 +26,21 @@ from tests.fakes.talk import PERSONAS, World
 PATIENCE = 10.0
 RATE = 16_000
 LISTEN_16K = {"type": "audio/pcm", "rate": RATE}
+SPOKEN_ORDER = [
+    "response.created",
+    "response.output_item.added",
+    "conversation.item.added",
+    "response.content_part.added",
+    "response.output_audio_transcript.delta",
+    "response.output_audio.delta",
+    "response.output_audio.done",
+    "response.output_audio_transcript.done",
+    "response.content_part.done",
+    "conversation.item.done",
+    "response.output_item.done",
+    "response.done",
+]
+"""The frames of a reply in speech, each kind where it first comes."""
 
 
 def context_of(world: World) -> ServerContext:

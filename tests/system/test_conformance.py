@@ -15,7 +15,7 @@ from assistant.base.ids import random_ids
 from assistant.contracts import Prompt
 from assistant.text.written import as_written
 from tests.fakes.talk import World
-from tests.fakes.web import LISTEN_16K, RATE, Site, Wire, run
+from tests.fakes.web import LISTEN_16K, RATE, SPOKEN_ORDER, Site, Wire, run
 
 UNION: TypeAdapter = TypeAdapter(RealtimeServerEvent)
 COUNT = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
@@ -28,18 +28,7 @@ SPOKEN_TURN = [
     "input_audio_buffer.committed",
     "conversation.item.added",
     "conversation.item.done",
-    "response.created",
-    "response.output_item.added",
-    "conversation.item.added",
-    "response.content_part.added",
-    "response.output_audio_transcript.delta",
-    "response.output_audio.delta",
-    "response.output_audio.done",
-    "response.output_audio_transcript.done",
-    "response.content_part.done",
-    "conversation.item.done",
-    "response.output_item.done",
-    "response.done",
+    *SPOKEN_ORDER,
 ]
 
 

@@ -14,6 +14,7 @@ from assistant.events import AudioPart, Message, Response, ServerVad, TextPart, 
 from assistant.realtime.events import EXTENSION_NAMES, EXTENSION_WRITERS, WRITERS
 from assistant.realtime.protocol import Protocol, WireSession, read_extensions
 from assistant.realtime.settings import Character, Facts
+from tests.fakes.web import SPOKEN_ORDER
 
 CHARACTERS = {"ada": Character("Be kind.", "ada"), "bo": Character("Be brief.", "bo")}
 FACTS = Facts(model="tiny", voices=("ada", "bo"), characters=CHARACTERS)
@@ -60,22 +61,6 @@ def spoken_reply(sound: np.ndarray) -> list[talk.Event]:
             reply("completed", output=(done,), metadata={"client_event_id": "x"}, usage=Usage(3, 1, 2, 4, 5))
         ),
     ]
-
-
-SPOKEN_ORDER = [
-    "response.created",
-    "response.output_item.added",
-    "conversation.item.added",
-    "response.content_part.added",
-    "response.output_audio_transcript.delta",
-    "response.output_audio.delta",
-    "response.output_audio.done",
-    "response.output_audio_transcript.done",
-    "response.content_part.done",
-    "conversation.item.done",
-    "response.output_item.done",
-    "response.done",
-]
 
 
 def play(protocol: Protocol, events) -> list[dict]:
