@@ -190,11 +190,14 @@ class Registry:
         at: Container[int] | None = None,
         fingerprint: Fingerprint | None = None,
         reserve: int = 0,
+        fits: Callable[[Capsule], bool] | None = None,
     ) -> tuple[Reentry, Capsule | None]:
         """The way to a state with these tokens that replays least, with the capsule if the way is to restore one.
 
-        at  where a stored state is as good as one that was folded in: the ends of calls; None: anywhere
-        A capsule that turns out damaged or another deployment's is passed over for the next best way.
+        at    where a stored state is as good as one that was folded in: the ends of calls; None: anywhere
+        fits  whether a capsule of the right tokens is the right state; None: any is
+        A capsule that turns out damaged or another deployment's is passed over for the next best way, as is one that
+        does not fit.
         """
         a_kind(ContractMisuse, "state_key", state_key, StateKey, "a StateKey")
         if isinstance(wanted, str):
@@ -213,6 +216,9 @@ class Registry:
                 try:
                     capsule = self._take(plan.key, fingerprint, "prefix")
                 except (CapsuleDamaged, CapsuleMismatch):
+                    passed.add(plan.key)
+                    continue
+                if fits is not None and not fits(capsule):
                     passed.add(plan.key)
                     continue
             elif plan.way is Way.REBUILD:

@@ -173,6 +173,17 @@ class HybridLLM:
         self._mark()
         return self.state.logits.clone()
 
+    def follow(self, ids: Sequence[int]) -> None:
+        """Fold tokens one by one, as `step` did when it decoded them: the state is as if it had decoded them now.
+
+        Raises StateError, with nothing changed, for what `append` refuses.
+        """
+        self._check(ids)
+        self.catch_up()
+        for token in ids:
+            self._log.step()
+            self._follow_one(token)
+
     def set_sampling(self, sampling: Sampling) -> None:
         """For the tokens from here on."""
         _check_sampling(sampling)
@@ -351,11 +362,14 @@ class HybridLLM:
             self._ready = head
         else:
             for token in part:
-                self._fold_token(token, self.position)
-                self._tokens.append(token)
-                self._ready = True
-                if self.position - self._marked >= self._every:
-                    self._mark()
+                self._follow_one(token)
+
+    def _follow_one(self, token: int) -> None:
+        self._fold_token(token, self.position)
+        self._tokens.append(token)
+        self._ready = True
+        if self.position - self._marked >= self._every:
+            self._mark()
 
     # ------------------------------------------------------------------------------------- private
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from assistant.llm.talk_state import TalkState
-from assistant.llm.token_log import TokenLog
 from capsules import Capsule, Checkpoint
 from capsules.errors import CapsuleError
 from llm_engine import HybridLLM
+from llm_engine.grid import Fold, FoldLog
 
 
 class FrozenTalks:
-    """`replaceable`: the log says which tokens were folded and how, so a state that is gone is folded again, equal."""
+    """`replaceable`: the log says which tokens were folded by which calls, so a state that is gone is folded again, bit
+    for bit. Until that is done the engine is behind the log."""
 
     replaceable = True
 
@@ -22,13 +23,14 @@ class FrozenTalks:
         self._llm = llm
 
     def freeze(self, state: TalkState, name: str) -> Capsule | None:
-        if not state.log.position:
+        if not self._llm.position:
             return None
         points = [self._llm.checkpoint_before(position) for position in state.log.reentries()]
         return _with_points(self._llm.snapshot(name=name), points)
 
     def thaw(self, state: TalkState, capsule: Capsule) -> bool:
-        if capsule.tokens != state.log.ids:
+        common = state.log.common(capsule.tokens, folds_of(capsule))
+        if common < min(capsule.position, state.log.position):
             return False
         try:
             self._llm.restore(capsule)
@@ -36,17 +38,22 @@ class FrozenTalks:
             return False
         for point in _points_in(capsule):
             self._llm.hold(point)
+        self._llm.rollback(common)  # no further than what counts
         return True
 
     def clear(self, state: TalkState) -> None:
         self._llm.reset()
-        state.log = TokenLog()
 
     def to_json(self, state: TalkState) -> dict[str, object]:
         return state.to_json()
 
     def from_json(self, facts: Mapping[str, Any]) -> TalkState:
         return TalkState.from_json(facts)
+
+
+def folds_of(capsule: Capsule) -> Sequence[Fold]:
+    """How a capsule's tokens were folded."""
+    return FoldLog.from_json(capsule.host["folds"]).between(0, capsule.position)
 
 
 def _with_points(capsule: Capsule, points: Sequence[Checkpoint | None]) -> Capsule:

@@ -7,7 +7,7 @@ next turn are one code path.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
 from typing import TypeVar
@@ -18,7 +18,7 @@ from assistant.device.lease import EngineLease
 from assistant.device.schedule import EngineKind
 from assistant.device.thread import Job, Work
 from assistant.llm.decoding import Writing
-from assistant.llm.frozen import FrozenTalks
+from assistant.llm.frozen import FrozenTalks, folds_of
 from assistant.llm.language import Language
 from assistant.llm.talk_state import TalkState
 from assistant.llm.token_log import FoldPlan, FoldStep, TokenLog
@@ -29,6 +29,9 @@ from llm_engine import HybridLLM, Sampling
 from llm_engine.grid import chunks
 
 T = TypeVar("T")
+
+FOLLOWED = 16
+"""Written tokens that are folded again in one step."""
 
 
 class LocalLLM:
@@ -67,7 +70,11 @@ class LocalLLM:
 
     async def prepare(self, talk: str, prompt: Prompt) -> None:
         def work() -> Work[None]:
-            return self._guarded(_ahead(talk), self._prepare(talk, prompt))
+            state = self._known(talk, prompt)
+            if self._window.crowded(state, prompt):
+                return self._guarded(_ahead(talk), self._prepare(talk, state, prompt))
+            self._lease.forget(_ahead(talk))
+            return self._guarded(talk, self._recover(talk, state, prompt))
 
         self._interrupt(talk)
         job: Job[None]
@@ -117,11 +124,11 @@ class LocalLLM:
     # ------------------------------------------------------------------------ on the engines' thread
 
     def _whole(self, talk: str, work: Callable[[], T]) -> T:
-        """One step, after which the state is at a boundary or begins from the tokens again."""
+        """One step, after which the state is at a boundary, or folded again when it is next needed."""
         try:
             return work()
         except Exception:
-            self._lose(talk)
+            self._lease.lose(talk)
             raise
 
     def _guarded(self, talk: str, work: Work[T]) -> Work[T]:
@@ -132,11 +139,11 @@ class LocalLLM:
                     yield made
                     self._take_back(talk)
             except Exception:
-                self._lose(talk)
+                self._lease.lose(talk)
                 raise
 
     def _own(self, talk: str) -> TalkState:
-        """Make the engine's state this talk's, as its log says; an empty log if there is none any more."""
+        """Make the engine's state this talk's. What of it was lost the engine is behind the log: see `_catch_up`."""
         state = self._lease.begin(talk, TalkState)
         self._lease.own(talk)
         return state
@@ -144,15 +151,39 @@ class LocalLLM:
     def _take_back(self, talk: str) -> None:
         """Another talk may have had the engine since the last step: go on where this one was."""
         if self._lease.owner != talk:
-            wanted = self._lease.begin(talk, TalkState).log.steps
             state = self._own(talk)
-            self._fold_now(state, state.log.plan(wanted))
+            for _ in self._catch_up(state, state.log.position):
+                pass
 
-    def _lose(self, talk: str) -> None:
-        """The engine's state lies between two boundaries: the talk begins from its tokens again."""
-        if (state := self._lease.find(talk)) is not None:
-            state.log = TokenLog()
-        self._lease.lose(talk)
+    def _behind(self, state: TalkState) -> bool:
+        """Whether some of the owner's state was lost and is not folded again yet."""
+        return self._llm.position < state.log.position
+
+    def _catch_up(self, state: TalkState, keep: int) -> Generator[None, None, int]:
+        """Where the engine is behind the owner's log, fold the first `keep` tokens of it again, by the same calls from
+        the nearest capsule of such a state; the rest is let go. Returns how many were folded."""
+        if not self._behind(state):
+            return 0
+        log = state.log
+        log.keep(keep)
+        self._llm.rollback(min(keep, self._llm.position))
+        begin = self._llm.position
+        reentry, capsule = self._registry.reenter(
+            self._state_key, log.ids, Live(begin, begin), fingerprint=self._llm.fingerprint,
+            fits=lambda capsule: log.common(capsule.tokens, folds_of(capsule)) == capsule.position,
+        )  # fmt: skip
+        if capsule is not None:
+            self._llm.restore(capsule)
+        ids = log.ids
+        while self._behind(state):
+            at = self._llm.position
+            fold = log.folds(at)[0]
+            if fold.kind == "chunk":
+                self._llm.append(ids[at : at + fold.count])
+            else:
+                self._llm.follow(ids[at : at + min(fold.count, FOLLOWED)])
+            yield None
+        return reentry.replay
 
     def _fold(self, state: TalkState, plan: FoldPlan) -> Work[None]:
         """Append the owner's next steps, one chunk of the prefill grid at a time."""
@@ -178,6 +209,7 @@ class LocalLLM:
         wanted = self._fitting(talk, prompt)
         state = self._own(talk)
         owned = self._now()
+        again = yield from self._catch_up(state, state.log.plan(wanted).keep)
         kept, way = self._back_to(state, wanted)
         rolled = self._now()
         yield from self._fold(state, state.log.plan(wanted))
@@ -187,7 +219,7 @@ class LocalLLM:
             Cost("rollback" if way is Way.ROLLBACK else "plan", (rolled - owned) * 1000),
             Cost("prefill", (self._now() - rolled) * 1000),
         )
-        yield PromptReady(total, kept, costs)
+        yield PromptReady(total, max(0, kept - again), costs)
         begin = self._now()
         self._llm.set_sampling(self._sampling_for(options))
         writing = Writing(self._llm, self._language, state, prompt, options)
@@ -214,6 +246,10 @@ class LocalLLM:
         if plan.keep >= state.log.position:
             return Synced(None, plan.keep, 0.0)
         self._own(talk)
+        if self._behind(state):  # in words now; nobody waits for the rest, and `prepare` comes soon
+            state.log.keep(plan.keep)
+            self._llm.rollback(min(plan.keep, self._llm.position))
+            return Synced("rebuild", plan.keep, (self._now() - begin) * 1000)
         kept, way = self._back_to(state, wanted)
         ms = (self._now() - begin) * 1000
         return Synced("rollback" if way is Way.ROLLBACK else "rebuild", kept, ms)
@@ -227,6 +263,8 @@ class LocalLLM:
         wanted = self._window.steps(state, before, open_reply=False)
         plan = state.log.plan(wanted)
         if plan.keep < state.log.position or len(plan.steps) > 1 or any(step.written for step in plan.steps):
+            return None
+        if self._behind(state):
             return None
         self._back_to(state, wanted)
         self._fold_now(state, state.log.plan(wanted))
@@ -276,12 +314,15 @@ class LocalLLM:
         self._window.forget(state, prompt)
         return wanted
 
-    def _prepare(self, talk: str, prompt: Prompt) -> Work[None]:
+    def _recover(self, talk: str, state: TalkState, prompt: Prompt) -> Work[None]:
+        """Fold again what was lost of a talk."""
+        if state.log.position:
+            self._own(talk)
+            wanted = self._window.steps(state, prompt, open_reply=False)
+            yield from self._catch_up(state, state.log.plan(wanted).keep)
+
+    def _prepare(self, talk: str, state: TalkState, prompt: Prompt) -> Work[None]:
         """Fold the shortened talk beside the present one, which is whole until that is done."""
-        state = self._known(talk, prompt)
-        if not self._window.crowded(state, prompt):
-            self._lease.forget(_ahead(talk))
-            return
         ahead = self._lease.find(_ahead(talk))
         if ahead is None or self._window.crowded(ahead, prompt):
             self._lease.forget(_ahead(talk))
@@ -290,6 +331,7 @@ class LocalLLM:
             self._window.shorten(ahead, prompt)
         self._own(_ahead(talk))
         wanted = self._window.steps(ahead, prompt, open_reply=False)
+        yield from self._catch_up(ahead, ahead.log.plan(wanted).keep)
         self._back_to(ahead, wanted)
         yield from self._fold(ahead, ahead.log.plan(wanted))
         self._window.forget(self._lease.inherit(talk, _ahead(talk)), prompt)

@@ -8,14 +8,14 @@ token.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
 from assistant.contracts import Line, Prompt
 from assistant.llm.chat_layout import Layout
-from llm_engine.grid import chunks
+from llm_engine.grid import Fold, chunks
 
 Encode = Callable[[str], Sequence[int]]
 
@@ -131,6 +131,27 @@ class TokenLog:
             kept.append(step if len(step.ids) <= room else FoldStep(step.ids[:room], step.written))
         self.steps = kept
 
+    def folds(self, start: int = 0) -> list[Fold]:
+        """The calls that fold it from a boundary on: chunks of appends, runs of written tokens."""
+        found: list[Fold] = []
+        at = 0
+        for step in self.steps:
+            calls = [c.count for c in chunks(at, len(step.ids))] if not step.written else [len(step.ids)]
+            for count in calls:
+                at += count
+                if at > start:
+                    found.append(Fold("steps" if step.written else "chunk", min(count, at - start)))
+        return found
+
+    def common(self, ids: Sequence[int], folds: Sequence[Fold]) -> int:
+        """How many tokens another state shares with this one, folded alike: up to a boundary of both."""
+        same, shared = _common(self.ids, ids), 0
+        for one, other in zip(_calls(self.folds()), _calls(folds), strict=False):
+            if one != other or shared + one.count > same:
+                break
+            shared += one.count
+        return shared
+
     def plan(self, wanted: Sequence[FoldStep]) -> FoldPlan:
         """The way from this log to the wanted steps."""
         keep = 0
@@ -195,6 +216,12 @@ def _ends_chunk(start: int, want: FoldStep, done: int) -> bool:
     """Whether the calls that fold `want` at `start` are at a chunk's end after `done` of its ids."""
     ends = accumulate(chunk.count for chunk in chunks(start, len(want.ids)))
     return done in ends
+
+
+def _calls(folds: Sequence[Fold]) -> Iterator[Fold]:
+    """Call by call: a run of single steps is as many."""
+    for fold in folds:
+        yield from [fold] if fold.kind == "chunk" else [Fold("steps", 1)] * fold.count
 
 
 def _common(one: Sequence[int], two: Sequence[int]) -> int:

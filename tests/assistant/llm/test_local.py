@@ -228,8 +228,71 @@ def test_two_talks_take_turns_and_do_not_see_each_other(engine, monkeypatch):
     assert app.run_(mixed_without_room) == expected and not app.registry.listing()
 
 
+async def wandering(llm, engine, seed, evicted):
+    """A talk of turns, cuts and undos; another one takes the engine where `evicted`. States after each step."""
+    rng, lines, states = random.Random(seed), (), []
+    for turn in range(4):
+        lines = (*lines, user(f"turn {turn} " + "and so on " * rng.randrange(12)))
+        text, _, _ = await reply(llm, "a", prompt(*lines), f"r{turn}.0", n=rng.randrange(3, 40))
+        lines = (*lines, said(text, f"r{turn}.0"))
+        what, other = rng.choice(("cut", "undo", "nothing")), rng.random() < 0.7
+        if evicted and other:
+            await reply(llm, "b", prompt(user(str(turn))), f"b{turn}.0", n=3)
+        if what == "cut":
+            lines = (*lines[:-1], said(text[: rng.randrange(len(text))].strip(), f"r{turn}.0"))
+        elif what == "undo":
+            lines = lines[: -2 * rng.randrange(1, len(lines) // 2 + 1)]
+        await llm.sync("a", prompt(*lines))
+        await llm.prepare("a", prompt(*lines))
+        if llm._lease.owner == "a" and engine.position:
+            states.append((len(states), state_of(engine)))
+        else:
+            states.append((len(states), None))
+    return states
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 25))])
+def test_a_state_that_was_evicted_is_built_again_bit_for_bit(engine, seed):
+    """Without room for any capsule every change of talk loses the state; what was folded by which calls is known."""
+    evicting = LLMBench(engine, host_bytes=0)
+    found = evicting.run_(wandering, engine, seed, True)
+    kept = LLMBench(engine).run_(wandering, engine, seed, False)
+    for (step, one), (_, other) in zip(found, kept, strict=True):
+        assert (one is None) == (other is None), step
+        if one is not None:
+            assert_same_state(one, other)
+
+
+def test_the_chunked_state_differs_so_that_the_law_says_something(engine):
+    """The same tokens folded as a prompt and decoded one by one are two states."""
+
+    async def play(llm):
+        await reply(llm, "a", prompt(user("count")), "r1.0")
+        return state_of(engine)
+
+    decoded = LLMBench(engine).run_(play)
+    engine.reset()
+    engine.append(decoded[1])
+    assert any(not torch.equal(tensor, decoded[2][name]) for name, tensor in state_of(engine)[2].items())
+
+
+@pytest.mark.parametrize("lost_at", [1, 13, 29])
+def test_a_reply_that_loses_its_state_in_the_middle_goes_on_bit_for_bit(engine, lost_at):
+    async def play(llm, lose):
+        made = 0
+        options = ReplyOptions("r1.0", 30, temperature=1.2, seed=3)
+        async with aclosing(llm.reply("a", prompt(user("count")), options)) as pieces:
+            async for piece in pieces:
+                made += isinstance(piece, TextPiece)
+                if lose and made == lost_at:
+                    await llm.warm(prompt(user("x"), system="Somebody else. " * 9))
+        return state_of(engine)
+
+    assert_same_state(LLMBench(engine).run_(play, False), LLMBench(engine, host_bytes=0).run_(play, True))
+
+
 async def mixed_without_room(llm):
-    """No memory for any capsule: each talk is rebuilt from its tokens, and answers are the same for greedy text."""
+    """No memory for any capsule: each talk is folded again, bit for bit, so answers are the same."""
     a1, _, _ = await reply(llm, "a", prompt(user("a")), "r1.0")
     b1, _, _ = await reply(llm, "b", prompt(user("b")), "r1.0")
     a2, _, _ = await reply(llm, "a", prompt(user("a"), said(a1, "r1.0"), user("more")), "r2.0")
