@@ -5,10 +5,11 @@ notes of whoever stored it) and `checksum`, a BLAKE2b over the tensor table, `ab
 safetensors reader can open the file; only this one checks it.
 """
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -64,6 +65,28 @@ class CapsuleFolder:
 
     def __contains__(self, key: str) -> bool:
         return self._file(key).exists()
+
+    def files(self) -> dict[str, os.stat_result]:
+        """Every file; one that goes meanwhile is left out."""
+        found = {}
+        for key in self.keys():
+            with suppress(FileNotFoundError):
+                found[key] = self._file(key).stat()
+        return found
+
+    def changed_ns(self) -> int:
+        """When a file was last added, replaced or removed, by whomever."""
+        return self.path.stat().st_mtime_ns
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Inside, no other process is here too: what is measured still holds when it is acted upon."""
+        place = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(place)
 
     def save(self, key: str, capsule: Capsule, notes: Mapping[str, str] | None = None) -> int:
         """Store a capsule, replacing one of the same key; returns the file's size.

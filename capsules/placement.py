@@ -38,8 +38,8 @@ def place(strategy: Strategy, budget: int, law: Floats, grid: int = 1) -> tuple[
     wanted: Iterable[int] = {
         Strategy.NONE: lambda: (),
         Strategy.BALANCED: lambda: balanced(length, budget),
-        Strategy.BLOCK: lambda: every(GRID, length, budget),
-        Strategy.SQUARE_ROOT: lambda: every(max(1, isqrt(length)), length, budget),
+        Strategy.BLOCK: lambda: every(_reaching(GRID, length, budget), length),
+        Strategy.SQUARE_ROOT: lambda: every(_reaching(max(1, isqrt(length)), length, budget), length),
         Strategy.LOGARITHMIC: lambda: logarithmic(length, budget),
     }[strategy]()
     return tuple(sorted({p - p % grid for p in wanted} - {0}))
@@ -51,10 +51,15 @@ def balanced(length: int, budget: int) -> tuple[int, ...]:
     return tuple(sorted({i * (length + 1) // pieces for i in range(1, pieces)} - {0}))
 
 
-def every(spacing: int, length: int, budget: int) -> tuple[int, ...]:
-    """The last `budget` multiples of `spacing`."""
-    last = length // spacing
-    return tuple(i * spacing for i in range(max(1, last - budget + 1), last + 1))
+def every(spacing: int, length: int) -> tuple[int, ...]:
+    """All multiples of `spacing`. The paper's block caching is every 64 or 128, its square root every √length; how many
+    these keep is no choice of theirs."""
+    return tuple(range(spacing, length + 1, spacing))
+
+
+def _reaching(unit: int, length: int, budget: int) -> int:
+    """The least multiple of `unit` whose multiples cover the whole prefix with no more than `budget` of them."""
+    return unit * (length // (unit * (budget + 1)) + 1)
 
 
 def logarithmic(length: int, budget: int) -> tuple[int, ...]:

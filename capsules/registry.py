@@ -1,5 +1,8 @@
 """Which capsules are kept and how they are found again: by name, by the longest prefix of tokens; pins, time limits.
 
+A key finds a capsule; `named_key` gives that of a name, which means something within its realm alone: two realms may
+use one name and do not see each other's.
+
 Policy only. Where bytes lie is the store's business, how they are copied the tiers'. One thread uses a registry;
 its counters and its listing may be read from any.
 """
@@ -83,7 +86,7 @@ class Registry:
         self._disk = next((tier for tier in tiers if isinstance(tier, DiskTier)), None)
         self.store = TieredStore(tiers, mover, self.counters, self._forget)
         if self._disk is not None:
-            self._resume(self._disk)
+            self._follow(self._disk)
 
     @classmethod
     def standard(
@@ -128,7 +131,8 @@ class Registry:
     ) -> str | None:
         """Keep a capsule; returns its key, or None if it fits nowhere, which is never an error.
 
-        name   finds it again whatever its tokens are; the same name replaces. Without one, the same prefix replaces
+        name   finds it again whatever its tokens are (`named_key`); the same name of the same realm replaces. Without
+               one, the same prefix replaces
         ttl_s  goes that long after its last use, unless pinned
         pin    add a pin that lasts until `unpin`
         save   write a durable copy now
@@ -145,7 +149,7 @@ class Registry:
                 f"capsule {capsule.label!r} has no name, and its {len(capsule.tokens)} tokens do not cover position "
                 f"{capsule.position}; it could never be found again"
             )
-        key = named_key(name) if name else "p-" + prefix
+        key = named_key(name, state_key) if name else "p-" + prefix
         limit = "" if ttl_s is None else repr(ttl_s)
         notes = {"name": name, "realm": state_key.digest, "prefix": prefix, "ttl_s": limit}
         if not self.store.put(key, capsule, notes):
@@ -163,23 +167,19 @@ class Registry:
         return key
 
     def __contains__(self, key: str) -> bool:
-        """Whether a capsule of this key or name is here; asking counts as no hit and no miss."""
-        self._tidy()
-        return self._find(key) is not None
+        """Whether a capsule of this key is here; asking counts as no hit and no miss."""
+        return self._here(key)
 
     def get(self, key: str, fingerprint: Fingerprint | None = None) -> Capsule | None:
-        """A capsule by key or name, ready to be restored; None if it is not there.
+        """A capsule by its key, ready to be restored; None if it is not there.
 
         Raises CapsuleMismatch if it is another deployment's, CapsuleDamaged if its bytes are not what was written
         (then it is gone): rebuild from the tokens. `reenter` does that by itself.
         """
-        self._tidy()
-        found = self._find(key)
-        if found is None:
+        if not self._here(key):
             self.counters.add("misses", cause="absent")
             return None
-        way = "name" if self._entries[found].name else "prefix"
-        return self._take(found, fingerprint, way)
+        return self._take(key, fingerprint, "name" if self._entries[key].name else "prefix")
 
     def reenter(
         self,
@@ -229,43 +229,41 @@ class Registry:
 
     def save(self, key: str) -> bool:
         """See that a capsule survives the process; False if it is not here, or there is no room or disk for it."""
-        self._tidy()
-        found = self._find(key)
-        saved = found is not None and self.store.save(found)
-        if saved and found is not None:
-            self._use(found)
+        saved = self._here(key) and self.store.save(key)
+        if saved:
+            self._use(key)
         return saved
 
     def remove(self, key: str) -> bool:
         """Forget a capsule, pinned or not; False if there was none."""
-        self._tidy()
-        found = self._find(key)
-        if found is not None:
-            self.store.drop(found, "removed")
-        return found is not None
+        here = self._here(key)
+        if here:
+            self.store.drop(key, "removed")
+        return here
 
     @contextmanager
     def pinned(self, key: str) -> Iterator[None]:
         """Inside, the capsule is not moved, evicted or out of time. Raises CapsuleAbsent if it is not there."""
-        found = self.pin(key)
+        self.pin(key)
         try:
             yield
         finally:
-            self.store.unpin(found)
+            self.store.unpin(key)
 
-    def pin(self, key: str) -> str:
-        """Pin by key or name until `unpin`; returns the key. Raises CapsuleAbsent if it is not there."""
-        self._tidy()
-        found = self._find(key)
-        if found is None:
+    def pin(self, key: str) -> None:
+        """One pin more, until `unpin`. Raises CapsuleAbsent if it is not there."""
+        if not self._here(key):
             raise CapsuleAbsent(f"no capsule {key!r} to pin; it may have been evicted, so put it again and pin it then")
-        self.store.pin(found)
-        return found
+        self.store.pin(key)
 
     def unpin(self, key: str) -> None:
-        found = self._find(key)
-        if found is not None:
-            self.store.unpin(found)
+        """One pin less; without one, or without the capsule, nothing happens."""
+        a_kind(ContractMisuse, "key", key, str, "the key of a capsule")
+        self.store.unpin(key)
+
+    def pins(self, key: str) -> int:
+        """How many; 0 too where there is no such capsule."""
+        return self.store.pins(key) if self._here(key) else 0
 
     def listing(self) -> list[Listing]:
         """Everything, least recently used first. From any thread: what comes or goes meanwhile may be left out."""
@@ -321,12 +319,10 @@ class Registry:
                     return length, key
         return None
 
-    def _find(self, key: str) -> str | None:
-        a_kind(ContractMisuse, "key", key, str, "the key or name of a capsule")
-        for candidate in (key, named_key(key)):
-            if candidate in self._entries:
-                return candidate
-        return None
+    def _here(self, key: str) -> bool:
+        a_kind(ContractMisuse, "key", key, str, "the key of a capsule")
+        self._tidy()
+        return key in self._entries
 
     def _use(self, key: str) -> None:
         entry = self._entries[key]
@@ -335,8 +331,10 @@ class Registry:
             self._disk.folder.touch(key, entry.used_at)
 
     def _tidy(self) -> None:
-        """Account for what happened by itself: writes that failed, time limits."""
+        """Account for what happened by itself: writes that failed, what other processes did, time limits."""
         self.store.tidy()
+        if self._disk is not None and self._disk.changed():
+            self._follow(self._disk)
         now = self._clock()
         for key, entry in tuple(self._entries.items()):
             if entry.ttl_s is not None and now - entry.used_at > entry.ttl_s and not self.store.pins(key):
@@ -363,9 +361,11 @@ class Registry:
         if not lengths:
             del self._lengths[entry.state_key]
 
-    def _resume(self, disk: DiskTier) -> None:
-        """Take over the files of earlier processes."""
-        found, unreadable = disk.existing()
+    def _follow(self, disk: DiskTier) -> None:
+        """Take over the files of other processes, earlier ones and those that run beside this one."""
+        for key in disk.lost():
+            self.store.lose(key, disk.name)
+        found, unreadable = disk.strangers(self._entries)
         self.counters.add("unreadable", unreadable)
         for about in found:
             told = about.notes
@@ -394,6 +394,6 @@ def _check_put(capsule: Capsule, state_key: StateKey, name: str, ttl_s: float | 
         raise ContractMisuse(f"ttl_s is {ttl_s}; 0 seconds or more, or None, is needed")
 
 
-def named_key(name: str) -> str:
-    """The key under which a name is kept; safe as a file name whatever the name is."""
-    return "n-" + blake2b(name.encode(), digest_size=16).hexdigest()
+def named_key(name: str, state_key: StateKey) -> str:
+    """The key under which a name of a realm is kept; safe as a file name whatever the name is."""
+    return "n-" + blake2b(state_key.digest.encode() + name.encode(), digest_size=16).hexdigest()

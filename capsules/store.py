@@ -58,14 +58,14 @@ class TieredStore:
         return sum(used for used, t in zip(self._used, self.tiers, strict=True) if t.name == tier)
 
     def adopt(self, key: str, tier: str, cost: int, notes: Mapping[str, str]) -> None:
-        """Take over what a durable tier holds from an earlier process; call in order of use."""
-        t = [tier.name for tier in self.tiers].index(tier)
+        """Take over what a durable tier holds from another process; call in order of use."""
+        t = self._number(tier)
         slot = _Slot({t: cost}, notes)
         self._slots[key] = slot
         self._used[t] += cost
         self._counters.add("stored")
-        while self._used[t] > self.tiers[t].budget_bytes:
-            self._evict(next(iter(self._slots)), "capacity")
+        while self._used[t] > self.tiers[t].budget_bytes and self._relieve(t):
+            pass
         self._report()
 
     def put(self, key: str, capsule: Capsule, notes: Mapping[str, str]) -> bool:
@@ -160,9 +160,19 @@ class TieredStore:
         self._slots[key].pins += 1
 
     def unpin(self, key: str) -> None:
-        """Undo one pin; a capsule that was dropped meanwhile is no error."""
+        """Undo one pin; a capsule that was dropped meanwhile, or has none, is no error."""
         if key in self._slots:
-            self._slots[key].pins -= 1
+            self._slots[key].pins = max(0, self._slots[key].pins - 1)
+
+    def lose(self, key: str, tier: str) -> None:
+        """Another process took the copy in a durable tier, pinned or not: a pin is of one process."""
+        t, slot = self._number(tier), self._slots[key]
+        self._used[t] -= slot.homes.pop(t)
+        if slot.homes:
+            self._counters.add("copies", outcome="taken")
+        else:
+            self._evict(key, "taken")
+        self._report()
 
     def tidy(self) -> None:
         """Account for background writes that failed. Until then what they should have written stays readable."""
@@ -185,14 +195,24 @@ class TieredStore:
 
     def _make_room(self, t: int, cost: int) -> None:
         while self._used[t] + cost > self.tiers[t].budget_bytes:
-            victim = next(((k, s) for k, s in self._slots.items() if t in s.homes and not s.pins), None)
-            assert victim is not None, "asked for room that _fits denies"
-            key, slot = victim
-            if slot.tier == t:
-                self._demote(key, slot, t)
-            else:
-                self._leave(key, slot, t)
-                self._counters.add("copies", outcome="given up")
+            relieved = self._relieve(t)
+            assert relieved, "asked for room that _fits denies"
+
+    def _relieve(self, t: int) -> bool:
+        """One capsule less in a tier; False if all are pinned."""
+        key = next((key for key, slot in self._slots.items() if t in slot.homes and not slot.pins), None)
+        if key is None:
+            return False
+        slot = self._slots[key]
+        if slot.tier == t:
+            self._demote(key, slot, t)
+        else:
+            self._leave(key, slot, t)
+            self._counters.add("copies", outcome="given up")
+        return True
+
+    def _number(self, tier: str) -> int:
+        return [one.name for one in self.tiers].index(tier)
 
     def _demote(self, key: str, slot: _Slot, t: int) -> None:
         held = None

@@ -4,7 +4,9 @@ Moves between device and host run on a stream of their own and never make the ho
 event after which its bytes are there. On the CPU the same code runs with streams that are only names.
 """
 
-from collections.abc import Mapping
+import os
+import time
+from collections.abc import Container, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +21,9 @@ from capsules.disk import About, CapsuleFolder, CapsuleNotSaved, saved_bytes
 from capsules.errors import CapsuleDamaged
 from capsules.exec import ExecContext
 from capsules.exec.sync import Event, HostEvent
+
+TICK_NS = 20_000_000
+"""File systems date a change no finer than this: a folder that was changed so lately may change again unseen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +122,9 @@ class MemoryTier:
 class DiskTier:
     """Files. With a writer they are written in the background, and read back from memory until they are there.
 
+    Several processes may share the folder: a file is written only where it fits beside all that lie there at that
+    moment, whoever wrote them, and `changed`, `lost` and `strangers` tell what the others did.
+
     max_pending_bytes  what may wait to be written; beyond it `put` waits for the oldest write
     """
 
@@ -137,17 +145,41 @@ class DiskTier:
         self._pin_memory = pin_memory
         self._max_pending_bytes = max_pending_bytes
         self._pending: dict[str, tuple[Future[None], Held]] = {}
+        self._files: dict[str, tuple[int, int]] = {}  # that this process wrote or took over: inode and size
+        self._unreadable: set[str] = set()
+        self._seen_ns = 0  # when the folder had last changed, as of the last look
 
-    def existing(self) -> tuple[list[About], int]:
-        """What earlier processes left, least recently used first, and how many files are no capsules of ours."""
+    def changed(self) -> bool:
+        """Whether any process may have added or removed files since the last look."""
+        return self.folder.changed_ns() != self._seen_ns
+
+    def lost(self) -> list[str]:
+        """Keys whose files another process removed or replaced since the last look."""
+        changed_ns = self.folder.changed_ns()
+        self._seen_ns = changed_ns if time.time_ns() - changed_ns > TICK_NS else 0
+        there = self.folder.files()
+        moved = [key for key, file in tuple(self._files.items()) if key not in there or _identity(there[key]) != file]
+        gone = [key for key in moved if key not in self._pending and not self._damaged(key)]
+        for key in gone:
+            del self._files[key]
+        return gone
+
+    def strangers(self, known: Container[str]) -> tuple[list[About], int]:
+        """What other processes wrote under other keys than the known ones, least recently used first, and how many
+        files were found that are no capsules of ours."""
         found: list[About] = []
-        unreadable = 0
-        for key in self.folder.keys():  # noqa: SIM118 (a folder is no dictionary)
+        before = len(self._unreadable)
+        for key, file in self.folder.files().items():
+            if key in known or key in self._unreadable:
+                continue
             try:
                 found.append(self.folder.about(key))
+                self._files[key] = _identity(file)
+            except FileNotFoundError:
+                continue
             except (CapsuleDamaged, OSError):
-                unreadable += 1
-        return sorted(found, key=lambda about: about.used_at), unreadable
+                self._unreadable.add(key)
+        return sorted(found, key=lambda about: about.used_at), len(self._unreadable) - before
 
     def cost(self, capsule: Capsule, notes: Mapping[str, str]) -> int:
         return saved_bytes(capsule, notes)
@@ -175,6 +207,7 @@ class DiskTier:
 
     def drop(self, key: str) -> None:
         self._wait_for(key)
+        self._files.pop(key, None)
         with suppress(OSError):  # a disk that refuses even this keeps the file, and the talk goes on
             self.folder.remove(key)
 
@@ -202,7 +235,32 @@ class DiskTier:
 
     def _save(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
         held.ready.synchronize()
-        self.folder.save(key, held.capsule, notes)
+        with self.folder.alone():
+            beside = {other: file.st_size for other, file in self.folder.files().items() if other != key}
+            others = sum(size for other, size in beside.items() if other not in self._unreadable)
+            room, needed = self.budget_bytes - others, self.cost(held.capsule, notes)
+            if needed > room:
+                self._seen_ns = 0
+                raise CapsuleNotSaved(
+                    f"capsule {held.capsule.label!r} ({needed / 1e6:.1f} MB) was not saved: another process that uses "
+                    f"{self.folder.path} has left {max(0, room) / 1e6:.1f} MB of the disk budget"
+                )
+            self.folder.save(key, held.capsule, notes)
+            self._files[key] = _identity(self.folder.files()[key])
+
+    def _damaged(self, key: str) -> bool:
+        """A file that is cut short is no other process's work: whoever asks for it is told, and it goes then."""
+        try:
+            self.folder.about(key)
+        except CapsuleDamaged:
+            return True
+        except OSError:
+            return False
+        return False
+
+
+def _identity(file: os.stat_result) -> tuple[int, int]:
+    return file.st_ino, file.st_size
 
 
 def copy_flat(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:

@@ -18,7 +18,7 @@ from capsules import Capsule
 from capsules.durable import write_durably
 from capsules.errors import CapsuleError, CapsuleTooLarge
 from capsules.prefix import StateKey
-from capsules.registry import Registry
+from capsules.registry import Registry, named_key
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class EngineLease(Generic[S]):
         self._resting.pop(talk, None)
         self._talks.pop(talk, None)
         self._outside.pop(talk, None)
-        self._registry.remove(self._keys.pop(talk, self._name(talk)))
+        self._registry.remove(self._keys.pop(talk, named_key(self._name(talk), self._state_key)))
         if (path := self._path(talk)) is not None:
             path.unlink(missing_ok=True)
         if self.owner == talk:

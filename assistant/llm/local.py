@@ -289,13 +289,19 @@ class LocalLLM:
         way, capsule = self._registry.reenter(self._state_key, ids, at={len(ids)}, fingerprint=self._llm.fingerprint)
         if capsule is not None:
             self._llm.restore(capsule)
-            self._registry.pin(way.key)
+            self._pin(way.key)
             return Synced("restore", len(ids), (self._now() - begin) * 1000)
         self._llm.reset()
         self._llm.append(ids)
         capsule = self._llm.snapshot(name="persona")
-        self._registry.put(capsule, self._state_key, pin=True, save=True)
+        if (key := self._registry.put(capsule, self._state_key, save=True)) is not None:
+            self._pin(key)
         return Synced("rebuild", len(ids), (self._now() - begin) * 1000)
+
+    def _pin(self, key: str) -> None:
+        """Once, however often a persona is made ready."""
+        if not self._registry.pins(key):
+            self._registry.pin(key)
 
     # ------------------------------------------------------------------------------ from log to state
 

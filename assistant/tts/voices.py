@@ -9,7 +9,7 @@ from typing import Any
 
 from capsules.errors import CapsuleError
 from capsules.prefix import StateKey
-from capsules.registry import Registry
+from capsules.registry import Registry, named_key
 from tts_engine.engine import HiggsTTS
 from tts_engine.voices import Voice, checked_codes
 
@@ -26,7 +26,8 @@ def load_voices(tts: HiggsTTS, path: Path, registry: Registry) -> dict[str, Voic
     voices = {}
     for name, codes in named.items():
         voice = Voice(name, None if codes is None else _codes(tts, codes), None)
-        key = f"voice/{path.name}/{name}/{voice.key}"
+        called = f"voice/{path.name}/{name}/{voice.key}"
+        key = named_key(called, state_key)
         try:
             capsule = registry.get(key, tts.fingerprint)
         except CapsuleError:
@@ -34,7 +35,7 @@ def load_voices(tts: HiggsTTS, path: Path, registry: Registry) -> dict[str, Voic
         if capsule is None:
             tts.open(voice)
             capsule = tts.snapshot(name)
-            registry.put(capsule, state_key, name=key, pin=True, save=True)
+            registry.put(capsule, state_key, name=called, pin=True, save=True)
         else:
             registry.pin(key)
         voices[name] = replace(voice, capsule=capsule)

@@ -106,17 +106,31 @@ def test_balanced_is_optimal_under_uniform_depths_and_meets_the_closed_forms(len
 
 def test_strategies_place_where_they_say():
     assert balanced(99, 3) == (25, 50, 75)
-    assert every(64, 400, 3) == (256, 320, 384)
-    assert every(64, 63, 3) == ()
+    assert every(64, 400) == (64, 128, 192, 256, 320, 384)
+    assert every(64, 63) == ()
     assert logarithmic(999, 2) == (10, 100) or logarithmic(999, 2) == (9, 99)
     law = np.full(1025, 1 / 1025)
     assert place(Strategy.NONE, 5, law) == ()
-    assert place(Strategy.BLOCK, 2, law) == (960, 1024)
-    assert place(Strategy.SQUARE_ROOT, 3, law) == (960, 992, 1024)
-    assert place(Strategy.SQUARE_ROOT, 3, law, grid=64) == (960, 1024)
+    assert place(Strategy.BLOCK, 2, law) == (384, 768)
+    assert place(Strategy.BLOCK, 16, law) == every(64, 1024) and place(Strategy.BLOCK, 99, law) == every(64, 1024)
+    assert place(Strategy.SQUARE_ROOT, 3, law) == (288, 576, 864)
+    assert place(Strategy.SQUARE_ROOT, 3, law, grid=64) == (256, 576, 832)
+    assert place(Strategy.SQUARE_ROOT, 40, law) == every(32, 1024)
     for strategy in Strategy:
         spots = place(strategy, 6, law, grid=64)
         assert len(spots) <= 6 and all(p % 64 == 0 and 0 < p <= 1024 for p in spots)
+
+
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 1000, 4097, 8192])
+@pytest.mark.parametrize("budget", [1, 2, 4, 7, 64])
+@pytest.mark.parametrize("strategy", [Strategy.BLOCK, Strategy.SQUARE_ROOT])
+def test_even_spacings_reach_through_the_whole_prefix(strategy, budget, length):
+    """As wide as the budget asks for and no wider: no gap, the one behind the last included, exceeds the spacing."""
+    unit = 64 if strategy is Strategy.BLOCK else int(length**0.5)
+    spots = place(strategy, budget, np.full(length + 1, 1 / (length + 1)))
+    spacing = min(k * unit for k in range(1, length + 2) if length // (k * unit) <= budget)
+    assert spots == every(spacing, length) and len(spots) <= budget
+    assert recompute(length, spots).max() <= spacing - 1
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -58,6 +58,11 @@ def registry(folder: Path | None = None, gpu=1000, host=1000, disk=100_000, cloc
     return Registry([*tiers, DiskTier(folder, disk, writer)] if folder else tiers, mover, clock or SetClock())
 
 
+def called(name: str) -> str:
+    """The key of a name in the usual realm."""
+    return named_key(name, CHAT)
+
+
 @pytest.fixture
 def quick(monkeypatch):
     """Without waiting for the disk's own cache; the order of syncs has its own test."""
@@ -283,7 +288,7 @@ def test_pinned_capsules_stay_and_what_cannot_fit_beside_them_goes_elsewhere():
         assert places(kept, [voice, first]) == ["gpu", "host"]
     second = kept.put(capsule([3], 250), CHAT)
     assert places(kept, [voice, first, second]) == ["gpu", "", "host"]
-    kept.unpin("voice")
+    kept.unpin(called("voice"))
     third = kept.put(capsule([4], 300), CHAT)
     assert places(kept, [voice, second, third]) == ["host", "", "gpu"]
     with pytest.raises(KeyError, match="no capsule 'first' to pin"), kept.pinned("first"):
@@ -342,9 +347,9 @@ def test_too_big_to_keep_is_no_error_and_harms_nothing():
     small = kept.put(capsule([1], 300), CHAT, name="small")
     assert kept.put(capsule([2], 301), CHAT) is None
     assert kept.put(capsule([3], 301), CHAT, name="small") is None
-    assert kept.get("small").tokens == (1,) and kept.get(small).tokens == (1,)
-    with kept.pinned("small"):
-        assert kept.put(capsule([4], 300), CHAT, name="small") == small and kept.get("small").tokens == (4,)
+    assert kept.get(called("small")).tokens == (1,) and kept.get(small).tokens == (1,)
+    with kept.pinned(called("small")):
+        assert kept.put(capsule([4], 300), CHAT, name="small") == small and kept.get(called("small")).tokens == (4,)
 
 
 def test_a_name_finds_its_latest_capsule_and_a_prefix_its_latest_too():
@@ -353,12 +358,84 @@ def test_a_name_finds_its_latest_capsule_and_a_prefix_its_latest_too():
     kept.put(capsule([1, 2, 3], mark=2), CHAT, name="ada")
     kept.put(capsule([7], mark=3), CHAT)
     kept.put(capsule([7], mark=4), CHAT)
-    assert kept.get("ada").host == {"mark": 2}
+    assert kept.get(called("ada")).host == {"mark": 2}
     assert [entry.name for entry in kept.listing()] == ["", "ada"]
     assert kept.counters.total("evictions", cause="replaced") == 2
     assert kept.reenter(CHAT, [1, 2, 9])[0].way is Way.REBUILD
     assert kept.reenter(CHAT, [7, 8])[1].host == {"mark": 4}
-    assert kept.remove("ada") and not kept.remove("ada") and kept.get("ada") is None
+    assert kept.remove(called("ada")) and not kept.remove(called("ada")) and kept.get(called("ada")) is None
+
+
+def test_a_name_means_something_in_its_realm_alone():
+    kept = registry()
+    kept.put(capsule([1], mark=1), CHAT, name="ada")
+    kept.put(capsule([1], mark=2), OTHER, name="ada")
+    assert kept.get(named_key("ada", CHAT)).host == {"mark": 1}
+    assert kept.get(named_key("ada", OTHER)).host == {"mark": 2}
+    assert kept.remove(named_key("ada", OTHER)) and kept.get(named_key("ada", CHAT)) is not None
+    assert kept.counters.total("evictions") == kept.counters.total("evictions", cause="removed") == 1
+
+
+def test_a_pin_too_few_is_no_pin_owed():
+    kept = registry(gpu=100, host=0)
+    key = kept.put(capsule([1], 100), CHAT)
+    kept.unpin(key)
+    kept.unpin(key)
+    assert kept.pins(key) == 0 and kept.pins("nobody") == 0
+    kept.pin(key)
+    assert kept.pins(key) == 1 and kept.put(capsule([2], 100), CHAT) is None
+    kept.unpin(key)
+    kept.unpin(key)
+    other = kept.put(capsule([2], 100), CHAT)
+    assert places(kept, [key, other]) == ["", "gpu"]
+
+
+# --- two processes over one folder ----------------------------------------------------------------------------------
+
+
+def folder_bytes(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.iterdir())
+
+
+def test_two_processes_share_one_disk_budget(quick, tmp_path):
+    size = len(one_file(tmp_path / "probe"))
+    path, budget, clock = tmp_path / "c", 3 * size + 50, SetClock()
+    one, two = (registry(path, gpu=0, host=0, disk=budget, clock=clock) for _ in range(2))
+    keys = []
+    for n, kept in enumerate((one, one, two, two), 1):
+        keys.append(kept.put(capsule([n], 100, n), CHAT))
+        clock.now += 1
+    first, second = keys[:2], keys[2:]
+    assert folder_bytes(path) <= budget
+    assert places(two, [*first, *second]) == ["", "disk", "disk", "disk"]
+    assert one.get(first[0]) is None and one.get(second[0]).host == {"mark": 3}
+    assert one.counters.total("evictions", cause="taken") == 1
+    assert two.reenter(CHAT, [2, 9])[1].host == {"mark": 2}
+    assert two.remove(first[1]) and one.put(capsule([5], 100, 5), CHAT)
+    for kept in (one, two):
+        assert first[1] not in kept and kept.store.used_bytes("disk") == folder_bytes(path)
+
+
+def test_a_process_that_has_not_seen_the_other_writes_nothing_that_does_not_fit(quick, tmp_path, monkeypatch):
+    size = len(one_file(tmp_path / "probe"))
+    path = tmp_path / "c"
+    one, two = (registry(path, gpu=0, host=0, disk=2 * size + 50) for _ in range(2))
+    one.put(capsule([1], 100, 1), CHAT)
+    with monkeypatch.context() as patch:
+        patch.setattr(DiskTier, "changed", lambda tier: False)
+        two.put(capsule([2], 100, 2), CHAT)
+        assert two.put(capsule([3], 100, 3), CHAT) is None
+    assert folder_bytes(path) <= 2 * size + 50 and two.counters.total("refused", cause="disk error") == 1
+    assert two.put(capsule([3], 100, 3), CHAT) and folder_bytes(path) <= 2 * size + 50
+
+
+def test_what_another_process_wrote_under_a_key_of_ours_is_its_own(quick, tmp_path):
+    """The one in memory stays; the file is counted by whoever wrote it, until ours replaces it."""
+    one, two = (registry(tmp_path, gpu=0, host=500) for _ in range(2))
+    key = one.put(capsule([1], 100, 1), CHAT, name="ada", save=True)
+    two.put(capsule([1], 300, 2), CHAT, name="ada", save=True)
+    assert one.get(key).host == {"mark": 1} and dict(one.store.homes(key)).keys() == {"host"}
+    assert one.save(key) and two.get(key).host == {"mark": 2} and dict(two.store.homes(key)).keys() == {"host"}
 
 
 def test_a_capsule_that_could_never_be_found_is_refused():
@@ -366,7 +443,7 @@ def test_a_capsule_that_could_never_be_found_is_refused():
     kept = registry()
     with pytest.raises(ValueError, match="its 2 tokens do not cover position 5"):
         kept.put(made, CHAT)
-    assert kept.put(made, CHAT, name="x") and kept.get("x") is made
+    assert kept.put(made, CHAT, name="x") and kept.get(called("x")) is made
     assert kept.reenter(CHAT, [1, 2, 3, 4, 5])[0].way is Way.REBUILD
 
 
@@ -377,15 +454,15 @@ def test_time_limits_count_from_the_last_use_and_spare_the_pinned():
     kept.put(capsule([2]), CHAT, name="b", ttl_s=10, pin=True)
     kept.put(capsule([3]), CHAT, name="c")
     clock.now += 10
-    assert kept.get("a") is not None
+    assert kept.get(called("a")) is not None
     clock.now += 10
-    assert kept.get("a") is not None
+    assert kept.get(called("a")) is not None
     clock.now += 10.5
-    assert kept.get("a") is None and kept.get("b") is not None and kept.get("c") is not None
+    assert kept.get(called("a")) is None and kept.get(called("b")) is not None and kept.get(called("c")) is not None
     assert kept.counters.total("evictions", cause="expired") == 1
-    kept.unpin("b")
+    kept.unpin(called("b"))
     clock.now += 10.5
-    assert [entry.name for entry in kept.listing()] == ["b", "c"] and kept.get("b") is None
+    assert [entry.name for entry in kept.listing()] == ["b", "c"] and kept.get(called("b")) is None
 
 
 # --- prefixes -------------------------------------------------------------------------------------------------------
@@ -463,8 +540,8 @@ def test_another_deployment_is_refused_by_name_and_stays():
     kept = registry()
     kept.put(capsule([1], fingerprint=ELSEWHERE), CHAT, name="ada")
     with pytest.raises(CapsuleMismatch, match="another deployment"):
-        kept.get("ada", HERE)
-    assert kept.get("ada", ELSEWHERE) is not None
+        kept.get(called("ada"), HERE)
+    assert kept.get(called("ada"), ELSEWHERE) is not None
     assert kept.counters.total("misses", cause="mismatch") == 1
 
 
@@ -474,7 +551,7 @@ def damage(file: Path) -> None:
     file.write_bytes(data)
 
 
-@pytest.mark.parametrize("harm", [damage, lambda file: os.truncate(file, 20), Path.unlink], ids=["bit", "cut", "gone"])
+@pytest.mark.parametrize("harm", [damage, lambda file: os.truncate(file, 20)], ids=["bit", "cut"])
 def test_damaged_files_fall_back_to_the_next_best_way(quick, tmp_path, harm):
     kept = registry(tmp_path, gpu=0, host=0)
     keys = [kept.put(capsule(WANTED[:n], mark=n), CHAT) for n in (2, 4)]
@@ -488,6 +565,20 @@ def test_damaged_files_fall_back_to_the_next_best_way(quick, tmp_path, harm):
     assert kept.reenter(CHAT, WANTED) == (Reentry(Way.REBUILD, 0, 6), None)
     assert kept.counters.total("misses", cause="damaged") == 2
     assert kept.put(capsule(WANTED, mark=9), CHAT) and kept.reenter(CHAT, WANTED)[1].host == {"mark": 9}
+
+
+def test_a_file_that_somebody_removed_is_a_capsule_less(quick, tmp_path):
+    kept = registry(tmp_path, gpu=0, host=0)
+    keys = [kept.put(capsule(WANTED[:n], mark=n), CHAT) for n in (2, 4)]
+    (tmp_path / f"{keys[1]}.safetensors").unlink()
+    assert kept.reenter(CHAT, WANTED)[1].host == {"mark": 2} and kept.get(keys[1]) is None
+    assert kept.counters.total("evictions", cause="taken") == 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DiskTier, "changed", lambda tier: False)
+        (tmp_path / f"{keys[0]}.safetensors").unlink()
+        with pytest.raises(CapsuleDamaged, match="cannot be read"):
+            kept.get(keys[0])
+    assert not list(kept.store) and kept.store.used_bytes("disk") == 0
 
 
 def test_a_full_disk_loses_only_what_had_to_leave_memory(quick, tmp_path, monkeypatch):
@@ -517,7 +608,7 @@ def test_a_new_start_finds_what_was_saved_and_forgets_the_rest(quick, tmp_path):
     kept.put(capsule([1, 2, 3], mark=2), CHAT, save=True)
     kept.put(capsule([5], mark=3), CHAT, name="bea")
     clock.now += 5
-    assert kept.get("ada") is not None
+    assert kept.get(called("ada")) is not None
     (tmp_path / "x.safetensors").write_bytes(b"something else")
     clock.now += 50
     again = registry(tmp_path, clock=clock)
@@ -525,12 +616,12 @@ def test_a_new_start_finds_what_was_saved_and_forgets_the_rest(quick, tmp_path):
         ("", 3, 55.0),
         ("ada", 2, 50.0),
     ]
-    assert again.get("bea") is None and again.get("ada").host == {"mark": 1}
+    assert again.get(called("bea")) is None and again.get(called("ada")).host == {"mark": 1}
     assert again.reenter(CHAT, [1, 2, 3, 4])[1].host == {"mark": 2}
-    assert dict(again.store.homes(named_key("ada"))).keys() == {"gpu", "disk"}
+    assert dict(again.store.homes(called("ada"))).keys() == {"gpu", "disk"}
     assert again.counters.total("unreadable") == 1 and (tmp_path / "x.safetensors").exists()
     clock.now += 101
-    assert registry(tmp_path, clock=clock).get("ada") is None
+    assert registry(tmp_path, clock=clock).get(called("ada")) is None
     assert len(list(registry(tmp_path, disk=100, clock=clock).store)) == 0
 
 

@@ -360,7 +360,12 @@ def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
 
     assert LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28).run_(warm).what == "rebuild"
     again = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
-    assert again.run_(warm).what == "restore"
+
+    async def twice(llm):
+        return [(await warm(llm)).what for _ in range(2)]
+
+    assert again.run_(twice) == ["restore", "restore"]
+    assert [again.registry.pins(one.key) for one in again.registry.listing()] == [1]
 
 
 @pytest.mark.slow
