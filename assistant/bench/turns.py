@@ -139,14 +139,38 @@ class Caller:
         return turn
 
     async def _speak(self, question: Question) -> None:
-        """In real time, block by block, silence behind it until somebody cancels."""
-        block = int(BLOCK_S * REPLY_RATE)
+        """Silence behind it until somebody cancels."""
         padded = np.concatenate((question.pcm, np.zeros(int(QUIET_S * REPLY_RATE), np.float32)))
         begin = self._now()
         self._began, self._ended = begin + question.begin / REPLY_RATE, begin + question.end / REPLY_RATE
-        for start in range(0, len(padded), block):
-            await asyncio.sleep(max(0.0, begin + (start + block) / REPLY_RATE - self._now()))
-            await self._session.send(AppendAudio(padded[start : start + block], REPLY_RATE))
+        await send_in_real_time(self._session, padded)
+
+
+async def send_in_real_time(session: Session, pcm: Pcm) -> None:
+    """At `REPLY_RATE`, block by block, each when its last sample would have come from a microphone."""
+    now, block = asyncio.get_running_loop().time, int(BLOCK_S * REPLY_RATE)
+    begin = now()
+    for start in range(0, len(pcm), block):
+        await asyncio.sleep(max(0.0, begin + (start + block) / REPLY_RATE - now()))
+        await session.send(AppendAudio(pcm[start : start + block], REPLY_RATE))
+
+
+async def speak_without_end(session: Session, asked: Sequence[Question]) -> None:
+    """One question runs into the next, so words are written down all the while and no turn ends. Until cancelled."""
+
+    async def drain() -> None:
+        async for _ in session.events:
+            pass
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(session.run())
+        group.create_task(drain())
+        try:
+            while True:
+                for question in asked:
+                    await send_in_real_time(session, question.pcm[question.begin : question.end])
+        finally:
+            session.close()
 
 
 async def questions(tts: TTS, texts: Sequence[str]) -> list[Question]:

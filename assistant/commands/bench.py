@@ -4,6 +4,7 @@
   assistant bench --turns 200 --json out.json
   assistant bench --interrupt-every 0   nobody interrupts
   assistant bench --turn-end server     the end of a turn by 500 ms of silence, a stock client's default
+  assistant bench --beside 1            somebody speaks in another talk all the while
 
 The questions are spoken by the assistant's own voice. The first turn is told apart. `front` figures are taken outside
 the session, from the sound that goes in and comes out. Each part is also given as its share of all waiting, and a step
@@ -14,6 +15,7 @@ on it. With --json every turn is written down as it ends, so a run that is stopp
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import platform
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--turn-end", choices=["semantic", "server"], default="semantic", help="how it is found (semantic, as the page)"
     )
+    parser.add_argument("--beside", type=int, default=0, metavar="N", help="so many speak in other talks meanwhile (0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save all figures here, and each turn in FILE.turns")
     add_model_arguments(parser)
 
@@ -47,9 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from assistant.commands._run import run_async
 
-    if args.turns < 1 or args.interrupt_every < 0:
+    if args.turns < 1 or args.interrupt_every < 0 or args.beside < 0:
         raise AssistantError(
-            f"--turns is 1 or more and --interrupt-every 0 or more, not {args.turns} and {args.interrupt_every}"
+            "--turns is 1 or more, --interrupt-every and --beside are 0 or more, "
+            f"not {args.turns}, {args.interrupt_every} and {args.beside}"
         )
     check_writable(args.json)
     return run_async(bench(args))
@@ -59,7 +63,7 @@ async def bench(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
     from assistant.app.start import open_talks
     from assistant.bench.floor import floors
-    from assistant.bench.turns import LONG, SHORT, hold, questions
+    from assistant.bench.turns import LONG, SHORT, hold, questions, speak_without_end
     from assistant.events import SemanticVad, ServerVad
 
     def say(line: str) -> None:
@@ -84,7 +88,12 @@ async def bench(args: argparse.Namespace) -> int:
             begin, before = time.monotonic(), resident_bytes()
             detection = SemanticVad() if args.turn_end == "semantic" else ServerVad()
             settings = replace(app.talks.defaults, turn_detection=detection)
-            await hold(app.talks.open(settings), short, long, args.turns, args.interrupt_every, take)
+            async with asyncio.TaskGroup() as group:
+                others = [app.talks.open(settings) for _ in range(args.beside)]
+                speaking = [group.create_task(speak_without_end(other, long)) for other in others]
+                await hold(app.talks.open(settings), short, long, args.turns, args.interrupt_every, take)
+                for task in speaking:
+                    task.cancel()
             grown = resident_bytes() - before
             process = Process(grown, app.facts, await floors(app.models))
     finally:
