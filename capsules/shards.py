@@ -1,15 +1,11 @@
-"""The files of a published checkpoint: which they are, what they hold together, and a digest of them."""
+"""The files of a published checkpoint: which they are and what they hold together."""
 
-import hashlib
 import json
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 from capsules.errors import WeightsError
-from capsules.feed import read_exactly
 from capsules.safefile import SafeFile, TensorEntry, read_header
 
 INDEX = "model.safetensors.index.json"
@@ -25,41 +21,6 @@ def catalogue(source: Source) -> dict[str, TensorEntry]:
     Raises WeightsError if the layout is not understood or a name occurs in two files, CapsuleDamaged for a bad file.
     """
     return {name: entry for name, (_, entry) in locate(open_files(source)).items()}
-
-
-def digest(source: Source, full: bool = False) -> str:
-    """A hex digest of a checkpoint, for fingerprints: names, dtypes, shapes, and a sample of the bytes.
-
-    The sample is the first and last 4 KiB of every tensor and 4 KiB in every MiB between them: 0.4 % of the file, so
-    9 GB take about 40 MB of reads. Any other training run, precision, quantisation or merge changes nearly every
-    weight and is seen. An edit of single values may be missed; `full=True` reads every byte (about 1 GB/s) and sees
-    it. The two kinds of digest differ from each other, and the names of the files do not matter.
-    """
-    located = sorted(locate(open_files(source)).items())
-    whole = hashlib.blake2b(b"full" if full else b"sample", digest_size=16)
-    with ExitStack() as stack, ThreadPoolExecutor(8) as pool:
-        files: dict[Path, int] = {}
-        for _, (file, _) in located:
-            if file.path not in files:
-                files[file.path] = os.open(file.path, os.O_RDONLY)
-                stack.callback(os.close, files[file.path])
-        parts = pool.map(lambda item: _tensor_digest(files[item[1][0].path], item[1][1], full), located)
-        for (name, (_, entry)), part in zip(located, parts, strict=True):
-            whole.update(f"{len(name)} {name} {entry.dtype} {list(entry.shape)}\n".encode() + part)
-    return whole.hexdigest()
-
-
-def _tensor_digest(file: int, entry: TensorEntry, full: bool, block: int = 4096, stride: int = 1 << 20) -> bytes:
-    state = hashlib.blake2b(digest_size=16)
-    buffer = memoryview(bytearray(min(stride if full else block, entry.nbytes)))
-    spans = set(range(0, entry.nbytes, stride))
-    if not full:
-        spans.add(max(0, entry.nbytes - block))
-    for at in sorted(spans):
-        part = buffer[: min(len(buffer), entry.nbytes - at)]
-        read_exactly(file, entry.offset + at, part)
-        state.update(part)
-    return state.digest()
 
 
 def open_files(source: Source) -> list[SafeFile]:

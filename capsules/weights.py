@@ -31,9 +31,9 @@ from torch import Tensor
 from capsules.errors import WeightsError
 from capsules.feed import FeedPiece, HostFeed, StagedFeed, feed_for, host_bytes, read_exactly, split
 from capsules.safefile import SafeFile, TensorEntry
-from capsules.shards import Source, catalogue, digest, locate, open_files, some
+from capsules.shards import Source, catalogue, locate, open_files, some
 
-__all__ = ["Loaded", "Plan", "Progress", "Target", "WeightsError", "catalogue", "digest", "load"]
+__all__ = ["Loaded", "Plan", "Progress", "Target", "WeightsError", "catalogue", "load"]
 
 DTYPES = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,

@@ -76,6 +76,7 @@ class HybridLLM:
         capture: bool = True,
         scope: str = "llm",
         progress: Callable[[Progress], None] | None = None,
+        aside: Path | None = None,
     ) -> "HybridLLM":
         """From a directory in the published layout.
 
@@ -85,13 +86,16 @@ class HybridLLM:
         checkpoints       how many recurrent checkpoints may be held for rollbacks; each is a copy of the fixed state
         checkpoint_every  decoded tokens between two candidates for one
         capture           False leaves the capture to `warm`
+        aside             where the weights' digest is kept if it cannot be kept beside them
         Raises ConfigError, CheckpointError; StateError for an argument without a meaning.
         """
         options = LLMOptions(dtype, max_positions, checkpoints, checkpoint_every, scope)
         a_kind(ConfigError, "path", path, str | Path, "a checkpoint directory")
         a_kind(StateError, "ctx", ctx, ExecContext, "an ExecContext")
         a_function(StateError, "progress", progress)
-        loaded = load_weights(path, ctx, options.tensor_dtype, scope=scope, packed=packed, progress=progress)
+        loaded = load_weights(
+            path, ctx, options.tensor_dtype, scope=scope, packed=packed, progress=progress, aside=aside
+        )
         engine = cls(ctx, loaded, options, _end_of_turn(Path(path)))
         if capture:
             engine.warm()

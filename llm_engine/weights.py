@@ -11,11 +11,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from capsules import ExecContext, Role
+from capsules.digests import known_digest
 from capsules.errors import WeightsError
 from capsules.nn import Weight, empty_matrix
 from capsules.nn.fp8 import Fp8Weight, unpack_fp8
 from capsules.nn.int4 import Int4Weight, unpack_int4
-from capsules.weights import Progress, Target, catalogue, digest, load
+from capsules.weights import Progress, Target, catalogue, load
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
@@ -47,17 +48,19 @@ def load_weights(
     scope: str = "llm",
     packed: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    aside: Path | None = None,
 ) -> LoadedWeights:
     """Stream a checkpoint directory into WEIGHT buffers of the context.
 
     dtype    of the large matrices; norms, decays and convolutions are widened to float32, which keeps every bit
     packed   keep quantised matrices in their few bits and unpack at every use (saves memory, costs time without a
              kernel for it) instead of unpacking them once, here
+    aside    where the weights' digest is kept if it cannot be kept beside them
     Raises ConfigError, or CheckpointError with the name of what is unknown, missing or of the wrong shape or type.
     """
     config = LLMConfig.read(path)
     try:
-        return _Loader(Path(path), ctx, dtype, scope, packed, config).run(progress)
+        return _Loader(Path(path), ctx, dtype, scope, packed, config).run(progress, aside)
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
@@ -102,7 +105,7 @@ class _Loader:
         self.plan: dict[str, Target] = {}
         self.scales: dict[str, Tensor] = {}  # read first, because unpacking needs them
 
-    def run(self, progress: Callable[[Progress], None] | None) -> LoadedWeights:
+    def run(self, progress: Callable[[Progress], None] | None, aside: Path | None) -> LoadedWeights:
         wanted = parts(self.config, self.draft)
         self._read_scales(wanted)
         made = {part.name: self._place(part) for part in wanted}
@@ -113,7 +116,7 @@ class _Loader:
         model = ModelWeights.gather(self.config, made.__getitem__)
         draft = {name: tensor for name, tensor in made.items() if name.startswith("mtp.")}
         visual = tuple(name for name in loaded.skipped if name not in self.scales)
-        return LoadedWeights(self.config, model, draft, digest(self.path), visual)
+        return LoadedWeights(self.config, model, draft, known_digest(self.path, aside), visual)
 
     def _prefix(self) -> str:
         for prefix in PREFIXES:

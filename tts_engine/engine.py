@@ -106,6 +106,7 @@ class HiggsTTS:
         max_positions: int | None = None,
         progress: Callable[[Progress], None] | None = None,
         frontend: Frontend | None = None,
+        aside: Path | None = None,
     ) -> "HiggsTTS":
         """From a checkpoint directory; everything is captured before this returns.
 
@@ -113,6 +114,7 @@ class HiggsTTS:
                        matrices packed into block-scaled E4M3 while loading. The codec is always float32
         max_positions  of one session, at most the checkpoint's; the KV cache is allocated now
         frontend       in place of the checkpoint's own
+        aside          where the weights' digest is kept if it cannot be kept beside them
         Raises ConfigRefused, CheckpointRefused; EngineMisuse for an argument without a meaning.
         """
         if not isinstance(dtype, str) or dtype not in DTYPES:
@@ -126,7 +128,7 @@ class HiggsTTS:
         config = load_config(folder)
         frontend = frontend or _frontend(folder, config)
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
-        checkpoint = load_checkpoint(folder, config, ctx.device, DTYPES[dtype], progress, dtype == "float8")
+        checkpoint = load_checkpoint(folder, config, ctx.device, DTYPES[dtype], progress, dtype == "float8", aside)
         codec = _codec(read_codec_config(folder), checkpoint.codec, config, ctx.device)
         shapes = plan_shapes(positions, codec.left_frames, codec.right_frames)
         state = declare(ctx, config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))

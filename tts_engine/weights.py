@@ -13,10 +13,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from capsules.digests import known_digest
 from capsules.errors import CapsuleError
 from capsules.nn import empty_matrix
 from capsules.nn.fp8 import Fp8Weight, empty_fp8
-from capsules.weights import CASTABLE, DTYPES, Progress, Target, catalogue, digest, load
+from capsules.weights import CASTABLE, DTYPES, Progress, Target, catalogue, load
 from tts_engine.backbone import BackboneLayer, BackboneWeights, CursorWeights, Matrix
 from tts_engine.config import TTSConfig
 from tts_engine.errors import CheckpointRefused, ConfigRefused
@@ -52,8 +53,11 @@ def load_checkpoint(
     dtype: torch.dtype,
     progress: Callable[[Progress], None] | None = None,
     packed: bool = False,
+    aside: Path | None = None,
 ) -> CheckpointFiles:
     """The layers' matrices in FP8 if `packed`, all else of the backbone in `dtype`.
+
+    aside  where the weights' digest is kept if it cannot be kept beside them
 
     Raises CheckpointRefused with the first tensor that is missing, unknown or misshapen; ConfigRefused.
     """
@@ -68,7 +72,8 @@ def load_checkpoint(
         plan = {name: _target(matrix) for name, matrix in named(backbone, config)}
         plan |= {name: Target(tensor) for name, tensor in codec.items()}
         load(folder, plan, skip=_SKIPPED, progress=progress)
-        return CheckpointFiles(backbone, {n.removeprefix(CODEC_PREFIX): t for n, t in codec.items()}, digest(folder))
+        decoder = {name.removeprefix(CODEC_PREFIX): tensor for name, tensor in codec.items()}
+        return CheckpointFiles(backbone, decoder, known_digest(folder, aside))
     except CapsuleError as error:
         raise CheckpointRefused(f"{folder}: {error}") from error
 

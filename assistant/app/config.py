@@ -92,6 +92,11 @@ class Config:
         return self.home / "capsules"
 
     @property
+    def digests(self) -> Path:
+        """Of weights whose own folder cannot be written."""
+        return self.home / "digests"
+
+    @property
     def talks(self) -> Path:
         return self.home / "talks"
 

@@ -96,7 +96,8 @@ async def open_llm(opening: Opening) -> LLM:
         return remote
     path = local_path(config, "llm", profile.llm)
     opening.report(f"loading the language model from {path}")
-    load = partial(HybridLLM.load, packed=ctx.device.type == "cuda")  # a processor has no kernels for packed ones
+    packed = ctx.device.type == "cuda"  # a processor has no kernels for packed ones
+    load = partial(HybridLLM.load, packed=packed, aside=config.digests)
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, llm_dtype(opening.dtype), config.max_positions)
     shipped = not config.llm and not profile.llm
     sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
@@ -114,7 +115,8 @@ async def open_tts(opening: Opening) -> TTS:
         return remote
     path = local_path(config, "tts", profile.tts)
     opening.report(f"loading the voice from {path}")
-    engine = await asyncio.to_thread(load_on, deployment.ctx, HiggsTTS.load, path, deployment.ctx, opening.dtype)
+    load = partial(HiggsTTS.load, aside=config.digests)
+    engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, opening.dtype)
     voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry)
     pace = await asyncio.to_thread(engine.measure)
     ms = pace.row_ms + pace.frame_ms

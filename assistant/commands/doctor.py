@@ -12,7 +12,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -45,6 +45,7 @@ class Finding:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the findings as JSON")
+    parser.add_argument("--weights", action="store_true", help="read every byte of the models too (1 GB/s at best)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
 
     config = load_config()
     findings = list(examine(config))
+    if args.weights:
+        findings += weights(config)
     if args.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
     else:
@@ -171,6 +174,31 @@ def fetched_models(models: Path, gpu_free_bytes: int) -> Finding:
         return Finding("larger models", "ok", f"here: {', '.join(here)}")
     found = f"here: {', '.join(here) or 'none'}; this GPU could run {best.name}"
     return Finding("larger models", "limited", found, f"assistant pull {best.name}")
+
+
+def weights(config: Config) -> Iterator[Finding]:
+    """Whether every byte of the models is still what it was when they were first loaded."""
+    from assistant.app.places import local_path
+    from assistant.remote import is_address
+    from capsules.digests import recheck
+    from capsules.errors import CapsuleError
+
+    shipped = {local_path(replace(config, llm="", tts=""), kind, "") for kind in ("llm", "tts")}
+    asked = {Path(path) for path in (config.llm, config.tts) if path and not is_address(path)}
+    fetched = {file.parent for file in config.models.glob("**/config.json") if any(file.parent.glob("*.safetensors"))}
+    for folder in sorted(shipped | asked | fetched):
+        name = f"weights in {folder}"
+        try:
+            found = recheck(folder, config.digests)
+        except (CapsuleError, OSError) as error:
+            yield Finding(name, "broken", str(error), "fetch them again: assistant pull")
+            continue
+        if found.changed:
+            yield Finding(name, "broken", f"not what they were when they were first loaded: {found.digest} now, "
+                          f"{found.kept} then", "fetch them again: assistant pull; no capsule of theirs is used")  # fmt: skip
+        else:
+            known = "as when they were first loaded" if found.kept else "nothing to compare with yet"
+            yield Finding(name, "ok", f"{found.nbytes / 1e6:.0f} MB read, {known} ({found.digest})")
 
 
 def ears(config: Config) -> Finding:

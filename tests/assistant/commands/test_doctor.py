@@ -4,12 +4,14 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from assistant import cli
 from assistant.app.config import Config
 from assistant.app.ears import worth_fetching
 from assistant.base.errors import SettingError
 from assistant.commands import doctor
+from capsules.digests import NOTE
 
 
 def test_doctor_finds_what_this_machine_has(capsys, tmp_path, monkeypatch):
@@ -21,6 +23,21 @@ def test_doctor_finds_what_this_machine_has(capsys, tmp_path, monkeypatch):
     assert all(finding["todo"] for finding in findings.values() if finding["verdict"] != "ok")
     doctor.print_findings([doctor.Finding("sound", "limited", "none [here]", "plug one in")])
     assert "none [here]" in (told := capsys.readouterr().out) and "plug one in" in told
+
+
+def test_doctor_reads_every_byte_of_the_weights_where_it_is_asked_to(tmp_path, monkeypatch):
+    folder = tmp_path / "models" / "somebody--model"
+    folder.mkdir(parents=True)
+    save_file({"a": torch.arange(9)}, folder / "model.safetensors")
+    (folder / "config.json").write_text("{}")
+    note = {"digest": "0" * 32, "files": {}}
+    (folder / NOTE).write_text(json.dumps(note))
+    findings = list(doctor.weights(Config(tmp_path)))
+    assert [finding.verdict for finding in findings].count("ok") == 2  # the shipped ones
+    (broken,) = [finding for finding in findings if finding.verdict == "broken"]
+    assert "somebody--model" in broken.name and "0" * 32 in broken.found and broken.todo
+    (folder / "model.safetensors").write_bytes(b"short")
+    assert "too short" in next(one.found for one in doctor.weights(Config(tmp_path)) if one.verdict == "broken")
 
 
 def test_doctor_names_a_library_that_does_not_load():

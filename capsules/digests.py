@@ -1,0 +1,132 @@
+"""A digest of every byte of a checkpoint: taken once, then believed as long as its files look untouched.
+
+What it was is kept in a small file beside the weights, or elsewhere where that folder cannot be written, with size,
+inode and times of every file. A file that was written since has another time, so its digest is taken again; what
+changes the bytes and leaves no trace (a failing disk, a tool that sets the times back) `recheck` finds.
+"""
+
+import hashlib
+import json
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from capsules.durable import write_json
+from capsules.feed import read_exactly
+from capsules.safefile import SafeFile, TensorEntry
+from capsules.shards import Source, locate, open_files
+
+NOTE = "weights.digest.json"
+SMALL_BYTES = 64 << 20
+"""Below this reading everything takes less than a tenth of a second: nothing is kept, everything is read."""
+SETTLED_S = 2.0
+"""What was written so lately may be written again with the same time: its digest is not kept yet."""
+PIECE = 4 << 20  # bytes read and hashed at a time
+
+
+@dataclass(frozen=True)
+class Rechecked:
+    """What every byte says now, and what it said when it was first read; "" where that is not known."""
+
+    digest: str
+    kept: str
+    nbytes: int
+
+    @property
+    def changed(self) -> bool:
+        return self.kept not in ("", self.digest)
+
+
+def digest(source: Source) -> str:
+    """A hex digest of names, dtypes, shapes and every byte of a checkpoint; the names of its files do not matter.
+
+    Raises WeightsError or CapsuleDamaged for files that are no checkpoint.
+    """
+    located = sorted(locate(open_files(source)).items())
+    whole = hashlib.blake2b(b"full", digest_size=16)
+    with ExitStack() as stack, ThreadPoolExecutor(8) as pool:
+        files: dict[Path, int] = {}
+        for _, (file, _) in located:
+            if file.path not in files:
+                files[file.path] = os.open(file.path, os.O_RDONLY)
+                stack.callback(os.close, files[file.path])
+        parts = pool.map(lambda item: _tensor_digest(files[item[1][0].path], item[1][1]), located)
+        for (name, (_, entry)), part in zip(located, parts, strict=True):
+            whole.update(f"{len(name)} {name} {entry.dtype} {list(entry.shape)}\n".encode() + part)
+    return whole.hexdigest()
+
+
+def known_digest(folder: Path, aside: Path | None = None) -> str:
+    """The same, from what was kept if no file of the checkpoint was touched since.
+
+    aside  a folder for what cannot be kept beside the weights
+    """
+    files = open_files(folder)
+    if sum(file.size for file in files) < SMALL_BYTES:
+        return digest(folder)
+    stamps = _stamps(files)
+    for place in _places(folder, aside):
+        note = _read(place)
+        if note is not None and note["files"] == stamps:
+            return str(note["digest"])
+    found = digest(folder)
+    latest_ns = max(max(stamp["modified_ns"], stamp["changed_ns"]) for stamp in stamps.values())
+    if _stamps(files) == stamps and time.time_ns() - latest_ns > SETTLED_S * 1e9:
+        _keep(folder, aside, {"digest": found, "files": stamps})
+    return found
+
+
+def recheck(folder: Path, aside: Path | None = None) -> Rechecked:
+    """Read every byte, whatever was kept, and compare with that."""
+    notes = [note for place in _places(folder, aside) if (note := _read(place)) is not None]
+    nbytes = sum(file.size for file in open_files(folder))
+    return Rechecked(digest(folder), str(notes[0]["digest"]) if notes else "", nbytes)
+
+
+def _tensor_digest(file: int, entry: TensorEntry) -> bytes:
+    state = hashlib.blake2b(digest_size=16)
+    buffer = memoryview(bytearray(min(PIECE, entry.nbytes)))
+    for at in range(0, entry.nbytes, PIECE):
+        part = buffer[: min(PIECE, entry.nbytes - at)]
+        read_exactly(file, entry.offset + at, part)
+        state.update(part)
+    return state.digest()
+
+
+def _stamps(files: list[SafeFile]) -> dict[str, dict[str, int]]:
+    found = {}
+    for file in files:
+        seen = file.path.stat()
+        found[file.path.name] = {
+            "bytes": seen.st_size, "inode": seen.st_ino,
+            "modified_ns": seen.st_mtime_ns, "changed_ns": seen.st_ctime_ns,
+        }  # fmt: skip
+    return found
+
+
+def _places(folder: Path, aside: Path | None) -> list[Path]:
+    """Where a note may lie: beside the weights first."""
+    name = hashlib.blake2b(str(folder.resolve()).encode(), digest_size=16).hexdigest()
+    return [folder / NOTE, *([] if aside is None else [aside / f"{name}.json"])]
+
+
+def _read(place: Path) -> dict[str, Any] | None:
+    """A note that is damaged is none."""
+    try:
+        note = json.loads(place.read_text("utf-8"))
+        return note if isinstance(note["digest"], str) and isinstance(note["files"], dict) else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _keep(folder: Path, aside: Path | None, note: dict[str, Any]) -> None:
+    """At the first place that takes it; where none does, every byte is read again next time."""
+    for place in _places(folder, aside):
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_json(place, note, indent=1)
+            return
