@@ -27,6 +27,7 @@ hearing           the language model and dictionary of hearing
 hearing_score     hearing in voices and noise that it was not tuned on
 misheard          pairs of what was said and what was heard, for the texts
 asr/              recordings of people, and a judge of any ears
+turns/            requests with pauses inside, nods, coughs, people who cut in
 
 loop_questions    spoken talks, and what has to be in each answer
 loop_score        the whole loop over these, and where it went wrong

@@ -12,7 +12,7 @@
  *   id: string, kind: "message"|"call", role: "user"|"assistant"|"system", status: string, text: string,
  *   partial: boolean, stable: number, committed: boolean, spoken: boolean, marks: Mark[], audioMs: number, audioDone: boolean,
  *   heardMs: number|null, cut: {ms: number, transcript: string|null}|null, responseId: string|null,
- *   tool: {name: string, callId: string, args: string, output: string|null}|null, persona: string|null, at: number,
+ *   tool: {name: string, callId: string, args: string, output: string|null}|null, persona: string|null, nod: boolean, at: number,
  * }} Item
  * @typedef {{
  *   id: string, n: number, status: string, reason: string|null, userItemId: string|null, typed: boolean,
@@ -64,7 +64,7 @@ function blank(id, fields) {
   return {
     id, kind: "message", role: "assistant", status: "in_progress", text: "", partial: false, stable: 0, committed: true,
     spoken: false, marks: [], audioMs: 0, audioDone: false, heardMs: null, cut: null, responseId: null,
-    tool: null, persona: null, at: 0, ...fields,
+    tool: null, persona: null, nod: false, at: 0, ...fields,
   };
 }
 
@@ -251,6 +251,7 @@ const ON = {
     const id = `${OWN_TOOL}${event.response_id}-${state.items.length}`;
     return insert(state, blank(id, { kind: "call", status: "completed", tool, responseId: event.response_id, at: event.at ?? 0 }), null);
   },
+  "assistant.nod": (state, { item_id, text }) => insert(state, blank(item_id, { role: "user", text, nod: true, spoken: true }), null),
   "assistant.resume": (state) => ({ ...dropUncommitted(state), hearing: false }),
   "assistant.timeline": (state, event) => editTurn(state, event.response_id, { timeline: event }),
   "assistant.memory": (state, event) => {

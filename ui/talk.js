@@ -142,7 +142,7 @@ export class Talk {
   }
 
   retry() {
-    const question = this._state().items.findLast((item) => item.role === "user");
+    const question = this._state().items.findLast((item) => item.role === "user" && !item.nod);
     if (!question) return;
     this.hush();
     this._quietly(() => {
@@ -344,7 +344,7 @@ export class Talk {
         this._onMark("asked", event.at);
         break;
       case "assistant.duck":
-        this._playback?.duck(DUCKED);
+        this._playback?.duck(event.level ?? DUCKED);
         break;
       case "assistant.resume":
         this._playback?.duck(1);

@@ -98,7 +98,7 @@ async def follow_talk(session: Session, player: Player, follow: Follow, times: b
             case AudioDelta():
                 player.put(event.item_id, event.pcm)
             case Duck():
-                player.duck()
+                player.duck(event.level)
             case Resume():
                 player.unduck()
             case StopPlayback() | SpeechStarted():

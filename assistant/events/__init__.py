@@ -38,6 +38,7 @@ from assistant.events.commands import (
 from assistant.events.extensions import (
     EXTENSIONS,
     Duck,
+    Nod,
     PersonaSwitched,
     Resume,
     StateChanged,
@@ -111,7 +112,7 @@ Event: TypeAlias = (
     | TranscriptPartial | TranscriptDelta | TranscriptCompleted | TranscriptFailed
     | ResponseCreated | ResponseDone | OutputItemAdded | OutputItemDone | PartAdded | PartDone
     | TextDelta | TextDone | SpokenText | SpokenTextDone | AudioDelta | AudioDone | CallDelta | CallDone
-    | Duck | Resume | StopPlayback | PersonaSwitched | StateChanged | ToolUsed | TimelineReady
+    | Duck | Resume | StopPlayback | Nod | PersonaSwitched | StateChanged | ToolUsed | TimelineReady
 )  # fmt: skip
 
 __all__ = [

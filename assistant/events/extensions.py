@@ -20,10 +20,11 @@ class TranscriptPartial:
 
 @dataclass(frozen=True, slots=True)
 class Duck:
-    """Extension: lower the reply's sound now, keep playing."""
+    """Extension: lower the reply's sound now. `level` 0: silent, and held at its sample; else it goes on playing."""
 
     response_id: str
     item_id: str
+    level: float = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,14 @@ class StopPlayback:
 
     response_id: str
     item_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nod:
+    """Extension: what the user said over the reply was a nod; its item follows, and nothing answers it."""
+
+    item_id: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,6 @@ class TimelineReady:
 
 
 EXTENSIONS: tuple[type, ...] = (
-    TranscriptPartial, Duck, Resume, StopPlayback, PersonaSwitched, StateChanged, ToolUsed, TimelineReady,
+    TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, TimelineReady,
 )  # fmt: skip
 """Events that a front sends on only to a client which asked for them."""

@@ -53,7 +53,7 @@ class Settings:
     voice: str | None = None
     """None: the persona's own."""
     modality: Modality = "audio"
-    turn_detection: TurnDetection = ServerVad()
+    turn_detection: TurnDetection = SemanticVad()
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: str = "auto"
     """`auto`, `none`, `required`, or the name of one tool."""

@@ -45,10 +45,12 @@ class Player:
         """The next sound for the device; silence where there is none. Level changes glide."""
         out = np.zeros(samples, np.float32)
         with self._lock:
-            filled = 0
-            while filled < samples and self._queue:
+            filled, wanted = 0, samples
+            if self._wanted == 0.0:  # held: what fades out is the last that is taken until the level rises again
+                wanted = min(samples, FADE_SAMPLES) if self._gain else 0
+            while filled < wanted and self._queue:
                 piece = self._queue[0]
-                n = min(samples - filled, piece.pcm.size - piece.taken)
+                n = min(wanted - filled, piece.pcm.size - piece.taken)
                 out[filled : filled + n] = piece.pcm[piece.taken : piece.taken + n]
                 piece.taken += n
                 self._played[piece.item_id] = self._played.get(piece.item_id, 0) + n
@@ -72,8 +74,9 @@ class Player:
                 self._gain = self._wanted = 1.0
             return item_id
 
-    def duck(self) -> None:
-        self._wanted = DUCKED
+    def duck(self, level: float = DUCKED) -> None:
+        """Go on at this level; at 0, fall silent and stay at the sample where that was."""
+        self._wanted = level
 
     def unduck(self) -> None:
         self._wanted = 1.0

@@ -263,9 +263,12 @@ EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
     talk.TranscriptPartial: (
         "partials", "assistant.transcript", lambda e: {"item_id": e.item_id, "text": e.text, "stable": e.stable},
     ),
-    talk.Duck: ("duck", "assistant.duck", lambda e: {"response_id": e.response_id, "item_id": e.item_id}),
+    talk.Duck: (
+        "duck", "assistant.duck", lambda e: {"response_id": e.response_id, "item_id": e.item_id, "level": e.level},
+    ),
     talk.Resume: ("duck", "assistant.resume", lambda e: {"response_id": e.response_id, "item_id": e.item_id}),
     talk.StopPlayback: ("duck", "assistant.stop", lambda e: {"response_id": e.response_id, "item_id": e.item_id}),
+    talk.Nod: ("duck", "assistant.nod", lambda e: {"item_id": e.item_id, "text": e.text}),
     talk.StateChanged: (
         "state",
         "assistant.memory",

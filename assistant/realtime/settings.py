@@ -22,6 +22,8 @@ PCM_RATES = (8000, 16000, 24000, 44100, 48000)
 FORMAT_TYPES = ("audio/pcm", "audio/pcmu", "audio/pcma")
 FLAT_FORMATS = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
 EAGERNESS: tuple[Literal["low", "medium", "high", "auto"], ...] = ("low", "medium", "high", "auto")
+SERVER_VAD_FIELDS = ("threshold", "prefix_padding_ms", "silence_duration_ms", "idle_timeout_ms")
+"""Who sets one of them without a type means server detection."""
 KEPT = ("tracing", "truncation", "include", "prompt", "reasoning", "parallel_tool_calls")
 """Fields that are echoed and change nothing here."""
 MAX_TOOLS = 128
@@ -280,7 +282,8 @@ def read_turn_detection(fields: Fields | None, now: TurnDetection) -> TurnDetect
         return None
     kind = fields.choice("type", ("server_vad", "semantic_vad"))
     if kind is None:  # `{"create_response": false}` alone means: of the kind that holds
-        kind = "semantic_vad" if isinstance(now, SemanticVad) else "server_vad"
+        fixed = any(fields.has(name) for name in SERVER_VAD_FIELDS)
+        kind = "server_vad" if fixed or isinstance(now, ServerVad) else "semantic_vad"
     create, interrupt = fields.boolean("create_response"), fields.boolean("interrupt_response")
     if kind == "semantic_vad":
         semantic = now if isinstance(now, SemanticVad) else SemanticVad()

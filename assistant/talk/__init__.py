@@ -1,5 +1,6 @@
 """One talk: what was said and heard, who speaks, and the replies.
 
+amends         nods are set aside, turns taken too early are reopened
 context        what the parts of a session share, and what all sessions share
 conversation   the items of a talk, and what cutting and undoing does to them
 edits          what a front does to the conversation

@@ -27,6 +27,8 @@ class Entry:
     reply_id: str | None = None
     pieces: tuple[SpokenPiece, ...] = ()
     hidden: bool = False
+    nod: bool = False
+    """The user said it over a reply and meant nothing by it: it stands in the transcript, and is no turn."""
     before: Slots = field(default_factory=dict, compare=False)
     """Of a tool's result: what the tool changed of what the talk's tools keep, as it was before."""
 
@@ -180,7 +182,7 @@ class Conversation:
                 break
             if not entry.hidden:
                 gone.append(entry.item.id)
-            if isinstance(entry.item, Message) and entry.item.role == "user":
+            if isinstance(entry.item, Message) and entry.item.role == "user" and not entry.nod:
                 turns -= 1
                 whole_turns = len(gone)
         return tuple(gone[:whole_turns])
@@ -292,6 +294,8 @@ def _entry_json(entry: Entry) -> dict[str, object]:
         row["reply_id"] = entry.reply_id
     if entry.hidden:
         row["hidden"] = True
+    if entry.nod:
+        row["nod"] = True
     if entry.before:
         row["before"] = entry.before
     if entry.pieces:
@@ -320,4 +324,5 @@ def _entry_of(row: Mapping[str, Any]) -> Entry:
         SpokenPiece(p[0], p[1], p[2], p[3], p[4], p[5], tuple(Mark(*m) for m in p[7]), p[6])
         for p in row.get("pieces", ())
     )
-    return Entry(item, row.get("reply_id"), pieces, row.get("hidden", False), row.get("before", {}))
+    flags = {"hidden": row.get("hidden", False), "nod": row.get("nod", False)}
+    return Entry(item, row.get("reply_id"), pieces, before=row.get("before", {}), **flags)

@@ -41,6 +41,7 @@ from assistant.talk.inlet import Inlet
 from assistant.talk.messages import Cleared, NothingToCommit, Noticed, UserBegan, UserEnded, UserProgress, UserWords
 from assistant.talk.scribe import Scribe
 from assistant.talk.turn_end import LONGEST_END_MS, Sign, TurnDetector, WordsSoFar
+from assistant.talk.turn_taking import reopens
 
 T = TypeVar("T")
 
@@ -51,8 +52,12 @@ STEP = 512
 LEAST_COMMIT_MS = 100.0
 """What the protocol asks for: clients know the error that less of it gets."""
 PROGRESS_MS = 96.0
-"""How often the words so far are asked for while the user speaks: three blocks of the detector. A verdict over a reply
-(`interruption`) may come so much later than its own times say."""
+"""How often the words so far are asked for while the user speaks: three blocks of the detector."""
+JUDGED_MS = 32.0
+"""The same while speech over a reply waits for its verdict: every block."""
+GLANCE_MS = 190.0
+"""Such speech is read from here on, whatever the transcriber's own pace. In 200 ms there is most of a short word, and
+ears make out the first of a sentence."""
 KEPT_SAMPLES = 30 * HEARING_RATE
 """Uncommitted sound kept while nobody seems to speak, for a commit by hand."""
 
@@ -69,6 +74,8 @@ class _Turn:
     stable: int = 0
     """Characters of it that will not change."""
     asked_ms: float = 0.0
+    read_ms: float = -1.0
+    """Speech that is known to be in `text`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,7 @@ class _Noted:
     end: int
     speech_ms: float
     silence_ms: float
+    sure: float
 
 
 class Hearing:
@@ -101,9 +109,13 @@ class Hearing:
         self._recent_samples = 0
         self._uncommitted = 0
         self._turn: _Turn | None = None
+        self._before: _Turn | None = None
+        """The turn that ended last."""
+        self._joining: _Turn | None = None
         self._words = WordsSoFar()
         self._origin = 0
         self._drop: str | None = None
+        self._quick = False
         self._leaning: tuple[int, bool] | None = None
 
     @property
@@ -168,6 +180,7 @@ class Hearing:
         for start in range(0, pcm.size, SLICE):
             part = pcm[start : start + SLICE]
             while part.size:
+                self._quick = self._context.settings.duck and self._context.turn.audible(self._context.now())
                 notes, taken = await self._off_loop(partial(self._digest, part))
                 self._time.advance(taken, self._context.now())
                 part = part[taken:]
@@ -213,6 +226,7 @@ class Hearing:
         if self._turn is not None and self._turn.item_id == self._drop:
             self._forget_turn()
         self._drop = None
+        self._join()
         if detection is None:
             self._turns = None
             if self._turn is None:
@@ -235,8 +249,10 @@ class Hearing:
                 # before it gets a sample of that: the rest of the slice comes back here after `final`.
                 return notes, start + part.size
         turn = self._turn
-        if turn is not None and turns.speaking and turns.speech_ms - turn.asked_ms >= PROGRESS_MS:
-            turn.asked_ms = turns.speech_ms
+        judged = self._context.turn.judging is not None
+        so_far_ms = turns.speech_ms + (turns.silence_ms if judged else 0.0)
+        if turn is not None and turns.speaking and so_far_ms - turn.asked_ms >= (JUDGED_MS if judged else PROGRESS_MS):
+            turn.asked_ms = so_far_ms
             notes.append(self._noted(None, turn, turns))
         return notes, pcm.size
 
@@ -249,6 +265,7 @@ class Hearing:
             self._origin = self._time.samples
         self._turns.set_detection(detection)
         self._turns.know(self._words)
+        self._turns.quick = self._quick
         return self._turns
 
     def _block(
@@ -272,16 +289,27 @@ class Hearing:
         note = self._noted(sign, self._turn, turns)
         if sign is Sign.END:  # closed here, in the thread: the next block of this very slice may begin another
             turns.reset()
-            self._turn = None
+            self._before, self._turn = self._turn, None
         return note
 
     def _noted(self, sign: Sign | None, turn: _Turn, turns: TurnDetector) -> _Noted:
-        return _Noted(sign, turn, self._origin + turns.end_sample, turns.speech_ms, turns.silence_ms)
+        return _Noted(sign, turn, self._origin + turns.end_sample, turns.speech_ms, turns.silence_ms, turns.sure)
 
     def _begin(self, start: int, announced: bool) -> None:
         self._scribe.begin()  # a turn that was dropped or cleared has left its words there
         self._turn = _Turn(self._context.services.ids("item"), announced, start)
         self._words = WordsSoFar()
+
+    def _join(self) -> None:
+        """The turn under way goes on with the one before: write both down as one, from the first sound."""
+        first, turn, self._joining = self._joining, self._turn, None
+        if first is None or turn is None:
+            return
+        begin = first.start - samples_of(_padding_ms(self._detection), HEARING_RATE)
+        sound = np.concatenate([*self._recent])[-(self._time.samples - self._rest.size - begin) :]
+        self._scribe.begin()
+        turn.start, turn.samples = first.start, 0
+        self._write(sound)
 
     def _write(self, pcm: Pcm) -> None:
         assert self._turn is not None
@@ -311,43 +339,61 @@ class Hearing:
     async def _act(self, note: _Noted, reading: asyncio.TaskGroup) -> None:
         turn = note.turn
         if note.sign is Sign.ONSET:
-            start_ms = int(turn.start * 1000 / HEARING_RATE) - _padding_ms(self._detection)
-            await self._tell(UserBegan(turn.item_id, max(0, start_ms), self._time.moment_of(turn.start)))
+            await self._tell_begin(turn)
         elif note.sign is Sign.END:
             await self._tell_end(turn, note.end, by_hand=False)
             await self._write_down(turn)
         else:
             # What is known by now goes out at once: a verdict over a reply is not to wait for words. Those are read
             # beside this task, and judged: the silence goes on being measured meanwhile.
-            await self._tell_progress(turn, note.speech_ms, note.silence_ms)
-            reading.create_task(self._read_pause(turn, note) if note.sign is Sign.PAUSE else self._read_on(turn))
+            await self._tell_progress(turn, note.speech_ms, note.silence_ms, note.sure)
+            reading.create_task(self._read_pause(turn, note) if note.sign is Sign.PAUSE else self._read_on(turn, note))
 
-    async def _read_on(self, turn: _Turn) -> None:
+    async def _tell_begin(self, turn: _Turn) -> None:
+        moment = self._time.moment_of(turn.start)
+        joins = reopens(self._context.turn, self._context.settings, moment)
+        if joins is not None and self._before is not None and self._before.item_id == joins:
+            self._joining = self._before
+        else:
+            joins = None
+        start_ms = int(turn.start * 1000 / HEARING_RATE) - _padding_ms(self._detection)
+        await self._tell(UserBegan(turn.item_id, max(0, start_ms), moment, joins))
+
+    async def _read_on(self, turn: _Turn, note: _Noted) -> None:
         """The words so far, in the middle of the turn."""
+        judged = self._context.turn.judging is not None
+        if judged and (note.speech_ms < GLANCE_MS or note.silence_ms):
+            return  # a pass that is under way would be in the way of the one that counts
         with suppress(Exception):  # whatever the transcriber raises: its last pass meets it too and tells
-            if (heard := await self._scribe.partial()) is not None:
+            if (heard := await self._scribe.partial(now=judged)) is not None:
                 await self._heard(turn, heard)
 
     async def _read_pause(self, turn: _Turn, note: _Noted) -> None:
         """The words up to a pause, and how complete they sound. The answer counts only while the same silence goes on:
         the user may have gone on while the models were at it, and then it is about words that are not the last."""
-        with suppress(Exception):
-            await self._heard(turn, await self._scribe.paused())
+        try:
+            heard = await self._scribe.paused()
+        except Exception:  # the last pass meets it too and tells; a verdict is not to wait for it
+            heard = Partial(turn.text)
+        await self._heard(turn, heard, note.speech_ms)
         if not isinstance(self._detection, SemanticVad):
             return
         said = await self._complete(turn.text) if turn.text else None
         if self._turn is turn and self._turns is not None and self._turns.speech_ms == note.speech_ms:
             self._words = WordsSoFar(len(turn.text.split()), said)
 
-    async def _heard(self, turn: _Turn, heard: Partial) -> None:
-        """A pass has read the turn; one that is over has been told already, or will be by its transcript."""
+    async def _heard(self, turn: _Turn, heard: Partial, read_ms: float = -1.0) -> None:
+        """A pass has read the turn, as far as a pause behind `read_ms` of speech; one that is over has been told, or
+        will be by its transcript."""
         text, stable = self._scribe.shown(heard.text), self._scribe.shown(heard.stable)
-        if self._turn is turn and self._turns is not None and text != turn.text:
+        if self._turn is turn and self._turns is not None and (text != turn.text or read_ms >= 0):
             turn.text, turn.stable = text, len(stable) if text.startswith(stable) else 0
-            await self._tell_progress(turn, self._turns.speech_ms, self._turns.silence_ms)
+            turn.read_ms = read_ms
+            await self._tell_progress(turn, self._turns.speech_ms, self._turns.silence_ms, self._turns.sure)
 
-    async def _tell_progress(self, turn: _Turn, speech_ms: float, silence_ms: float) -> None:
-        await self._tell(UserProgress(turn.item_id, turn.text, speech_ms, silence_ms, turn.stable))
+    async def _tell_progress(self, turn: _Turn, speech_ms: float, silence_ms: float, sure: float) -> None:
+        read = turn.read_ms == speech_ms
+        await self._tell(UserProgress(turn.item_id, turn.text, speech_ms, silence_ms, turn.stable, read, sure=sure))
 
     async def _complete(self, text: str) -> float | None:
         """How complete these words sound as the next turn. Not asked while a reply is being made: the model is its, and

@@ -4,33 +4,38 @@ A row is the reply's phase, what was noticed, and the manner in which this front
 actions in order. `turn_taking.step` asks it, and every row can be asked: a test walks there. What it may ask and finds
 no row for, a cancel where nothing runs, is an error of the front and is answered before.
 
-Manners: `stop`, a front with plain protocol semantics, stops at the first sign of speech. `duck`, a front that can
-lower and resume the sound, waits for a verdict. `listen`, interruption switched off, lets the reply go on.
+Manners: `stop`, server detection as the protocol has it: the first sign of speech stops the reply. `judge`, semantic
+detection: a front with plain protocol semantics hears of speech with the verdict and not before, because it would drop
+its sound. `duck`, a front that can lower, hold and resume the sound. `listen`, interruption switched off, lets the
+reply go on.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from assistant.events import SemanticVad, ServerVad, Settings
 
 
 class Phase(Enum):
-    """Where the reply is. PRIVATE: being made, nothing audible yet. PLAYED_OUT: made, still sounding. DUCKED: its sound
-    is lowered, whether or not it is made by now."""
+    """Where the reply is. PRIVATE: being made, nothing audible yet. PLAYED_OUT: made, still sounding. JUDGED: speech
+    over it waits for its verdict, whether or not the reply is made by now."""
 
     NONE = auto()
     PRIVATE = auto()
     SOUNDING = auto()
-    DUCKED = auto()
+    JUDGED = auto()
     PLAYED_OUT = auto()
 
 
 class Signal(Enum):
-    """What was noticed. OVERLAP: speech began. INTERRUPTION and BACKCHANNEL: the verdict on it. CLEARED: the front took
-    that sound back."""
+    """What was noticed. OVERLAP: speech began. LIKELY: it is no nod so far. INTERRUPTION and BACKCHANNEL: the verdict
+    on it. CLEARED: the front took that sound back."""
 
     OVERLAP = auto()
+    LIKELY = auto()
     INTERRUPTION = auto()
     BACKCHANNEL = auto()
     TURN_ENDED = auto()
@@ -40,53 +45,74 @@ class Signal(Enum):
 
 class Manner(Enum):
     STOP = auto()
+    JUDGE = auto()
     DUCK = auto()
     LISTEN = auto()
 
 
 class Action(Enum):
-    """STOP_REPLY ends it as cancelled; STOP_PLAYER tells a front that can; FORGET_OVERLAP drops the user's sound."""
+    """JUDGE waits for a verdict in this manner. STOP_REPLY ends it as cancelled; WITHDRAW_REPLY too, and makes it anew
+    if it was stopped for nothing. STOP_PLAYER tells a front that can; SET_ASIDE takes the user's sound out of the turns
+    and keeps its words as a nod."""
 
     ANNOUNCE_SPEECH = auto()
+    JUDGE = auto()
     DUCK = auto()
+    HOLD = auto()
     RESUME = auto()
     STOP_REPLY = auto()
+    WITHDRAW_REPLY = auto()
     STOP_PLAYER = auto()
-    FORGET_OVERLAP = auto()
+    SET_ASIDE = auto()
 
 
 A = Action
 TABLE: dict[tuple[Phase, Signal, Manner], tuple[Action, ...]] = {
     (Phase.NONE, Signal.OVERLAP, Manner.STOP): (A.ANNOUNCE_SPEECH,),
+    (Phase.NONE, Signal.OVERLAP, Manner.JUDGE): (A.ANNOUNCE_SPEECH,),
     (Phase.NONE, Signal.OVERLAP, Manner.DUCK): (A.ANNOUNCE_SPEECH,),
     (Phase.NONE, Signal.OVERLAP, Manner.LISTEN): (A.ANNOUNCE_SPEECH,),
-    # Nothing was heard of the reply yet: going on would answer half a question.
+    # Nothing was heard of the reply yet: going on would answer half a question. Whoever judges finds out whether it was
+    # a cough; then the question was whole.
     (Phase.PRIVATE, Signal.OVERLAP, Manner.STOP): (A.ANNOUNCE_SPEECH, A.STOP_REPLY),
-    (Phase.PRIVATE, Signal.OVERLAP, Manner.DUCK): (A.ANNOUNCE_SPEECH, A.STOP_REPLY),
+    (Phase.PRIVATE, Signal.OVERLAP, Manner.JUDGE): (A.JUDGE, A.WITHDRAW_REPLY),
+    (Phase.PRIVATE, Signal.OVERLAP, Manner.DUCK): (A.JUDGE, A.WITHDRAW_REPLY),
     (Phase.PRIVATE, Signal.OVERLAP, Manner.LISTEN): (A.ANNOUNCE_SPEECH,),
     (Phase.SOUNDING, Signal.OVERLAP, Manner.STOP): (A.ANNOUNCE_SPEECH, A.STOP_REPLY),
-    (Phase.SOUNDING, Signal.OVERLAP, Manner.DUCK): (A.DUCK,),
+    (Phase.SOUNDING, Signal.OVERLAP, Manner.JUDGE): (A.JUDGE,),
+    (Phase.SOUNDING, Signal.OVERLAP, Manner.DUCK): (A.JUDGE, A.DUCK),
     (Phase.SOUNDING, Signal.OVERLAP, Manner.LISTEN): (A.ANNOUNCE_SPEECH,),
     # The reply is made but still plays at the front, which stops its own player and reports what was heard.
     (Phase.PLAYED_OUT, Signal.OVERLAP, Manner.STOP): (A.ANNOUNCE_SPEECH,),
-    (Phase.PLAYED_OUT, Signal.OVERLAP, Manner.DUCK): (A.DUCK,),
+    (Phase.PLAYED_OUT, Signal.OVERLAP, Manner.JUDGE): (A.JUDGE,),
+    (Phase.PLAYED_OUT, Signal.OVERLAP, Manner.DUCK): (A.JUDGE, A.DUCK),
     (Phase.PLAYED_OUT, Signal.OVERLAP, Manner.LISTEN): (A.ANNOUNCE_SPEECH,),
-    # Only a front that can duck is ever ducked, and it is judged in that manner to the end of the overlap, whatever its
-    # settings say by then: else its sound would stay low for ever. Speech anew, behind some that never ended (detection
-    # was switched off and on), is judged like the first.
-    (Phase.DUCKED, Signal.OVERLAP, Manner.DUCK): (),
-    (Phase.DUCKED, Signal.INTERRUPTION, Manner.DUCK): (A.ANNOUNCE_SPEECH, A.STOP_PLAYER, A.STOP_REPLY),
-    (Phase.DUCKED, Signal.TURN_ENDED, Manner.DUCK): (A.ANNOUNCE_SPEECH, A.STOP_PLAYER, A.STOP_REPLY),
-    (Phase.DUCKED, Signal.BACKCHANNEL, Manner.DUCK): (A.RESUME, A.FORGET_OVERLAP),
-    (Phase.DUCKED, Signal.CLEARED, Manner.DUCK): (A.RESUME,),
+    # What is judged is judged in the manner in which it began, whatever the settings say by then: else a lowered sound
+    # would stay low for ever. Speech anew, behind some that never ended (detection was switched off and on), is judged
+    # like the first.
+    (Phase.JUDGED, Signal.OVERLAP, Manner.JUDGE): (),
+    (Phase.JUDGED, Signal.OVERLAP, Manner.DUCK): (),
+    (Phase.JUDGED, Signal.LIKELY, Manner.JUDGE): (),
+    (Phase.JUDGED, Signal.LIKELY, Manner.DUCK): (A.HOLD,),
+    (Phase.JUDGED, Signal.INTERRUPTION, Manner.JUDGE): (A.ANNOUNCE_SPEECH, A.STOP_REPLY),
+    (Phase.JUDGED, Signal.INTERRUPTION, Manner.DUCK): (A.ANNOUNCE_SPEECH, A.STOP_PLAYER, A.STOP_REPLY),
+    (Phase.JUDGED, Signal.TURN_ENDED, Manner.JUDGE): (A.ANNOUNCE_SPEECH, A.STOP_REPLY),
+    (Phase.JUDGED, Signal.TURN_ENDED, Manner.DUCK): (A.ANNOUNCE_SPEECH, A.STOP_PLAYER, A.STOP_REPLY),
+    (Phase.JUDGED, Signal.BACKCHANNEL, Manner.JUDGE): (A.SET_ASIDE,),
+    (Phase.JUDGED, Signal.BACKCHANNEL, Manner.DUCK): (A.RESUME, A.SET_ASIDE),
+    (Phase.JUDGED, Signal.CLEARED, Manner.JUDGE): (),
+    (Phase.JUDGED, Signal.CLEARED, Manner.DUCK): (A.RESUME,),
     # A front that cancels stops its own player; only a lowered one waits to be told what becomes of its sound.
     (Phase.PRIVATE, Signal.CLIENT_CANCEL, Manner.STOP): (A.STOP_REPLY,),
+    (Phase.PRIVATE, Signal.CLIENT_CANCEL, Manner.JUDGE): (A.STOP_REPLY,),
     (Phase.PRIVATE, Signal.CLIENT_CANCEL, Manner.DUCK): (A.STOP_REPLY,),
     (Phase.PRIVATE, Signal.CLIENT_CANCEL, Manner.LISTEN): (A.STOP_REPLY,),
     (Phase.SOUNDING, Signal.CLIENT_CANCEL, Manner.STOP): (A.STOP_REPLY,),
+    (Phase.SOUNDING, Signal.CLIENT_CANCEL, Manner.JUDGE): (A.STOP_REPLY,),
     (Phase.SOUNDING, Signal.CLIENT_CANCEL, Manner.DUCK): (A.STOP_REPLY,),
     (Phase.SOUNDING, Signal.CLIENT_CANCEL, Manner.LISTEN): (A.STOP_REPLY,),
-    (Phase.DUCKED, Signal.CLIENT_CANCEL, Manner.DUCK): (A.STOP_PLAYER, A.STOP_REPLY),
+    (Phase.JUDGED, Signal.CLIENT_CANCEL, Manner.JUDGE): (A.STOP_REPLY,),
+    (Phase.JUDGED, Signal.CLIENT_CANCEL, Manner.DUCK): (A.STOP_PLAYER, A.STOP_REPLY),
 }
 
 
@@ -99,32 +125,79 @@ def manner_of(settings: Settings) -> Manner:
     detection = settings.turn_detection
     if isinstance(detection, ServerVad | SemanticVad) and not detection.interrupt_response:
         return Manner.LISTEN
-    return Manner.DUCK if settings.duck else Manner.STOP
+    if settings.duck:
+        return Manner.DUCK
+    return Manner.JUDGE if isinstance(detection, SemanticVad) else Manner.STOP
 
 
-VERDICT_AFTER_MS = 350
-"""Speech that lasts this long over a reply is an interruption, unless its words say otherwise. A nod is over by
-then, and of a real question one word is there."""
-VERDICT_LIMIT_MS = 500
-"""From here on it is one whatever the words: nobody should have to talk against a voice for longer."""
-BACKCHANNELS = frozenset(
-    ["mhm", "mm", "hm", "hmm", "uh-huh", "uh", "huh", "yeah", "yes", "yep", "okay", "ok", "right", "sure", "aha", "ah",
-     "oh", "i", "see", "really", "wow", "nice", "cool"]
+@dataclass(frozen=True, slots=True)
+class Overheard:
+    """What is known of speech over a reply: how long it lasts, how long it has paused, its words so far, whether they
+    are `read` up to that pause, and how `sure` the detector is that it is speech, 0 … 1."""
+
+    speech_ms: float
+    silence_ms: float
+    words: str
+    read: bool = False
+    sure: float = 1.0
+
+
+SHORTEST_MS = 64.0
+"""A shorter sound is a click, whatever words are read into it."""
+SURE = 0.5
+"""Below this it is a cough or a laugh, whatever words are read into it. Of 3 coughs and 6 laughs of actors the detector
+gives 8 less, of 36 sentences cut into a reply none."""
+LIKELY_AFTER_MS = 250.0
+"""Who speaks this long over a reply means it, most likely: a front that can waits in silence from here on …"""
+LIKELY_NOD_MS = 450.0
+"""… and this long where the words so far are those of a nod."""
+LONGEST_NOD_MS = 800.0
+"""Longer speech is none, whatever its words: nobody should have to talk against a voice for longer."""
+OVER_MS = 90.0
+"""A silence that makes it probable that no more comes."""
+UNREAD_MS = 600.0
+"""How long the words of a short sound are waited for; then it counts as one without words."""
+NODS = frozenset(
+    ["mhm", "mm", "mmm", "mm-hm", "mm-hmm", "hm", "hmm", "uh-huh", "uh", "huh", "um", "yeah", "yes", "yep", "yup",
+     "okay", "ok", "right", "sure", "aha", "ah", "oh", "ooh", "i", "see", "really", "wow", "nice", "cool", "good",
+     "great", "exactly", "true", "ha", "haha", "hahaha", "heh", "hehe", "mommy", "mom", "m"]
+)  # fmt: skip
+"""The last three are what Moonshine writes for a hum."""
+STOPS = frozenset(
+    ["stop", "stop it", "stop that", "stop now", "stop please", "please stop", "okay stop", "wait", "wait wait",
+     "wait a second", "wait a minute", "no", "no no", "no stop", "no wait", "hold on", "hang on", "enough",
+     "that's enough", "okay that's enough", "quiet", "be quiet", "please be quiet", "shut up", "never mind",
+     "stop talking", "silence", "pause"]
 )  # fmt: skip
 
 
-def verdict(speech_ms: float, words: str, over: bool) -> Signal | None:
-    """Whether speech over a reply is meant to stop it.
+def bare_words(text: str) -> list[str]:
+    """Lower-case words without the marks around them."""
+    return [word for part in text.lower().replace("…", " ").split() if (word := part.strip(".,!?;:-–—\"'"))]
 
-    `speech_ms` since it began, `words` heard so far, `over`: it has stopped again. None: too early to say.
-    """
-    said = words.lower().replace(",", " ").replace(".", " ").split()
-    only_backchannels = all(word in BACKCHANNELS for word in said)
-    # A short sound without a word is a cough, or the echo of our own voice: nothing to stop for.
+
+def is_nod(text: str) -> bool:
+    """Words that say "I am listening", or none."""
+    return all(word in NODS for word in bare_words(text))
+
+
+def only_stops(text: str) -> bool:
+    """The last sentence asks for nothing but silence; it is obeyed, and needs no answer in words."""
+    sentences = [words for part in re.split(r"[.!?…]+", text) if (words := bare_words(part))]
+    return bool(sentences) and " ".join(sentences[-1]) in STOPS
+
+
+def verdict(heard: Overheard) -> Signal | None:
+    """Whether speech over a reply is meant to stop it. None: too early to say."""
+    said = bool(bare_words(heard.words))
+    over = heard.silence_ms >= OVER_MS
+    if heard.speech_ms < SHORTEST_MS or heard.sure < SURE:
+        return Signal.BACKCHANNEL if over else None
+    if said and not is_nod(heard.words):
+        return Signal.INTERRUPTION
+    if heard.speech_ms >= LONGEST_NOD_MS:
+        return Signal.INTERRUPTION
     if over:
-        return Signal.BACKCHANNEL if speech_ms < VERDICT_LIMIT_MS and only_backchannels else Signal.INTERRUPTION
-    if speech_ms >= VERDICT_LIMIT_MS:
-        return Signal.INTERRUPTION
-    if speech_ms >= VERDICT_AFTER_MS and said and not only_backchannels:
-        return Signal.INTERRUPTION
-    return None
+        # A short sound without a word is a cough, a laugh, or the echo of our own voice: nothing to stop for.
+        return Signal.BACKCHANNEL if heard.read or heard.silence_ms >= UNREAD_MS else None
+    return Signal.LIKELY if heard.speech_ms >= (LIKELY_NOD_MS if said else LIKELY_AFTER_MS) else None

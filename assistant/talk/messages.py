@@ -17,23 +17,29 @@ from assistant.events import Command
 
 @dataclass(frozen=True, slots=True)
 class UserBegan:
-    """Speech began at `start_ms` of the input; `moment` is when that was."""
+    """Speech began at `start_ms` of the input; `moment` is when that was. `joins`: the turn that it goes on with, whose
+    sound is written down with its own."""
 
     item_id: str
     start_ms: int
     moment: float
+    joins: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UserProgress:
     """Still in the turn: its words so far, speech and current silence in milliseconds. The first `stable` characters of
-    the words will not change."""
+    the words will not change; `read`: they are all that was said before the silence. `probable`: the turn may be over,
+    so a reply to these words is worth beginning. `sure`: the mean probability that it is speech."""
 
     item_id: str
     text: str
     speech_ms: float
     silence_ms: float
     stable: int = 0
+    read: bool = False
+    probable: bool = False
+    sure: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,8 @@ def choose_tools(tools: Sequence[ToolSpec], choice: str) -> tuple[ToolSpec, ...]
 
 def _line(entry: Entry) -> Line | None:
     item = entry.item
+    if entry.nod:
+        return None
     if isinstance(item, FunctionCall):
         call = ToolCall(item.call_id, item.name, item.arguments)
         return Line("assistant", "", (call,), entry.reply_id)

@@ -85,13 +85,13 @@ class Scribe:
 
     # --------------------------------------------------------------------------- on the event loop
 
-    async def partial(self) -> Partial | None:
-        """The words so far, if a pass is due; None while one runs already."""
+    async def partial(self, now: bool = False) -> Partial | None:
+        """The words so far, if a pass is due, or in any case; None while one runs already."""
         if self._reading:
             return None
         self._reading = True
         try:
-            return await self._off_loop(self._open.partial)
+            return await self._off_loop(self._open.pause if now else self._open.partial)
         finally:
             self._reading = False
 

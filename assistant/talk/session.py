@@ -42,6 +42,7 @@ from assistant.events import (
     Undo,
     UpdateSettings,
 )
+from assistant.talk.amends import Amends
 from assistant.talk.context import Services, TalkContext
 from assistant.talk.conversation import Conversation
 from assistant.talk.edits import Edits
@@ -110,7 +111,9 @@ class Session:
         self._replies = Replies(
             context, self._state_sync, turns, idle, words, ToolEffects(context, take_back, self._preferences)
         )
-        self._turns = TurnEffects(context, self._replies, turns, words, idle, self._hearing)
+        self._turns = TurnEffects(
+            context, self._replies, turns, words, idle, Amends(context, self._hearing, take_back)
+        )
         self._answers = self._table(Edits(context, self._replies, self._state_sync, take_back), words)
 
     # ---------------------------------------------------------------------------- what fronts use

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from assistant.events import (
     AudioCleared,
     Duck,
@@ -13,8 +16,8 @@ from assistant.events import (
     StopPlayback,
     TranscriptPartial,
 )
+from assistant.talk.amends import Amends
 from assistant.talk.context import TalkContext
-from assistant.talk.hearing import Hearing
 from assistant.talk.idle import IdleTimer
 from assistant.talk.messages import TurnMessage
 from assistant.talk.pending import PendingTranscripts
@@ -22,8 +25,9 @@ from assistant.talk.replies import Replies
 from assistant.talk.turn_taking import (
     CommitTurn,
     Effect,
-    ForgetTurn,
     Level,
+    Reopen,
+    SetAside,
     SpeakUp,
     StartIdle,
     StartReply,
@@ -32,8 +36,8 @@ from assistant.talk.turn_taking import (
 )
 from assistant.talk.turns import TurnTimes
 
-LEVELS: dict[Level, type[Duck | Resume | StopPlayback]] = {
-    Level.LOWER: Duck, Level.RAISE: Resume, Level.DROP: StopPlayback,
+LEVELS: dict[Level, Callable[[str, str], Duck | Resume | StopPlayback]] = {
+    Level.LOWER: Duck, Level.HOLD: partial(Duck, level=0.0), Level.RAISE: Resume, Level.DROP: StopPlayback,
 }  # fmt: skip
 
 
@@ -42,10 +46,10 @@ class TurnEffects:
 
     def __init__(
         self, context: TalkContext, replies: Replies, turns: TurnTimes, words: PendingTranscripts, idle: IdleTimer,
-        hearing: Hearing,
+        amends: Amends,
     ) -> None:  # fmt: skip
         self._context, self._replies, self._turns, self._words = context, replies, turns, words
-        self._idle, self._hearing = idle, hearing
+        self._idle, self._amends = idle, amends
 
     async def take(self, message: TurnMessage) -> None:
         """Raises PeerError where a reply that is due cannot be made."""
@@ -62,8 +66,10 @@ class TurnEffects:
                 await self._set_level(effect)
             case StopReply():
                 await self._replies.stop(self._replies.active, effect.reason)
-            case ForgetTurn():
-                self._hearing.drop(effect.item_id)
+            case SetAside():
+                await self._amends.set_aside(effect)
+            case Reopen():
+                await self._amends.reopen(effect)
             case CommitTurn():  # its time begins before its item: what the front does on seeing that belongs to it
                 self._turns.spoken(
                     effect.last_sound, after_barge_in=effect.after_barge_in, yielded_ms=effect.yielded_ms
@@ -86,7 +92,7 @@ class TurnEffects:
 
     async def _speak_up(self) -> None:
         item_id = self._context.services.ids("item")
-        now_ms = self._hearing.input_ms
+        now_ms = self._amends.hearing.input_ms
         await self._context.emit(IdleTimeout(item_id, now_ms, now_ms))
         await self._words.commit(item_id, "")
         self._turns.silent()

@@ -15,7 +15,7 @@ ONSET_BLOCKS = 2
 """Consecutive blocks of speech that make a beginning; one alone is a click."""
 RELEASE_MARGIN = 0.15
 """Speech goes on while its probability is within this of the threshold: no flutter at word ends."""
-PAUSE_MS = 150.0
+PAUSE_MS = 96.0
 """A silence this long may be the end: from here on the completeness of the words is asked for."""
 SHORTEST_END_MS = 200.0
 LONGEST_END_MS = 1000.0
@@ -71,6 +71,8 @@ class TurnDetector:
         self._detection = detection
         self._position = 0
         self._run = 0
+        self.quick = False
+        """One block makes a beginning: speech over a reply is to lower it at once, and is judged anyway."""
         self.reset()
 
     def reset(self) -> None:
@@ -80,6 +82,7 @@ class TurnDetector:
         self.start_sample = 0
         self.end_sample = 0
         self._speech_samples = 0
+        self._heard = self._pending = (0.0, 0)
         self._paused = False
         self._words = WordsSoFar()
 
@@ -101,6 +104,12 @@ class TurnDetector:
         return self._speech_samples * 1000 / self._rate
 
     @property
+    def sure(self) -> float:
+        """Mean probability of speech from its first to its last block."""
+        total, blocks = self._heard
+        return total / max(1, blocks)
+
+    @property
     def silence_ms(self) -> float:
         return (self._position - self.end_sample) * 1000 / self._rate if self.speaking else 0.0
 
@@ -112,10 +121,13 @@ class TurnDetector:
         """One more block of `samples` samples, speech with this probability."""
         begin = self._position
         self._position += samples
+        if not self.speaking and self._run == 0:
+            self._pending = (0.0, 0)
+        self._pending = self._pending[0] + probability, self._pending[1] + 1
         if not self.speaking:
             return self._waiting(probability, begin, samples)
         if probability >= self.threshold - RELEASE_MARGIN:
-            self.end_sample = self._position
+            self.end_sample, self._heard = self._position, self._pending
             self._speech_samples += samples
             resumed, self._paused = self._paused, False
             if resumed:
@@ -135,10 +147,10 @@ class TurnDetector:
         if self._run == 0:
             self.start_sample = begin
         self._run += 1
-        if self._run < ONSET_BLOCKS:
+        if self._run < (1 if self.quick else ONSET_BLOCKS):
             return None
         self.speaking = True
-        self.end_sample = self._position
+        self.end_sample, self._heard = self._position, self._pending
         self._speech_samples = self._position - self.start_sample
         self._paused = False
         self._words = WordsSoFar()

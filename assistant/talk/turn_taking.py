@@ -10,8 +10,11 @@ first sound that already waits there must find the reply as it is, else it would
 effects.
 
 An overlap is the user's speech that is under way, over a reply or over silence. It is announced to the front at once,
-or with the verdict where the reply is only ducked, or at the latest at its end, and never twice. What speech does to a
-reply stands in the table of `interruption`.
+or with the verdict where it is judged, or at the latest at its end, and never twice. What speech does to a reply stands
+in the table of `interruption`.
+
+A turn that was taken too early is reopened: the user goes on soon, and little or nothing of the answer was heard. Then
+the answer and the turn are taken back, and the new turn holds the words of both.
 """
 
 from __future__ import annotations
@@ -20,8 +23,19 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TypeAlias
 
-from assistant.events import AudioCleared, Settings, SpeechStarted, SpeechStopped, TranscriptPartial
-from assistant.talk.interruption import Action, Manner, Phase, Signal, actions, manner_of, verdict
+from assistant.events import AudioCleared, SemanticVad, Settings, SpeechStarted, SpeechStopped, TranscriptPartial
+from assistant.talk.interruption import (
+    Action,
+    Manner,
+    Overheard,
+    Phase,
+    Signal,
+    actions,
+    is_nod,
+    manner_of,
+    only_stops,
+    verdict,
+)
 from assistant.talk.messages import (
     Cleared,
     ClientCancel,
@@ -37,6 +51,11 @@ from assistant.talk.messages import (
     UserEnded,
     UserProgress,
 )
+
+REOPEN_S = 1.5
+"""Who goes on this soon after the end of a turn had not finished it."""
+LITTLE_S = 0.7
+"""Sound of a reply that says nothing yet: up to here it can be taken back as if it had never begun."""
 
 # ------------------------------------------------------------------------------------------------ state
 
@@ -56,6 +75,9 @@ class Overlap:
     item_id: str
     start_ms: int
     moment: float
+    joins: str | None = None
+    """The turn that it goes on with, if that is reopened."""
+    text: str = ""
     announced: bool = False
     barged_in: bool = False
     """It was announced over a reply."""
@@ -64,21 +86,40 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """The turn that the latest reply answers, and the moment of its last sound."""
+
+    item_id: str
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
 class TurnTakingState:
-    """`ducked` only while there is an overlap that is to decide about it."""
+    """`judging` only while there is an overlap that waits for its verdict: the manner in which it is interrupted. Its
+    reply may be `lowered`, `held` (silent, at its sample), or `withdrawn` (stopped before it sounded)."""
 
     making: Making = Making.NONE
     play_end: float | None = None
     """When the sound of the last reply will have been played, clock seconds. None: there was no reply yet."""
+    sounds_since: float | None = None
+    """When the first sound of the latest reply went out. None: nothing of it has sounded yet."""
     overlap: Overlap | None = None
-    ducked: bool = False
+    judging: Manner | None = None
+    lowered: bool = False
+    held: bool = False
+    withdrawn: bool = False
     answer_due: bool = False
     """A turn ended behind a reply that it did not stop."""
+    answered: Answered | None = None
 
     @property
     def replying(self) -> bool:
         """A reply of the conversation is being made."""
         return self.making is not Making.NONE
+
+    def audible(self, now: float) -> bool:
+        """A reply sounds, as far as can be known here."""
+        return self.making is Making.SOUNDING or (self.play_end is not None and self.play_end > now)
 
     @property
     def quiet(self) -> bool:
@@ -93,6 +134,7 @@ class Level(Enum):
     """What a front's player is to do with the sound of the latest reply."""
 
     LOWER = auto()
+    HOLD = auto()
     RAISE = auto()
     DROP = auto()
 
@@ -105,8 +147,16 @@ class StopReply:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetTurn:
-    """Hearing drops this turn: it was a cough or a nod."""
+class SetAside:
+    """Hearing drops this turn: it was a cough, or a nod, which these words keep."""
+
+    item_id: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    """Take this turn and all behind it back: the one under way holds its words too."""
 
     item_id: str
 
@@ -146,7 +196,9 @@ class StartIdle:
 
 
 Told: TypeAlias = SpeechStarted | SpeechStopped | TranscriptPartial | AudioCleared
-Effect: TypeAlias = Told | Level | StopReply | ForgetTurn | CommitTurn | StartReply | SpeakUp | StopIdle | StartIdle
+Effect: TypeAlias = (
+    Told | Level | StopReply | SetAside | Reopen | CommitTurn | StartReply | SpeakUp | StopIdle | StartIdle
+)
 Step: TypeAlias = tuple[TurnTakingState, tuple[Effect, ...]]
 
 # ------------------------------------------------------------------------------------------------- step
@@ -180,17 +232,28 @@ def _of_reply(
 ) -> TurnTakingState:
     match fact:
         case ReplyBegun():  # it answers whoever waited, whatever it was asked for
-            return replace(state, making=Making.PRIVATE, answer_due=False)
+            return replace(state, making=Making.PRIVATE, sounds_since=None, answer_due=False, withdrawn=False)
         case ReplySounding():
-            return replace(state, making=Making.SOUNDING) if state.replying else state
+            return replace(state, making=Making.SOUNDING, sounds_since=now) if state.replying else state
         case ReplyEnded():
             return replace(state, making=Making.NONE, play_end=fact.play_end)
         case ReplyCut():
             return state if state.play_end is None else replace(state, play_end=min(state.play_end, now))
 
 
+def reopens(state: TurnTakingState, settings: Settings, moment: float) -> str | None:
+    """The turn that speech which began at `moment` would go on with. Only where we decide when turns are over."""
+    detection, answered = settings.turn_detection, state.answered
+    if answered is None or not isinstance(detection, SemanticVad) or manner_of(settings) is Manner.LISTEN:
+        return None
+    if not detection.create_response or moment - answered.end > REOPEN_S:
+        return None
+    unheard = state.replying if state.sounds_since is None else moment - state.sounds_since <= LITTLE_S
+    return answered.item_id if unheard else None
+
+
 def _began(state: TurnTakingState, began: UserBegan, settings: Settings, now: float) -> Step:
-    overlap = Overlap(began.item_id, began.start_ms, began.moment)
+    overlap = Overlap(began.item_id, began.start_ms, began.moment, began.joins)
     state, effects = _answer(replace(state, overlap=overlap), Signal.OVERLAP, settings, now)
     return state, (StopIdle(), *effects)
 
@@ -199,9 +262,10 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
     effects: tuple[Effect, ...] = ()
     if state.overlap is None or state.overlap.item_id != progress.item_id:
         return state, effects
-    if state.ducked:
-        over = progress.silence_ms > 0
-        if (signal := verdict(progress.speech_ms, progress.text, over)) is not None:
+    state = replace(state, overlap=replace(state.overlap, text=progress.text))
+    if state.judging is not None:
+        heard = Overheard(progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure)
+        if (signal := verdict(heard)) is not None:
             state, effects = _answer(state, signal, settings, now)
     # Words go out only of speech that the front knows of, so after the verdict and not before.
     if state.overlap is not None and state.overlap.announced and progress.text:
@@ -213,30 +277,35 @@ def _ended(state: TurnTakingState, ended: UserEnded, settings: Settings, now: fl
     if ended.was_announced and (state.overlap is None or state.overlap.item_id != ended.item_id):
         return state, ()  # it was taken for a nod while its end was already on the way here
     effects: tuple[Effect, ...] = ()
-    if state.ducked:
+    if state.judging is not None:
         state, effects = _answer(state, Signal.TURN_ENDED, settings, now)
     if ended.was_announced:
         state, announced = _announce(state, now)
         effects = (*effects, *announced, SpeechStopped(ended.item_id, ended.end_ms))
     spoken = state.overlap
     barged_in, yielded_ms = (spoken.barged_in, spoken.yielded_ms) if spoken is not None else (False, None)
-    state = replace(state, overlap=None)
+    state = replace(state, overlap=None, answered=None)
     effects = (*effects, CommitTurn(ended.item_id, ended.moment, barged_in, yielded_ms))
     detection = settings.turn_detection
     if ended.by_hand or detection is None or not detection.create_response:
         return state, effects
     if state.replying:
         return replace(state, answer_due=True), effects
+    if isinstance(detection, SemanticVad):
+        if spoken is not None and (barged_in or spoken.joins) and only_stops(spoken.text):
+            return state, effects  # it stopped: that is the answer
+        state = replace(state, answered=Answered(ended.item_id, ended.moment))
     return state, (*effects, StartReply())
 
 
 def _cleared(state: TurnTakingState, cleared: Cleared, settings: Settings, now: float) -> Step:
     effects: tuple[Effect, ...] = ()
     if state.overlap is not None and state.overlap.item_id == cleared.item_id:
-        if state.ducked:
+        due = state.withdrawn
+        if state.judging is not None:
             state, effects = _answer(state, Signal.CLEARED, settings, now)
         state = replace(state, overlap=None)
-        effects += _quiet_again(state)
+        effects += _for_nothing(state, due)
     return state, (*effects, AudioCleared())
 
 
@@ -250,9 +319,9 @@ def _cancelled(state: TurnTakingState, settings: Settings, now: float) -> Step:
 
 
 def phase_of(state: TurnTakingState, now: float) -> Phase:
-    """Where the reply is. Ducked sound comes first: it waits for its verdict even if another reply has begun since."""
-    if state.ducked:
-        return Phase.DUCKED
+    """Where the reply is. Judged speech comes first: it waits for its verdict even if another reply has begun since."""
+    if state.judging is not None:
+        return Phase.JUDGED
     if state.making is Making.NONE:
         playing = state.play_end is not None and state.play_end > now
         return Phase.PLAYED_OUT if playing else Phase.NONE
@@ -260,63 +329,82 @@ def phase_of(state: TurnTakingState, now: float) -> Phase:
 
 
 def _answer(state: TurnTakingState, signal: Signal, settings: Settings, now: float) -> Step:
-    """What the table says, in its order."""
+    """What the table says, in its order. Whatever is said of judged speech but "perhaps" ends the judging."""
     phase = phase_of(state, now)
-    manner = Manner.DUCK if phase is Phase.DUCKED else manner_of(settings)
+    manner = state.judging or manner_of(settings)
     effects: tuple[Effect, ...] = ()
     for action in actions(phase, signal, manner):
-        state, more = _do(state, action, signal, now)
+        state, more = _do(state, action, signal, manner, now)
         effects += more
+    if phase is Phase.JUDGED and signal not in (Signal.OVERLAP, Signal.LIKELY):
+        state = replace(state, judging=None, lowered=False, held=False, withdrawn=False)
     return state, effects
 
 
-def _do(state: TurnTakingState, action: Action, signal: Signal, now: float) -> Step:
+def _do(state: TurnTakingState, action: Action, signal: Signal, manner: Manner, now: float) -> Step:
     match action:
         case Action.ANNOUNCE_SPEECH:
             return _announce(state, now)
+        case Action.JUDGE:
+            return replace(state, judging=manner), ()
         case Action.DUCK:
-            return replace(state, ducked=True), (Level.LOWER,)
+            return replace(state, lowered=True), (Level.LOWER,)
+        case Action.HOLD:
+            return replace(state, held=True), (Level.HOLD,) if state.lowered and not state.held else ()
         case Action.RESUME:
-            return replace(state, ducked=False), (Level.RAISE,)
+            return state, (Level.RAISE,) if state.lowered else ()
         case Action.STOP_PLAYER:
-            return replace(state, ducked=False), (Level.DROP,)
+            return state, (Level.DROP,) if state.lowered or state.replying else ()
         case Action.STOP_REPLY:
             return _stop(state, signal, now)
-        case Action.FORGET_OVERLAP:
-            return _forget(state)
+        case Action.WITHDRAW_REPLY:
+            state, effects = _stop(state, signal, now)
+            return replace(state, withdrawn=True), effects
+        case Action.SET_ASIDE:
+            return _set_aside(state)
 
 
 def _announce(state: TurnTakingState, now: float) -> Step:
     overlap = state.overlap
     if overlap is None or overlap.announced:
         return state, ()
-    barged_in = phase_of(state, now) is not Phase.NONE
-    state = replace(state, overlap=replace(overlap, announced=True, barged_in=barged_in))
+    over = phase_of(state, now) is not Phase.NONE
+    state = replace(state, overlap=replace(overlap, announced=True, barged_in=over and overlap.joins is None))
     return state, (SpeechStarted(overlap.item_id, overlap.start_ms),)
 
 
 def _stop(state: TurnTakingState, signal: Signal, now: float) -> Step:
-    """The reply counts as gone from here on; when its sound would have ended is told with its end."""
+    """The reply counts as gone from here on; when its sound would have ended is told with its end. A turn that goes on
+    is reopened behind it."""
     stopped = replace(state, making=Making.NONE)
-    if not state.replying:
-        return stopped, ()
-    if signal is Signal.CLIENT_CANCEL:
-        return stopped, (StopReply("client_cancelled"),)
-    if state.overlap is not None and state.making is Making.SOUNDING:  # silence cannot yield
-        yielded_ms = max(0.0, (now - state.overlap.moment) * 1000)
-        stopped = replace(stopped, overlap=replace(state.overlap, yielded_ms=yielded_ms))
-    return stopped, (StopReply("turn_detected"),)
+    effects: tuple[Effect, ...] = ()
+    if state.replying:
+        effects = (StopReply("client_cancelled" if signal is Signal.CLIENT_CANCEL else "turn_detected"),)
+    overlap = state.overlap
+    if overlap is None or signal is Signal.CLIENT_CANCEL:
+        return stopped, effects
+    if state.making is Making.SOUNDING:  # silence cannot yield
+        yielded_ms = max(0.0, (now - overlap.moment) * 1000)
+        stopped = replace(stopped, overlap=replace(overlap, yielded_ms=yielded_ms))
+    if overlap.joins is not None and signal is not Signal.OVERLAP:
+        stopped, effects = replace(stopped, answered=None), (*effects, Reopen(overlap.joins))
+    return stopped, effects
 
 
-def _forget(state: TurnTakingState) -> Step:
+def _set_aside(state: TurnTakingState) -> Step:
     if state.overlap is None:
         return state, ()
+    text = state.overlap.text
+    aside = SetAside(state.overlap.item_id, text if is_nod(text) else "")
     after = replace(state, overlap=None)
-    return after, (ForgetTurn(state.overlap.item_id), *_quiet_again(after))
+    return after, (aside, *_for_nothing(after, state.withdrawn))
 
 
-def _quiet_again(state: TurnTakingState) -> tuple[Effect, ...]:
-    """Nothing was said after all: the wait for the user goes on behind the last reply."""
-    if state.replying or state.play_end is None:
+def _for_nothing(state: TurnTakingState, due: bool) -> tuple[Effect, ...]:
+    """Nothing was said after all: a reply that was withdrawn is made anew, or the wait for the user goes on behind the
+    last one."""
+    if state.replying:
         return ()
-    return (StartIdle(state.play_end),)
+    if due:
+        return (StartReply(),)
+    return () if state.play_end is None else (StartIdle(state.play_end),)

@@ -12,7 +12,7 @@ import numpy as np
 
 from assistant.base.clock import LoopClock
 from assistant.contracts import ASR, LLM, TTS, Prompt
-from assistant.events import AppendAudio, Command, Event, Settings
+from assistant.events import AppendAudio, Command, Event, ServerVad, Settings
 from assistant.personas import Persona
 from assistant.talk import Engines, Services, Session
 from assistant.talk.talks import Talks
@@ -70,7 +70,8 @@ class World:
             Engines(llm or self.llm, tts or self.tts, asr or self.asr), LoopClock(), PERSONAS,
             offload, tools=lambda session: tools(), ids=counting_ids(),
         )  # fmt: skip
-        self.talks = Talks(services, limit=limit, settings=settings or Settings(persona="ada"), folder=folder)
+        settings = settings or Settings(persona="ada", turn_detection=ServerVad())
+        self.talks = Talks(services, limit=limit, settings=settings, folder=folder)
         self.log: list[Got] = []
         self.block_s = BLOCK_S
         self.on_event: Callable[[Session, Event], Sequence[Command]] = lambda session, event: ()

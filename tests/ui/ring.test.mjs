@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Cushion, FILLING, IDLE, PLAYING, Player, STARVED } from "../../ui/audio/player.js";
+import { Cushion, FILLING, HELD, IDLE, PLAYING, Player, STARVED } from "../../ui/audio/player.js";
 import { Ring } from "../../ui/audio/ring.js";
 import { random } from "./random.mjs";
 
@@ -147,6 +147,30 @@ test("duck lowers and restores the level without losing a sample", () => {
   player.duck(1);
   const high = listen(player, 10);
   assert.ok(Math.abs(high[1279] - ramp[3839]) < 1e-6);
+});
+
+test("at level 0 it falls silent, stays at its sample, and goes on from there", () => {
+  const ramp = Float32Array.from({ length: 9600 }, (_, i) => (i + 1) / 9600);
+  const player = new Player(24000);
+  player.enqueue(ramp);
+  player.end();
+  listen(player, 10);
+  player.duck(0.25);
+  listen(player, 10);
+  player.duck(0);
+  listen(player, 3);
+  const held = player.rendered;
+  assert.equal(player.state, HELD);
+  assert.ok(listen(player, 20).every((x) => x < 1e-3), "silence");
+  assert.equal(player.rendered, held);
+  player.duck(1);
+  const on = listen(player, 10);
+  assert.equal(player.state, PLAYING);
+  assert.ok(Math.abs(on[1279] - ramp[held + 1279]) < 1e-6, "no sample was lost");
+  player.duck(0);
+  listen(player, 4);
+  player.stop();
+  assert.deepEqual([player.state, player.stops], [IDLE, 1]);
 });
 
 test("every sample handed over is rendered exactly once, whatever the sizes", () => {

@@ -12,8 +12,9 @@ export const IDLE = 0; // nothing queued
 export const FILLING = 1; // waiting for the cushion
 export const PLAYING = 2;
 export const STARVED = 3; // ran dry in mid-reply; waits for a larger cushion
+export const HELD = 4; // silent at a sample from which it goes on
 
-export const STATE_NAMES = ["idle", "filling", "playing", "starved"];
+export const STATE_NAMES = ["idle", "filling", "playing", "starved", "held"];
 
 /** How much audio is kept in hand before the first sample, in milliseconds. Grows on underruns, shrinks slowly. */
 export class Cushion {
@@ -95,7 +96,10 @@ export class Player {
     this.cushion.finished();
   }
 
-  /** Lower the level while somebody may be interrupting; 1 restores it. @param {number} level 0..1 */
+  /**
+   * Lower the level while somebody may be interrupting; 1 restores it. At 0 it falls silent and stays at that sample.
+   * @param {number} level 0..1
+   */
   duck(level) {
     if (!this._stopping) this._target = level;
   }
@@ -127,7 +131,11 @@ export class Player {
     this.startedAt = -1;
     let energy = 0;
     for (let i = 0; i < out.length; i++) {
-      if (this.state !== PLAYING && this.state !== IDLE && this._ready()) {
+      if (this.state === HELD && this._target > 0) {
+        this.state = PLAYING;
+        this.startedAt = i;
+      }
+      if ((this.state === FILLING || this.state === STARVED) && this._ready()) {
         this.state = PLAYING;
         this.startedAt = i;
         this._gain = 0;
@@ -137,7 +145,7 @@ export class Player {
       if (this.state === PLAYING) {
         sample = this.ring.shift() * this._gain;
         this._ramp();
-        if (this._stopping && this._gain === 0) this._silence();
+        if (this._gain === 0 && this._target === 0) this._fellSilent();
       } else {
         sample = this._last * this._decay;
         if (sample < 1e-5 && sample > -1e-5) sample = 0;
@@ -147,6 +155,11 @@ export class Player {
       energy += sample * sample;
     }
     this.energy[0] += energy;
+  }
+
+  _fellSilent() {
+    if (this._stopping) this._silence();
+    else this.state = HELD;
   }
 
   _ramp() {

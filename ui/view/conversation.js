@@ -49,6 +49,7 @@ export function conversation({ onTurn }) {
     const rest = item.cut ? item.text.slice(heard.length).trim() : "";
     row.classList.toggle("partial", item.partial);
     row.classList.toggle("cut", item.cut !== null);
+    row.classList.toggle("nod", item.nod);
     if (item.role === "user" && heard === "") {
       setText(text, item.status === "incomplete" ? "(not understood)" : "…");
       return;

@@ -42,3 +42,18 @@ def test_ducking_glides():
     assert low[0] == 1 and low[-1] == np.float32(DUCKED) and np.abs(np.diff(low)).max() < 0.01
     player.unduck()
     assert player.take(1_000)[-1] == 1 and player.heard_samples("a") == 2_000
+
+
+def test_held_it_falls_silent_stays_at_its_sample_and_goes_on_from_there():
+    player, ramp = Player(), np.linspace(0.1, 1.0, 6_000, dtype=np.float32)
+    player.put("a", ramp)
+    player.take(1_000)
+    player.duck(0.0)
+    fading, silence = player.take(1_000), player.take(700)
+    assert not fading[FADE_SAMPLES:].any() and not silence.any()
+    assert player.heard_samples("a") == 1_000 + FADE_SAMPLES
+    player.unduck()
+    assert player.take(1_000)[-1] == ramp[1_000 + FADE_SAMPLES + 999]
+    player.duck(0.0)
+    player.take(900)
+    assert player.stop() == "a" and not player.take(900).any()

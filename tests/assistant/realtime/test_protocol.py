@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from assistant import events as talk
 from assistant.base.errors import PeerError
-from assistant.events import AudioPart, Message, Response, ServerVad, TextPart, Usage
+from assistant.events import AudioPart, Message, Response, SemanticVad, TextPart, Usage
 from assistant.realtime.events import EXTENSION_NAMES, EXTENSION_WRITERS, WRITERS
 from assistant.realtime.protocol import Protocol, WireSession, read_extensions
 from assistant.realtime.settings import Character, Facts
@@ -444,6 +444,7 @@ EXTENSION_EVENTS = [
     talk.Duck("resp_1", "item_a"),
     talk.Resume("resp_1", "item_a"),
     talk.StopPlayback("resp_1", "item_a"),
+    talk.Nod("u", "Mm-hm."),
     talk.StateChanged("rollback", "llm", 40, 1.5),
     talk.TimelineReady(talk.Timeline(1, "resp_1", 2.0, (talk.TimelinePart("hearing", 0.0, 4.0),), {"ttfa_ms": 9.0})),
     talk.ToolUsed("resp_1", "time", "{}", "noon", 2.0),
@@ -495,7 +496,7 @@ def test_a_switched_persona_is_echoed_from_then_on():
 def test_settings_of_the_talk_follow_the_extensions():
     assert connection("duck").settings.duck and not connection().settings.duck
     assert connection().settings.built_in_tools
-    assert connection().settings.turn_detection == ServerVad()
+    assert connection().settings.turn_detection == SemanticVad()
 
 
 def test_transcription_session_never_answers():

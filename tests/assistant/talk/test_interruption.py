@@ -3,7 +3,18 @@
 import pytest
 
 from assistant.events import ServerVad, Settings
-from assistant.talk.interruption import TABLE, Action, Manner, Phase, Signal, actions, manner_of, verdict
+from assistant.talk.interruption import (
+    TABLE,
+    Action,
+    Manner,
+    Overheard,
+    Phase,
+    Signal,
+    actions,
+    manner_of,
+    only_stops,
+    verdict,
+)
 
 
 def test_every_phase_answers_overlap_and_listening_never_stops_a_reply():
@@ -19,25 +30,46 @@ def test_every_phase_answers_overlap_and_listening_never_stops_a_reply():
 
 def test_whoever_ducks_either_resumes_or_stops():
     for signal in (Signal.INTERRUPTION, Signal.BACKCHANNEL, Signal.TURN_ENDED):
-        did = actions(Phase.DUCKED, signal, Manner.DUCK)
+        did = actions(Phase.JUDGED, signal, Manner.DUCK)
         assert (Action.RESUME in did) != (Action.STOP_PLAYER in did)
+        did = actions(Phase.JUDGED, signal, Manner.JUDGE)
+        assert (Action.SET_ASIDE in did) != (Action.STOP_REPLY in did)
 
 
 def test_manner_follows_the_settings():
-    assert manner_of(Settings()) is Manner.STOP
+    assert manner_of(Settings()) is Manner.JUDGE
+    assert manner_of(Settings(turn_detection=ServerVad())) is Manner.STOP
     assert manner_of(Settings(duck=True)) is Manner.DUCK
     assert manner_of(Settings(duck=True, turn_detection=ServerVad(interrupt_response=False))) is Manner.LISTEN
     assert manner_of(Settings(turn_detection=None)) is Manner.STOP
 
 
 @pytest.mark.parametrize(
-    ("speech_ms", "words", "over", "expected"),
+    ("heard", "expected"),
     [
-        (100, "", False, None), (360, "", False, None), (360, "stop", False, Signal.INTERRUPTION),
-        (360, "mhm", False, None), (500, "mhm", False, Signal.INTERRUPTION), (250, "", True, Signal.BACKCHANNEL),
-        (250, "Yeah, okay.", True, Signal.BACKCHANNEL), (250, "no wait", True, Signal.INTERRUPTION),
-        (700, "yeah", True, Signal.INTERRUPTION),
+        (Overheard(100, 0, ""), None),
+        (Overheard(224, 0, "Stop."), Signal.INTERRUPTION),  # the first look at its words
+        (Overheard(224, 0, "What a"), Signal.INTERRUPTION),
+        (Overheard(260, 0, ""), Signal.LIKELY),
+        (Overheard(260, 0, "Mm-hm."), None),
+        (Overheard(480, 0, "Yeah."), Signal.LIKELY),
+        (Overheard(820, 0, "yeah yeah yeah"), Signal.INTERRUPTION),
+        (Overheard(250, 96, "Yeah, okay.", read=False), None),
+        (Overheard(250, 96, "Yeah, okay.", read=True), Signal.BACKCHANNEL),
+        (Overheard(250, 96, "Wait", read=True), Signal.INTERRUPTION),
+        (Overheard(300, 96, "", read=True), Signal.BACKCHANNEL),
+        (Overheard(300, 640, "", read=False), Signal.BACKCHANNEL),  # ears that are far behind
+        (Overheard(32, 96, "You."), Signal.BACKCHANNEL),  # a click
+        (Overheard(400, 0, "That's it.", sure=0.3), None),  # a laugh
+        (Overheard(400, 96, "That's it.", sure=0.3), Signal.BACKCHANNEL),
     ],
-)  # fmt: skip
-def test_verdict(speech_ms, words, over, expected):
-    assert verdict(speech_ms, words, over) is expected
+)
+def test_verdict(heard, expected):
+    assert verdict(heard) is expected
+
+
+def test_words_that_only_stop():
+    for text in ("Stop.", "no", "Wait!", "Hold on.", "What time is it? Stop."):
+        assert only_stops(text), text
+    for text in ("", "Stop the timer.", "No, I meant tomorrow.", "Wait. What day is it?", "stop and go"):
+        assert not only_stops(text), text

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import settings as checks
 from hypothesis import strategies as st
 
-from assistant.events import AudioCleared, ServerVad, Settings, SpeechStarted, SpeechStopped, TranscriptPartial
+from assistant.events import (
+    AudioCleared,
+    SemanticVad,
+    ServerVad,
+    Settings,
+    SpeechStarted,
+    SpeechStopped,
+    TranscriptPartial,
+)
 from assistant.talk import turn_taking
 from assistant.talk.interruption import TABLE, Manner, actions, manner_of
 from assistant.talk.messages import (
@@ -26,28 +34,38 @@ from assistant.talk.messages import (
     UserProgress,
 )
 from assistant.talk.turn_taking import (
+    LITTLE_S,
+    REOPEN_S,
     CommitTurn,
-    ForgetTurn,
     Level,
     Making,
+    Reopen,
+    SetAside,
     SpeakUp,
     StartIdle,
     StartReply,
     StopIdle,
     StopReply,
     TurnTakingState,
+    reopens,
     step,
 )
 
 NOW, PAST, AHEAD = 10.0, 5.0, 15.0
-STOP = Settings()
+STOP = Settings(turn_detection=ServerVad())
+JUDGE = Settings()
 DUCK = Settings(duck=True)
 LISTEN = Settings(duck=True, turn_detection=ServerVad(interrupt_response=False))
-ASKED = Settings(duck=True, turn_detection=ServerVad(create_response=False))
+ASKED = Settings(duck=True, turn_detection=SemanticVad(create_response=False))
 BY_HAND = Settings(turn_detection=None)
-FRONTS = {"stop": STOP, "duck": DUCK, "listen": LISTEN, "asked": ASKED, "by hand": BY_HAND}
+FRONTS = {"stop": STOP, "judge": JUDGE, "duck": DUCK, "listen": LISTEN, "asked": ASKED, "by hand": BY_HAND}
 
-UNDECIDED, NOD, WORDS = (100.0, "", 0.0), (250.0, "mhm", 64.0), (400.0, "wait a minute", 0.0)
+UNDECIDED, LIKELY = (100.0, "", 0.0), (300.0, "", 0.0)
+NOD, WORDS = (250.0, "mhm", 96.0, 3, True), (400.0, "ten minutes", 0.0)
+
+
+def progress(item_id, ms, text, silent, *more):
+    return UserProgress(item_id, text, ms, silent, *more)
 
 
 def ended(item_id, by_hand=False, was_announced=True):
@@ -57,11 +75,12 @@ def ended(item_id, by_hand=False, was_announced=True):
 def may_come(state):
     """What a session may be told in this state. New speech may begin behind some that never ended: a front that
     switches detection off and on in the middle of a word does that."""
-    messages = [UserBegan("a", 900, NOW - 1), UserBegan("b", 900, NOW - 1), ended("late"), Cleared(None), IdleOver(),
-                SayNow("The timer is over."), ReplyCut(), ended("typed", True, False)]  # fmt: skip
+    messages = [UserBegan("a", 900, NOW - 1), UserBegan("b", 900, NOW - 1, "first"), ended("late"),
+                Cleared(None), IdleOver(), SayNow("The timer is over."), ReplyCut(),
+                ended("typed", True, False)]  # fmt: skip
     if state.overlap is not None:
         item_id = state.overlap.item_id
-        messages += [UserProgress(item_id, text, ms, silent) for ms, text, silent in (UNDECIDED, NOD, WORDS)]
+        messages += [progress(item_id, *of) for of in (UNDECIDED, LIKELY, NOD, WORDS)]
         messages += [ended(item_id), ended(item_id, by_hand=True), Cleared(item_id)]
     messages.append(UserProgress("late", "wait", 600.0, 0.0))
     if state.replying:
@@ -110,15 +129,31 @@ def test_every_row_of_the_table_is_asked_and_nothing_beside_it(walk):
 
 def test_a_lowered_sound_always_has_speech_that_will_decide_about_it(walk):
     states, steps, _ = walk
-    assert all(state.overlap is not None and not state.overlap.announced for state in states if state.ducked)
+    for state in states:
+        if state.judging is not None:
+            assert state.overlap is not None and not state.overlap.announced
+        else:
+            assert not state.lowered and not state.held and not state.withdrawn
     for before, _, _, reached, effects in steps:
         levels = [effect for effect in effects if isinstance(effect, Level)]
-        if reached.ducked and not before.ducked:
+        if reached.lowered and not before.lowered:
             assert levels == [Level.LOWER]
-        elif before.ducked and not reached.ducked:
+        elif before.lowered and not reached.lowered:
             assert levels in ([Level.RAISE], [Level.DROP])
+        elif reached.held and not before.held and before.lowered:
+            assert levels == [Level.HOLD]
         else:
-            assert not levels
+            assert not levels or levels == [Level.DROP]  # a reply that began beneath judged speech
+
+
+def test_a_withdrawn_reply_is_made_anew_or_its_turn_goes_on(walk):
+    _, steps, _ = walk
+    for before, message, settings, reached, effects in steps:
+        if not before.withdrawn or reached.withdrawn or isinstance(message, ReplyBegun):
+            continue
+        restarted = StartReply() in effects
+        announced = any(isinstance(effect, SpeechStarted) for effect in effects)
+        assert restarted or announced, (before, message, settings)
 
 
 def test_from_every_state_the_end_of_the_speech_leads_to_silence(walk):
@@ -128,7 +163,7 @@ def test_from_every_state_the_end_of_the_speech_leads_to_silence(walk):
             continue
         for message in (ended(state.overlap.item_id), Cleared(state.overlap.item_id)):
             reached, _ = step(state, message, DUCK, NOW)
-            assert reached.overlap is None and not reached.ducked
+            assert reached.overlap is None and reached.judging is None
         started = [effect for effect in step(state, ended(state.overlap.item_id), DUCK, NOW)[1]
                    if isinstance(effect, SpeechStarted)]  # fmt: skip
         assert len(started) == (not state.overlap.announced)
@@ -157,7 +192,7 @@ def test_a_running_reply_is_answered_by_no_other_and_a_cancel_always_stops_it(wa
 def test_listening_stops_a_reply_for_nobody_but_the_front(walk):
     _, steps, _ = walk
     for before, message, settings, _, effects in steps:
-        if manner_of(settings) is Manner.LISTEN and not before.ducked and not isinstance(message, ClientCancel):
+        if manner_of(settings) is Manner.LISTEN and before.judging is None and not isinstance(message, ClientCancel):
             assert not any(isinstance(effect, StopReply) for effect in effects)
 
 
@@ -207,7 +242,7 @@ def test_any_history(choices):
     started, stopped = history.items(SpeechStarted), history.items(SpeechStopped)
     assert len(set(started)) == len(started) and len(set(stopped)) == len(stopped)
     assert set(stopped) <= set(started)  # announced exactly once, at the latest before its end
-    committed, forgotten = history.items(CommitTurn), history.items(ForgetTurn)
+    committed, forgotten = history.items(CommitTurn), history.items(SetAside)
     assert not set(forgotten) & (set(committed) | set(started))  # a nod is never heard of
     assert {item for item in committed if item != "typed"} <= set(stopped)
     known = set()
@@ -216,9 +251,12 @@ def test_any_history(choices):
             known.add(effect.item_id)
         if isinstance(effect, TranscriptPartial | SpeechStopped):
             assert effect.item_id in known
-    levels = [effect for _, effect in history.told if isinstance(effect, Level)]
-    assert all(one is Level.LOWER for one in levels[::2]) and Level.LOWER not in levels[1::2]
-    assert (len(levels) % 2 == 1) == history.state.ducked
+    low = False
+    for _, effect in history.told:
+        if isinstance(effect, Level):
+            assert low is not (effect is Level.LOWER) or effect is Level.DROP
+            low = effect in (Level.LOWER, Level.HOLD)
+    assert low == history.state.lowered
     cleared = sum(isinstance(effect, AudioCleared) for _, effect in history.told)
     assert cleared == sum(isinstance(message, Cleared) for message, effect in history.told if effect == AudioCleared())
 
@@ -227,7 +265,11 @@ def test_any_history(choices):
 
 
 def told(settings, *messages, now=NOW):
-    state, out = TurnTakingState(), []
+    return told_from(TurnTakingState(), settings, *messages, now=now)
+
+
+def told_from(state, settings, *messages, now=NOW):
+    out = []
     for message in messages:
         state, effects = step(state, message, settings, now)
         out += effects
@@ -240,15 +282,15 @@ def test_a_reply_begun_behind_a_lowered_one_does_not_leave_it_lowered():
     _, out = told(DUCK, *lowered, UserProgress("a", "wait a minute", 400.0, 0.0))
     assert out[-4:] == [SpeechStarted("a", 0), Level.DROP, StopReply("turn_detected"),
                         TranscriptPartial("a", "wait a minute")]  # fmt: skip
-    _, out = told(DUCK, *lowered, UserProgress("a", "mhm", 250.0, 64.0))
-    assert out[-2:] == [Level.RAISE, ForgetTurn("a")]
+    _, out = told(DUCK, *lowered, progress("a", *NOD))
+    assert out[-2:] == [Level.RAISE, SetAside("a", "mhm")]
 
 
 def test_settings_that_change_under_a_lowered_reply_do_not_leave_it_lowered():
     state, _ = told(DUCK, ReplyBegun(), ReplySounding(), UserBegan("a", 0, NOW))
     for settings in FRONTS.values():
         reached, effects = step(state, ended("a"), settings, NOW)
-        assert Level.DROP in effects and not reached.ducked
+        assert Level.DROP in effects and not reached.lowered
 
 
 def test_a_cleared_barge_in_leaves_nothing_to_the_next_turn():
@@ -270,3 +312,57 @@ def test_a_turn_behind_a_reply_that_went_on_is_answered_when_it_is_over():
         reached, effects = step(before, message, LISTEN, NOW)
         assert effects[-1] == StartReply()
         assert not step(reached, ReplyBegun(), LISTEN, NOW)[0].answer_due
+
+
+def test_a_stock_client_hears_of_speech_with_the_verdict_and_a_nod_stops_nothing():
+    over = (ReplyBegun(), ReplySounding(), UserBegan("a", 0, NOW))
+    state, out = told(JUDGE, *over, progress("a", *UNDECIDED), progress("a", *LIKELY))
+    assert out == [StopIdle()]
+    reached, effects = step(state, progress("a", *NOD), JUDGE, NOW)
+    assert effects == (SetAside("a", "mhm"),) and reached.replying
+    _, effects = step(state, progress("a", *WORDS), JUDGE, NOW)
+    assert effects[:2] == (SpeechStarted("a", 0), StopReply("turn_detected"))
+
+
+def test_stop_is_obeyed_and_needs_no_answer_in_words():
+    over = (ReplyBegun(), ReplySounding(), UserBegan("a", 0, NOW), progress("a", 300.0, "Stop.", 0.0))
+    for settings in (JUDGE, DUCK):
+        _, out = told(settings, *over, ReplyEnded(PAST), ended("a"))
+        assert StopReply("turn_detected") in out and StartReply() not in out
+        _, out = told(settings, *over, ReplyEnded(PAST), progress("a", 900.0, "Stop. What day is it?", 0.0), ended("a"))
+        assert out[-1] == StartReply()
+    _, out = told(JUDGE, UserBegan("a", 0, NOW), progress("a", 300.0, "Stop.", 0.0), ended("a"))
+    assert out[-1] == StartReply()  # nothing was going on: it may mean a timer
+    _, out = told(STOP, *over, ReplyEnded(PAST), ended("a"))
+    assert out[-1] == StartReply()  # as the protocol has it
+
+
+def first_turn(settings, *then, now=NOW):
+    """A turn whose last sound was half a second ago, and what came since."""
+    return told(settings, UserBegan("first", 0, NOW - 2), ended("first"), ReplyBegun(), *then, now=now)
+
+
+def test_who_goes_on_before_the_answer_is_heard_reopens_the_turn():
+    for settings in (JUDGE, DUCK):
+        state, _ = first_turn(settings)
+        assert reopens(state, settings, NOW) == "first"
+        assert reopens(state, settings, NOW - 0.5 + REOPEN_S + 0.1) is None
+        state, out = told_from(state, settings, UserBegan("a", 0, NOW, "first"), ReplyEnded(PAST))
+        assert out == [StopIdle(), StopReply("turn_detected")] and state.withdrawn
+        reached, effects = step(state, progress("a", *WORDS), settings, NOW)
+        assert effects[:2] == (SpeechStarted("a", 0), Reopen("first"))
+        _, effects = step(reached, ended("a"), settings, NOW)
+        assert effects[1:] == (CommitTurn("a", NOW - 0.5, False, None), StartReply())
+        _, effects = step(state, progress("a", *NOD), settings, NOW)
+        assert effects == (SetAside("a", "mhm"), StartReply())  # a cough: the question was whole
+
+
+def test_what_was_heard_for_longer_is_no_more_taken_back():
+    for settings, sounded, expected in ((JUDGE, 0.1, "first"), (JUDGE, LITTLE_S + 0.1, None), (STOP, 0.1, None)):
+        state, _ = first_turn(settings, ReplySounding(), now=NOW)
+        assert reopens(state, settings, NOW + sounded) == expected
+    state, out = told_from(first_turn(DUCK, ReplySounding())[0], DUCK, UserBegan("a", 0, NOW, "first"),
+                           progress("a", *WORDS))  # fmt: skip
+    assert [Level.LOWER, SpeechStarted("a", 0), Level.DROP, StopReply("turn_detected"), Reopen("first")] == out[1:6]
+    assert state.answered is None
+

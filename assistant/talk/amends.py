@@ -1,0 +1,34 @@
+"""What later speech shows about earlier: a nod was no turn, and a turn was taken too early."""
+
+from __future__ import annotations
+
+from assistant.events import AudioPart, ItemAdded, ItemDone, Message, Nod
+from assistant.talk.context import TalkContext
+from assistant.talk.conversation import Entry
+from assistant.talk.hearing import Hearing
+from assistant.talk.take_back import TakeBack
+from assistant.talk.turn_taking import Reopen, SetAside
+
+
+class Amends:
+    """Belongs to the session's one task, as all that changes the conversation."""
+
+    def __init__(self, context: TalkContext, hearing: Hearing, take_back: TakeBack) -> None:
+        self._context, self.hearing, self._take_back = context, hearing, take_back
+
+    async def set_aside(self, effect: SetAside) -> None:
+        """Nothing is answered and no model reads it; what words there were stand in the transcript."""
+        self.hearing.drop(effect.item_id)
+        if effect.words:
+            item = Message(effect.item_id, "user", (AudioPart(effect.words),))
+            previous = self._context.conversation.add(Entry(item, nod=True))
+            await self._context.emit(Nod(effect.item_id, effect.words))
+            await self._context.emit(ItemAdded(item, previous))
+            await self._context.emit(ItemDone(item, previous))
+
+    async def reopen(self, effect: Reopen) -> None:
+        """The turn and its answer leave the conversation, the models' state is rolled back to before them, and what
+        tools did is undone. The turn that goes on holds the words of both."""
+        talk = self._context.conversation
+        if effect.item_id in talk:
+            await self._take_back.back_to((*talk.after(effect.item_id), effect.item_id))
