@@ -194,8 +194,8 @@ def weights(config: Config) -> Iterator[Finding]:
             yield Finding(name, "broken", str(error), "fetch them again: assistant pull")
             continue
         if found.changed:
-            yield Finding(name, "broken", f"not what they were when they were first loaded: {found.digest} now, "
-                          f"{found.kept} then", "fetch them again: assistant pull; no capsule of theirs is used")  # fmt: skip
+            told = f"not what they were when they were first loaded: {found.digest} now, {found.kept} then"
+            yield Finding(name, "broken", told, "fetch them again: assistant pull")
         else:
             known = "as when they were first loaded" if found.kept else "nothing to compare with yet"
             yield Finding(name, "ok", f"{found.nbytes / 1e6:.0f} MB read, {known} ({found.digest})")
