@@ -1,7 +1,7 @@
 """The execution contract and execution-state capsules. See README.md.
 
     arguments  what callers hand in, checked at the door
-    capsule    Capsule and Checkpoint; snapshot, restore, fork, rollback
+    capsule    Capsule and Checkpoint; snapshot, restore, fork, rollback, an earlier capsule inside one
     digests    a digest of every byte of a checkpoint, taken once
     disk       capsules as checksummed files
     durable    files that are complete or absent
@@ -29,6 +29,7 @@ from capsules.capsule import (
     Fingerprint,
     checkpoint,
     closure,
+    earlier,
     fork,
     restore,
     rollback,
@@ -60,6 +61,7 @@ __all__ = [
     "Whole",
     "checkpoint",
     "closure",
+    "earlier",
     "fork",
     "restore",
     "rollback",

@@ -8,7 +8,7 @@ live as a whole (recurrent state, counters) and is good while the prefix rows be
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -132,6 +132,17 @@ def checkpoint(ctx: ExecContext, scope: str, position: int) -> Checkpoint:
     """Freeze only what a rollback cannot find in place. Raises CapsuleTooLarge."""
     live = {b.name: b.tensor for b in closure(ctx, scope) if isinstance(b.live, Whole)}
     return Checkpoint(scope, position, copy_out(live, ctx.bytes))
+
+
+def earlier(ctx: ExecContext, capsule: Capsule, point: Checkpoint) -> Capsule:
+    """The capsule that a snapshot at a checkpoint of the same sequence would have been, over the memory of both."""
+    tensors = {}
+    for buffer in closure(ctx, capsule.scope):
+        if isinstance(buffer.live, Whole):
+            tensors[buffer.name] = point.tensors[buffer.name]
+        else:
+            tensors[buffer.name] = capsule.tensors[buffer.name].narrow(buffer.live.axis, 0, point.position)
+    return replace(capsule, position=point.position, tokens=capsule.tokens[: point.position], tensors=tensors)
 
 
 def rollback(ctx: ExecContext, point: Checkpoint) -> None:

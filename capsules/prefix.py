@@ -1,6 +1,7 @@
 """Chained digests of token prefixes: equal exactly if everything that shaped the state is equal."""
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from hashlib import blake2b
@@ -30,11 +31,16 @@ class StateKey:
         return blake2b(dumps(astuple(self)).encode(), digest_size=16).hexdigest()
 
 
-def prefix_digests(state_key: StateKey, tokens: Sequence[int], lengths: Iterable[int]) -> dict[int, str]:
+def prefix_digests(
+    state_key: StateKey, tokens: Sequence[int], lengths: Iterable[int], ends: Sequence[int] | None = None
+) -> dict[int, str]:
     """The digest of tokens[:n] for every wanted n, in one pass; lengths beyond the tokens are left out.
 
     Link k is the digest of link k - 1 and tokens [64 k, 64 k + 64); a prefix is its last full link and the rest. So a
     long talk is hashed once for all lengths, and no two different prefixes or realms share a digest.
+
+    ends  rising; where the calls ended that fold the tokens. Those up to n are part of the digest of n, because equal
+          tokens in other calls are another state, bit for bit. None: however they were folded
     """
     wanted = sorted({n for n in lengths if 0 <= n <= len(tokens)})
     digests: dict[int, str] = {}
@@ -43,7 +49,8 @@ def prefix_digests(state_key: StateKey, tokens: Sequence[int], lengths: Iterable
         while done + BLOCK <= n:
             link = _link(link, tokens[done : done + BLOCK])
             done += BLOCK
-        digests[n] = _link(link, tokens[done:n], n).hex()
+        digest = _link(link, tokens[done:n], n)
+        digests[n] = (digest if ends is None else _link(digest, ends[: bisect_right(ends, n)])).hex()
     return digests
 
 

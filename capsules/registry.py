@@ -8,7 +8,7 @@ its counters and its listing may be read from any.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -61,7 +61,7 @@ class Listing:
 class _Entry:
     name: str
     state_key: str  # digest
-    prefix: str  # digest, or "" if the tokens do not cover the position
+    prefixes: Mapping[int, str]  # position, and those of the checkpoints inside -> digest; empty: not found by tokens
     label: str
     scope: str
     position: int
@@ -128,6 +128,8 @@ class Registry:
         ttl_s: float | None = None,
         pin: bool = False,
         save: bool = False,
+        ends: Sequence[int] | None = None,
+        points: Iterable[int] = (),
     ) -> str | None:
         """Keep a capsule; returns its key, or None if it fits nowhere, which is never an error.
 
@@ -136,6 +138,8 @@ class Registry:
         ttl_s  goes that long after its last use, unless pinned
         pin    add a pin that lasts until `unpin`
         save   write a durable copy now
+        ends   where the calls ended that folded its tokens; see `reenter`
+        points earlier positions at which it holds a checkpoint: found there too
         Raises ContractMisuse for a capsule that could never be found: no name, and tokens that do not cover its
         position.
         """
@@ -143,20 +147,15 @@ class Registry:
         self._tidy()
         covered = len(capsule.tokens) >= capsule.position
         length = capsule.position
-        prefix = prefix_digests(state_key, capsule.tokens, [length])[length] if covered else ""
-        if not name and not prefix:
-            raise ContractMisuse(
-                f"capsule {capsule.label!r} has no name, and its {len(capsule.tokens)} tokens do not cover position "
-                f"{capsule.position}; it could never be found again"
-            )
-        key = named_key(name, state_key) if name else "p-" + prefix
+        prefixes = prefix_digests(state_key, capsule.tokens, [*points, length], ends) if covered else {}
+        key = named_key(name, state_key) if name else "p-" + prefixes[length]
         limit = "" if ttl_s is None else repr(ttl_s)
-        notes = {"name": name, "realm": state_key.digest, "prefix": prefix, "ttl_s": limit}
+        notes = {"name": name, "realm": state_key.digest, "prefixes": _write_prefixes(prefixes), "ttl_s": limit}
         if not self.store.put(key, capsule, notes):
             return None
         self._forget(key)
         entry = _Entry(
-            name, state_key.digest, prefix, capsule.label, capsule.scope, length, capsule.fingerprint.digest, ttl_s
+            name, state_key.digest, prefixes, capsule.label, capsule.scope, length, capsule.fingerprint.digest, ttl_s
         )
         self._remember(key, entry)
         if pin:
@@ -187,17 +186,18 @@ class Registry:
         wanted: Sequence[int],
         live: Live | None = None,
         *,
-        at: Container[int] | None = None,
+        also: Sequence[StateKey] = (),
+        ends: Sequence[int] | None = None,
         fingerprint: Fingerprint | None = None,
         reserve: int = 0,
-        fits: Callable[[Capsule], bool] | None = None,
     ) -> tuple[Reentry, Capsule | None]:
         """The way to a state with these tokens that replays least, with the capsule if the way is to restore one.
 
-        at    where a stored state is as good as one that was folded in: the ends of calls; None: anywhere
-        fits  whether a capsule of the right tokens is the right state; None: any is
-        A capsule that turns out damaged or another deployment's is passed over for the next best way, as is one that
-        does not fit.
+        also  further realms to look in
+        ends  rising; where the calls of a run from nothing would end. A stored state is as good as that run's only
+              there, and if it was folded in the same calls (`put`'s ends). None: anywhere, folded however it was
+        The plan's position may be that of a checkpoint inside the capsule. A capsule that turns out damaged or another
+        deployment's is passed over for the next best way.
         """
         a_kind(ContractMisuse, "state_key", state_key, StateKey, "a StateKey")
         if isinstance(wanted, str):
@@ -209,16 +209,15 @@ class Registry:
         self._tidy()
         passed: set[str] = set()
         while True:
-            stored = self._longest(state_key, wanted[: len(wanted) - reserve], at, fingerprint, passed)
+            within = wanted[: len(wanted) - reserve]
+            found = [self._longest(realm, within, ends, fingerprint, passed) for realm in (state_key, *also)]
+            stored = max((one for one in found if one is not None), default=None)
             plan = choose(len(wanted), live or Live(), stored, reserve)
             capsule = None
             if plan.way is Way.RESTORE:
                 try:
                     capsule = self._take(plan.key, fingerprint, "prefix")
                 except (CapsuleDamaged, CapsuleMismatch):
-                    passed.add(plan.key)
-                    continue
-                if fits is not None and not fits(capsule):
                     passed.add(plan.key)
                     continue
             elif plan.way is Way.REBUILD:
@@ -233,6 +232,11 @@ class Registry:
         if saved:
             self._use(key)
         return saved
+
+    def superseded(self, key: str) -> None:
+        """Another capsule holds all that this one does: forget it, unless it has a name or is pinned."""
+        if self._here(key) and not self._entries[key].name and not self.store.pins(key):
+            self.store.drop(key, "superseded")
 
     def remove(self, key: str) -> bool:
         """Forget a capsule, pinned or not; False if there was none."""
@@ -307,12 +311,13 @@ class Registry:
         self,
         state_key: StateKey,
         wanted: Sequence[int],
-        at: Container[int] | None,
+        ends: Sequence[int] | None,
         fingerprint: Fingerprint | None,
         passed: set[str],
     ) -> tuple[int, str] | None:
+        at = None if ends is None else set(ends)
         lengths = [n for n in self._lengths.get(state_key.digest, ()) if n <= len(wanted) and (at is None or n in at)]
-        for length, digest in sorted(prefix_digests(state_key, wanted, lengths).items(), reverse=True):
+        for length, digest in sorted(prefix_digests(state_key, wanted, lengths, ends).items(), reverse=True):
             for key in reversed(self._by_prefix.get(digest, ())):
                 usable = fingerprint is None or self._entries[key].fingerprint == fingerprint.digest
                 if usable and key not in passed:
@@ -342,24 +347,24 @@ class Registry:
 
     def _remember(self, key: str, entry: _Entry) -> None:
         self._entries[key] = entry
-        if entry.prefix:
-            self._by_prefix.setdefault(entry.prefix, []).append(key)
-            self._lengths.setdefault(entry.state_key, Counter())[entry.position] += 1
+        for position, digest in entry.prefixes.items():
+            self._by_prefix.setdefault(digest, []).append(key)
+            self._lengths.setdefault(entry.state_key, Counter())[position] += 1
 
     def _forget(self, key: str) -> None:
         entry = self._entries.pop(key, None)
-        if entry is None or not entry.prefix:
+        if entry is None:
             return
-        siblings = self._by_prefix[entry.prefix]
-        siblings.remove(key)
-        if not siblings:
-            del self._by_prefix[entry.prefix]
-        lengths = self._lengths[entry.state_key]
-        lengths[entry.position] -= 1
-        if not lengths[entry.position]:
-            del lengths[entry.position]
-        if not lengths:
-            del self._lengths[entry.state_key]
+        for position, digest in entry.prefixes.items():
+            siblings, lengths = self._by_prefix[digest], self._lengths[entry.state_key]
+            siblings.remove(key)
+            lengths[position] -= 1
+            if not siblings:
+                del self._by_prefix[digest]
+            if not lengths[position]:
+                del lengths[position]
+            if not lengths:
+                del self._lengths[entry.state_key]
 
     def _follow(self, disk: DiskTier) -> None:
         """Take over the files of other processes, earlier ones and those that run beside this one."""
@@ -373,7 +378,7 @@ class Registry:
             entry = _Entry(
                 told.get("name", ""),
                 told.get("realm", ""),
-                told.get("prefix", ""),
+                _read_prefixes(told.get("prefixes", "")),
                 about.label,
                 about.scope,
                 about.position,
@@ -385,6 +390,16 @@ class Registry:
             self.store.adopt(about.key, disk.name, about.file_bytes, told)
 
 
+def _write_prefixes(prefixes: Mapping[int, str]) -> str:
+    return " ".join(f"{position}:{digest}" for position, digest in prefixes.items())
+
+
+def _read_prefixes(text: str) -> dict[int, str]:
+    """What `put` noted. Raises nothing: what is not of that shape finds nothing."""
+    pairs = (pair.partition(":") for pair in text.split())
+    return {int(position): digest for position, _, digest in pairs if position.isdecimal() and digest}
+
+
 def _check_put(capsule: Capsule, state_key: StateKey, name: str, ttl_s: float | None) -> None:
     a_kind(ContractMisuse, "capsule", capsule, Capsule, "a capsule, as snapshot gives it,")
     a_kind(ContractMisuse, "state_key", state_key, StateKey, "a StateKey")
@@ -392,6 +407,11 @@ def _check_put(capsule: Capsule, state_key: StateKey, name: str, ttl_s: float | 
     a_kind(ContractMisuse, "ttl_s", ttl_s, int | float | None, "a number of seconds or None")
     if ttl_s is not None and not ttl_s >= 0:
         raise ContractMisuse(f"ttl_s is {ttl_s}; 0 seconds or more, or None, is needed")
+    if not name and len(capsule.tokens) < capsule.position:
+        raise ContractMisuse(
+            f"capsule {capsule.label!r} has no name, and its {len(capsule.tokens)} tokens do not cover position "
+            f"{capsule.position}; it could never be found again"
+        )
 
 
 def named_key(name: str, state_key: StateKey) -> str:

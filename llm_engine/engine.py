@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, checkpoint, restore, rollback, snapshot
+from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, checkpoint, earlier, restore, rollback, snapshot
 from capsules.arguments import a_function, a_kind, shown, token_ids, whole
 from capsules.errors import CapsuleTooLarge
 from capsules.placement import Placer
@@ -294,14 +294,22 @@ class HybridLLM:
         self._mark()
         return capsule
 
-    def restore(self, capsule: Capsule) -> None:
-        """Go on from a capsule of this engine. Raises CapsuleMismatch, with nothing changed, for any other."""
+    def restore(self, capsule: Capsule, point: Checkpoint | None = None) -> None:
+        """Go on from a capsule of this engine. Raises CapsuleMismatch, with nothing changed, for any other.
+
+        point   a checkpoint of the capsule's own sequence: go on from there, as if nothing after it had happened
+        """
         _check_capsule(capsule)
+        a_kind(StateError, "point", point, Checkpoint | None, "a checkpoint, as checkpoint_before gives it, or None")
+        ready = bool(capsule.host["ready"]) or point is not None  # only where there are logits is one taken
+        if point is not None:
+            capsule = earlier(self._ctx, capsule, point)
         restore(self._ctx, capsule, self.fingerprint)
         self._forget()
         self._tokens = list(capsule.tokens)
         self._log = FoldLog.from_json(capsule.host["folds"])
-        self._ready = bool(capsule.host["ready"])
+        self._log.truncate(self.position)
+        self._ready = ready
         self._sampling = Sampling(**capsule.host["sampling"])
         self._marked = self.position
         self.state.set_sampling(self._sampling)

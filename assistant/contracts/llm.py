@@ -38,6 +38,8 @@ class Prompt:
     system: str
     tools: tuple[ToolSpec, ...] = ()
     lines: tuple[Line, ...] = ()
+    realm: str = ""
+    """Who may find what is folded for it: prompts of one realm find each other's beginnings, those of two do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class ReplyOptions:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     tool_choice: str = "auto"
+    reusable: bool = False
+    """Whether `keep` will be asked to let others go on from this prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,11 @@ class LLM(Protocol):
 
     async def park(self, talk: str) -> None:
         """The talk pauses: keep its state where it outlives the process, if there is room."""
+        ...
+
+    async def keep(self, talk: str, prompt: Prompt) -> None:
+        """The talk is over, its replies were `reusable`: let whoever sends a prompt of this realm that begins like this
+        one go on from here. The state found is that of a run from nothing. Forgets the talk."""
         ...
 
     async def forget(self, talk: str) -> None:

@@ -5,6 +5,7 @@ decoding      one reply, token by token
 frozen        a talk's state as a capsule, and back
 language      a model's text side: layout, tokens, streams
 local         the contract's face
+prefixes      beginnings of prompts that were folded once, found again
 talk_state    what is known of one talk, and its form on disk
 token_log     what is folded into the state, and the way to what should be
 window        how much of a talk the context holds

@@ -26,7 +26,7 @@ class FrozenTalks:
         if not self._llm.position:
             return None
         points = [self._llm.checkpoint_before(position) for position in state.log.reentries()]
-        return _with_points(self._llm.snapshot(name=name), points)
+        return with_points(self._llm.snapshot(name=name), points)
 
     def thaw(self, state: TalkState, capsule: Capsule) -> bool:
         common = state.log.common(capsule.tokens, folds_of(capsule))
@@ -36,7 +36,7 @@ class FrozenTalks:
             self._llm.restore(capsule)
         except CapsuleError:
             return False
-        for point in _points_in(capsule):
+        for point in points_in(capsule):
             self._llm.hold(point)
         self._llm.rollback(common)  # no further than what counts
         return True
@@ -56,7 +56,7 @@ def folds_of(capsule: Capsule) -> Sequence[Fold]:
     return FoldLog.from_json(capsule.host["folds"]).between(0, capsule.position)
 
 
-def _with_points(capsule: Capsule, points: Sequence[Checkpoint | None]) -> Capsule:
+def with_points(capsule: Capsule, points: Sequence[Checkpoint | None]) -> Capsule:
     """A capsule that also holds checkpoints of its own past, so that a cut or an undo soon after it was restored
     folds as little again as one before."""
     found = {point.position: point for point in points if point is not None}
@@ -64,8 +64,8 @@ def _with_points(capsule: Capsule, points: Sequence[Checkpoint | None]) -> Capsu
     return replace(capsule, tensors={**capsule.tensors, **tensors}, host={**capsule.host, "points": sorted(found)})
 
 
-def _points_in(capsule: Capsule) -> list[Checkpoint]:
-    """The checkpoints that `_with_points` put in, copied: they may outlive the capsule."""
+def points_in(capsule: Capsule) -> list[Checkpoint]:
+    """The checkpoints that `with_points` put in, copied: they may outlive the capsule."""
     return [
         Checkpoint(capsule.scope, at, {
             name.removeprefix(f"{at}:"): tensor.clone()

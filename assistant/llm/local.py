@@ -18,8 +18,9 @@ from assistant.device.lease import EngineLease
 from assistant.device.schedule import EngineKind
 from assistant.device.thread import Job, Work
 from assistant.llm.decoding import Writing
-from assistant.llm.frozen import FrozenTalks, folds_of
+from assistant.llm.frozen import FrozenTalks
 from assistant.llm.language import Language
+from assistant.llm.prefixes import LISTED, Gathered, Prefixes, cold_ends
 from assistant.llm.talk_state import TalkState
 from assistant.llm.token_log import FoldPlan, FoldStep, TokenLog
 from assistant.llm.window import ContextWindow
@@ -49,6 +50,8 @@ class LocalLLM:
         self._llm, self._language, self._sampling = engine, language, sampling
         self._state_key = StateKey(name, precision=engine.fingerprint.digest)
         self._lease = EngineLease(FrozenTalks(engine), self._registry, self._state_key, "llm", deployment.talks)
+        self._prefixes = Prefixes(engine, self._registry, self._state_key)
+        self._gathered: dict[str, Gathered] = {}
         self._window = ContextWindow(language, engine.max_positions)
         self._preparing: dict[str, Job[None]] = {}
 
@@ -105,8 +108,20 @@ class LocalLLM:
 
         await self._call(talk, park)
 
+    async def keep(self, talk: str, prompt: Prompt) -> None:
+        self._interrupt(talk)
+
+        def work() -> Work[None]:
+            return self._guarded(talk, self._keep(talk, prompt))
+
+        job: Job[None]
+        async with self._engine_thread.job(EngineKind.LLM, work, talk=talk) as job:
+            async for _ in job.results():
+                pass
+
     async def forget(self, talk: str) -> None:
         def forget() -> None:
+            self._gathered.pop(talk, None)
             self._lease.forget(_ahead(talk))
             self._lease.forget(talk)
 
@@ -168,12 +183,9 @@ class LocalLLM:
         log.keep(keep)
         self._llm.rollback(min(keep, self._llm.position))
         begin = self._llm.position
-        reentry, capsule = self._registry.reenter(
-            self._state_key, log.ids, Live(begin, begin), fingerprint=self._llm.fingerprint,
-            fits=lambda capsule: log.common(capsule.tokens, folds_of(capsule)) == capsule.position,
-        )  # fmt: skip
+        reentry, capsule = self._prefixes.find(LISTED, log.steps, Live(begin, begin))
         if capsule is not None:
-            self._llm.restore(capsule)
+            self._prefixes.restore(capsule, reentry.position)
         ids = log.ids
         while self._behind(state):
             at = self._llm.position
@@ -185,7 +197,7 @@ class LocalLLM:
             yield None
         return reentry.replay
 
-    def _fold(self, state: TalkState, plan: FoldPlan) -> Work[None]:
+    def _fold(self, state: TalkState, plan: FoldPlan, gathered: Gathered | None = None) -> Work[None]:
         """Append the owner's next steps, one chunk of the prefill grid at a time."""
         goes_on = plan.goes_on
         for step in plan.steps:
@@ -194,6 +206,8 @@ class LocalLLM:
                 ids = step.ids[done : done + chunk.count]
                 self._llm.append(ids)
                 state.log.appended(ids, goes_on=goes_on)
+                if gathered is not None:
+                    self._prefixes.take(gathered)
                 done += chunk.count
                 goes_on = True
                 yield None
@@ -210,9 +224,15 @@ class LocalLLM:
         state = self._own(talk)
         owned = self._now()
         again = yield from self._catch_up(state, state.log.plan(wanted).keep)
-        kept, way = self._back_to(state, wanted)
+        if options.reusable and talk not in self._gathered:
+            self._gathered[talk] = self._prefixes.gather(wanted)
+        gathered = self._gathered.get(talk)
+        kept, way = self._back_to(state, wanted, prompt.realm, gathered)
         rolled = self._now()
-        yield from self._fold(state, state.log.plan(wanted))
+        if kept < len(wanted[0].ids) and gathered is None and self._prefixes.asked(prompt.realm, wanted[0]) > 1:
+            yield from self._fold(state, state.log.plan(wanted[:1]))
+            self._prefixes.keep(prompt.realm, wanted[:1], Gathered())
+        yield from self._fold(state, state.log.plan(wanted), gathered)
         total = state.log.position
         costs: tuple[Cost, ...] = (
             Cost("restore", (owned - begin) * 1000),
@@ -226,6 +246,24 @@ class LocalLLM:
         yield from writing.steps()
         cost = Cost("decode", (self._now() - begin) * 1000)
         yield ReplyEnd(writing.reason, writing.tokens, (cost,))
+
+    def _keep(self, talk: str, prompt: Prompt) -> Work[None]:
+        """Fold the reply as a run from nothing would, instead of token by token, and keep the state behind it."""
+        state, gathered = self._lease.find(talk), self._gathered.pop(talk, None)
+        if state is not None and gathered is not None and not self._behind(self._own(talk)):
+            for point in gathered.points.values():
+                self._llm.hold(point)
+            said = cold_ends(state.log.steps)[-1:]
+            if said and said[0] < state.log.position:
+                self._llm.rollback(said[0])
+                state.log.keep(said[0])
+            wanted = self._window.steps(state, prompt, open_reply=prompt.lines[-1].role != "assistant")
+            plan = state.log.plan(wanted)
+            if plan.keep == state.log.position > 0 and self._window.holds(wanted):
+                gathered.at |= set(cold_ends(wanted))
+                yield from self._fold(state, plan, gathered)
+                self._prefixes.keep(prompt.realm, wanted, gathered)
+        self._lease.forget(talk)
 
     def _sampling_for(self, options: ReplyOptions) -> Sampling:
         asked = {
@@ -250,7 +288,7 @@ class LocalLLM:
             state.log.keep(plan.keep)
             self._llm.rollback(min(plan.keep, self._llm.position))
             return Synced("rebuild", plan.keep, (self._now() - begin) * 1000)
-        kept, way = self._back_to(state, wanted)
+        kept, way = self._back_to(state, wanted, prompt.realm)
         ms = (self._now() - begin) * 1000
         return Synced("rollback" if way is Way.ROLLBACK else "rebuild", kept, ms)
 
@@ -266,13 +304,14 @@ class LocalLLM:
             return None
         if self._behind(state):
             return None
-        self._back_to(state, wanted)
+        self._back_to(state, wanted, prompt.realm)
         self._fold_now(state, state.log.plan(wanted))
         if not state.log.position:
             return None
         layout, encode = self._language.layout, self._language.encode
         asked = prompt.lines[-1]
-        tail = layout.closing if before.lines and before.lines[-1].role == "assistant" else ""
+        answered, closing = bool(before.lines) and before.lines[-1].role == "assistant", tuple(encode(layout.closing))
+        tail = layout.closing if answered and wanted[-1].ids[-len(closing) :] != closing else ""
         words = layout.turn(Line("user", asked.text)).removesuffix(layout.user_tail)
         ids = encode(tail + words)
         if self._llm.position + len(ids) >= self._llm.max_positions:
@@ -286,16 +325,17 @@ class LocalLLM:
         if not ids:
             return Synced(None, 0, 0.0)
         self._lease.release()
-        way, capsule = self._registry.reenter(self._state_key, ids, at={len(ids)}, fingerprint=self._llm.fingerprint)
-        if capsule is not None:
+        key, ends = self._prefixes.key(LISTED), cold_ends([FoldStep(ids)])
+        way, capsule = self._registry.reenter(key, ids, ends=ends, fingerprint=self._llm.fingerprint)
+        if capsule is not None and capsule.position == len(ids):
             self._llm.restore(capsule)
             self._pin(way.key)
             return Synced("restore", len(ids), (self._now() - begin) * 1000)
         self._llm.reset()
         self._llm.append(ids)
         capsule = self._llm.snapshot(name="persona")
-        if (key := self._registry.put(capsule, self._state_key, save=True)) is not None:
-            self._pin(key)
+        if (found := self._registry.put(capsule, key, save=True, ends=ends)) is not None:
+            self._pin(found)
         return Synced("rebuild", len(ids), (self._now() - begin) * 1000)
 
     def _pin(self, key: str) -> None:
@@ -338,7 +378,7 @@ class LocalLLM:
         self._own(_ahead(talk))
         wanted = self._window.steps(ahead, prompt, open_reply=False)
         yield from self._catch_up(ahead, ahead.log.plan(wanted).keep)
-        self._back_to(ahead, wanted)
+        self._back_to(ahead, wanted, prompt.realm)
         yield from self._fold(ahead, ahead.log.plan(wanted))
         self._window.forget(self._lease.inherit(talk, _ahead(talk)), prompt)
 
@@ -349,18 +389,13 @@ class LocalLLM:
             state.dropped = 0
         return state
 
-    def _back_to(self, state: TalkState, wanted: Sequence[FoldStep]) -> tuple[int, Way | None]:
+    def _back_to(
+        self, state: TalkState, wanted: Sequence[FoldStep], realm: str, gathered: Gathered | None = None
+    ) -> tuple[int, Way | None]:
         """Go to the furthest state from which what is wanted only needs appending: the live one, an earlier one of the
-        same talk, a stored capsule, or nothing. Returns its position, and the way if anything was done.
-
-        A stored state is as good as a folded one only where a step ends: the system part is a step of its own.
-        """
+        same talk, a stored one of the realm, or nothing. Returns its position, and the way if anything was done."""
         keep, position = state.log.plan(wanted).keep, state.log.position
-        ids = [token for step in wanted for token in step.ids]
-        ends = {len(wanted[0].ids)} if wanted else set()
-        reentry, capsule = self._registry.reenter(
-            self._state_key, ids, Live(position, keep), at=ends, fingerprint=self._llm.fingerprint
-        )
+        reentry, capsule = self._prefixes.find(realm, wanted, Live(position, keep))
         match reentry.way:
             case Way.APPEND:
                 return keep, None
@@ -369,8 +404,13 @@ class LocalLLM:
                 state.log.keep(keep)
             case Way.RESTORE:
                 assert capsule is not None
-                self._llm.restore(capsule)
-                state.log = TokenLog(wanted[:1])
+                points = self._prefixes.restore(capsule, reentry.position)
+                state.log = TokenLog(wanted)
+                state.log.keep(reentry.position)
+                if gathered is not None:
+                    gathered.points.update(points)
+                    all_of_it = len(wanted[0].ids) < reentry.position == capsule.position
+                    gathered.source = reentry.key if all_of_it else ""
             case Way.REBUILD:
                 if not position:
                     return 0, None

@@ -145,7 +145,7 @@ class TokenLog:
 
     def common(self, ids: Sequence[int], folds: Sequence[Fold]) -> int:
         """How many tokens another state shares with this one, folded alike: up to a boundary of both."""
-        same, shared = _common(self.ids, ids), 0
+        same, shared = alike(self.ids, ids), 0
         for one, other in zip(_calls(self.folds()), _calls(folds), strict=False):
             if one != other or shared + one.count > same:
                 break
@@ -161,7 +161,7 @@ class TokenLog:
                 keep += len(want.ids)
                 continue
             if have is not None and have.written and want.written:
-                same = _common(have.ids, want.ids)
+                same = alike(have.ids, want.ids)
                 return _going_on(keep, want, same, wanted[place + 1 :])
             if have is not None and have.ids == want.ids[: len(have.ids)] and _ends_chunk(keep, want, len(have.ids)):
                 return _going_on(keep, want, len(have.ids), wanted[place + 1 :])
@@ -179,7 +179,7 @@ class TokenLog:
 def wanted_steps(
     prompt: Prompt, layout: Layout, encode: Encode, written: Callable[[str], Written | None], *, open_reply: bool
 ) -> list[FoldStep]:
-    """The steps that lead to a prompt: the system part alone, then for each reply one append and its tokens.
+    """The steps that lead to a prompt: the system part alone, then for each reply one append, and its tokens or text.
 
     open_reply  True: up to where a reply begins. False: only what surely stays, the last append left out
     """
@@ -193,15 +193,13 @@ def wanted_steps(
             continue
         known = written(line.reply_id) if line.reply_id is not None else None
         tokens = known.upto(line) if known is not None else None
-        waiting += encode(layout.opening)
-        if tokens is None:
-            waiting += encode(layout.reply(line))
-        else:
-            steps.append(FoldStep(tuple(waiting)))
+        steps.append(FoldStep((*waiting, *encode(layout.opening))))
+        waiting = [*encode(layout.closing)]
+        if tokens is None:  # as calls of its own, so that whoever asked for it finds all up to its end, and to here
+            steps.append(FoldStep((*encode(layout.reply(line)), *waiting)))
             waiting = []
-            if tokens:
-                steps.append(FoldStep(tokens, True))
-        waiting += encode(layout.closing)
+        elif tokens:
+            steps.append(FoldStep(tokens, True))
     if open_reply:
         steps.append(FoldStep((*waiting, *encode(layout.opening))))
     return steps
@@ -224,7 +222,8 @@ def _calls(folds: Sequence[Fold]) -> Iterator[Fold]:
         yield from [fold] if fold.kind == "chunk" else [Fold("steps", 1)] * fold.count
 
 
-def _common(one: Sequence[int], two: Sequence[int]) -> int:
+def alike(one: Sequence[int], two: Sequence[int]) -> int:
+    """How many tokens two rows begin with alike."""
     same = 0
     for a, b in zip(one, two, strict=False):
         if a != b:

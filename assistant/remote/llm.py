@@ -77,6 +77,9 @@ class RemoteLLM:
     async def park(self, talk: str) -> None:
         return None
 
+    async def keep(self, talk: str, prompt: Prompt) -> None:
+        return None
+
     async def forget(self, talk: str) -> None:
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from aiohttp import web
 
@@ -29,9 +29,11 @@ from assistant.realtime.fields import Fields, Json
 from assistant.realtime.settings import read_tool_choice
 from assistant.server.answers import EventStream, error_body, json_fields, while_connected
 from assistant.server.context import ServerContext
+from assistant.server.security import keys_of, realm_of
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MAX_STOPS = 4
+MAX_ANSWERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +43,30 @@ class ChatRequest:
     prompt: Prompt
     options: ReplyOptions
     model: str
+    answers: int
     stream: bool
     include_usage: bool
 
+    def options_of(self, index: int) -> ReplyOptions:
+        """Of one answer: the first is the only one there would be, later ones have the seeds after its own."""
+        if index == 0:
+            return self.options
+        seed = ((self.options.seed or 0) + index + 2**63) % 2**64 - 2**63
+        return replace(self.options, reply_id=f"{self.options.reply_id}.{index}", seed=seed)
 
-def read_chat(body: Fields, context: ServerContext) -> ChatRequest:
-    """Raises PeerError for what is wrong and for what these engines cannot do."""
-    if (body.integer("n", 1, 1000) or 1) != 1:
-        raise PeerError("invalid_value", "n: one answer at a time is made here", "n")
+
+def read_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequest:
+    """`realm`: whose prompts find this one's beginning. Raises PeerError for what is wrong and for what these engines
+    cannot do."""
     form = body.obj("response_format")
     if form is not None and form.text("type") not in (None, "text"):
         raise PeerError("invalid_value", 'only response_format {"type": "text"} can be kept', "response_format.type")
     tools = tuple(_read_tool(tool.need_obj("function")) for tool in body.objs("tools"))
     stream_options = body.obj("stream_options")
     return ChatRequest(
-        prompt=_read_prompt(body, tools, context.facts.character(context.settings.persona).instructions),
+        prompt=replace(
+            _read_prompt(body, tools, context.facts.character(context.settings.persona).instructions), realm=realm
+        ),
         options=ReplyOptions(
             reply_id=random_ids("chatcmpl"),
             max_tokens=body.integer("max_completion_tokens", 1, 1_000_000) or body.integer("max_tokens", 1, 1_000_000),
@@ -65,8 +76,10 @@ def read_chat(body: Fields, context: ServerContext) -> ChatRequest:
             seed=body.integer("seed", -(2**63), 2**63 - 1),
             stop=_read_stops(body),
             tool_choice=_read_choice(body, tools),
+            reusable=True,
         ),
         model=context.talks.engines.llm.name,
+        answers=body.integer("n", 1, MAX_ANSWERS) or 1,
         stream=bool(body.boolean("stream")),
         include_usage=bool(stream_options and stream_options.boolean("include_usage")),
     )
@@ -140,81 +153,127 @@ def _read_call(call: Fields) -> ToolCall:
 # ----------------------------------------------------------------------------------------- answering
 
 
+@dataclass(slots=True)
+class Answer:
+    """One of a request's answers, as far as it is made."""
+
+    text: str = ""
+    calls: list[CallPiece] = field(default_factory=list)
+    finish: str | None = None
+
+    def take(self, piece: ReplyPiece) -> Json | None:
+        """What a piece adds, as a delta of the wire."""
+        match piece:
+            case TextPiece() | BadCall():  # no call that a program could run; as text a person can see what it wrote
+                self.text += piece.text
+                return {"content": piece.text}
+            case CallPiece(done=True):
+                self.calls.append(piece)
+                return {"tool_calls": [{"index": len(self.calls) - 1} | call_json(piece)]}
+            case ReplyEnd():
+                self.finish = "tool_calls" if self.calls else piece.reason
+        return None
+
+    def json(self, index: int) -> Json:
+        # null content is how the SDK tells a message that only calls; an empty answer is an empty string.
+        message: Json = {"role": "assistant", "content": self.text if self.text or not self.calls else None}
+        if self.calls:
+            message["tool_calls"] = [call_json(call) for call in self.calls]
+        return {"index": index, "message": message, "finish_reason": self.finish, "logprobs": None}
+
+    def line(self) -> Line:
+        """As the client will send it with its next request."""
+        return Line("assistant", self.text, tuple(ToolCall(c.call_id, c.name, c.arguments) for c in self.calls))
+
+
+class Answering:
+    """A request while it is answered: `chat.answers` answers of one state, one after the other."""
+
+    def __init__(self, chat: ChatRequest, llm: LLM) -> None:
+        self.chat = chat
+        self.answers: list[Answer] = []
+        self._llm, self._talk = llm, random_ids("http")
+        self._asked = self._cached = self._made = 0
+
+    async def pieces(self) -> AsyncGenerator[tuple[int, ReplyPiece], None]:
+        """Each piece with the number of its answer. Every answer is what would be answered alone with its seed: the
+        model goes back to where the prompt ends, and nothing is folded twice."""
+        chat = self.chat
+        for index in range(chat.answers):
+            self.answers.append(Answer())
+            async with aclosing(self._llm.reply(self._talk, chat.prompt, chat.options_of(index))) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, PromptReady) and index == 0:
+                        self._asked, self._cached = piece.input_tokens, piece.cached_tokens
+                    elif isinstance(piece, ReplyEnd):
+                        self._made += piece.output_tokens
+                    yield index, piece
+
+    def usage(self) -> Json:
+        return usage_json(self._asked, self._cached, self._made)
+
+    async def over(self) -> None:
+        """Whoever asks on finds what was folded, if there is an answer; of several nobody knows which goes on."""
+        if not self.answers or any(answer.finish is None for answer in self.answers):
+            await self._llm.forget(self._talk)
+            return
+        lines = (self.answers[0].line(),) if len(self.answers) == 1 else ()
+        prompt = self.chat.prompt
+        await self._llm.keep(self._talk, replace(prompt, lines=(*prompt.lines, *lines)))
+
+
 async def chat_completions(request: web.Request, context: ServerContext) -> web.StreamResponse:
     """`POST /v1/chat/completions`."""
-    chat = read_chat(await json_fields(request), context)
-    llm, talk = context.talks.engines.llm, random_ids("http")
+    keys = keys_of(request.headers.get("Authorization"), None)
+    answering = Answering(read_chat(await json_fields(request), context, realm_of(keys)), context.talks.engines.llm)
     try:
-        if chat.stream:
-            return await _stream(request, chat, llm.reply(talk, chat.prompt, chat.options))
-        return web.json_response(await while_connected(request, _whole(chat, llm, talk)))
+        if answering.chat.stream:
+            return await _stream(request, answering)
+        return web.json_response(await while_connected(request, _whole(answering)))
     finally:
-        await llm.forget(talk)  # each request sends the whole talk, so no state is kept between two
+        context.later(answering.over())  # not before the answer goes out: nobody here waits for it
 
 
-async def _whole(chat: ChatRequest, llm: LLM, talk: str) -> Json:
-    text, calls, usage, finish = "", [], usage_json(0, 0, 0), "stop"
-    cached = asked = 0
-    async with aclosing(llm.reply(talk, chat.prompt, chat.options)) as pieces:
-        async for piece in pieces:
-            match piece:
-                case PromptReady():
-                    asked, cached = piece.input_tokens, piece.cached_tokens
-                case TextPiece():
-                    text += piece.text
-                case CallPiece(done=True):
-                    calls.append(call_json(piece))
-                case BadCall():  # no call that a program could run; as text a person can see what the model wrote
-                    text += piece.text
-                case ReplyEnd():
-                    finish, usage = piece.reason, usage_json(asked, cached, piece.output_tokens)
-    # null content is how the SDK tells a message that only calls; an empty answer is an empty string.
-    message: Json = {"role": "assistant", "content": text if text or not calls else None}
-    if calls:
-        message["tool_calls"] = calls
-        finish = "tool_calls"
-    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
-    return _head(chat, "chat.completion") | {"choices": [choice], "usage": usage}
+async def _whole(answering: Answering) -> Json:
+    async with aclosing(answering.pieces()) as pieces:
+        async for index, piece in pieces:
+            answering.answers[index].take(piece)
+    choices = [answer.json(index) for index, answer in enumerate(answering.answers)]
+    return _head(answering.chat, "chat.completion") | {"choices": choices, "usage": answering.usage()}
 
 
-async def _stream(
-    request: web.Request, chat: ChatRequest, pieces: AsyncGenerator[ReplyPiece, None]
-) -> web.StreamResponse:
+async def _stream(request: web.Request, answering: Answering) -> web.StreamResponse:
     """Each piece as it comes. An error before the first piece is an HTTP status, a later one is an event."""
     out = EventStream(request)
-    head = _head(chat, "chat.completion.chunk")
+    head = _head(answering.chat, "chat.completion.chunk")
 
-    async def chunk(delta: Json, finish: str | None = None) -> None:
-        await out.send(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+    async def chunk(index: int, delta: Json, finish: str | None = None) -> None:
+        await out.send(head | {"choices": [{"index": index, "delta": delta, "finish_reason": finish}]})
 
-    calls = cached = asked = 0
-    async with aclosing(pieces):
+    begun = -1
+    async with aclosing(answering.pieces()) as pieces:
         try:
-            while (piece := await while_connected(request, _next(pieces))) is not None:
-                match piece:
-                    case PromptReady():
-                        asked, cached = piece.input_tokens, piece.cached_tokens
-                        if not out.started:  # it comes twice from servers that count tokens at the end
-                            await chunk({"role": "assistant", "content": ""})
-                    case TextPiece() | BadCall():
-                        await chunk({"content": piece.text})
-                    case CallPiece(done=True):
-                        await chunk({"tool_calls": [{"index": calls} | call_json(piece)]})
-                        calls += 1
-                    case ReplyEnd():
-                        await chunk({}, "tool_calls" if calls else piece.reason)
-                        if chat.include_usage:
-                            usage = usage_json(asked, cached, piece.output_tokens)
-                            await out.send(head | {"choices": [], "usage": usage})
+            while (found := await while_connected(request, _next(pieces))) is not None:
+                index, piece = found
+                if index > begun:  # at the first piece of each; a server that counts at the end is ready twice
+                    begun = index
+                    await chunk(index, {"role": "assistant", "content": ""})
+                answer = answering.answers[index]
+                delta = answer.take(piece)
+                if delta is not None or answer.finish is not None:
+                    await chunk(index, delta or {}, answer.finish)
         except EngineFailed as error:
             if not out.started:
                 raise
             await out.send(error_body(PeerError("engine_error", str(error)), "server_error"))
+        else:
+            if answering.chat.include_usage:
+                await out.send(head | {"choices": [], "usage": answering.usage()})
         await out.send("[DONE]")
     return await out.end()
 
 
-async def _next(pieces: AsyncGenerator[ReplyPiece, None]) -> ReplyPiece | None:
+async def _next(pieces: AsyncGenerator[tuple[int, ReplyPiece], None]) -> tuple[int, ReplyPiece] | None:
     return await anext(pieces, None)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from assistant.base.clock import Clock
+from assistant.base.errors import EngineFailed
 from assistant.events import Settings
 from assistant.realtime.fields import Json
 from assistant.realtime.settings import Facts
 from assistant.talk.talks import Talks
+
+log = logging.getLogger(__name__)
 
 
 def _empty() -> Json:
@@ -58,3 +63,17 @@ class ServerContext:
     """What a session starts with."""
     keys: Keys = field(default_factory=Keys)
     born: float = field(default_factory=time.monotonic)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def later(self, work: Coroutine[None, None, None]) -> None:
+        """Do what no client waits for. What the models refuse then is only slower next time."""
+
+        async def whole() -> None:
+            try:
+                await work
+            except EngineFailed as error:
+                log.debug("left undone: %s", error)
+
+        task = asyncio.get_running_loop().create_task(whole())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

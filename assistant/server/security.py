@@ -11,6 +11,7 @@ import hmac
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 from urllib.parse import urlsplit
 
 from assistant.base.errors import SettingError
@@ -115,6 +116,11 @@ def keys_of(authorization: str | None, subprotocols: str | None) -> list[str]:
         if name.strip().startswith(KEY_PROTOCOL):
             keys.append(name.strip().removeprefix(KEY_PROTOCOL))
     return keys
+
+
+def realm_of(keys: Iterable[str]) -> str:
+    """Whose capsules a request finds: those of the first key that it carries. The key cannot be read from it."""
+    return next((blake2b(key.encode(), digest_size=16).hexdigest() for key in keys), "")
 
 
 def _is_address(name: str) -> bool:

@@ -528,9 +528,34 @@ def test_reentry_takes_the_longest_usable_prefix_of_the_same_realm():
     assert kept.reenter(OTHER, WANTED)[0].position == 4
     assert kept.reenter(CHAT, WANTED[:5], reserve=1)[0].position == 3
     assert kept.reenter(CHAT, WANTED, Live(6, 6))[0].way is Way.APPEND
-    assert kept.reenter(CHAT, WANTED, at={2, 4})[0].position == 2
-    assert kept.counters.total("reentries") == 6 and kept.counters.total("reentries", way="restore") == 5
-    assert kept.counters.total("replayed_tokens") == 1 + 2 + 2 + 2 + 0 + 4
+    assert kept.counters.total("reentries") == 5 and kept.counters.total("reentries", way="restore") == 4
+    assert kept.counters.total("replayed_tokens") == 1 + 2 + 2 + 2 + 0
+
+
+def test_a_capsule_is_found_at_its_checkpoints_and_only_where_calls_ended_alike(tmp_path, quick):
+    kept = registry(tmp_path)
+    kept.put(capsule(WANTED, mark=6), CHAT, ends=[2, 4, 6], points=[2, 4], save=True)
+    kept.close()
+    for one in (kept, registry(tmp_path)):
+        plan, found = one.reenter(CHAT, [1, 2, 3, 4, 9], ends=[2, 4, 5])
+        assert (plan.way, plan.position, found.position) == (Way.RESTORE, 4, 6)
+        assert one.reenter(CHAT, [1, 2, 3, 9], ends=[2, 4])[0].position == 2
+        assert one.reenter(CHAT, WANTED, ends=[6])[0].position == 0, "in other calls"
+        assert one.reenter(CHAT, WANTED, ends=[3, 4, 6])[0].position == 0
+        assert one.reenter(CHAT, WANTED, ends=[2, 4])[0].position == 4
+        assert one.reenter(CHAT, WANTED)[0].position == 0, "and to those who do not say how, not at all"
+        assert one.reenter(OTHER, WANTED, ends=[2, 4, 6])[0].position == 0
+        assert one.reenter(OTHER, WANTED, also=[CHAT], ends=[2, 4, 6])[0].position == 6
+
+
+def test_what_is_superseded_goes_unless_somebody_named_or_pinned_it():
+    kept = registry()
+    plain, pinned = kept.put(capsule([1]), CHAT), kept.put(capsule([2]), CHAT, pin=True)
+    named = kept.put(capsule([3]), CHAT, name="ada")
+    for key in (plain, pinned, named, "none"):
+        kept.superseded(key)
+    assert [key in kept for key in (plain, pinned, named)] == [False, True, True]
+    assert kept.counters.total("evictions", cause="superseded") == 1
 
 
 # --- what can go wrong ----------------------------------------------------------------------------------------------

@@ -137,6 +137,9 @@ class FakeLLM:
     async def park(self, talk: str) -> None:
         return None
 
+    async def keep(self, talk: str, prompt: Prompt) -> None:
+        await self.forget(talk)
+
     async def forget(self, talk: str) -> None:
         self.folded.pop(talk, None)
 

@@ -13,8 +13,9 @@ import pytest
 
 from assistant.base.pcm import to_pcm16
 from assistant.contracts import Prompt
+from tests.contracts.subjects import local_llm
 from tests.fakes.talk import World
-from tests.fakes.web import LISTEN_16K, Site, run
+from tests.fakes.web import LISTEN_16K, Site, run, serving
 
 WEATHER = {
     "type": "function",
@@ -302,3 +303,72 @@ def test_errors_are_the_sdks_own():
                 _ = [chunk async for chunk in stream]
 
     run(story)
+
+
+# ------------------------------------------------------------------- what is folded once, over the small model
+
+
+def over_the_small_model(story) -> None:
+    async def whole() -> None:
+        async with asyncio.timeout(300), local_llm() as behind, serving(World(llm=behind.engine)) as site:
+            await story(site)
+
+    asyncio.run(whole())
+
+
+async def ask(client: openai.AsyncOpenAI, messages: list[dict], **options):
+    answer = await client.chat.completions.create(model="any", messages=messages, **options)
+    return answer, answer.usage.prompt_tokens_details.cached_tokens
+
+
+@pytest.mark.slow
+def test_the_next_turn_of_a_chat_folds_only_what_is_new():
+    async def story(site: Site) -> None:
+        async with stock(site) as client, openai.AsyncOpenAI(base_url=f"{site.http}/v1", api_key="other") as other:
+            messages: list[dict] = [{"role": "user", "content": "count to five"}]
+            shared = 0
+            for number in range(3):
+                answer, cached = await ask(client, messages)
+                assert cached == 0 if number == 0 else cached > shared
+                shared = answer.usage.total_tokens  # and the end of the reply
+                messages += [
+                    {"role": "assistant", "content": answer.choices[0].message.content},
+                    {"role": "user", "content": f"what is {number} plus {number}"},
+                ]
+            again, cached = await ask(client, messages[:-2])
+            assert again.choices[0].message.content == answer.choices[0].message.content
+            assert cached == answer.usage.prompt_tokens
+            for expected in (0, cached):  # with another key: cold, and the same answer
+                found, cached_there = await ask(other, messages[:-2])
+                assert found.choices[0].message.content == answer.choices[0].message.content
+                assert cached_there == expected
+
+    over_the_small_model(story)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", [False, True])
+def test_several_answers_are_each_what_is_answered_alone(stream):
+    messages = [{"role": "user", "content": "tell me a story"}]
+
+    async def story(site: Site) -> None:
+        async with stock(site) as client:
+            options = {"temperature": 1.5, "max_tokens": 12}
+            alone = [await ask(client, messages, seed=seed, **options) for seed in (7, 8, 9)]
+            expected = [answer.choices[0].message.content for answer, _ in alone]
+            assert len(set(expected)) == 3
+            if stream:
+                texts = ["", "", ""]
+                chunks = await client.chat.completions.create(
+                    model="any", messages=messages, n=3, seed=7, stream=True, **options
+                )
+                async for chunk in chunks:
+                    for choice in chunk.choices:
+                        texts[choice.index] += choice.delta.content or ""
+            else:
+                several, _ = await ask(client, messages, n=3, seed=7, **options)
+                texts = [choice.message.content for choice in several.choices]
+                assert several.usage.completion_tokens == sum(answer.usage.completion_tokens for answer, _ in alone)
+            assert texts == expected
+
+    over_the_small_model(story)

@@ -66,4 +66,5 @@ def test_a_prompt_is_one_append_per_turn():
     stays = wanted_steps(prompt, LAYOUT, encode, {"r.0": reply}.get, open_reply=False)
     assert stays == found[:3]
     unknown = wanted_steps(prompt, LAYOUT, encode, lambda _: None, open_reply=True)
-    assert len(unknown) == 2 and not unknown[1].written
+    assert len(unknown) == 4 and unknown[:2] == found[:2] and not any(step.written for step in unknown)
+    assert wanted_steps(prompt, LAYOUT, encode, lambda _: None, open_reply=False) == unknown[:3]

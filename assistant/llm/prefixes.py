@@ -1,0 +1,153 @@
+"""Beginnings of prompts that were folded once are found again, by whoever may find them, at token granularity.
+
+A request that sends its whole talk finds the furthest state that a run from nothing would pass through too. Sums in a
+matrix product depend on how many rows go through it, so only where a call of that run ends is a stored state as good,
+and only if it was folded in the same calls (`cold_ends`). A capsule is found at its end and at checkpoints inside;
+which of its boundaries hold one is placed over the overlaps that were really asked for. No realm finds another's.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+
+import numpy as np
+
+from assistant.llm.frozen import points_in, with_points
+from assistant.llm.token_log import FoldStep, alike
+from capsules import Capsule, Checkpoint, Live, Reentry
+from capsules.errors import CapsuleTooLarge
+from capsules.placement import RollbackHistogram, optimal
+from capsules.prefix import StateKey, prefix_digests
+from capsules.registry import Registry
+from llm_engine import HybridLLM
+from llm_engine.grid import GRID, chunks
+
+POINTS = 8
+"""Checkpoints inside a capsule."""
+LISTED = "listed"
+"""The realm of what everybody may find: personas."""
+REMEMBERED = 256
+"""Beginnings of which it is known how often they were asked for."""
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Of a prompt that is to be found again: where checkpoints are worth their bytes, and those taken by now."""
+
+    at: frozenset[int] = frozenset()
+    points: dict[int, Checkpoint] = field(default_factory=dict)
+    source: str = ""
+    """Key of the capsule that it goes on from, all of it."""
+
+
+def cold_ends(steps: Sequence[FoldStep]) -> tuple[int, ...]:
+    """Where the calls end that fold these steps from nothing, up to the first token that was written one by one."""
+    ends: list[int] = []
+    at = 0
+    for step in takewhile(lambda step: not step.written, steps):
+        for chunk in chunks(at, len(step.ids)):
+            at += chunk.count
+            ends.append(at)
+    return tuple(ends)
+
+
+class Prefixes:
+    """The stored beginnings of one engine. Everything here runs on the engines' thread."""
+
+    def __init__(self, llm: HybridLLM, registry: Registry, state_key: StateKey) -> None:
+        self._llm, self._registry, self._state_key = llm, registry, state_key
+        self._overlaps = Overlaps()
+        self._asked: OrderedDict[str, int] = OrderedDict()
+
+    def find(self, realm: str, wanted: Sequence[FoldStep], live: Live) -> tuple[Reentry, Capsule | None]:
+        """The way to these steps that replays least, with the capsule where it is to restore one."""
+        ids = [token for step in wanted for token in step.ids]
+        found, capsule = self._registry.reenter(
+            self.key(realm), ids, live, also=(self.key(LISTED),), ends=cold_ends(wanted),
+            fingerprint=self._llm.fingerprint,
+        )  # fmt: skip
+        if capsule is not None:
+            self._overlaps.observe(capsule.position - alike(capsule.tokens, ids))
+        return found, capsule
+
+    def restore(self, capsule: Capsule, position: int) -> dict[int, Checkpoint]:
+        """Put the engine at a position that a capsule was found for; returns the checkpoints up to there."""
+        points = {point.position: point for point in points_in(capsule) if point.position <= position}
+        self._llm.restore(capsule, None if position == capsule.position else points[position])
+        for point in points.values():
+            self._llm.hold(point)
+        return points
+
+    def gather(self, wanted: Sequence[FoldStep]) -> Gathered:
+        """Where to take checkpoints while these are folded."""
+        ends = cold_ends(wanted)
+        return Gathered(frozenset((*self._overlaps.place(wanted, ends), ends[-1])))
+
+    def take(self, gathered: Gathered) -> None:
+        """The engine is at the end of a call."""
+        if (at := self._llm.position) in gathered.at:
+            point = self._llm.checkpoint_before(at)
+            if point is not None and point.position == at:
+                gathered.points[at] = point
+
+    def keep(self, realm: str, folded: Sequence[FoldStep], gathered: Gathered, name: str = "") -> str | None:
+        """Keep the engine's present state, which these steps led to from nothing; the key, or None without room.
+
+        name   pinned under it until `drop`, and written to disk
+        """
+        ends = cold_ends(folded)
+        at = self._overlaps.place(folded, [end for end in ends if end in gathered.points or end == ends[-1]])
+        points = [gathered.points[position] for position in at]
+        try:
+            capsule = with_points(self._llm.snapshot(name=name or "prompt"), points)
+        except CapsuleTooLarge:
+            return None
+        key = self._registry.put(
+            capsule, self.key(realm), name=name, pin=bool(name), save=bool(name), ends=ends,
+            points=[point.position for point in points],
+        )  # fmt: skip
+        if key is not None and gathered.source not in ("", key):
+            self._registry.superseded(gathered.source)
+        return key
+
+    def asked(self, realm: str, first: FoldStep) -> int:
+        """How often this beginning was asked for and not found, this time counted."""
+        length = len(first.ids)
+        digest = prefix_digests(self.key(realm), first.ids, [length])[length]
+        times = self._asked[digest] = self._asked.pop(digest, 0) + 1
+        while len(self._asked) > REMEMBERED:
+            self._asked.popitem(last=False)
+        return times
+
+    def key(self, realm: str) -> StateKey:
+        return replace(self._state_key, salt=realm)
+
+
+class Overlaps:
+    """How far before a stored prompt's end requests part from it, recent ones counting more. Before any was seen: near
+    the end, where the last question stands, rather than far from it."""
+
+    def __init__(self) -> None:
+        self._seen = RollbackHistogram()
+        self._count = 0.0
+
+    def observe(self, back: int) -> None:
+        """A request shared all but the last `back` tokens of what was stored."""
+        self._seen.observe(back)
+        self._count = self._count * 0.99 + 1
+
+    def place(self, steps: Sequence[FoldStep], ends: Sequence[int]) -> tuple[int, ...]:
+        """At most POINTS of these boundaries, rising: where the instructions end, where the last step begins, and those
+        with the least expected recompute of a request that parts from the prompt. The last is the capsule itself."""
+        if len(ends) <= POINTS + 1:
+            return tuple(ends[:-1])
+        length = ends[-1]
+        surely = {len(steps[0].ids), length - len(steps[-1].ids)} & set(ends[:-1])
+        prior = 1.0 / (GRID + np.arange(length, -1, -1.0)) ** 2
+        law = prior / prior.sum()
+        if self._count:
+            law = (law + self._count * self._seen.law(length)) / (1 + self._count)
+        return tuple(sorted({*surely, *optimal(law, POINTS - len(surely), ends[:-1])}))
