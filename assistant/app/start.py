@@ -24,6 +24,7 @@ from assistant.app.models import Models, Report, open_models
 from assistant.base.clock import LoopClock
 from assistant.base.errors import SettingError
 from assistant.contracts import Line, Prompt, ReplyOptions
+from assistant.device.context import give_back_memory
 from assistant.events import ServerVad, Settings
 from assistant.personas import Persona, load_personas
 from assistant.talk import Engines, Services
@@ -118,6 +119,7 @@ async def open_talks(
         )
         stack.callback(talks.close)
         await _rehearse(talks, personas[config.persona], report)
+        await asyncio.to_thread(give_back_memory)
         app = App(talks, config, models, personas, time.monotonic() - begin)
         report(f"ready after {app.ready_s:.1f} s")
         yield app

@@ -1,4 +1,4 @@
-"""Silero's detector, and transcribers of one kind, one kept ready for the next talk."""
+"""Silero's detectors, and transcribers of one kind, lent to talks; what a talk gives back serves the next."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from assistant.contracts import AsrFacts, SpeechDetector, Transcriber
 
 
 class LocalASR:
-    """Loading a transcriber takes a moment, so one more than is in use is loaded ahead; one that is released serves
-    the next."""
+    """Loading a transcriber takes a moment, so one more than is in use is loaded ahead. A detector is made at once, but
+    holds memory that Python does not see: what ended talks leave for the collector to find would grow to hundreds of MB
+    before it looks."""
 
     def __init__(self, facts: AsrFacts, make: Callable[[], Transcriber]) -> None:
         self.facts = facts
         self._make = make
         self._spare: list[Transcriber] = []
+        self._detectors: list[SpeechDetector] = []
         self._lock = threading.Lock()
 
     @property
@@ -30,7 +32,8 @@ class LocalASR:
             self._spare.append(ready)
 
     def detector(self) -> SpeechDetector:
-        return SileroDetector()
+        with self._lock:
+            return self._detectors.pop() if self._detectors else SileroDetector()
 
     def transcriber(self) -> Transcriber:
         with self._lock:
@@ -43,3 +46,8 @@ class LocalASR:
         transcriber.forget()
         with self._lock:
             self._spare.append(transcriber)
+
+    def release_detector(self, detector: SpeechDetector) -> None:
+        detector.reset()
+        with self._lock:
+            self._detectors.append(detector)

@@ -64,9 +64,9 @@ def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:
 
 def writing_down(asr: ASR, pcm: Pcm) -> Generator[Segment, None, None]:
     """The same one by one, as they are written."""
-    transcriber = asr.transcriber()
+    transcriber, detector = asr.transcriber(), asr.detector()
     try:
-        for start, end in stretches(_blocks(asr.detector(), pcm), HEARING_RATE):
+        for start, end in stretches(_blocks(detector, pcm), HEARING_RATE):
             sound = pcm[round(start * HEARING_RATE) : round(end * HEARING_RATE)]
             for second in _seconds(sound):
                 transcriber.push(second)
@@ -77,6 +77,7 @@ def writing_down(asr: ASR, pcm: Pcm) -> Generator[Segment, None, None]:
                 yield Segment(start, min(end, len(pcm) / HEARING_RATE), text.strip(), words, heard.confidence)
     finally:  # here and not by the caller: it may have gone, and this thread works on to the end all the same
         asr.release(transcriber)
+        asr.release_detector(detector)
 
 
 def _blocks(detector: SpeechDetector, pcm: Pcm) -> Iterator[SpeechBlock]:

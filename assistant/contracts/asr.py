@@ -145,7 +145,9 @@ class ASR(Protocol):
         """Of every transcriber that is made here."""
         ...
 
-    def detector(self) -> SpeechDetector: ...
+    def detector(self) -> SpeechDetector:
+        """Ready at once. Whoever takes one gives it back."""
+        ...
 
     def transcriber(self) -> Transcriber:
         """May take a while (it loads models): call it off the event loop. Whoever takes one gives it back."""
@@ -153,4 +155,8 @@ class ASR(Protocol):
 
     def release(self, transcriber: Transcriber) -> None:
         """Nobody uses this one any more and no call of it is under way: it may serve the next talk."""
+        ...
+
+    def release_detector(self, detector: SpeechDetector) -> None:
+        """The same of a detector."""
         ...

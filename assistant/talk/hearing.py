@@ -135,10 +135,11 @@ class Hearing:
             async with asyncio.TaskGroup() as reading:
                 await self._listen(reading)
         finally:
-            # However the session ends, for the call under way: the next talk must not get a transcriber that a thread
-            # still works with.
+            # However the session ends, for the call under way: the next talk must not get a transcriber or a detector
+            # that a thread still works with.
             await self._at_rest.wait()
             self._scribe.close()
+            self._context.services.asr.release_detector(self._detector)
 
     async def _listen(self, reading: asyncio.TaskGroup) -> None:
         while True:

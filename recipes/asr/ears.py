@@ -107,6 +107,9 @@ class Unhurried:
     def release(self, transcriber: Transcriber) -> None:
         self._asr.release(transcriber)
 
+    def release_detector(self, detector: SpeechDetector) -> None:
+        self._asr.release_detector(detector)
+
 
 class NoOpinion:
     """A language model without an opinion on whether words are complete: turns end by silence and pace alone."""

@@ -230,6 +230,9 @@ class FakeEars:
     def release(self, transcriber: FakeTranscriber) -> None:
         return None
 
+    def release_detector(self, detector: FakeDetector) -> None:
+        return None
+
 
 class FakeDetector:
     """Sound is speech."""

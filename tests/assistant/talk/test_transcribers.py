@@ -6,11 +6,12 @@ import threading
 import numpy as np
 import pytest
 
+from assistant.asr import local
 from assistant.asr.local import LocalASR
 from assistant.events import AppendAudio, CommitAudio, CreateItem, Message, Settings, TextPart, TranscriptCompleted
 from assistant.server.listen import write_down
 from tests.fakes.loop import run
-from tests.fakes.models import FAKE_EARS, FakeEars, FakeTranscriber
+from tests.fakes.models import FAKE_EARS, FakeDetector, FakeEars, FakeTranscriber
 from tests.fakes.talk import World, inline
 
 BY_HAND = Settings(persona="ada", turn_detection=None)
@@ -54,6 +55,22 @@ def world_of(ears, **kinds):
     world = World(asr=ears, **kinds)
     world.asr = ears.fake
     return world
+
+
+def test_talks_one_after_the_other_share_a_detector(monkeypatch):
+    """Each holds memory that only the collector of cycles would find, some day."""
+    made = []
+    monkeypatch.setattr(local, "SileroDetector", lambda: made.append(FakeDetector()) or made[-1])
+
+    class Kept(Ears):
+        def detector(self):
+            return LocalASR.detector(self)
+
+    ears = Kept()
+    for _ in range(3):
+        world = world_of(ears)
+        world.play((0.5, ("hello", 1.0)), until=6)
+    assert len(made) == 1
 
 
 def test_two_talks_and_a_transcription_load_one():
