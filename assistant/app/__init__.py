@@ -2,6 +2,7 @@
 
 config   every setting and its origin; profiles
 ears     which ears: fetched, by kind, or on a server
+listed   personas as capsules, in line with their files
 hub      models fetched, resumed, verified
 models   the three models, opened by kind: on this machine or on a server
 older    what the version before kept of parked talks

@@ -11,15 +11,16 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from assistant.app.config import Config
+from assistant.app.listed import ListedPersonas
 from assistant.app.models import Models, Report, open_models
 from assistant.base.clock import LoopClock
 from assistant.base.errors import SettingError
@@ -118,11 +119,17 @@ async def open_talks(
             folder=config.talks,
         )
         stack.callback(talks.close)
-        await _rehearse(talks, personas[config.persona], report)
+        listed = ListedPersonas(services, talks.defaults, config.home / "personas")
+        await _rehearse(talks, personas[config.persona], listed.beginnings(), report)
         await asyncio.to_thread(give_back_memory)
         app = App(talks, config, models, personas, time.monotonic() - begin)
         report(f"ready after {app.ready_s:.1f} s")
-        yield app
+        watching = asyncio.create_task(listed.run())
+        try:
+            yield app
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
 
 
 def _make_home(home: Path) -> None:
@@ -150,18 +157,14 @@ def _own_tools(
     return builtin_tools(household, own, limited=limited)
 
 
-async def _rehearse(talks: Talks, persona: Persona, report: Report) -> None:
+async def _rehearse(talks: Talks, persona: Persona, beginnings: Mapping[str, Prompt], report: Report) -> None:
     """Make persona and voice ready, and one silent reply, so that every path has run once."""
     report(f"rehearsing as {persona.title}")
-    rehearsal = talks.open()
-    specs = rehearsal.own_tool_specs
-    rehearsal.close()
-    await rehearsal.run()
     llm, tts = talks.engines.llm, talks.engines.tts
-    prompt = Prompt(persona.instructions, specs)
-    await llm.warm(prompt)
+    begins = f"persona/{persona.name}"
+    await llm.warm({begins: beginnings[begins]})
     await tts.warm(persona.voice)
-    asked = Prompt(persona.instructions, specs, (Line("user", "Hello."),))
+    asked = replace(beginnings[begins], lines=(Line("user", "Hello."),))
     async with aclosing(llm.reply("rehearsal", asked, ReplyOptions("rehearsal.0", 12))) as pieces:
         async for _ in pieces:
             pass

@@ -174,11 +174,15 @@ def context_of(app: start.App) -> ServerContext:
 
     tts = app.talks.engines.tts
     first = tts.voices[0] if tts.voices else "default"
-    characters = {name: Character(p.instructions, p.voice or first) for name, p in app.personas.items()}
+
+    def character(name: str) -> Character | None:
+        persona = app.personas.get(name)
+        return None if persona is None else Character(persona.instructions, persona.voice or first)
+
     return ServerContext(
         talks=app.talks,
         clock=LoopClock(),
-        facts=Facts(app.models.profile.name, tuple(tts.voices), characters),
+        facts=Facts(app.models.profile.name, tuple(tts.voices), character),
         personas=lambda: personas_json(app),
         capsules=lambda: capsules_json(app.capsules(), app.config),
         about=lambda: about_json(app),

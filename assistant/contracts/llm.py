@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -128,7 +128,7 @@ class LLM(Protocol):
         ...
 
     async def prepare(self, talk: str, prompt: Prompt) -> None:
-        """Nobody waits: fold what the next reply would have to fold before its first word. All other work comes first;
+        """Nobody waits: fold what the next reply would have to fold before its own turn. All other work comes first;
         what is asked for this talk stops it, and the next reply goes on from there."""
         ...
 
@@ -136,8 +136,9 @@ class LLM(Protocol):
         """How probable it is that the last line, a user's, is complete. None: this engine cannot say."""
         ...
 
-    async def warm(self, prompt: Prompt) -> Synced:
-        """Make the beginning of a prompt (a persona) ready, from disk if it is there."""
+    async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
+        """Make these beginnings of prompts (personas, by name) ready, from disk if they are there, and hold them until
+        another list leaves them out. Whoever's prompt begins so finds them. `idle_work`: all other work comes first."""
         ...
 
     async def park(self, talk: str) -> None:

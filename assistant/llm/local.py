@@ -7,10 +7,11 @@ next turn are one code path.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import Literal, TypeVar
 
 from assistant.contracts import Cost, Line, Prompt, PromptReady, ReplyEnd, ReplyOptions, ReplyPiece, Synced
 from assistant.device.deployment import Deployment
@@ -98,8 +99,16 @@ class LocalLLM:
 
         return await self._engine_thread.call(EngineKind.LLM, work, talk=talk, idle_work=True)
 
-    async def warm(self, prompt: Prompt) -> Synced:
-        return await self._engine_thread.call(EngineKind.LLM, lambda: self._warm(prompt))
+    async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
+        found: dict[str, Synced] = {}
+        await self._engine_thread.call(EngineKind.LLM, lambda: self._prefixes.hold_only(listed), idle_work=idle_work)
+        for name, prompt in listed.items():
+            work = partial(self._warm, name, prompt)
+            job: Job[Synced]
+            async with self._engine_thread.job(EngineKind.LLM, work, talk=name, idle_work=idle_work) as job:
+                async for synced in job.results():
+                    found[name] = synced
+        return found
 
     async def park(self, talk: str) -> None:
         def park() -> None:
@@ -229,9 +238,8 @@ class LocalLLM:
         gathered = self._gathered.get(talk)
         kept, way = self._back_to(state, wanted, prompt.realm, gathered)
         rolled = self._now()
-        if kept < len(wanted[0].ids) and gathered is None and self._prefixes.asked(prompt.realm, wanted[0]) > 1:
-            yield from self._fold(state, state.log.plan(wanted[:1]))
-            self._prefixes.keep(prompt.realm, wanted[:1], Gathered())
+        if gathered is None:
+            yield from self._fold_instructions(state, wanted, prompt.realm)
         yield from self._fold(state, state.log.plan(wanted), gathered)
         total = state.log.position
         costs: tuple[Cost, ...] = (
@@ -246,6 +254,13 @@ class LocalLLM:
         yield from writing.steps()
         cost = Cost("decode", (self._now() - begin) * 1000)
         yield ReplyEnd(writing.reason, writing.tokens, (cost,))
+
+    def _fold_instructions(self, state: TalkState, wanted: Sequence[FoldStep], realm: str) -> Work[None]:
+        """Where a talk's instructions were not found: from their second use on they are a capsule."""
+        if wanted and state.log.position < len(wanted[0].ids) and self._prefixes.asked(realm, wanted[0]) > 1:
+            gathered = self._prefixes.gather(wanted[:1])
+            yield from self._fold(state, state.log.plan(wanted[:1]), gathered)
+            self._prefixes.keep(realm, wanted[:1], gathered)
 
     def _keep(self, talk: str, prompt: Prompt) -> Work[None]:
         """Fold the reply as a run from nothing would, instead of token by token, and keep the state behind it."""
@@ -290,7 +305,7 @@ class LocalLLM:
             return Synced("rebuild", plan.keep, (self._now() - begin) * 1000)
         kept, way = self._back_to(state, wanted, prompt.realm)
         ms = (self._now() - begin) * 1000
-        return Synced("rollback" if way is Way.ROLLBACK else "rebuild", kept, ms)
+        return Synced(_TOLD.get(way, "rebuild"), kept, ms)
 
     def _turn_end(self, talk: str, prompt: Prompt) -> float | None:
         """Only from a state that is there already: this must cost less than it saves."""
@@ -318,30 +333,27 @@ class LocalLLM:
             return None
         return self._llm.turn_end_probability(ids)
 
-    def _warm(self, prompt: Prompt) -> Synced:
-        """A persona's capsule: from the registry (disk included), else folded now, pinned and saved."""
+    def _warm(self, name: str, prompt: Prompt) -> Work[Synced]:
+        """A listed beginning's capsule: from the registry (disk included), else folded now."""
         begin = self._now()
-        ids = tuple(self._language.encode(self._language.layout.system(prompt.system, prompt.tools)))
-        if not ids:
-            return Synced(None, 0, 0.0)
-        self._lease.release()
-        key, ends = self._prefixes.key(LISTED), cold_ends([FoldStep(ids)])
-        way, capsule = self._registry.reenter(key, ids, ends=ends, fingerprint=self._llm.fingerprint)
-        if capsule is not None and capsule.position == len(ids):
-            self._llm.restore(capsule)
-            self._pin(way.key)
-            return Synced("restore", len(ids), (self._now() - begin) * 1000)
-        self._llm.reset()
-        self._llm.append(ids)
-        capsule = self._llm.snapshot(name="persona")
-        if (found := self._registry.put(capsule, key, save=True, ends=ends)) is not None:
-            self._pin(found)
-        return Synced("rebuild", len(ids), (self._now() - begin) * 1000)
+        steps = self._window.steps(TalkState(), replace(prompt, lines=()), open_reply=False)
+        position = sum(len(step.ids) for step in steps)
+        if not steps:
+            yield Synced(None, 0, 0.0)
+        elif self._prefixes.hold(name, steps):
+            yield Synced("restore", position, (self._now() - begin) * 1000)
+        else:
+            yield from self._guarded(name, self._fold_listed(name, steps))
+            yield Synced("rebuild", position, (self._now() - begin) * 1000)
 
-    def _pin(self, key: str) -> None:
-        """Once, however often a persona is made ready."""
-        if not self._registry.pins(key):
-            self._registry.pin(key)
+    def _fold_listed(self, name: str, steps: Sequence[FoldStep]) -> Work[Synced]:
+        try:
+            state, gathered = self._own(name), self._prefixes.gather(steps)
+            self._back_to(state, steps, LISTED, gathered)
+            yield from self._fold(state, state.log.plan(steps), gathered)
+            self._prefixes.keep(LISTED, steps, gathered, name)
+        finally:
+            self._lease.forget(name)
 
     # ------------------------------------------------------------------------------ from log to state
 
@@ -361,11 +373,15 @@ class LocalLLM:
         return wanted
 
     def _recover(self, talk: str, state: TalkState, prompt: Prompt) -> Work[None]:
-        """Fold again what was lost of a talk."""
-        if state.log.position:
+        """Fold again what was lost of a talk, and what surely stays of it and was never folded."""
+        wanted = self._window.steps(state, prompt, open_reply=False)
+        if state.log.position or wanted:
             self._own(talk)
-            wanted = self._window.steps(state, prompt, open_reply=False)
             yield from self._catch_up(state, state.log.plan(wanted).keep)
+            if state.log.plan(wanted).steps:
+                self._back_to(state, wanted, prompt.realm)
+                yield from self._fold_instructions(state, wanted, prompt.realm)
+                yield from self._fold(state, state.log.plan(wanted))
 
     def _prepare(self, talk: str, state: TalkState, prompt: Prompt) -> Work[None]:
         """Fold the shortened talk beside the present one, which is whole until that is done."""
@@ -417,6 +433,9 @@ class LocalLLM:
                 self._llm.reset()
                 state.log = TokenLog()
         return reentry.position, reentry.way
+
+
+_TOLD: Mapping[Way | None, Literal["rollback", "restore"]] = {Way.ROLLBACK: "rollback", Way.RESTORE: "restore"}
 
 
 def _ahead(talk: str) -> str:

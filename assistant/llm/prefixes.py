@@ -9,7 +9,7 @@ which of its boundaries hold one is placed over the overlaps that were really as
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -18,10 +18,10 @@ import numpy as np
 from assistant.llm.frozen import points_in, with_points
 from assistant.llm.token_log import FoldStep, alike
 from capsules import Capsule, Checkpoint, Live, Reentry
-from capsules.errors import CapsuleTooLarge
+from capsules.errors import CapsuleError, CapsuleTooLarge
 from capsules.placement import RollbackHistogram, optimal
 from capsules.prefix import StateKey, prefix_digests
-from capsules.registry import Registry
+from capsules.registry import Registry, named_key
 from llm_engine import HybridLLM
 from llm_engine.grid import GRID, chunks
 
@@ -61,6 +61,7 @@ class Prefixes:
         self._llm, self._registry, self._state_key = llm, registry, state_key
         self._overlaps = Overlaps()
         self._asked: OrderedDict[str, int] = OrderedDict()
+        self._held: set[str] = set()
 
     def find(self, realm: str, wanted: Sequence[FoldStep], live: Live) -> tuple[Reentry, Capsule | None]:
         """The way to these steps that replays least, with the capsule where it is to restore one."""
@@ -96,7 +97,7 @@ class Prefixes:
     def keep(self, realm: str, folded: Sequence[FoldStep], gathered: Gathered, name: str = "") -> str | None:
         """Keep the engine's present state, which these steps led to from nothing; the key, or None without room.
 
-        name   pinned under it until `drop`, and written to disk
+        name   held under it until `hold_only` leaves it out, and written to disk
         """
         ends = cold_ends(folded)
         at = self._overlaps.place(folded, [end for end in ends if end in gathered.points or end == ends[-1]])
@@ -106,12 +107,37 @@ class Prefixes:
         except CapsuleTooLarge:
             return None
         key = self._registry.put(
-            capsule, self.key(realm), name=name, pin=bool(name), save=bool(name), ends=ends,
+            capsule, self.key(realm), name=name, save=bool(name), ends=ends,
             points=[point.position for point in points],
         )  # fmt: skip
+        if key is not None and name:
+            self._pin(name, key)
         if key is not None and gathered.source not in ("", key):
             self._registry.superseded(gathered.source)
         return key
+
+    def hold(self, name: str, folded: Sequence[FoldStep]) -> bool:
+        """Hold what is listed under a name; False if it is not there, or not these steps."""
+        key, ids = named_key(name, self.key(LISTED)), tuple(token for step in folded for token in step.ids)
+        try:
+            capsule = self._registry.get(key, self._llm.fingerprint)
+        except CapsuleError:
+            return False
+        if capsule is None or capsule.tokens != ids:
+            return False
+        self._pin(name, key)
+        return True
+
+    def hold_only(self, names: Collection[str]) -> None:
+        """Let go of what is listed no more."""
+        for name in self._held.difference(names):
+            self._held.remove(name)
+            self._registry.remove(named_key(name, self.key(LISTED)))
+
+    def _pin(self, name: str, key: str) -> None:
+        self._held.add(name)
+        if not self._registry.pins(key):
+            self._registry.pin(key)
 
     def asked(self, realm: str, first: FoldStep) -> int:
         """How often this beginning was asked for and not found, this time counted."""

@@ -8,7 +8,7 @@ of the call. The flat fields of the pre-GA shape are read too.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
@@ -57,10 +57,11 @@ class Facts:
 
     model: str
     voices: tuple[str, ...] = ()
-    characters: Mapping[str, Character] = field(default_factory=dict)
+    characters: Callable[[str], Character | None] = lambda persona: None
+    """By persona, as its file says now."""
 
     def character(self, persona: str) -> Character:
-        return self.characters.get(persona) or Character()
+        return self.characters(persona) or Character()
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,9 +70,9 @@ class RemoteLLM:
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
         return None
 
-    async def warm(self, prompt: Prompt) -> Synced:
+    async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
         await self._server.model_name()
-        return NOTHING
+        return dict.fromkeys(listed, NOTHING)
 
     async def park(self, talk: str) -> None:
         return None

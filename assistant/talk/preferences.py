@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assistant.base.errors import PeerError
-from assistant.events import PersonaSwitched, Settings, SettingsUpdated
+from assistant.base.errors import EngineFailed, PeerError
+from assistant.events import Error, PersonaSwitched, Settings, SettingsUpdated
 from assistant.talk.context import TalkContext
 from assistant.talk.sync import StateSync
 
@@ -35,13 +35,21 @@ class Preferences:
         return settings
 
     async def become(self, settings: Settings, asked: float) -> None:
-        """Take over while no reply of the conversation runs; both engines are ready when the front is told. `asked`:
-        when it was asked for, clock seconds."""
+        """Take over while no reply of the conversation runs. The front is told when both engines could go on with
+        the talk, or a reply that it asked for meanwhile has them. `asked`: when it was asked for, clock seconds."""
         self._context.settings = settings
-        voice = self._context.view.persona(settings).voice
         await self._state_sync.now()
-        await self._context.services.tts.warm(voice)
-        await self._context.emit(PersonaSwitched(settings.persona, voice, (self._context.now() - asked) * 1000))
+        self._context.group.create_task(self._tell_ready(settings, asked))
+
+    async def _tell_ready(self, settings: Settings, asked: float) -> None:
+        context = self._context
+        voice = context.view.persona(settings).voice
+        try:
+            await context.services.llm.prepare(context.talk, context.view.prompt(settings))
+            await context.services.tts.warm(voice)
+        except EngineFailed as error:
+            await context.emit(Error("server_error", str(error), kind="server_error"))
+        await context.emit(PersonaSwitched(settings.persona, voice, (context.now() - asked) * 1000))
 
     def _check(self, settings: Settings, param: str) -> None:
         personas = self._context.services.personas

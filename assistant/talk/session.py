@@ -18,10 +18,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from assistant.base.channel import Channel
 from assistant.base.errors import ChannelClosed, EngineFailed, PeerError
+from assistant.contracts import Prompt
 from assistant.events import (
     CancelResponse,
     Command,
@@ -37,7 +39,6 @@ from assistant.events import (
     Rewind,
     Settings,
     SwitchPersona,
-    ToolSpec,
     TruncateItem,
     Undo,
     UpdateSettings,
@@ -133,10 +134,9 @@ class Session:
         """The conversation, oldest first."""
         return self.conversation.items
 
-    @property
-    def own_tool_specs(self) -> tuple[ToolSpec, ...]:
-        """The session's own tools as its present settings and persona offer them to the model."""
-        return self._context.view.own_tools(self.settings).specs
+    def prompt_as(self, persona: str) -> Prompt:
+        """What the model reads of the talk as this persona."""
+        return self._context.view.prompt(replace(self.settings, persona=persona))
 
     @property
     def undoing(self) -> Slots:

@@ -96,7 +96,7 @@ async def first_words(llm: LLM, talk: str, prompt: Prompt) -> str:
 def test_it_says_what_it_is(play):
     async def story(subject: Subject[LLM]) -> None:
         llm = subject.engine
-        await llm.warm(asking())
+        assert set(await llm.warm({"persona/ada": asking()})) == {"persona/ada"}
         assert llm.name and isinstance(llm.name, str)
         assert isinstance(llm.capsules, bool) and isinstance(llm.limited, bool)
 
@@ -249,7 +249,7 @@ def test_warm_park_and_forget_harm_nothing_in_any_order(play, order):
         expected = await reply(llm, "b", asking(*lines), "r1.0")
         for name in order:
             for talk in ("a", "a", "nobody"):  # again, and of a talk that never was
-                await (llm.warm(asking()) if name == "warm" else getattr(llm, name)(talk))
+                await (llm.warm({"ada": asking()}) if name == "warm" else getattr(llm, name)(talk))
         assert (await reply(llm, "a", asking(*lines), "r1.0")).text == expected.text
         assert (await reply(llm, "nobody", asking(*lines), "r1.0")).text == expected.text
 

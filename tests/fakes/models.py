@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -131,8 +131,8 @@ class FakeLLM:
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
         return self.complete
 
-    async def warm(self, prompt: Prompt) -> Synced:
-        return Synced(None, 0, 0.0)
+    async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
+        return dict.fromkeys(listed, Synced(None, 0, 0.0))
 
     async def park(self, talk: str) -> None:
         return None

@@ -285,7 +285,7 @@ def test_a_reply_that_loses_its_state_in_the_middle_goes_on_bit_for_bit(engine, 
             async for piece in pieces:
                 made += isinstance(piece, TextPiece)
                 if lose and made == lost_at:
-                    await llm.warm(prompt(user("x"), system="Somebody else. " * 9))
+                    await llm.warm({"x": prompt(system="Somebody else. " * 9)})
         return state_of(engine)
 
     assert_same_state(LLMBench(engine).run_(play, False), LLMBench(engine, host_bytes=0).run_(play, True))
@@ -356,7 +356,7 @@ def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_bac
 
 def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
     async def warm(llm):
-        return await llm.warm(prompt())
+        return (await llm.warm({"ada": prompt()}))["ada"]
 
     assert LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28).run_(warm).what == "rebuild"
     again = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)

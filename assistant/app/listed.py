@@ -1,0 +1,74 @@
+"""Every persona is a capsule: made while nobody waits, at the start and when its file changes, held while it is listed.
+
+What a talk begins with as one of them is asked of a session, so that the capsule is found by whoever becomes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from assistant.base.errors import EngineFailed, SettingError
+from assistant.contracts import Prompt
+from assistant.events import Settings
+from assistant.personas import load_personas
+from assistant.talk import Services, Session
+
+LOOK_SECONDS = 2.0
+"""Between two looks at the files."""
+
+log = logging.getLogger(__name__)
+
+
+class ListedPersonas:
+    """`services.personas` is kept in line with the files of `folder`, for everyone who reads it."""
+
+    def __init__(self, services: Services, settings: Settings, folder: Path) -> None:
+        self._services, self._settings, self._folder = services, settings, folder
+        self._seen = self._files()
+
+    def beginnings(self) -> dict[str, Prompt]:
+        """What a talk begins with, by persona."""
+        session = Session("", self._services, self._settings)
+        try:
+            return {f"persona/{name}": session.prompt_as(name) for name in self._services.personas}
+        finally:
+            session.close()
+
+    async def run(self) -> None:
+        """Until cancelled, or the engines end."""
+        try:
+            while True:
+                await self._services.llm.warm(self.beginnings(), idle_work=True)
+                while not self._changed():
+                    await asyncio.sleep(LOOK_SECONDS)
+        except EngineFailed as error:
+            log.warning("personas are folded when they are asked for: %s", error)
+
+    def _changed(self) -> bool:
+        """Take over what the files say now. One that cannot be read is told, and changes nothing."""
+        if (seen := self._files()) == self._seen:
+            return False
+        self._seen = seen
+        try:
+            found = load_personas(self._folder)
+        except SettingError as error:
+            log.warning("the personas stay as they were: %s", error)
+            return False
+        personas = self._services.personas
+        changed = found != personas
+        for gone in personas.keys() - found.keys():
+            del personas[gone]
+        personas.update(found)
+        return changed
+
+    def _files(self) -> list[tuple[str, int, int]]:
+        found = []
+        for path in sorted(self._folder.glob("*.toml")):
+            try:
+                about = path.stat()
+            except OSError:  # gone since it was listed
+                continue
+            found.append((path.name, about.st_mtime_ns, about.st_size))
+        return found
