@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -128,10 +129,54 @@ def restore(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint) -> Non
     _copy_in(capsule, [(b, b.live_view(capsule.position)) for b in closure(ctx, capsule.scope)])
 
 
+class Recurrent:
+    """The part of a closure that is live as a whole, laid out once: a checkpoint is then one allocation and one call.
+
+    It is taken every few tokens of a reply, so what does not change between two is not looked up again. Buffers never
+    move, so their bytes as rows stay good; declare all of the scope's before.
+    """
+
+    def __init__(self, ctx: ExecContext, scope: str) -> None:
+        self.scope = scope
+        self._allocate = ctx.bytes
+        whole = [b for b in closure(ctx, scope) if isinstance(b.live, Whole)]
+        whole.sort(key=lambda b: -b.tensor.element_size())  # widest first: each begins at a multiple of its item size
+        self._buffers = {b.name: b.tensor for b in whole}
+        self._rows = [b.tensor.reshape(-1).view(torch.uint8) for b in whole]
+        self._starts = [0, *accumulate(row.numel() for row in self._rows)]
+
+    def take(self, position: int) -> Checkpoint:
+        """A checkpoint of now. Raises CapsuleTooLarge."""
+        if not self._rows:
+            return Checkpoint(self.scope, position, {})
+        flat = _allocated(self._allocate, self._starts[-1])
+        torch.cat(self._rows, out=flat)
+        return Checkpoint(self.scope, position, _Views(flat, self._buffers, self._starts))
+
+
+class _Views(Mapping[str, Tensor]):
+    """Tensors that lie one behind the other in `flat`, made when they are asked for: most checkpoints never are."""
+
+    def __init__(self, flat: Tensor, like: Mapping[str, Tensor], starts: Sequence[int]) -> None:
+        self._flat, self._like, self._starts = flat, like, starts
+        self._made: dict[str, Tensor] = {}
+
+    def __getitem__(self, name: str) -> Tensor:
+        if not self._made:
+            for (one, like), (start, end) in zip(self._like.items(), pairwise(self._starts), strict=True):
+                self._made[one] = self._flat[start:end].view(like.dtype).view(like.shape)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._like)
+
+    def __len__(self) -> int:
+        return len(self._like)
+
+
 def checkpoint(ctx: ExecContext, scope: str, position: int) -> Checkpoint:
     """Freeze only what a rollback cannot find in place. Raises CapsuleTooLarge."""
-    live = {b.name: b.tensor for b in closure(ctx, scope) if isinstance(b.live, Whole)}
-    return Checkpoint(scope, position, copy_out(live, ctx.bytes))
+    return Recurrent(ctx, scope).take(position)
 
 
 def earlier(ctx: ExecContext, capsule: Capsule, point: Checkpoint) -> Capsule:
@@ -167,17 +212,21 @@ def copy_out(live: Mapping[str, Tensor], allocate: Callable[[int], Tensor]) -> d
     starts = [0]
     for size in sizes:
         starts.append(starts[-1] + -(-size // _ALIGN) * _ALIGN)
-    try:
-        flat = allocate(starts[-1])
-    except (MemoryError, RuntimeError) as error:
-        raise CapsuleTooLarge(
-            f"no memory for {starts[-1] / 1e6:.1f} MB of state ({str(error)[:120]}); it is rebuilt from its tokens. "
-            "Lower --sessions, --max-positions or the capsule budgets."
-        ) from error
+    flat = _allocated(allocate, starts[-1])
     copies = {}
     for (name, tensor), start, size in zip(live.items(), starts, sizes, strict=False):
         copies[name] = flat[start : start + size].view(tensor.dtype).view(tensor.shape).copy_(tensor)
     return copies
+
+
+def _allocated(allocate: Callable[[int], Tensor], nbytes: int) -> Tensor:
+    try:
+        return allocate(nbytes)
+    except (MemoryError, RuntimeError) as error:
+        raise CapsuleTooLarge(
+            f"no memory for {nbytes / 1e6:.1f} MB of state ({str(error)[:120]}); it is rebuilt from its tokens. "
+            "Lower --sessions, --max-positions or the capsule budgets."
+        ) from error
 
 
 def _copy_in(source: Capsule | Checkpoint, targets: Sequence[tuple[Buffer, Tensor]]) -> None:

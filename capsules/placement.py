@@ -5,9 +5,11 @@ back to position t replays t - max({0} u {c in C: c <= t}) tokens. A law is the 
 Source: Shirokikh & Nikolenko 2026, arXiv 2605.05219.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from math import isqrt
+from itertools import accumulate, pairwise
+from math import inf, isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +134,7 @@ class RollbackHistogram:
     def __init__(self, gamma: float = 0.99) -> None:
         self._gamma = gamma
         self._weights: dict[int, float] = {}
+        self._sums: tuple[list[int], list[float]] = [], [0.0]  # rising distances; weight of the first n of them
 
     def observe(self, back: int) -> None:
         """A rollback by `back` tokens."""
@@ -139,6 +142,22 @@ class RollbackHistogram:
             raise ContractMisuse(f"a rollback goes back by {back} tokens; 0 or more are possible")
         self._weights = {b: w * self._gamma for b, w in self._weights.items() if w > 1e-9}
         self._weights[back] = self._weights.get(back, 0.0) + 1.0
+        backs = sorted(self._weights)
+        self._sums = backs, [0.0, *accumulate(self._weights[b] for b in backs)]
+
+    def mass(self, length: int) -> Callable[[int], float]:
+        """The same law, summed: the weight of all depths below a position. Not normalised; each call costs a look-up,
+        whatever the length is."""
+        if not self._weights:
+            return float  # uniform
+        backs, sums = self._sums
+        total = sums[-1]
+
+        def below(position: int) -> float:
+            """Depth max(0, length - back) < position: all that reach back further than length - position."""
+            return total - sums[bisect_right(backs, length - position)] if position > 0 else 0.0
+
+        return below
 
     def law(self, length: int) -> Floats:
         """[length + 1] float64, sums to one; uniform over 1..length before the first observation."""
@@ -152,7 +171,11 @@ class RollbackHistogram:
 
 
 class Placer:
-    """Decides which of the boundaries at hand keep their checkpoint, learning from the rollbacks that happen."""
+    """Decides which of the boundaries at hand keep their checkpoint, learning from the rollbacks that happen.
+
+    While tokens are decoded, one boundary comes and one has to go. The best choice is then the one whose loss costs
+    least, found in a few look-ups; the program runs only where several have to go at once, which is never in decoding.
+    """
 
     def __init__(
         self, budget: int, strategy: Strategy = Strategy.OPTIMAL, gamma: float = 0.99, solve_every: int = 10
@@ -182,6 +205,8 @@ class Placer:
         if len(boundaries) <= self._budget:
             return frozenset(boundaries)
         older, newest = boundaries[:-1], boundaries[-1]
+        if self._strategy is Strategy.OPTIMAL and len(boundaries) == self._budget + 1:
+            return frozenset(boundaries) - {self._least_needed(boundaries, length)}
         law = self._seen.law(length)
         if self._strategy is Strategy.OPTIMAL:
             chosen = optimal(law[:newest], self._budget - 1, older)
@@ -190,3 +215,16 @@ class Placer:
             at = np.searchsorted(np.array(older), np.array(wanted, np.int64), side="right") - 1
             chosen = tuple(older[i] for i in sorted(set(at.tolist())) if i >= 0)
         return frozenset((*chosen, newest))
+
+    def _least_needed(self, boundaries: Sequence[int], length: int) -> int:
+        """Which one to do without, the newest apart: depths from it up to the next replay from the one before it."""
+        below = self._seen.mass(length)
+        best, least = boundaries[0], inf
+        before, from_here = 0, below(boundaries[0])
+        for here, after in pairwise(boundaries):
+            from_next = below(after)
+            loss = (here - before) * (from_next - from_here)
+            if loss < least:
+                best, least = here, loss
+            before, from_here = here, from_next
+        return best

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, checkpoint, earlier, restore, rollback, snapshot
+from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, earlier, restore, rollback, snapshot
 from capsules.arguments import a_function, a_kind, shown, token_ids, whole
+from capsules.capsule import Recurrent
 from capsules.errors import CapsuleTooLarge
 from capsules.placement import Placer
 from capsules.weights import Progress
@@ -51,6 +52,7 @@ class HybridLLM:
         self.fingerprint = Fingerprint.of(
             ctx, scope, weights=loaded.digest, code=CODE, dtype=str(dtype), schedule=f"grid 64, rows {ROWS}"
         )
+        self._recurrent = Recurrent(ctx, scope)
         self._placer = Placer(options.checkpoints)
         self._every = options.checkpoint_every
         self._tokens: list[int] = []
@@ -270,7 +272,7 @@ class HybridLLM:
             self._need_logits()
             return self._end_probability(self.end_of_turn)
         self._check_room(ids)
-        before = checkpoint(self._ctx, self._scope, self.position)
+        before = self._recurrent.take(self.position)
         try:
             plan = chunks(self.position, len(ids))
             done = 0
@@ -407,7 +409,7 @@ class HybridLLM:
         self._points = {at: point for at, point in self._points.items() if at in kept}
         if self.position in kept:
             with suppress(CapsuleTooLarge):
-                self._points[self.position] = checkpoint(self._ctx, self._scope, self.position)
+                self._points[self.position] = self._recurrent.take(self.position)
 
     def _forget(self) -> None:
         self._tokens, self._log, self._points = [], FoldLog(), {}

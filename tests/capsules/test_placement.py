@@ -205,6 +205,36 @@ def test_placer_re_solves_every_tenth_observation():
     assert placer.keep(boundaries, 1300) == {640, 1280}
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_doing_without_one_is_as_good_as_the_program(seed):
+    """One boundary too many: the one that is let go costs no more than the exact program over all of them would."""
+    rng = np.random.default_rng(seed)
+    budget, placer, seen = int(rng.integers(1, 9)), None, RollbackHistogram()
+    placer = Placer(budget, solve_every=1)
+    for step in range(60):
+        length = int(rng.integers(budget + 2, 3000))
+        boundaries = sorted(rng.choice(np.arange(1, length + 1), budget + 1, replace=False).tolist())
+        kept = sorted(placer.keep(boundaries, length))
+        law = seen.law(length)
+        best = {*optimal(law[: boundaries[-1]], budget - 1, boundaries[:-1]), boundaries[-1]}
+        assert len(kept) == budget and boundaries[-1] in kept
+        assert expected_recompute(law, kept) <= expected_recompute(law, sorted(best)) + 1e-9
+        if step % 3:
+            back = int(rng.exponential(300)) if rng.random() < 0.8 else 4000
+            placer.observe(back)
+            seen.observe(back)
+
+
+def test_mass_is_the_law_summed():
+    seen = RollbackHistogram()
+    assert seen.mass(50)(17) == 17
+    for back in (3, 3, 40, 90, 200):
+        seen.observe(back)
+    law, below = seen.law(100), seen.mass(100)
+    sums = np.concatenate(([0.0], np.cumsum(law)))
+    assert [below(t) / below(101) for t in range(102)] == pytest.approx(sums.tolist())
+
+
 @pytest.mark.parametrize("strategy", Strategy)
 def test_placer_keeps_the_newest_and_no_more_than_the_budget(strategy):
     rng = np.random.default_rng(3)
