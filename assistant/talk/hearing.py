@@ -40,8 +40,9 @@ from assistant.talk.expected import RECENT, expected
 from assistant.talk.inlet import Inlet
 from assistant.talk.messages import Cleared, NothingToCommit, Noticed, UserBegan, UserEnded, UserProgress, UserWords
 from assistant.talk.scribe import Scribe
-from assistant.talk.turn_end import LONGEST_END_MS, Sign, TurnDetector, WordsSoFar
+from assistant.talk.turn_end import Sign, TurnDetector, WordsSoFar, heard_words, probable_end
 from assistant.talk.turn_taking import reopens
+from assistant.text.unfinished import wants_more
 
 T = TypeVar("T")
 
@@ -58,6 +59,8 @@ JUDGED_MS = 32.0
 GLANCE_MS = 190.0
 """Such speech is read from here on, whatever the transcriber's own pace. In 200 ms there is most of a short word, and
 ears make out the first of a sentence."""
+STILL_MS = 1000.0
+"""A front that sends nothing for so long in mid-turn has muted its microphone."""
 KEPT_SAMPLES = 30 * HEARING_RATE
 """Uncommitted sound kept while nobody seems to speak, for a commit by hand."""
 
@@ -87,7 +90,6 @@ class _Noted:
     end: int
     speech_ms: float
     silence_ms: float
-    sure: float
 
 
 class Hearing:
@@ -166,7 +168,7 @@ class Hearing:
         so where turns are ended by hand: there a pause of any length is the front's own affair."""
         if self._turn is None or not self._turn.announced:
             return None
-        wait_ms = LONGEST_END_MS
+        wait_ms = STILL_MS
         detection = self._detection
         if isinstance(detection, ServerVad):
             wait_ms = max(wait_ms, float(detection.silence_duration_ms))
@@ -294,7 +296,7 @@ class Hearing:
         return note
 
     def _noted(self, sign: Sign | None, turn: _Turn, turns: TurnDetector) -> _Noted:
-        return _Noted(sign, turn, self._origin + turns.end_sample, turns.speech_ms, turns.silence_ms, turns.sure)
+        return _Noted(sign, turn, self._origin + turns.end_sample, turns.speech_ms, turns.silence_ms)
 
     def _begin(self, start: int, announced: bool) -> None:
         self._scribe.begin()  # a turn that was dropped or cleared has left its words there
@@ -347,7 +349,7 @@ class Hearing:
         else:
             # What is known by now goes out at once: a verdict over a reply is not to wait for words. Those are read
             # beside this task, and judged: the silence goes on being measured meanwhile.
-            await self._tell_progress(turn, note.speech_ms, note.silence_ms, note.sure)
+            await self._tell_progress(turn, note.speech_ms, note.silence_ms)
             reading.create_task(self._read_pause(turn, note) if note.sign is Sign.PAUSE else self._read_on(turn, note))
 
     async def _tell_begin(self, turn: _Turn) -> None:
@@ -379,9 +381,11 @@ class Hearing:
         await self._heard(turn, heard, note.speech_ms)
         if not isinstance(self._detection, SemanticVad):
             return
-        said = await self._complete(turn.text) if turn.text else None
+        said = await self._complete(turn.text) if turn.text and not wants_more(turn.text) else None
         if self._turn is turn and self._turns is not None and self._turns.speech_ms == note.speech_ms:
-            self._words = WordsSoFar(len(turn.text.split()), said)
+            self._words = heard_words(turn.text, said)
+            if probable_end(self._words):
+                await self._tell_progress(turn, note.speech_ms, self._turns.silence_ms, probable=True)
 
     async def _heard(self, turn: _Turn, heard: Partial, read_ms: float = -1.0) -> None:
         """A pass has read the turn, as far as a pause behind `read_ms` of speech; one that is over has been told, or
@@ -390,11 +394,14 @@ class Hearing:
         if self._turn is turn and self._turns is not None and (text != turn.text or read_ms >= 0):
             turn.text, turn.stable = text, len(stable) if text.startswith(stable) else 0
             turn.read_ms = read_ms
-            await self._tell_progress(turn, self._turns.speech_ms, self._turns.silence_ms, self._turns.sure)
+            await self._tell_progress(turn, self._turns.speech_ms, self._turns.silence_ms)
 
-    async def _tell_progress(self, turn: _Turn, speech_ms: float, silence_ms: float, sure: float) -> None:
+    async def _tell_progress(self, turn: _Turn, speech_ms: float, silence_ms: float, probable: bool = False) -> None:
         read = turn.read_ms == speech_ms
-        await self._tell(UserProgress(turn.item_id, turn.text, speech_ms, silence_ms, turn.stable, read, sure=sure))
+        sure = 1.0 if self._turns is None else self._turns.sure
+        await self._tell(
+            UserProgress(turn.item_id, turn.text, speech_ms, silence_ms, turn.stable, read, probable, sure)
+        )
 
     async def _complete(self, text: str) -> float | None:
         """How complete these words sound as the next turn. Not asked while a reply is being made: the model is its, and

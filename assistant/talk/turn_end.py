@@ -10,20 +10,26 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from assistant.events import SemanticVad, ServerVad
+from assistant.text.unfinished import wants_more
 
 ONSET_BLOCKS = 2
 """Consecutive blocks of speech that make a beginning; one alone is a click."""
 RELEASE_MARGIN = 0.15
 """Speech goes on while its probability is within this of the threshold: no flutter at word ends."""
-PAUSE_MS = 96.0
-"""A silence this long may be the end: from here on the completeness of the words is asked for."""
-SHORTEST_END_MS = 200.0
-LONGEST_END_MS = 1000.0
+PAUSE_MS = 64.0
+"""A silence this long may be the end: from here on the completeness of the words is asked for. Ears write after 64 ms
+of silence what they write after 300."""
+SHORTEST_END_MS = 150.0
+LONGEST_END_MS = 1600.0
 """No turn waits longer than this after the last sound, whatever was said."""
-OPEN_END_MS = {"low": 1000.0, "auto": 850.0, "medium": 850.0, "high": 600.0}
-"""Silence that ends a turn whose words sound unfinished, by eagerness."""
+HELD_END_MS = {"low": 1600.0, "auto": 1300.0, "medium": 1300.0, "high": 1000.0}
+"""Silence that ends a turn whose last words are a filler or want more, by eagerness."""
+OPEN_END_MS = {"low": 1300.0, "auto": 1000.0, "medium": 1000.0, "high": 700.0}
+"""The same where the language model thinks them unfinished …"""
 UNKNOWN_END_MS = {"low": 800.0, "auto": 600.0, "medium": 600.0, "high": 450.0}
-"""The same when nothing is known of the words."""
+"""… and when nothing is known of them."""
+OPEN, COMPLETE = 0.03, 0.3
+"""Probabilities of the language model: up to here words are unfinished, from here on complete."""
 USUAL_WORDS_PER_S = 2.6
 
 
@@ -38,25 +44,40 @@ class Sign(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WordsSoFar:
-    """What is known of the words so far. `complete`: probability that they are a whole request, None if unknown."""
+    """What is known of the words so far. `complete`: probability that they are a whole request, None if unknown.
+    `held`: their end wants more."""
 
     count: int = 0
     complete: float | None = None
+    held: bool = False
+
+
+def heard_words(text: str, complete: float | None) -> WordsSoFar:
+    """What these words and the language model's judgement of them say."""
+    return WordsSoFar(len(text.split()), complete, wants_more(text))
+
+
+def probable_end(words: WordsSoFar) -> bool:
+    """The turn may be over with these words: a reply to them is worth beginning before it is certain."""
+    return words.count > 0 and not words.held and (words.complete is None or words.complete > OPEN)
 
 
 def end_silence_ms(detection: ServerVad | SemanticVad, words: WordsSoFar, speech_ms: float) -> float:
     """How long a silence must be to end the turn now.
 
     Server detection: the fixed wait it asks for. Semantic: from SHORTEST_END_MS for words that are surely complete to
-    the eagerness's own wait for words that are surely not, longer for somebody who speaks slowly; 1 s at most.
+    the eagerness's own wait for words that are surely not, longer for somebody who speaks slowly, longest behind a
+    filler; LONGEST_END_MS at most.
     """
     if isinstance(detection, ServerVad):
         return float(detection.silence_duration_ms)
+    if words.held:
+        return HELD_END_MS[detection.eagerness]
     if words.complete is None:
         wait = UNKNOWN_END_MS[detection.eagerness]
     else:
-        open_end = OPEN_END_MS[detection.eagerness]
-        wait = SHORTEST_END_MS + (open_end - SHORTEST_END_MS) * (1.0 - words.complete)
+        doubt = min(1.0, max(0.0, (COMPLETE - words.complete) / (COMPLETE - OPEN)))
+        wait = SHORTEST_END_MS + (OPEN_END_MS[detection.eagerness] - SHORTEST_END_MS) * doubt
     if words.count >= 3 and speech_ms >= 100:
         pace = words.count / (speech_ms / 1000)
         wait *= min(1.3, max(0.85, USUAL_WORDS_PER_S / pace))

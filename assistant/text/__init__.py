@@ -4,5 +4,6 @@ names         capital letters for names
 numbers       spoken numbers as digits
 segment       a reply that is still being written, in pieces
 small_model   what was heard or typed, as the small language model reads it
+unfinished    words that want more
 written       a spoken transcript as it would be written
 """

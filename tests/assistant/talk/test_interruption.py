@@ -50,6 +50,10 @@ def test_manner_follows_the_settings():
         (Overheard(100, 0, ""), None),
         (Overheard(224, 0, "Stop."), Signal.INTERRUPTION),  # the first look at its words
         (Overheard(224, 0, "What a"), Signal.INTERRUPTION),
+        (Overheard(224, 0, "Money."), None),  # ears make words of any hum
+        (Overheard(260, 96, "Money.", read=True), Signal.BACKCHANNEL),
+        (Overheard(420, 0, "Tuesday."), Signal.INTERRUPTION),
+        (Overheard(224, 96, "No.", read=True), Signal.INTERRUPTION),
         (Overheard(260, 0, ""), Signal.LIKELY),
         (Overheard(260, 0, "Mm-hm."), None),
         (Overheard(480, 0, "Yeah."), Signal.LIKELY),

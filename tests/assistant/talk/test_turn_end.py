@@ -4,7 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.events import SemanticVad, ServerVad
-from assistant.talk.turn_end import Sign, TurnDetector, WordsSoFar, end_silence_ms
+from assistant.talk.turn_end import (
+    LONGEST_END_MS,
+    SHORTEST_END_MS,
+    Sign,
+    TurnDetector,
+    WordsSoFar,
+    end_silence_ms,
+    heard_words,
+    probable_end,
+)
 
 BLOCK = 512
 
@@ -37,17 +46,17 @@ def test_a_turn_ends_after_the_silence_that_was_asked_for():
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 60)), max_size=12))
-def test_every_turn_that_begins_ends_within_a_second_of_silence(pattern):
-    found = signs([*pattern, (False, 40)], SemanticVad("low"))
+def test_every_turn_that_begins_ends_within_so_much_silence(pattern):
+    found = signs([*pattern, (False, 60)], SemanticVad("low"), WordsSoFar(2, 0.0, True))
     begun = sum(sign is Sign.ONSET for sign, _ in found)
     assert begun == sum(sign is Sign.END for sign, _ in found)
 
 
 @given(st.sampled_from(["low", "medium", "high", "auto"]), st.none() | st.floats(0, 1), st.integers(0, 40),
-       st.floats(0, 20_000))  # fmt: skip
-def test_no_semantic_wait_is_longer_than_a_second(eagerness, complete, count, speech_ms):
-    wait = end_silence_ms(SemanticVad(eagerness), WordsSoFar(count, complete), speech_ms)
-    assert 200 <= wait <= 1000
+       st.floats(0, 20_000), st.booleans())  # fmt: skip
+def test_every_semantic_wait_has_bounds(eagerness, complete, count, speech_ms, held):
+    wait = end_silence_ms(SemanticVad(eagerness), WordsSoFar(count, complete, held), speech_ms)
+    assert SHORTEST_END_MS <= wait <= LONGEST_END_MS
 
 
 def test_complete_words_wait_least_and_eagerness_orders():
@@ -57,3 +66,19 @@ def test_complete_words_wait_least_and_eagerness_orders():
     assert unfinished == sorted(unfinished)
     slow, quick = (end_silence_ms(SemanticVad(), WordsSoFar(6, 0.5), ms) for ms in (6000, 1500))
     assert slow > quick
+
+
+def test_a_filler_holds_the_turn_open_whatever_the_model_thinks_of_the_words():
+    held, sure = heard_words("Set a timer for, um.", 0.9), heard_words("What time is it?", 0.9)
+    assert held.held and not sure.held
+    waits = [end_silence_ms(SemanticVad(), words, 1500) for words in (held, heard_words("Set the", 0.0), sure)]
+    assert waits[0] >= waits[1] > 900 and waits[2] == SHORTEST_END_MS
+    assert probable_end(sure) and not probable_end(held) and not probable_end(heard_words("", None))
+    assert not probable_end(heard_words("set a timer for ten", 0.01)) and probable_end(heard_words("yes", None))
+
+
+def test_how_sure_the_detector_is_counts_from_the_first_to_the_last_block_of_speech():
+    detector = TurnDetector(ServerVad(), 16_000)
+    for probability in (0.0, 0.6, 0.8, 0.2, 0.4, 0.0, 0.0):
+        detector.step(probability, BLOCK)
+    assert abs(detector.sure - (0.6 + 0.8 + 0.2 + 0.4) / 4) < 1e-9
