@@ -55,6 +55,7 @@ class Listing:
     homes: Mapping[str, int]  # tier -> bytes
     pinned: bool
     idle_s: float
+    realm: str  # digest of its state key
 
 
 @dataclass
@@ -278,7 +279,8 @@ class Registry:
                 entry, homes, pinned = self._entries[key], self.store.homes(key), self.store.pins(key) > 0
                 found.append(
                     Listing(
-                        key, entry.name, entry.label, entry.scope, entry.position, homes, pinned, now - entry.used_at
+                        key, entry.name, entry.label, entry.scope, entry.position, homes, pinned, now - entry.used_at,
+                        entry.state_key,
                     )
                 )
         return found

@@ -5,6 +5,14 @@
   assistant capsule rm KEY …             remove; `rm --all` removes every one
   assistant capsule export KEY FILE      copy one out, checked first
 
+Of a server that runs, what it keeps of the prompts that programs with this key sent (--key, else the token):
+
+  assistant capsule running              what is kept, its own personas too
+  assistant capsule pin KEY              keep it whatever else wants the room; `unpin` undoes that
+  assistant capsule name KEY NAME        give it a name; a named one is kept on disk
+  assistant capsule fork KEY NAME        the same state once more, under a name
+  assistant capsule drop KEY             forget it
+
 A capsule is one safetensors file. Removing it costs time at the next use, never words: talks are rebuilt from text.
 """
 
@@ -16,7 +24,7 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assistant.base.errors import AssistantError
 
@@ -24,7 +32,11 @@ if TYPE_CHECKING:
     from capsules.disk import About, CapsuleFolder
 
 NAME = "capsule"
-HELP = "list, show, remove or export frozen model states"
+HELP = "list, show, remove or export frozen model states; pin, name and fork those of a running server"
+VERBS = {
+    "running": "what a running server keeps", "pin": "keep it whatever else wants the room", "unpin": "undo that",
+    "name": "give it a name", "fork": "the same state once more", "drop": "forget it",
+}  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,12 +50,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     export = actions.add_parser("export", help="copy one out, checked first")
     export.add_argument("key")
     export.add_argument("file", type=Path)
+    for verb, told in VERBS.items():
+        action = actions.add_parser(verb, help=told)
+        if verb != "running":
+            action.add_argument("key")
+        if verb in {"name", "fork"}:
+            action.add_argument("name")
+        action.add_argument("--url", help="of the server (from the settings: http://127.0.0.1:8765)")
+        action.add_argument("--key", dest="api_key", help="the key that the program sends (the token)")
 
 
 def run(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
 
-    shelf = Shelf(load_config().capsules)
+    config = load_config()
+    if args.action in VERBS:
+        url = args.url or f"http://{config.host}:{config.port}"
+        return ask_server(Running(url.rstrip("/"), args.api_key or config.token), args)
+    shelf = Shelf(config.capsules)
     if args.action == "ls":
         print_list(shelf)
     elif args.action == "show":
@@ -110,6 +134,64 @@ class Shelf:
             shutil.copyfile(folder.path / (name + SUFFIX), file)
         except (CapsuleError, OSError) as error:
             raise AssistantError(f"{key} was not exported: {error}") from error
+
+
+@dataclass(frozen=True)
+class Running:
+    """The capsules of a server that runs, as `/v1/capsules` shows them to a key."""
+
+    url: str
+    key: str
+
+    def ask(self, method: str, path: str = "", body: dict[str, object] | None = None) -> dict[str, Any]:
+        """Raises AssistantError with what the server says."""
+        import urllib.error
+        import urllib.request
+
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if self.key else {})
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}/v1/capsules{path}", data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                found: dict[str, Any] = json.load(answer)
+                return found
+        except urllib.error.HTTPError as error:
+            raise AssistantError(_said(error.read()) or f"{self.url} answered {error.code}") from error
+        except (OSError, ValueError) as error:
+            raise AssistantError(f"no server answers at {self.url} ({error}); start one: assistant serve") from error
+
+
+def _said(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def ask_server(server: Running, args: argparse.Namespace) -> int:
+    from urllib.parse import quote
+
+    if args.action == "running":
+        rows = server.ask("GET")["data"]
+        for one in rows:
+            marks = [mark for mark in ("pinned", "listed") if one[mark]]
+            print(one["id"], one["name"] or "-", f"{one['tokens']} tokens", f"{one['bytes'] / 1e6:.1f} MB", *marks)
+        print(f"{len(rows)} capsules")
+        return 0
+    path = f"/{quote(args.key, safe='')}"
+    match args.action:
+        case "drop":
+            server.ask("DELETE", path)
+            print(f"dropped {args.key}")
+            return 0
+        case "fork":
+            found = server.ask("POST", f"{path}/fork", {"name": args.name})
+        case "name":
+            found = server.ask("POST", path, {"name": args.name})
+        case _:
+            found = server.ask("POST", path, {"pinned": args.action == "pin"})
+    print(found["id"], found["name"] or "-", "pinned" if found["pinned"] else "")
+    return 0
 
 
 def facts(about: About) -> dict[str, object]:

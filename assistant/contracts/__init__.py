@@ -4,10 +4,11 @@ A talk names its state by a string; a side branch is a talk of its own. Neither 
 frames: a talk says which words and which samples are to count as said, and the engine finds the way from the
 state it has to the state that is wanted. That is how an undo, a barge-in and a rewind are one operation.
 
-llm    prompts, pieces of a reply, `LLM`
-tts    sound and the marks in it, `TTS`
-asr    blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`
-work   what an engine's work cost and did
+llm     prompts, pieces of a reply, `LLM`
+tts     sound and the marks in it, `TTS`
+asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`
+keeper  capsules for programs, `CapsuleKeeper`
+work    what an engine's work cost and did
 """
 
 from assistant.contracts.asr import (
@@ -21,6 +22,7 @@ from assistant.contracts.asr import (
     Transcriber,
     Transcript,
 )
+from assistant.contracts.keeper import CapsuleKeeper, KeptCapsule
 from assistant.contracts.llm import (
     LLM,
     BadCall,
@@ -38,7 +40,8 @@ from assistant.contracts.tts import TTS, Mark, SpeechChunk, Uttered
 from assistant.contracts.work import Cost, Synced
 
 __all__ = [
-    "ASR", "LLM", "MOST_TERMS", "TTS", "AsrFacts", "BadCall", "CallPiece", "Cost", "HeardWord", "Line", "Mark",
-    "Partial", "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk",
-    "SpeechDetector", "Synced", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered",
+    "ASR", "LLM", "MOST_TERMS", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper", "Cost", "HeardWord",
+    "KeptCapsule", "Line", "Mark", "Partial", "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions", "ReplyPiece",
+    "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TextPiece", "ToolCall", "Transcriber", "Transcript",
+    "Uttered",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from assistant.contracts.keeper import CapsuleKeeper
 from assistant.contracts.work import Cost, Synced
 from assistant.events import ToolSpec
 
@@ -119,6 +120,11 @@ class LLM(Protocol):
         """Whether it can pass on no other sentences than those it was trained on."""
         ...
 
+    @property
+    def keeper(self) -> CapsuleKeeper | None:
+        """What is kept of prompts, for programs; None where state is not kept here."""
+        ...
+
     def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         """Make a reply. Closing the generator stops the engine before its next step."""
         ...
@@ -145,9 +151,10 @@ class LLM(Protocol):
         """The talk pauses: keep its state where it outlives the process, if there is room."""
         ...
 
-    async def keep(self, talk: str, prompt: Prompt) -> None:
+    async def keep(self, talk: str, prompt: Prompt) -> str | None:
         """The talk is over, its replies were `reusable`: let whoever sends a prompt of this realm that begins like this
-        one go on from here. The state found is that of a run from nothing. Forgets the talk."""
+        one go on from here. The state found is that of a run from nothing. Forgets the talk; returns the capsule's
+        key, None if none is kept."""
         ...
 
     async def forget(self, talk: str) -> None:

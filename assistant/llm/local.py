@@ -20,6 +20,7 @@ from assistant.device.schedule import EngineKind
 from assistant.device.thread import Job, Work
 from assistant.llm.decoding import Writing
 from assistant.llm.frozen import FrozenTalks
+from assistant.llm.keeper import LocalKeeper
 from assistant.llm.language import Language
 from assistant.llm.prefixes import LISTED, Gathered, Prefixes, cold_ends
 from assistant.llm.talk_state import TalkState
@@ -53,6 +54,7 @@ class LocalLLM:
         self._lease = EngineLease(FrozenTalks(engine), self._registry, self._state_key, "llm", deployment.talks)
         self._prefixes = Prefixes(engine, self._registry, self._state_key)
         self._gathered: dict[str, Gathered] = {}
+        self.keeper = LocalKeeper(deployment.thread, deployment.registry, self._prefixes.key)
         self._window = ContextWindow(language, engine.max_positions)
         self._preparing: dict[str, Job[None]] = {}
 
@@ -117,16 +119,18 @@ class LocalLLM:
 
         await self._call(talk, park)
 
-    async def keep(self, talk: str, prompt: Prompt) -> None:
+    async def keep(self, talk: str, prompt: Prompt) -> str | None:
         self._interrupt(talk)
 
-        def work() -> Work[None]:
+        def work() -> Work[str]:
             return self._guarded(talk, self._keep(talk, prompt))
 
-        job: Job[None]
+        found: str | None = None
+        job: Job[str]
         async with self._engine_thread.job(EngineKind.LLM, work, talk=talk) as job:
-            async for _ in job.results():
-                pass
+            async for key in job.results():
+                found = key
+        return found
 
     async def forget(self, talk: str) -> None:
         def forget() -> None:
@@ -262,7 +266,7 @@ class LocalLLM:
             yield from self._fold(state, state.log.plan(wanted[:1]), gathered)
             self._prefixes.keep(realm, wanted[:1], gathered)
 
-    def _keep(self, talk: str, prompt: Prompt) -> Work[None]:
+    def _keep(self, talk: str, prompt: Prompt) -> Work[str]:
         """Fold the reply as a run from nothing would, instead of token by token, and keep the state behind it."""
         state, gathered = self._lease.find(talk), self._gathered.pop(talk, None)
         if state is not None and gathered is not None and not self._behind(self._own(talk)):
@@ -277,7 +281,7 @@ class LocalLLM:
             if plan.keep == state.log.position > 0 and self._window.holds(wanted):
                 gathered.at |= set(cold_ends(wanted))
                 yield from self._fold(state, plan, gathered)
-                self._prefixes.keep(prompt.realm, wanted, gathered)
+                yield self._prefixes.keep(prompt.realm, wanted, gathered)
         self._lease.forget(talk)
 
     def _sampling_for(self, options: ReplyOptions) -> Sampling:

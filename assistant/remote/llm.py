@@ -30,6 +30,7 @@ class RemoteLLM:
 
     capsules = False
     limited = False
+    keeper = None
 
     def __init__(self, address: Address) -> None:
         self._server = Server(address)
@@ -77,7 +78,7 @@ class RemoteLLM:
     async def park(self, talk: str) -> None:
         return None
 
-    async def keep(self, talk: str, prompt: Prompt) -> None:
+    async def keep(self, talk: str, prompt: Prompt) -> str | None:
         return None
 
     async def forget(self, talk: str) -> None:

@@ -5,6 +5,7 @@ context    what the server knows of the process behind it
 answers    how plain HTTP answers: refusals, server-sent events, a peer that went away
 socket     one websocket, one talk
 chat       /v1/chat/completions
+kept       /v1/capsules: pinned, named, forked, dropped
 speech     /v1/audio/speech
 listen     /v1/audio/transcriptions
 app        routes, errors, middlewares

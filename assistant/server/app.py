@@ -18,6 +18,7 @@ from assistant.realtime.settings import SessionConfig, merge
 from assistant.server.answers import error_body, json_fields, problem
 from assistant.server.chat import chat_completions
 from assistant.server.context import ServerContext
+from assistant.server.kept import capsules
 from assistant.server.listen import MAX_FILE, audio_transcriptions
 from assistant.server.security import Gate, keys_of
 from assistant.server.socket import SOCKETS, serve_socket
@@ -29,6 +30,10 @@ CONTENT_POLICY = (
     "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; media-src 'self' blob:; "
     "style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'"
 )
+CAPSULES = (
+    ("GET", "/v1/capsules"), ("POST", "/v1/capsules"), ("POST", "/v1/capsules/{key}"),
+    ("DELETE", "/v1/capsules/{key}"), ("POST", "/v1/capsules/{key}/{verb:fork}"),
+)  # fmt: skip
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 CONTEXT: web.AppKey[ServerContext] = web.AppKey("context", ServerContext)
 GATE: web.AppKey[Gate] = web.AppKey("gate", Gate)
@@ -49,6 +54,8 @@ def make_app(context: ServerContext, gate: Gate, ui: Path | None = None) -> web.
     app.router.add_post("/v1/chat/completions", _with_context(chat_completions))
     app.router.add_post("/v1/audio/speech", _with_context(audio_speech))
     app.router.add_post("/v1/audio/transcriptions", _with_context(audio_transcriptions))
+    for method, path in CAPSULES:
+        app.router.add_route(method, path, _with_context(capsules))
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/v1/models/{name:.+}", _model)
     app.router.add_route("*", "/v1/{rest:.*}", _no_endpoint)  # behind all others: what is wrong, in a sentence

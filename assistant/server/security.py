@@ -118,6 +118,11 @@ def keys_of(authorization: str | None, subprotocols: str | None) -> list[str]:
     return keys
 
 
+def from_elsewhere(origin: str | None, host: str | None) -> bool:
+    """Whether a page of another origin asks, one that is allowed to talk too."""
+    return origin is not None and (host is None or urlsplit(origin).netloc != host.lower())
+
+
 def realm_of(keys: Iterable[str]) -> str:
     """Whose capsules a request finds: those of the first key that it carries. The key cannot be read from it."""
     return next((blake2b(key.encode(), digest_size=16).hexdigest() for key in keys), "")

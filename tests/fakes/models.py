@@ -48,6 +48,7 @@ class FakeLLM:
     name = "fake"
     capsules = True
     limited = False
+    keeper = None
 
     def __init__(
         self, answers: Callable[[Prompt], Sequence[Answer]], *, token_s: float = 0.01, prefill_s: float = 0.02
@@ -137,8 +138,9 @@ class FakeLLM:
     async def park(self, talk: str) -> None:
         return None
 
-    async def keep(self, talk: str, prompt: Prompt) -> None:
+    async def keep(self, talk: str, prompt: Prompt) -> str | None:
         await self.forget(talk)
+        return None
 
     async def forget(self, talk: str) -> None:
         self.folded.pop(talk, None)

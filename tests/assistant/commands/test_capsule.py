@@ -1,5 +1,6 @@
 """`assistant capsule`: listed, shown, removed, exported after a check."""
 
+import asyncio
 import json
 
 import pytest
@@ -8,6 +9,10 @@ import torch
 from assistant import cli
 from capsules import Capsule, ExecContext, Fingerprint, Role, Whole, snapshot
 from capsules.disk import CapsuleFolder
+from tests.assistant.server.test_kept import Caller
+from tests.contracts.subjects import local_llm
+from tests.fakes.talk import World
+from tests.fakes.web import serving
 
 
 def a_capsule(label: str) -> Capsule:
@@ -57,3 +62,31 @@ def test_capsule_export_is_checked(kept, tmp_path, capsys):
     file.write_bytes(data)
     assert cli.main(["capsule", "export", "voice-ben", str(tmp_path / "other")]) == 1
     assert "not exported" in capsys.readouterr().err and not (tmp_path / "other").exists()
+
+
+@pytest.mark.slow
+def test_capsules_of_a_running_server(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path))
+    told = []
+
+    def run(*args):
+        code = cli.main(["capsule", *args])
+        told.append(capsys.readouterr())
+        return code
+
+    async def story():
+        async with local_llm() as behind, serving(World(llm=behind.engine)) as site:
+            made = await Caller(site, "mine")("POST", "capsules", {"messages": [{"role": "user", "content": "hello"}]})
+            where = ["--url", site.http, "--key", "mine"]
+            for args in (["name", made["id"], "greeting"], ["running"]):
+                assert await asyncio.to_thread(run, *args, *where) == 0
+            named = told[0].out.split()[0]
+            for args in (["pin", named], ["fork", named, "again"], ["unpin", named], ["drop", named], ["running"]):
+                assert await asyncio.to_thread(run, *args, *where) == 0
+            assert await asyncio.to_thread(run, "pin", named, *where) == 1
+        assert await asyncio.to_thread(run, "running", "--url", site.http) == 1
+
+    asyncio.run(story())
+    assert "greeting" in told[1].out and "1 capsules" in told[1].out and "pinned" in told[2].out
+    assert "again" in told[-3].out and "greeting" not in told[-3].out
+    assert "no capsule" in told[-2].err and "no server answers" in told[-1].err

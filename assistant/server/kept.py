@@ -1,0 +1,84 @@
+"""`/v1/capsules`, an extension beside OpenAI's shapes: what is kept of a program's own prompts.
+
+For programs on this machine or with the token, and for the server's own page: pages from elsewhere are refused here,
+those that `--allow-origin` names too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aiohttp import web
+
+from assistant.base.errors import PeerError
+from assistant.base.ids import random_ids
+from assistant.contracts import CapsuleKeeper, KeptCapsule, PromptReady
+from assistant.realtime.fields import Fields, Json
+from assistant.server.answers import json_fields, problem, while_connected
+from assistant.server.chat import ChatRequest, read_chat
+from assistant.server.context import ServerContext
+from assistant.server.security import from_elsewhere, keys_of, realm_of
+
+MAX_NAME = 200
+
+
+async def capsules(request: web.Request, context: ServerContext) -> web.StreamResponse:
+    """Every path and method below `/v1/capsules`."""
+    keeper = context.talks.engines.llm.keeper
+    if from_elsewhere(request.headers.get("Origin"), request.headers.get("Host")):
+        return problem(403, "origin_refused", "capsules are for programs and the server's own page")
+    if keeper is None:
+        return problem(501, "capsules_off", "the language model runs on another server, which keeps its own state")
+    realm = realm_of(keys_of(request.headers.get("Authorization"), None))
+    key, verb = request.match_info.get("key"), request.match_info.get("verb")
+    if key is None:
+        if request.method == "GET":
+            return web.json_response({"object": "list", "data": [capsule_json(one) for one in keeper.listing(realm)]})
+        return await _make(request, context, keeper, realm)
+    if request.method == "DELETE":
+        await keeper.drop(realm, key)
+        return web.json_response({"id": key, "object": "capsule.deleted", "deleted": True})
+    body = await json_fields(request)
+    if verb == "fork":
+        return web.json_response(capsule_json(await keeper.fork(realm, key, _name(body, needed=True))))
+    name, pinned = (_name(body) if body.has("name") else None), body.boolean("pinned")
+    return web.json_response(capsule_json(await keeper.change(realm, key, name, pinned)))
+
+
+async def _make(
+    request: web.Request, context: ServerContext, keeper: CapsuleKeeper, realm: str
+) -> web.StreamResponse:
+    """Fold a prompt ahead of its first question: `messages` and `tools` as of a chat completion, `name`, `pinned`."""
+    body = await json_fields(request)
+    name, pinned = (_name(body) if body.has("name") else None), body.boolean("pinned")
+    key = await while_connected(request, _fold(read_chat(body, context, realm), context))
+    if key is None:
+        return problem(507, "no_room", "there is no room for it; unpin or drop another first")
+    return web.json_response(capsule_json(await keeper.change(realm, key, name or None, pinned)))
+
+
+async def _fold(chat: ChatRequest, context: ServerContext) -> str | None:
+    llm, talk = context.talks.engines.llm, random_ids("http")
+    pieces = llm.reply(talk, chat.prompt, replace(chat.options, max_tokens=1))
+    try:
+        async for piece in pieces:
+            if isinstance(piece, PromptReady):
+                break
+    finally:
+        await pieces.aclose()
+    return await llm.keep(talk, chat.prompt)
+
+
+def _name(body: Fields, *, needed: bool = False) -> str:
+    name = body.need_text("name") if needed else body.text("name") or ""
+    if len(name) > MAX_NAME or (needed and not name.strip()) or name.startswith("talk/"):
+        raise PeerError("invalid_value", f"name: 1 to {MAX_NAME} characters, not beginning with talk/", "name")
+    return name
+
+
+def capsule_json(one: KeptCapsule) -> Json:
+    return {
+        "id": one.key, "object": "capsule", "name": one.name or None, "engine": one.engine, "tokens": one.position,
+        "bytes": one.size_bytes, "tier": one.tier, "pinned": one.pinned, "idle_s": round(one.idle_s, 1),
+        "listed": one.listed,
+    }  # fmt: skip
