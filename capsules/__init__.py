@@ -21,6 +21,7 @@
     store      which capsule lies in which tier, under budgets
     tiers      memory of the device, of the host, disk; moves between them
     weights    checkpoints streamed to their destinations
+    worth      what a capsule is worth, and when it may be used next
 """
 
 from capsules.capsule import (

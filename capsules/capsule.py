@@ -145,6 +145,11 @@ class Recurrent:
         self._rows = [b.tensor.reshape(-1).view(torch.uint8) for b in whole]
         self._starts = [0, *accumulate(row.numel() for row in self._rows)]
 
+    @property
+    def nbytes(self) -> int:
+        """Of one checkpoint."""
+        return self._starts[-1]
+
     def take(self, position: int) -> Checkpoint:
         """A checkpoint of now. Raises CapsuleTooLarge."""
         if not self._rows:

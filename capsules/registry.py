@@ -26,17 +26,22 @@ from capsules.prefix import StateKey, prefix_digests
 from capsules.reentry import Live, Reentry, Way, choose
 from capsules.store import TieredStore
 from capsules.tiers import DiskTier, MemoryTier, Mover, Tier
+from capsules.worth import Arrivals, worth
 
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
 class Budgets:
-    """Bytes per tier; 0 leaves the tier out. Off a GPU there is no gpu tier."""
+    """Bytes per tier; 0 leaves the tier out. Off a GPU there is no gpu tier.
+
+    ttl_s  how long a capsule stays after its last use where `put` does not say; 0: until others need its room
+    """
 
     gpu_bytes: int = 0
     host_bytes: int = 0
     disk_bytes: int = 0
+    ttl_s: int = 0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -76,16 +81,20 @@ class Registry:
 
     tiers  from fast to slow; `Registry.standard` makes the usual ones
     clock  seconds, any origin; use the wall clock (`time.time`) if there is a disk tier, whose files are dated by it
+    ttl_s  of capsules that are put without one; None: no limit
     """
 
-    def __init__(self, tiers: Sequence[Tier], mover: Mover, clock: Clock) -> None:
+    def __init__(self, tiers: Sequence[Tier], mover: Mover, clock: Clock, ttl_s: float | None = None) -> None:
         self.counters = Counters()
+        self._ttl_s = ttl_s
+        self._arrivals = Arrivals()
+        self._held: dict[str, float] = {}  # until when
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
         self._by_prefix: dict[str, list[str]] = {}
         self._lengths: dict[str, Counter[int]] = {}
         self._disk = next((tier for tier in tiers if isinstance(tier, DiskTier)), None)
-        self.store = TieredStore(tiers, mover, self.counters, self._forget)
+        self.store = TieredStore(tiers, mover, self.counters, self._forget, self._worth)
         if self._disk is not None:
             self._follow(self._disk)
 
@@ -118,7 +127,7 @@ class Registry:
             tiers.append(MemoryTier("host", torch.device("cpu"), budgets.host_bytes, mover))
         if budgets.disk_bytes and folder is not None:
             tiers.append(DiskTier(folder, budgets.disk_bytes, writer, pin_memory=on_gpu))
-        return cls(tiers, mover, clock)
+        return cls(tiers, mover, clock, budgets.ttl_s or None)
 
     def put(
         self,
@@ -136,7 +145,7 @@ class Registry:
 
         name   finds it again whatever its tokens are (`named_key`); the same name of the same realm replaces. Without
                one, the same prefix replaces
-        ttl_s  goes that long after its last use, unless pinned
+        ttl_s  goes that long after its last use, unless pinned; None: the registry's own
         pin    add a pin that lasts until `unpin`
         save   write a durable copy now
         ends   where the calls ended that folded its tokens; see `reenter`
@@ -146,6 +155,7 @@ class Registry:
         """
         _check_put(capsule, state_key, name, ttl_s)
         self._tidy()
+        ttl_s = self._ttl_s if ttl_s is None else ttl_s
         covered = len(capsule.tokens) >= capsule.position
         length = capsule.position
         prefixes = prefix_digests(state_key, capsule.tokens, [*points, length], ends) if covered else {}
@@ -159,6 +169,7 @@ class Registry:
             name, state_key.digest, prefixes, capsule.label, capsule.scope, length, capsule.fingerprint.digest, ttl_s
         )
         self._remember(key, entry)
+        self._arrivals.stored(key, self._clock())
         if pin:
             self.store.pin(key)
         if save:
@@ -177,6 +188,7 @@ class Registry:
         (then it is gone): rebuild from the tokens. `reenter` does that by itself.
         """
         if not self._here(key):
+            self._arrivals.asked(key, self._clock())
             self.counters.add("misses", cause="absent")
             return None
         return self._take(key, fingerprint, "name" if self._entries[key].name else "prefix")
@@ -266,6 +278,20 @@ class Registry:
         a_kind(ContractMisuse, "key", key, str, "the key of a capsule")
         self.store.unpin(key)
 
+    def hold(self, key: str, seconds: float) -> bool:
+        """One pin more for that long; again means anew. False, and no pin, if it is not here, or if pins would take
+        more than half of a tier: what is held must not shut out what is used."""
+        if not self._here(key) or (key not in self._held and not self.store.may_hold(key)):
+            return False
+        if key not in self._held:
+            self.store.pin(key)
+        self._held[key] = self._clock() + seconds
+        return True
+
+    def charge(self, what: str, nbytes: int) -> None:
+        """Count state that lies beside the capsules under the same budget, in the fastest memory; 0 ends it."""
+        self.store.charge(what, whole(ContractMisuse, "nbytes", nbytes))
+
     def pins(self, key: str) -> int:
         """How many; 0 too where there is no such capsule."""
         return self.store.pins(key) if self._here(key) else 0
@@ -306,6 +332,7 @@ class Registry:
             self.counters.add("misses", cause="damaged")
             raise
         self.counters.add("hits", way=way, tier=tier)
+        self._arrivals.asked(key, self._clock())
         self._use(key)
         return capsule
 
@@ -343,9 +370,20 @@ class Registry:
         if self._disk is not None and self._disk.changed():
             self._follow(self._disk)
         now = self._clock()
+        for key, until in tuple(self._held.items()):
+            if now > until:
+                self._let_go(key)
         for key, entry in tuple(self._entries.items()):
             if entry.ttl_s is not None and now - entry.used_at > entry.ttl_s and not self.store.pins(key):
                 self.store.drop(key, "expired")
+
+    def _let_go(self, key: str) -> None:
+        if self._held.pop(key, None) is not None:
+            self.store.unpin(key)
+
+    def _worth(self, key: str, nbytes: int) -> float:
+        entry = self._entries.get(key)
+        return 0.0 if entry is None else worth(entry.position, nbytes, self._arrivals.wait(key, self._clock()))
 
     def _remember(self, key: str, entry: _Entry) -> None:
         self._entries[key] = entry
@@ -354,6 +392,7 @@ class Registry:
             self._lengths.setdefault(entry.state_key, Counter())[position] += 1
 
     def _forget(self, key: str) -> None:
+        self._let_go(key)
         entry = self._entries.pop(key, None)
         if entry is None:
             return
@@ -389,6 +428,7 @@ class Registry:
                 about.used_at,
             )
             self._remember(about.key, entry)
+            self._arrivals.stored(about.key, about.used_at)
             self.store.adopt(about.key, disk.name, about.file_bytes, told)
 
 

@@ -1,7 +1,8 @@
-"""Which capsule lies in which tier: budgets, least-recently-used demotion, eviction at the end, promotion on use.
+"""Which capsule lies in which tier: budgets, demotion of what is worth least, eviction at the end, promotion on use.
 
-A capsule has one home in memory or on disk, and may keep a durable copy below. A tier's budget is never exceeded, not
-even in between. What is pinned stays where it is. What fits nowhere is not taken in, and nothing is moved for it.
+Where worths are equal the least recently used goes first. A capsule has one home in memory or on disk, and may keep a
+durable copy below. A tier's budget is never exceeded, not even in between. What is pinned stays where it is. What fits
+nowhere is not taken in, and nothing is moved for it.
 """
 
 from collections import OrderedDict
@@ -30,15 +31,23 @@ class _Slot:
 
 
 class TieredStore:
-    """Tiers from fast to slow. `gone` is told the key of whatever leaves by itself."""
+    """Tiers from fast to slow.
 
-    def __init__(self, tiers: Sequence[Tier], mover: Mover, counters: Counters, gone: Callable[[str], None]) -> None:
+    gone   is told the key of whatever leaves by itself
+    worth  of a capsule that takes so many bytes in a tier; the least goes first
+    """
+
+    def __init__(
+        self, tiers: Sequence[Tier], mover: Mover, counters: Counters, gone: Callable[[str], None],
+        worth: Callable[[str, int], float],
+    ) -> None:  # fmt: skip
         self.tiers = tuple(tiers)
         self._mover = mover
         self._counters = counters
-        self._gone = gone
+        self._gone, self._worth = gone, worth
         self._slots: OrderedDict[str, _Slot] = OrderedDict()  # least recently used first
         self._used = [0] * len(self.tiers)
+        self._charges: dict[str, int] = {}
         self._report()
 
     def __contains__(self, key: str) -> bool:
@@ -57,6 +66,24 @@ class TieredStore:
     def used_bytes(self, tier: str) -> int:
         return sum(used for used, t in zip(self._used, self.tiers, strict=True) if t.name == tier)
 
+    def charge(self, what: str, nbytes: int) -> None:
+        """State that lies beside the capsules, in the fastest memory, and counts for its budget; 0 ends it.
+
+        Capsules make room for it. What cannot be evicted may exceed the budget: it is there already.
+        """
+        self._charges[what] = nbytes
+        if not nbytes:
+            del self._charges[what]
+        self._counters.set("charged", nbytes, what=what)
+        while self.tiers and self._used[0] > self._room(0) and self._relieve(0):
+            pass
+        self._report()
+
+    def may_hold(self, key: str) -> bool:
+        """Whether half of every tier that it lies in would still be free of pins if it were pinned."""
+        slot = self._slots[key]
+        return all(self._pinned(t) + cost <= self.tiers[t].budget_bytes // 2 for t, cost in slot.homes.items())
+
     def adopt(self, key: str, tier: str, cost: int, notes: Mapping[str, str]) -> None:
         """Take over what a durable tier holds from another process; call in order of use."""
         t = self._number(tier)
@@ -64,7 +91,7 @@ class TieredStore:
         self._slots[key] = slot
         self._used[t] += cost
         self._counters.add("stored")
-        while self._used[t] > self.tiers[t].budget_bytes and self._relieve(t):
+        while self._used[t] > self._room(t) and self._relieve(t):
             pass
         self._report()
 
@@ -190,20 +217,27 @@ class TieredStore:
 
     def _fits(self, t: int, cost: int) -> bool:
         """Whether there is room once everything that may move has moved."""
-        pinned = sum(slot.homes.get(t, 0) for slot in self._slots.values() if slot.pins)
-        return cost + pinned <= self.tiers[t].budget_bytes
+        return cost + self._pinned(t) <= self._room(t)
+
+    def _pinned(self, t: int) -> int:
+        return sum(slot.homes.get(t, 0) for slot in self._slots.values() if slot.pins)
+
+    def _room(self, t: int) -> int:
+        """Bytes for capsules: of the fastest tier, what lies beside them is taken off."""
+        charged = sum(self._charges.values()) if t == 0 and not self.tiers[t].durable else 0
+        return self.tiers[t].budget_bytes - charged
 
     def _make_room(self, t: int, cost: int) -> None:
-        while self._used[t] + cost > self.tiers[t].budget_bytes:
+        while self._used[t] + cost > self._room(t):
             relieved = self._relieve(t)
             assert relieved, "asked for room that _fits denies"
 
     def _relieve(self, t: int) -> bool:
         """One capsule less in a tier; False if all are pinned."""
-        key = next((key for key, slot in self._slots.items() if t in slot.homes and not slot.pins), None)
-        if key is None:
+        loose = [(key, slot) for key, slot in self._slots.items() if t in slot.homes and not slot.pins]
+        if not loose:
             return False
-        slot = self._slots[key]
+        key, slot = min(loose, key=lambda one: self._worth(one[0], one[1].homes[t]))
         if slot.tier == t:
             self._demote(key, slot, t)
         else:

@@ -53,6 +53,7 @@ class HybridLLM:
             ctx, scope, weights=loaded.digest, code=CODE, dtype=str(dtype), schedule=f"grid 64, rows {ROWS}"
         )
         self._recurrent = Recurrent(ctx, scope)
+        self._checkpoints = options.checkpoints
         self._placer = Placer(options.checkpoints)
         self._every = options.checkpoint_every
         self._tokens: list[int] = []
@@ -121,6 +122,11 @@ class HybridLLM:
         self.catch_up()
         self._need_logits()
         return self.state.logits.clone()
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Of all the checkpoints that may be held for rollbacks."""
+        return self._checkpoints * self._recurrent.nbytes
 
     def checkpoint_before(self, position: int) -> Checkpoint | None:
         """The last checkpoint at or before a position: what a rollback to there would start from."""

@@ -77,6 +77,8 @@ class Config:
     capsule_gpu_mb: int = 1024
     capsule_host_mb: int = 512
     capsule_disk_mb: int = 2048
+    capsule_days: int = 30
+    """How long a state is kept after its last use; 0: until others need its room."""
     threads: int = 0
     """Processor threads for the models; 0: one for the tiny models, for others what the library takes."""
     kernels: str = "auto"
@@ -118,6 +120,7 @@ _SETTINGS = {f.name: f for f in fields(Config) if f.name not in ("home", "origin
 _BOUNDS: dict[str, tuple[int, int | None]] = {
     "max_positions": (256, None), "sessions": (1, None), "port": (0, 65_535), "threads": (0, 1024),
     "capsule_gpu_mb": (0, None), "capsule_host_mb": (0, None), "capsule_disk_mb": (0, None),
+    "capsule_days": (0, None),
 }  # fmt: skip
 _CHOICES: dict[str, Sequence[str]] = {
     "profile": ("auto", *PROFILES),

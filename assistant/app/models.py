@@ -139,6 +139,7 @@ async def _deployment(config: Config, profile: Profile, stack: AsyncExitStack, r
         gpu_bytes=_gpu_room(config, profile, ctx, report),
         host_bytes=config.capsule_host_mb * MIB,
         disk_bytes=config.capsule_disk_mb * MIB,
+        ttl_s=config.capsule_days * 86_400,
     )
     writer = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="capsules"))
     folder = config.capsules if config.capsule_disk_mb else None

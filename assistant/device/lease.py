@@ -22,6 +22,8 @@ from capsules.registry import Registry, named_key
 
 log = logging.getLogger(__name__)
 
+RETURN_S = 600.0
+"""A front that lost its connection comes back within this: until then its talk's capsule is not evicted."""
 RESTING = 64
 """Talks without a front that stay in memory where they could not be written down."""
 
@@ -113,6 +115,7 @@ class EngineLease(Generic[S]):
             self._keys[talk] = key
         elif not self._lessee.replaceable:
             self._outside[talk] = capsule
+            self._registry.charge(self._name(talk), capsule.nbytes)
 
     def inherit(self, talk: str, source: str) -> S:
         """A talk goes on with the state of another, which is no more."""
@@ -133,7 +136,7 @@ class EngineLease(Generic[S]):
     def forget(self, talk: str) -> None:
         self._resting.pop(talk, None)
         self._talks.pop(talk, None)
-        self._outside.pop(talk, None)
+        self._outside_of(talk)
         self._registry.remove(self._keys.pop(talk, named_key(self._name(talk), self._state_key)))
         if (path := self._path(talk)) is not None:
             path.unlink(missing_ok=True)
@@ -149,6 +152,7 @@ class EngineLease(Generic[S]):
         if (key := self._keys.get(talk)) is not None and not self._lessee.replaceable:
             self._registry.unpin(key)
         if key is not None and self._registry.save(key) and self._write(talk, key):
+            self._registry.hold(key, RETURN_S)
             del self._talks[talk], self._keys[talk]
             return
         self._resting[talk] = None
@@ -163,13 +167,20 @@ class EngineLease(Generic[S]):
 
     def _taken(self, talk: str) -> Capsule | None:
         """Its capsule, which is no longer needed where it was."""
-        if (capsule := self._outside.pop(talk, None)) is not None:
+        if (capsule := self._outside_of(talk)) is not None:
             return capsule
         if (key := self._keys.pop(talk, None)) is None:
             return None
         with suppress(CapsuleError):
             capsule = self._registry.get(key)
         self._registry.remove(key)
+        return capsule
+
+    def _outside_of(self, talk: str) -> Capsule | None:
+        """Its capsule outside the registry, which is given up there; it counted for the budget all the same."""
+        capsule = self._outside.pop(talk, None)
+        if capsule is not None:
+            self._registry.charge(self._name(talk), 0)
         return capsule
 
     def _path(self, talk: str) -> Path | None:

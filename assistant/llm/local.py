@@ -55,6 +55,7 @@ class LocalLLM:
         self._prefixes = Prefixes(engine, self._registry, self._state_key)
         self._gathered: dict[str, Gathered] = {}
         self.keeper = LocalKeeper(deployment.thread, deployment.registry, self._prefixes.key)
+        self._registry.charge(f"checkpoints of {name}", engine.checkpoint_bytes)
         self._window = ContextWindow(language, engine.max_positions)
         self._preparing: dict[str, Job[None]] = {}
 

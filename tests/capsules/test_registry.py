@@ -51,11 +51,13 @@ def capsule(tokens, nbytes: int = 100, mark: int = 0, fingerprint: Fingerprint =
     )  # fmt: skip
 
 
-def registry(folder: Path | None = None, gpu=1000, host=1000, disk=100_000, clock=None, writer=None) -> Registry:
+def registry(
+    folder: Path | None = None, gpu=1000, host=1000, disk=100_000, clock=None, writer=None, ttl_s=None
+) -> Registry:
     """Three tiers; the two memory tiers both lie in host memory here, which only saves the copies."""
     mover = Mover(ExecContext("cpu"))
     tiers = [MemoryTier(name, CPU, budget, mover) for name, budget in (("gpu", gpu), ("host", host)) if budget]
-    return Registry([*tiers, DiskTier(folder, disk, writer)] if folder else tiers, mover, clock or SetClock())
+    return Registry([*tiers, DiskTier(folder, disk, writer)] if folder else tiers, mover, clock or SetClock(), ttl_s)
 
 
 def called(name: str) -> str:
@@ -82,8 +84,13 @@ SIZES = [0, 40, 200, 330, 500, 900, 1500, 2600]
 class Model(RuleBasedStateMachine):
     """`kept` is the registry; `marks`, a dictionary from key to mark, is all it may ever answer from."""
 
-    @initialize(disk=st.sampled_from([0, 3000, 6000]), gpu=st.sampled_from([0, 1000]))
-    def start(self, disk: int, gpu: int) -> None:
+    @initialize(
+        disk=st.sampled_from([0, 3000, 6000]), gpu=st.sampled_from([0, 1000]), ttl=st.sampled_from([None, 80.0]),
+        shared=st.booleans(),
+    )  # fmt: skip
+    def start(self, disk: int, gpu: int, ttl: float | None, shared: bool) -> None:
+        self.ttl, self.charged, self.held = ttl, 0, {}
+        self.other: Registry | None = None
         self.folder = Path(tempfile.mkdtemp())
         self.budgets = {"gpu": gpu, "host": 700, "disk": disk}
         self.clock = SetClock()
@@ -92,10 +99,20 @@ class Model(RuleBasedStateMachine):
         self.pins: dict[str, int] = {}
         self.count = 0
         self.open()
+        if disk and shared:  # another process over the same folder
+            self.other = registry(self.folder, 0, 500, disk, clock=self.clock)
 
     def open(self) -> None:
-        self.kept = registry(self.folder if self.budgets["disk"] else None, *self.budgets.values(), clock=self.clock)
+        folder = self.folder if self.budgets["disk"] else None
+        self.kept = registry(folder, *self.budgets.values(), clock=self.clock, ttl_s=self.ttl)
         self.gets = 0
+
+    def look(self) -> None:
+        """What time and the other process did is accounted for."""
+        self.limited(lambda: self.kept.pins("nobody"))
+        for key, until in list(self.held.items()):
+            if self.clock.now > until or key not in self.kept.store:
+                del self.held[key]
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
@@ -141,6 +158,7 @@ class Model(RuleBasedStateMachine):
     @rule(data=st.data())
     def get(self, data) -> None:
         key = data.draw(st.sampled_from(sorted(self.marks)))
+        self.look()
         there = key in self.kept.store
         found = self.limited(lambda: self.kept.get(key))
         self.gets += 1
@@ -152,6 +170,7 @@ class Model(RuleBasedStateMachine):
     @rule(length=st.integers(0, 7), state_key=st.booleans(), reserve=st.integers(0, 1))
     def reenter(self, length, state_key, reserve) -> None:
         chat = CHAT if state_key else OTHER
+        self.look()
         there = set(self.kept.store)
         plan, found = self.limited(lambda: self.kept.reenter(chat, range(length), reserve=reserve))
         self.gets += 1
@@ -188,6 +207,35 @@ class Model(RuleBasedStateMachine):
         elif self.limited(lambda: self.kept.save(key)):
             assert "disk" in self.kept.store.homes(key)
 
+    @precondition(lambda self: self.marks)
+    @rule(data=st.data(), seconds=st.sampled_from([20.0, 70.0]))
+    def hold(self, data, seconds) -> None:
+        key = data.draw(st.sampled_from(sorted(self.marks)))
+        self.look()
+        pins, before = self.kept.pins(key), key in self.held
+        if self.kept.hold(key, seconds):
+            assert self.kept.pins(key) == pins + (not before)
+            self.held[key] = self.clock.now + seconds
+        else:
+            assert self.kept.pins(key) == pins
+
+    @rule(nbytes=st.sampled_from([0, 100, 400, 900]))
+    def charge(self, nbytes) -> None:
+        self.limited(lambda: self.kept.charge("beside", nbytes))
+        self.charged = nbytes
+
+    @precondition(lambda self: self.other is not None)
+    @rule(length=st.integers(6, 9), size=st.sampled_from(SIZES), save=st.booleans(), forget=st.booleans())
+    def other_process(self, length, size, save, forget) -> None:
+        self.count += 1
+        key = self.limited(
+            lambda: self.other.put(capsule(range(length), size, self.count), CHAT, name=f"o{self.count}", save=save)
+        )
+        if key is not None:
+            self.marks[key] = self.count
+        if forget and (here := list(self.other.store)):
+            self.limited(lambda: self.other.remove(here[0]))
+
     @rule(seconds=st.sampled_from([1.0, 30.0, 60.0]))
     def wait(self, seconds) -> None:
         self.clock.now += seconds
@@ -199,20 +247,32 @@ class Model(RuleBasedStateMachine):
     @precondition(lambda self: self.budgets["disk"])
     @rule()
     def start_again(self) -> None:
+        self.look()
         saved = {key for key in self.kept.store if "disk" in self.kept.store.homes(key)}
         self.open()
         assert set(self.kept.store) == saved
         self.pins.clear()
+        self.held.clear()
+        self.charged = 0
 
     @invariant()
     def nothing_pinned_is_gone(self) -> None:
         if hasattr(self, "kept"):
-            assert all(key in self.kept.store for key, count in self.pins.items() if count)
+            self.look()
+            gone = {key for key, count in self.pins.items() if count and key not in self.kept.store}
+            assert len(gone) <= self.kept.counters.total("evictions", cause="taken")  # a pin is of one process
+            for key in gone:
+                del self.pins[key]
+            assert all(self.kept.pins(key) == self.pins.get(key, 0) + 1 for key in self.held)
 
     @invariant()
     def budgets_hold_and_the_books_are_right(self) -> None:
         if not hasattr(self, "kept"):
             return
+        self.look()
+        first = self.kept.store.tiers[0]
+        if not first.durable and self.kept.store.used_bytes(first.name) + self.charged > first.budget_bytes:
+            assert all(self.kept.pins(key) for key in self.kept.store if first.name in self.kept.store.homes(key))
         for tier in self.kept.store.tiers:
             if isinstance(tier, DiskTier):
                 really = sum(file.stat().st_size for file in tier.folder.path.iterdir())

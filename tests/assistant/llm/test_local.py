@@ -228,6 +228,19 @@ def test_two_talks_take_turns_and_do_not_see_each_other(engine, monkeypatch):
     assert app.run_(mixed_without_room) == expected and not app.registry.listing()
 
 
+def test_a_parked_talk_is_held_while_its_front_may_come_back(engine, tmp_path):
+    bench = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
+
+    async def play(llm):
+        await reply(llm, "a", prompt(user("hello")), "r1.0", n=3)
+        await llm.park("a")
+
+    bench.run_(play)
+    (parked,) = [one for one in bench.registry.listing() if one.name == "talk/a/llm"]
+    assert parked.pinned and parked.homes.keys() == {"host", "disk"}
+    assert bench.registry.counters.total("charged") == engine.checkpoint_bytes > 0
+
+
 async def wandering(llm, engine, seed, evicted):
     """A talk of turns, cuts and undos; another one takes the engine where `evicted`. States after each step."""
     rng, lines, states = random.Random(seed), (), []
