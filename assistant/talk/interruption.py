@@ -147,20 +147,22 @@ SHORTEST_MS = 64.0
 SURE = 0.67
 """Below this it is a cough or a laugh, whatever words are read into it. Fitted on the dev set of `recipes.turns`: all 3
 coughs and 4 of 6 laughs of actors have less, sentences that cut in have 0.69 and more."""
-STRAY_MS = 400.0
-"""Up to here a single word counts only if people cut in with it: ears write some word ("Money", "Come") for any hum."""
+STOPPING = frozenset(["stop", "wait", "no", "hold", "hang", "enough", "quiet"])
+"""Words that count at the first look, …"""
+SECOND_LOOK_MS = 290.0
+"""… a single one with which people cut in from here on ("What" may become "Right"), …"""
+STRAY_MS = 480.0
+"""… and any other from here on: ears write some word ("Money", "Come") for any hum."""
 CUTS_IN = frozenset(
-    ["stop", "wait", "no", "hold", "hang", "what", "who", "how", "when", "where", "why", "which", "can", "could",
-     "would", "will", "tell", "please", "just", "sorry", "excuse", "set", "add", "actually", "but", "that's",
-     "enough", "quiet",
-     "never", "not", "hey", "hello", "help", "cancel", "pause", "next", "skip", "again", "repeat", "louder", "undo",
-     "something", "anything", "don't", "thanks"]
+    ["what", "who", "how", "when", "where", "why", "which", "can", "could", "would", "will", "tell", "please", "just",
+     "sorry", "excuse", "set", "add", "actually", "but", "that's", "never", "not", "hey", "hello", "help", "cancel",
+     "pause", "next", "skip", "again", "repeat", "louder", "undo", "something", "anything", "don't", "thanks"]
 )  # fmt: skip
 LIKELY_AFTER_MS = 250.0
 """Who speaks this long over a reply means it, most likely: a front that can waits in silence from here on …"""
 LIKELY_NOD_MS = 450.0
 """… and this long where the words so far are those of a nod."""
-LONGEST_NOD_MS = 800.0
+LONGEST_NOD_MS = 1000.0
 """Longer speech is none, whatever its words: nobody should have to talk against a voice for longer."""
 OVER_MS = 90.0
 """A silence that makes it probable that no more comes."""
@@ -203,7 +205,9 @@ def _meant(heard: Overheard) -> bool:
     words = bare_words(heard.words)
     if not words or is_nod(heard.words):
         return False
-    return len(words) > 1 or words[0] in CUTS_IN or heard.speech_ms >= STRAY_MS
+    if len(words) > 1 or words[0] in STOPPING:
+        return True
+    return heard.speech_ms >= (SECOND_LOOK_MS if words[0] in CUTS_IN else STRAY_MS)
 
 
 def verdict(heard: Overheard) -> Signal | None:

@@ -188,7 +188,7 @@ All right, uh, | who are you?""".split("\n"),
 
 NODS: dict[Part, list[str]] = {
     "dev": "Mm-hm. Yeah. Right. Uh-huh. Okay. Mhm. I see. Sure. Oh. Yes. Mm.".split(". "),
-    "test": "Mm-hmm. Yep. Right, right. Uh huh. Ok. Hm. Really? Aha. Wow. Yeah, yeah. Hmm.".split(". "),
+    "test": "Mm-hmm. Yep. Right, right. Uh huh. Ok. Hm. Really. Aha. Wow. Yeah, yeah. Hmm.".split(". "),
 }
 INTERRUPTIONS: dict[Part, list[str]] = {
     "dev": """Stop.
