@@ -62,7 +62,7 @@ class Pause:
 
 
 @dataclass(slots=True)
-class Row:
+class HeardRequest:
     """A request as the models met it. `speech`: probability of each block."""
 
     name: str
@@ -95,10 +95,10 @@ class SmartTurn:
         return round(float(np.asarray(found).ravel()[0]), 4)
 
 
-async def ask(take: Take, ears: Transcriber, llm: LLM, prompt: Prompt, acoustic: SmartTurn | None) -> Row:
+async def ask(take: Take, ears: Transcriber, llm: LLM, prompt: Prompt, acoustic: SmartTurn | None) -> HeardRequest:
     """Every pause of a request, read and judged."""
     speech = [block.probability for block in SileroDetector().push(take.sound)]
-    row = Row(take.name, take.kind, take.text, [*take.parts], [round(one, 4) for one in speech])
+    row = HeardRequest(take.name, take.kind, take.text, [*take.parts], [round(one, 4) for one in speech])
     turns, begin = TurnDetector(NEVER, RATE), 0
     for probability in speech:
         sign = turns.step(probability, BLOCK)
@@ -115,7 +115,7 @@ async def ask(take: Take, ears: Transcriber, llm: LLM, prompt: Prompt, acoustic:
     return row
 
 
-async def gather(takes: Iterable[Take], kept: Path, acoustic: SmartTurn | None) -> list[Row]:
+async def gather(takes: Iterable[Take], kept: Path, acoustic: SmartTurn | None) -> list[HeardRequest]:
     """All rows; those that are in `kept` are not asked for again."""
     rows = {row.name: row for row in read(kept)}
     ears = moonshine(load_moonshine())
@@ -133,9 +133,9 @@ async def gather(takes: Iterable[Take], kept: Path, acoustic: SmartTurn | None) 
     return list(rows.values())
 
 
-def read(kept: Path) -> list[Row]:
+def read(kept: Path) -> list[HeardRequest]:
     lines = kept.read_text().splitlines() if kept.exists() else []
-    rows = [Row(**json.loads(line)) for line in lines]
+    rows = [HeardRequest(**json.loads(line)) for line in lines]
     for row in rows:
         row.pauses = [Pause(**pause) for pause in row.pauses]  # type: ignore[arg-type]  # as they come from JSON
     return rows
@@ -160,7 +160,7 @@ class Outcome:
         return self.cut and not self.reopened
 
 
-def replay(row: Row, detection: ServerVad | SemanticVad, words: Words, words_ms: float) -> Outcome:
+def replay(row: HeardRequest, detection: ServerVad | SemanticVad, words: Words, words_ms: float) -> Outcome:
     """One request under one rule."""
     turns = TurnDetector(detection, RATE)
     known: tuple[int, Pause] | None = None
@@ -180,7 +180,7 @@ def replay(row: Row, detection: ServerVad | SemanticVad, words: Words, words_ms:
     return Outcome((len(row.speech) * BLOCK - row.parts[-1][1]) * 1000 / RATE)
 
 
-def outcome(row: Row, turns: TurnDetector) -> Outcome:
+def outcome(row: HeardRequest, turns: TurnDetector) -> Outcome:
     end = turns.position
     on = next((i * BLOCK for i in range(end // BLOCK, len(row.speech)) if row.speech[i] >= turns.threshold), None)
     if on is None:
@@ -189,7 +189,9 @@ def outcome(row: Row, turns: TurnDetector) -> Outcome:
     return Outcome(None, (on - turns.end_sample) / RATE <= REOPEN_S and sounded_s <= LITTLE_S)
 
 
-def summary(rows: Sequence[Row], detection: ServerVad | SemanticVad, words: Words, words_ms: float) -> dict[str, Any]:
+def summary(
+    rows: Sequence[HeardRequest], detection: ServerVad | SemanticVad, words: Words, words_ms: float
+) -> dict[str, Any]:
     whole = [replay(row, detection, words, words_ms) for row in rows if row.kind == "complete"]
     paused = [replay(row, detection, words, words_ms) for row in rows if row.kind == "paused"]
     waits = [one.wait_ms for one in whole if one.wait_ms is not None]
