@@ -5,7 +5,7 @@
 Two models: the shipped one, and random weights in a shape of 120 million (bytes and times are those of a real one, its
 words are not). Each request is made as `/v1/chat/completions` makes it, once of a process that knows earlier requests
 and once of one that knows nothing; the states behind both are compared byte by byte. Times are of the processor, over
-all threads, because others may be at work on the machine. With both models it takes about ten minutes on two cores.
+all threads, because others may be at work on the machine. With both models it takes about five minutes of one core.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ def document(folder: Path) -> str:
 
 
 async def chat(engine: HybridLLM, folder: Path) -> list[dict[str, object]]:
-    """Turns of a chat; `shared`: tokens that a request has in common with the one before and its answer."""
+    """Turns of a chat; `shared`: tokens that a request has in common with the one before and the words of its answer,
+    whose closing mark may be found too."""
     lines: tuple[Line, ...] = (Line("user", "count to five"),)
     rows: list[dict[str, object]] = []
     encode = load_language(folder, limited=False).encode

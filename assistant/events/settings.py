@@ -62,5 +62,7 @@ class Settings:
     speed: float = 1.0
     duck: bool = False
     """The front can lower and resume the reply's sound: overlap ducks first, and stops after the verdict."""
+    realm: str = ""
+    """Whose the talk is: what is folded for it is found by talks and requests of the same realm alone."""
     paced: bool = True
     """The front plays in real time, so the reply's lead is bounded. False for files: as fast as it can."""

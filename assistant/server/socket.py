@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import time
+from dataclasses import replace
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
@@ -23,6 +24,7 @@ from assistant.realtime.fields import Fields, Json
 from assistant.realtime.protocol import Protocol, Received, WireSession, read_extensions
 from assistant.realtime.settings import SessionConfig, merge
 from assistant.server.context import ServerContext
+from assistant.server.security import keys_of, realm_of
 from assistant.talk import Session
 
 MAX_FRAME = 16 * 1024 * 1024
@@ -150,7 +152,8 @@ async def _serve(
 
 def _first_config(request: web.Request, context: ServerContext, key_session: Json | None) -> SessionConfig:
     """What holds before the first update: the key's session, and listening only where that was asked for."""
-    config = SessionConfig(settings=context.settings)
+    keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
+    config = SessionConfig(settings=replace(context.settings, realm=realm_of(keys)))
     wanted: Json = dict(key_session or {})
     if request.query.get("intent") == "transcription":
         wanted["type"] = "transcription"

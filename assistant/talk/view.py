@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assistant.contracts import Prompt
 from assistant.events import ResponseParams, Settings, ToolSpec
 from assistant.personas import DEFAULT, Persona
@@ -55,5 +57,7 @@ class ReplyView:
             system = params.instructions
         tools = self.tools(settings, params)
         if params is not None and params.input is not None:
-            return build(system, tools, entries_of(self._conversation, params.input))
-        return build(system, tools, self._conversation, self._lines)
+            found = build(system, tools, entries_of(self._conversation, params.input))
+        else:
+            found = build(system, tools, self._conversation, self._lines)
+        return replace(found, realm=settings.realm)

@@ -305,6 +305,28 @@ def test_errors_are_the_sdks_own():
     run(story)
 
 
+def test_talks_and_requests_of_one_key_are_of_one_realm_and_of_two_keys_of_two():
+    realms = []
+
+    def mind(prompt: Prompt):
+        realms.append(prompt.realm)
+        return ["Yes."]
+
+    async def story(site: Site) -> None:
+        for key in ("one", "two", "one"):
+            client = openai.AsyncOpenAI(base_url=f"{site.http}/v1", api_key=key, max_retries=0)
+            async with client, client.realtime.connect(model="any") as connection:
+                await connection.session.update(session={"type": "realtime", "instructions": "Be brief."})
+                await connection.conversation.item.create(item=typed("hello"))
+                await connection.response.create(response={"output_modalities": ["text"]})
+                await collect(connection)
+                await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+
+    run(story, world=World(mind))
+    one, two = realms[0], realms[2]
+    assert realms == [one, one, two, two, one, one] and one and two and one != two and "one" not in one
+
+
 # ------------------------------------------------------------------- what is folded once, over the small model
 
 
