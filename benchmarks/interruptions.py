@@ -44,7 +44,7 @@ from assistant.events import (
     StopPlayback,
     TextPart,
 )
-from recipes.turns.sounds import RATE, Studio, Take, overlaps
+from recipes.turns.sounds import ACTORS, RATE, Studio, Take, overlaps
 from tests.fakes.loop import run
 from tests.fakes.talk import World
 
@@ -128,7 +128,18 @@ def summary(heard: Sequence[Heard]) -> dict[str, Any]:
     return figures
 
 
+def summaries(heard: Sequence[Heard]) -> dict[str, Any]:
+    """Of all, and of each voice; actors, who shout, are one."""
+    groups: dict[str, list[Heard]] = {"all": [*heard]}
+    for one in heard:
+        voice = one.name.split("/")[1]
+        groups.setdefault("actors" if voice in (*ACTORS["dev"], *ACTORS["test"]) else voice, []).append(one)
+    return {name: summary(group) for name, group in groups.items()}
+
+
 def spread(values: Sequence[float]) -> dict[str, float]:
+    if not values:
+        return {"n": 0}
     middle, ninety, last = (round(float(np.percentile(values, share))) for share in (50, 90, 99))
     return {"n": len(values), "median": middle, "p90": ninety, "p99": last}
 
@@ -148,8 +159,9 @@ def main() -> None:
         for take in takes:
             heard.append(over_a_reply(take, front, asr))
             print(json.dumps(asdict(heard[-1])), file=sys.stderr, flush=True)
-        report[front] = summary(heard) | {"rows": [asdict(one) for one in heard]}
-        print(front, json.dumps({name: value for name, value in report[front].items() if name != "rows"}, indent=1))
+        figures = summaries(heard)
+        report[front] = figures | {"rows": [asdict(one) for one in heard]}
+        print(front, json.dumps(figures, indent=1))
     if args.json is not None:
         command = f"python -m benchmarks.interruptions --cache DIR --part {args.part}"
         args.json.write_text(json.dumps({"command": command, **report}, indent=1) + "\n")
