@@ -1,21 +1,37 @@
 """Expected recompute after a rollback for each placement strategy, and how long the exact program takes.
 
-    python benchmarks/placement.py [--length 8192] [--budget 8] [--out benchmarks/results/placement.json]
+    python benchmarks/placement.py [--length 8192] [--budgets 4 8 16 32 64] [--out benchmarks/results/placement.json]
+
+The paper's block caching (every 64, every 128) and square root (every root of the length) keep as many checkpoints as
+there are multiples, whatever the budget: their rows say how many. `block` and `square-root` below are the same within
+the budget: the narrowest even spacing of that unit that reaches through the whole prefix.
 
 Laws: where in a prefix of `length` tokens a rollback lands. `drifting` is a stream of 2,000 rollbacks around a peak
 that moves from 20 % to 90 % of the prefix: there the optimal strategy sees only what has happened so far, through
-exponential weights (0.99), and solves again after every tenth.
+exponential weights (0.99), and solves again after every tenth. `document` and `chat` are made too, after
+requests with full history: twenty questions about one document (80 % of the prefix) that is edited now and then; and a
+talk that goes on, of which most requests share all but the last turn and some undo or edit an earlier one.
 """
 
 import argparse
 import json
+from math import isqrt
 from pathlib import Path
 from time import process_time
 
 import numpy as np
 from numpy.typing import NDArray
 
-from capsules.placement import GRID, RollbackHistogram, Strategy, expected_recompute, optimal, place, recompute
+from capsules.placement import (
+    GRID,
+    RollbackHistogram,
+    Strategy,
+    every,
+    expected_recompute,
+    optimal,
+    place,
+    recompute,
+)
 
 Law = NDArray[np.float64]
 
@@ -27,7 +43,16 @@ def laws(length: int) -> dict[str, Law]:
     def bell(centre: float, width: float) -> Law:
         return np.exp(-(((t - centre) / width) ** 2) / 2)
 
-    raw = {"uniform": (t > 0).astype(float), "peaked": bell(0.9, 0.02), "bimodal": bell(0.25, 0.03) + bell(0.95, 0.01)}
+    turns = np.zeros(length + 1)
+    for back in range(40):
+        turns[max(1, length - 60 - 90 * back)] = 0.5**back if back < 6 else 0.01
+    raw = {
+        "uniform": (t > 0).astype(float),
+        "peaked": bell(0.9, 0.02),
+        "bimodal": bell(0.25, 0.03) + bell(0.95, 0.01),
+        "document": 19 * (np.arange(length + 1) == length * 4 // 5) + (t > 0) * (t < 0.8) / length,
+        "chat": turns,
+    }
     return {name: p / p.sum() for name, p in raw.items()}
 
 
@@ -59,28 +84,44 @@ def seconds(length: int, budget: int, repeats: int) -> dict[str, list[float]]:
     return took
 
 
+def paper(length: int, law: Law) -> dict[str, dict[str, float]]:
+    """Its baselines by its own definitions: how many checkpoints they keep, and what is replayed."""
+    spots = {"block, every 64": every(64, length), "block, every 128": every(128, length)}
+    spots["square root"] = every(isqrt(length), length)
+    return {
+        name: {"checkpoints": len(at), "tokens": expected_recompute(law, at)} for name, at in spots.items()
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--length", type=int, default=8192)
-    parser.add_argument("--budget", type=int, default=8)
+    parser.add_argument("--budgets", type=int, nargs="+", default=[4, 8, 16, 32, 64])
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    table = {
-        name: {str(s): expected_recompute(law, place(s, args.budget, law, GRID)) for s in Strategy}
-        for name, law in laws(args.length).items()
-    }
-    table["drifting"] = drifting(args.length, args.budget)
-    print(f"expected tokens to replay; {args.length} tokens, {args.budget} checkpoints, grid of {GRID}")
-    print(f"{'':14}" + "".join(f"{name:>10}" for name in table))
-    for strategy in Strategy:
-        print(f"{strategy:14}" + "".join(f"{column[strategy]:10.1f}" for column in table.values()))
+    known = laws(args.length)
+    tables: dict[int, dict[str, dict[str, float]]] = {}
+    print(f"expected tokens to replay; {args.length} tokens, grid of {GRID}")
+    print(f"{'':24}" + "".join(f"{name:>10}" for name in (*known, "drifting")))
+    for budget in args.budgets:
+        tables[budget] = {
+            name: {str(s): expected_recompute(law, place(s, budget, law, GRID)) for s in Strategy}
+            for name, law in known.items()
+        } | {"drifting": drifting(args.length, budget)}
+        for strategy in Strategy:
+            row = "".join(f"{column[strategy]:10.1f}" for column in tables[budget].values())
+            print(f"M = {budget:3} {strategy:16}{row}")
+    theirs = {name: paper(args.length, law) for name, law in known.items()}
+    for baseline in next(iter(theirs.values())):
+        count = next(iter(theirs.values()))[baseline]["checkpoints"]
+        row = "".join(f"{column[baseline]['tokens']:10.1f}" for column in theirs.values())
+        print(f"M = {count:3} {baseline:16}{row}")
     took = seconds(100_000, 64, 5)
     print("exact solve, 100,000 positions, 64 checkpoints, n=5, median (least) processor s: ", end="")
     print(", ".join(f"{name} {sorted(t)[2]:.2f} ({min(t):.2f})" for name, t in took.items()))
     if args.out:
-        args.out.write_text(
-            json.dumps({"arguments": vars(args) | {"out": None}, "tokens": table, "solve_s": took}, indent=1)
-        )
+        facts = {"length": args.length, "tokens": tables, "paper": theirs, "solve_s": took}
+        args.out.write_text(json.dumps(facts, indent=1) + "\n")
 
 
 if __name__ == "__main__":
