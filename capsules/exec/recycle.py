@@ -16,10 +16,11 @@ SMALLEST = 64 << 10  # bytes; below it the host's allocator recycles by itself
 class Recycler:
     """Lends blocks of bytes and takes each back when the last tensor over it is gone.
 
-    keep_bytes  of returned blocks that are kept for later; the rest goes back to the system, the longest unused first
+    keep_bytes  of returned blocks that are kept for later, or two of the largest that was lent if that is more; the
+                rest goes back to the system, the longest unused first. States grow, so old sizes would pile up
     """
 
-    def __init__(self, keep_bytes: int = 512 << 20) -> None:
+    def __init__(self, keep_bytes: int = 16 << 20) -> None:
         self._keep_bytes = keep_bytes
         self._returned: deque[Tensor] = deque()  # filled from wherever the last reference dies, so without a lock
         self._free: OrderedDict[int, Tensor] = OrderedDict()  # by address, longest unused first
@@ -30,6 +31,7 @@ class Recycler:
             return torch.empty(nbytes, dtype=torch.uint8)
         self._collect()
         size = _rounded(nbytes)
+        self._keep_bytes = max(self._keep_bytes, 2 * size)
         fitting = [address for address, block in self._free.items() if block.numel() == size]
         block = self._free.pop(fitting[-1]) if fitting else torch.empty(size, dtype=torch.uint8)
         lent = memoryview(block.numpy().data)

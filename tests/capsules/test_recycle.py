@@ -67,3 +67,12 @@ def test_snapshots_use_memory_again_without_touching_those_that_live():
         del capsule
     assert kept is not None and (kept.tensors["toy.kv"] == 0).all()
     assert len(seen) == 2
+
+
+def test_a_state_that_grows_leaves_no_trail_of_old_sizes():
+    """Each size in its turn, as the snapshots of a long talk: what is kept is bounded by the largest."""
+    recycler = Recycler(keep_bytes=SIZE)
+    for nbytes in range(SIZE, 20 * SIZE, SIZE // 3):
+        recycler.take(nbytes)
+    assert recycler.kept_bytes <= 2 * 1.125 * 20 * SIZE
+    assert recycler.take(nbytes).numel() == nbytes and recycler.kept_bytes > 0
