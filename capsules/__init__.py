@@ -4,11 +4,12 @@
     capsule    Capsule and Checkpoint; snapshot, restore, fork, rollback, an earlier capsule inside one
     digests    a digest of every byte of a checkpoint, taken once
     disk       capsules as checksummed files
-    durable    files that are complete or absent
+    durable    files that are complete or absent, entries that are
     errors     every error of the package
     exec/      the contract: buffers, graphs and the context that owns them
     feed       bytes of files into tensors, many reads in flight
     hull       lower convex hulls, for placement
+    journal    tables whose every change is on disk before it is told
     ledger     declarations without memory: what an engine will take
     metrics    counts and levels, readable at any time
     nn/        blocks of networks that both engines share

@@ -1,7 +1,11 @@
-"""A file that is either complete or absent: written aside, synced, renamed, and the directory synced.
+"""Files that are either complete or absent, and entries at the end of a file that are.
 
-The name appears only after every byte is on the disk, so whatever happens in between (the process killed, the disk
-full, the machine off) leaves either the old file or the new one. What a killed writer left aside is swept later.
+A file is written aside, synced, renamed, and the directory synced. The name appears only after every byte is on the
+disk, so whatever happens in between (the process killed, the disk full, the machine off) leaves either the old file or
+the new one. What a killed writer left aside is swept later.
+
+An entry is added behind others with its length and a checksum over its place and its bytes. What is not whole at the
+end of a file was never promised to anybody, and is cut off before anything is added.
 """
 
 import fcntl
@@ -9,10 +13,14 @@ import json
 import os
 import secrets
 from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 PART = ".part"
 SLICE = 8 << 20  # bytes per write call
+HEAD = b"entries/1\n"
+DIGEST = 16  # bytes
 
 
 def write_durably(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
@@ -73,6 +81,80 @@ def sweep(folder: Path) -> int:
         finally:
             os.close(file)
     return removed
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What a file of entries holds. `end`: where the last whole one ends; `torn`: bytes behind it that are none."""
+
+    payloads: tuple[bytes, ...]
+    end: int
+    torn: int
+
+
+def read_entries(path: Path) -> Entries:
+    """Every entry up to the first that is not whole. Raises OSError."""
+    data = memoryview(path.read_bytes())
+    found: list[bytes] = []
+    at = len(HEAD) if data[: len(HEAD)] == HEAD else len(data) + 1
+    end = len(HEAD) if at <= len(data) else 0
+    while at + 4 + DIGEST <= len(data):
+        length = int.from_bytes(data[at : at + 4], "little")
+        payload = bytes(data[at + 4 + DIGEST : at + 4 + DIGEST + length])
+        if len(payload) < length or data[at + 4 : at + 4 + DIGEST] != _digest(at, payload):
+            break
+        found.append(payload)
+        at += 4 + DIGEST + length
+        end = at
+    return Entries(tuple(found), end, len(data) - end)
+
+
+def entry_bytes(at: int, payload: bytes) -> bytes:
+    """An entry as it stands at this place of a file."""
+    return len(payload).to_bytes(4, "little") + _digest(at, payload) + payload
+
+
+class EntryFile:
+    """A file of entries, open for more. The caller sees to it that there is one writer."""
+
+    def __init__(self, path: Path, end: int = 0) -> None:
+        """end  of what `read_entries` found whole; the rest is cut off. 0: begin a new file. Raises OSError."""
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            os.ftruncate(self._file, end)
+            self.end = end
+            if not end:
+                self._write(HEAD)
+                sync_folder(path.parent)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def append(self, payload: bytes) -> None:
+        """Add one entry: after this it outlives the process, after `sync` the machine. Raises OSError (full disk, ...);
+        then nothing has changed."""
+        self._write(entry_bytes(self.end, payload))
+
+    def sync(self) -> None:
+        """Wait until all that was added is on the disk. From any thread. Raises OSError."""
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _write(self, data: bytes) -> None:
+        os.lseek(self._file, self.end, os.SEEK_SET)
+        try:
+            _write_all(self._file, memoryview(data))
+        except BaseException:
+            os.ftruncate(self._file, self.end)
+            raise
+        self.end += len(data)
+
+
+def _digest(at: int, payload: bytes) -> bytes:
+    return blake2b(at.to_bytes(8, "little") + payload, digest_size=DIGEST).digest()
 
 
 def sync_folder(folder: Path) -> None:

@@ -29,7 +29,7 @@ from tts_engine.config import FRAME_SAMPLES, TTSConfig, load_config
 from tts_engine.dac_codec import dac_codec
 from tts_engine.errors import CheckpointRefused, ConfigRefused, EngineMisuse
 from tts_engine.frontend import Frontend
-from tts_engine.generator import Generator, Stepped
+from tts_engine.generator import Generator, SessionFacts, Stepped
 from tts_engine.graphs import Graphs, plan_shapes
 from tts_engine.guards import SILENCE_PEAK, SILENT_FRAMES
 from tts_engine.istft_codec import CODEC_TYPE, CausalCodec, CodecShape
@@ -330,6 +330,19 @@ class HiggsTTS:
         _check_capsule(capsule)
         restore(self._ctx, capsule, self.fingerprint)
         self._generator.adopt(dict(capsule.host["session"]))
+
+    def facts(self) -> SessionFacts:
+        """What is known of the session: with it `retrace` makes its state again, without a capsule. JSON, 60 bytes a
+        row."""
+        return self._generator.facts()
+
+    def retrace(self, facts: SessionFacts) -> Iterator[None]:
+        """Go on from the open session, a fresh one of its voice or an earlier state of it, to the one of these facts,
+        bit for bit: all calls of its pieces are made again, a few rows between two yields. Sampling is that of now.
+
+        Raises RetraceFailed where a row comes out otherwise; then the session is none: `open` one.
+        """
+        return self._generator.retrace(facts)
 
     def rebuild(self, capsule: Capsule) -> None:
         """The same session from the capsule's facts, where its bytes do not fit: all pieces are fed anew."""

@@ -31,3 +31,7 @@ class EngineMisuse(TTSError):
 
 class ContextFull(TTSError):
     """The talk no longer fits into the positions the engine was given."""
+
+
+class RetraceFailed(TTSError):
+    """A session that was to be made again came out otherwise; it is not this model's, or not this machine's."""

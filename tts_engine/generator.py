@@ -5,7 +5,7 @@ KV cache. `cut` goes back to the state in which a piece ended where it was heard
 whole session.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tts_engine.delay import delay
-from tts_engine.errors import ContextFull, EngineMisuse, TextRefused
+from tts_engine.errors import ContextFull, EngineMisuse, RetraceFailed, TextRefused
 from tts_engine.frontend import Encoded, Frontend
 from tts_engine.graphs import Graphs
 from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
@@ -24,7 +24,20 @@ from tts_engine.state import ENDLESS, MAX_PIECE
 from tts_engine.steps import Steps
 
 HISTORY = 4  # pieces kept when the context is full
+ROWS_AT_ONCE = 8  # of a piece that is made again
 SHORTEST_BUDGET = 64  # rows; with less room than this a piece is refused
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """A session, and what the row loop held of it: enough to make its state again. All of it is JSON."""
+
+    session: dict[str, Any]
+    text: list[int]
+    row: list[int]
+    count: int
+    total: int
+    cursor: list[int]
 
 
 @dataclass(frozen=True)
@@ -112,13 +125,17 @@ class Generator:
             self._compact(need + min(budget, 4 * SHORTEST_BUDGET))
         budget = min(budget, self._max_positions - session.position - need)
         start, lead_in = session.position, session.pending
-        self._set_text(encoded.ids)
-        rows = torch.tensor(lead_in, dtype=torch.int64).view(-1, self._audio.codebooks)
-        self._feed(join(row_prompt(rows), text_prompt([self._text_id, *encoded.ids], self._audio)))
-        session.pending = []
+        self._open_piece(encoded.ids, lead_in)
         words = [[w.char_start, w.char_end, w.first, w.end] for w in encoded.words]
         session.pieces.append(Piece(text, list(encoded.ids), words, policy, budget, start, session.position, lead_in))
-        self._set_position(session.position, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+
+    def _open_piece(self, ids: Sequence[int], lead_in: list[list[int]]) -> None:
+        """Feed what closes the piece before and the text of the next, up to its first row."""
+        self._set_text(ids)
+        rows = torch.tensor(lead_in, dtype=torch.int64).view(-1, self._audio.codebooks)
+        self._feed(join(row_prompt(rows), text_prompt([self._text_id, *ids], self._audio)))
+        self.session.pending = []
+        self._set_position(self.session.position, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
 
     def _row(self, piece: Piece) -> str:
         self._graphs.decode(self.session.position)
@@ -239,6 +256,49 @@ class Generator:
         for piece in old.pieces:
             self._refeed(piece, piece.text, self._encode(piece.text))
 
+    def facts(self) -> SessionFacts:
+        """What `retrace` needs."""
+        s, length = self._state, int(self._state.length.item())
+        at = (s.row.tolist(), int(s.count.item()), int(s.total.item()), s.cursor.tolist())
+        return SessionFacts(self.session.to_json(), s.text[0, 1 : 1 + length].tolist(), *at)
+
+    def retrace(self, facts: SessionFacts) -> Iterator[None]:
+        """Make the state of these facts again, bit for bit: every piece by the calls that made it, row by row. It may
+        be a session that goes on from the present one; some rows are made between two yields.
+
+        Raises RetraceFailed where a row comes out otherwise than it did: another model, another machine.
+        """
+        old = SpeechSession.from_json(facts.session)
+        begun, old.voice = len(self.session.pieces), self.session.voice
+        if self.session.prefix != old.prefix or self.session.pieces != old.pieces[:begun]:
+            raise RetraceFailed("the voice that is open is not the one of the session")
+        self.session.dropped = old.dropped
+        for piece in old.pieces[begun:]:
+            self.session.pending = piece.lead_in
+            if piece.refed:
+                self._set_position(piece.start, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+                self._refeed(piece, piece.text, self._encode(piece.text))
+            else:
+                yield from self._respeak(piece)
+        self.session = old
+        self._set_text(facts.text)
+        self._set_position(old.position, facts.row, facts.count, facts.total, facts.cursor)
+
+    def _respeak(self, piece: Piece) -> Iterator[None]:
+        """The calls that made a piece: its text at once, then every row that was fed, and drawn, one by one."""
+        self._set_position(piece.start, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
+        self._open_piece(piece.ids, piece.lead_in)
+        fed = len(piece.rows) if piece.ended in ("", "end") or piece.total is None else piece.total + 1
+        known = len(piece.rows) if piece.ended in ("", "end") else fed - 1  # behind a cut stand rows that close it
+        for at in range(fed):
+            self._graphs.decode(self.session.position)
+            self.session.position += 1
+            if at < known and self._state.row.tolist() != piece.rows[at]:
+                raise RetraceFailed(f"row {at} of {piece.text[:40]!r} came out otherwise")
+            if at % ROWS_AT_ONCE == ROWS_AT_ONCE - 1:
+                yield
+        self.session.pieces.append(piece)
+
     def _compact(self, need: int) -> None:
         """Make room by keeping the voice and the last pieces only. Raises ContextFull if that is not enough."""
         pieces = self.session.pieces
@@ -273,7 +333,7 @@ class Generator:
         at = start + len(lead) + len(opening) - 1
         made = Piece(text, list(encoded.ids), words, piece.policy, piece.budget, start, at, lead_in)
         made.rows, made.track, made.total = rows.tolist(), piece.track[: frames + 1], frames
-        made.ended, made.emitted = piece.ended or "cut", min(piece.emitted, frames)
+        made.ended, made.emitted, made.refed = piece.ended or "cut", min(piece.emitted, frames), True
         session.pieces.append(made)
         session.pending = []
         self._set_position(session.position, made.rows[-1], len(made.rows), frames, made.track[-1])

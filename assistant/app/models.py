@@ -25,6 +25,7 @@ from assistant.remote import RemoteLLM, RemoteTTS, is_address, read_address
 from assistant.tts.local import LocalTTS, VoiceOptions
 from assistant.tts.voices import load_voices
 from capsules import ExecContext
+from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
 from llm_engine import footprint as llm_footprint
@@ -144,8 +145,10 @@ async def _deployment(config: Config, profile: Profile, stack: AsyncExitStack, r
     writer = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="capsules"))
     folder = config.capsules if config.capsule_disk_mb else None
     registry = await asyncio.to_thread(Registry.standard, ctx, budgets, time.time, folder, writer)
-    take_over(config.talks, registry, report)
-    return Deployment(ctx, EngineThread(), registry, config.talks)
+    syncing = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="journals"))
+    journals = Journals(config.talks, syncing)
+    take_over(config.talks, journals, registry, report)
+    return Deployment(ctx, EngineThread(), registry, journals)
 
 
 def _gpu_room(config: Config, profile: Profile, ctx: ExecContext, report: Report) -> int:

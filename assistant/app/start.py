@@ -116,7 +116,7 @@ async def open_talks(
             services,
             limit=config.sessions,
             settings=Settings(persona=config.persona, voice=config.voice or None, turn_detection=ServerVad()),
-            folder=config.talks,
+            journals=models.deployment.journals,
         )
         stack.callback(talks.close)
         listed = ListedPersonas(services, talks.defaults, config.home / "personas")

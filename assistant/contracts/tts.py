@@ -64,6 +64,10 @@ class TTS(Protocol):
         """Bring the voice's memory in line with what was heard: later frames and pieces never happened."""
         ...
 
+    async def prepare(self, talk: str) -> None:
+        """Nobody waits: make ready what the talk's next words would have to wait for. All other work comes first."""
+        ...
+
     async def warm(self, voice: str | None) -> Synced:
         """Make a voice ready, from disk if it is there."""
         ...

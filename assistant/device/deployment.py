@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from assistant.device.thread import EngineThread
 from capsules import ExecContext
+from capsules.journal import Journals
 from capsules.registry import Registry
 
 
@@ -16,12 +16,12 @@ from capsules.registry import Registry
 class Deployment:
     """One context, one thread that issues its replays, one place where capsules are kept.
 
-    talks   where what is known of parked talks lies over a restart; None keeps it in memory only
-    now     seconds that only grow, for what is measured and for how much of a sound has been played
+    journals  of the talks; what is known of a talk is written into its own while that is open
+    now       seconds that only grow, for what is measured and for how much of a sound has been played
     """
 
     ctx: ExecContext
     thread: EngineThread
     registry: Registry
-    talks: Path | None = None
+    journals: Journals = field(default_factory=lambda: Journals(None))
     now: Callable[[], float] = time.monotonic

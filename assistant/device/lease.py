@@ -1,22 +1,21 @@
 """Whose state an engine holds, and where that of the other talks is: in a capsule, on disk, or to be built again.
 
 An engine holds one sequence, and several talks share it. A talk that the engine is taken from leaves its state in a
-capsule and gets it back at its next step. A talk whose front has left is parked: its capsule is saved, and what is
-known beside it is written down, so that it goes on after a restart. Everything here runs on the engines' thread.
+capsule and gets it back at its next step. What is known of it beside that is written into its journal at every turn; so
+a talk goes on after its process was killed, too. A talk whose front has left is parked: its capsule is saved, and
+memory let go. Everything here runs on the engines' thread.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from capsules import Capsule
-from capsules.durable import write_durably
 from capsules.errors import CapsuleError, CapsuleTooLarge
+from capsules.journal import Journals, Rows
 from capsules.prefix import StateKey
 from capsules.registry import Registry, named_key
 
@@ -34,7 +33,7 @@ class Lessee(Protocol[S]):
     """What a lease asks of an engine. `S` is what is known of a talk beside the engine's own state."""
 
     replaceable: bool
-    """Whether a state that is lost can be built again from what is known, equal to the lost one."""
+    """Whether a state that is lost is built again soon enough that its capsule may be evicted."""
 
     def freeze(self, state: S, name: str) -> Capsule | None:
         """The engine's state as a capsule; None if there is nothing worth keeping. Raises CapsuleTooLarge."""
@@ -45,28 +44,30 @@ class Lessee(Protocol[S]):
     def clear(self, state: S) -> None:
         """The engine begins with nothing, and so does what is known of it."""
 
-    def to_json(self, state: S) -> dict[str, object]:
-        """What is known, for the disk."""
+    def to_rows(self, state: S) -> Rows:
+        """What is known, for the journal."""
 
-    def from_json(self, facts: dict[str, object]) -> S:
-        """The inverse. Raises KeyError, TypeError, ValueError or IndexError on what `to_json` did not write."""
+    def from_rows(self, rows: Rows) -> S:
+        """The inverse. Raises KeyError, TypeError, ValueError or IndexError on what `to_rows` did not write."""
 
 
 class EngineLease(Generic[S]):
-    """`folder` keeps what is known of parked talks over a restart, as `TALK.KIND`; None keeps it in memory only."""
+    """`kind` names its table in the journals, where it keeps what is known of talks whose journal is open."""
 
     def __init__(
-        self, lessee: Lessee[S], registry: Registry, state_key: StateKey, kind: str, folder: Path | None
+        self, lessee: Lessee[S], registry: Registry, state_key: StateKey, kind: str, journals: Journals
     ) -> None:
         self.owner: str | None = None
         """Whose state is in the engine."""
         self._lessee, self._registry, self._state_key = lessee, registry, state_key
-        self._kind, self._folder = kind, folder
+        self._kind, self._journals = kind, journals
         self._talks: dict[str, S] = {}
         self._keys: dict[str, str] = {}
         """Of talks that wait: their capsules in the registry."""
         self._outside: dict[str, Capsule] = {}
         """Capsules that nothing could replace and the registry had no room for."""
+        self._pinned: set[str] = set()
+        """Talks whose capsule has a pin of ours."""
         self._resting: dict[str, None] = {}
 
     def __contains__(self, talk: str) -> bool:
@@ -113,14 +114,29 @@ class EngineLease(Generic[S]):
         key = self._registry.put(capsule, self._state_key, name=self._name(talk), pin=not self._lessee.replaceable)
         if key is not None:
             self._keys[talk] = key
+            if not self._lessee.replaceable:
+                self._pinned.add(talk)
         elif not self._lessee.replaceable:
             self._outside[talk] = capsule
             self._registry.charge(self._name(talk), capsule.nbytes)
 
+    def note(self, talk: str) -> None:
+        """What is known of a talk has changed: write it into its journal."""
+        journal = self._journals.find(talk)
+        if journal is not None and talk in self._talks:
+            journal.put(self._kind, self._lessee.to_rows(self._talks[talk]))
+
+    def keep(self, talk: str) -> None:
+        """Nobody waits: see that the owner's state is on disk, so that after a kill little has to be folded again."""
+        if self.owner == talk and self._journals.find(talk) is not None:
+            with suppress(CapsuleTooLarge):
+                if (capsule := self._lessee.freeze(self._talks[talk], talk)) is not None:
+                    self._registry.put(capsule, self._state_key, name=self._name(talk), save=True)
+
     def inherit(self, talk: str, source: str) -> S:
         """A talk goes on with the state of another, which is no more."""
         state, owner, key = self._talks.pop(source), self.owner, self._keys.pop(source, None)
-        self.forget(talk)
+        self._drop(talk)
         self._talks[talk] = state
         if key is not None:
             self._keys[talk] = key
@@ -134,26 +150,23 @@ class EngineLease(Generic[S]):
             self.owner = None
 
     def forget(self, talk: str) -> None:
-        self._resting.pop(talk, None)
-        self._talks.pop(talk, None)
-        self._outside_of(talk)
-        self._registry.remove(self._keys.pop(talk, named_key(self._name(talk), self._state_key)))
-        if (path := self._path(talk)) is not None:
-            path.unlink(missing_ok=True)
-        if self.owner == talk:
-            self.owner = None
+        self._drop(talk)
+        if (journal := self._journals.find(talk)) is not None:
+            journal.put(self._kind, {})
 
     def park(self, talk: str) -> None:
-        """The talk's front has left: save its capsule, write down what finds it again, and let go."""
+        """The talk's front has left: save its capsule and let go of what its journal holds too."""
         if talk not in self._talks:
             return
         if self.owner == talk:
             self.release()
-        if (key := self._keys.get(talk)) is not None and not self._lessee.replaceable:
-            self._registry.unpin(key)
-        if key is not None and self._registry.save(key) and self._write(talk, key):
-            self._registry.hold(key, RETURN_S)
-            del self._talks[talk], self._keys[talk]
+        self._unpin(talk)
+        journal = self._journals.find(talk)
+        if journal is not None and journal.put(self._kind, self._lessee.to_rows(self._talks[talk])):
+            if (key := self._keys.pop(talk, None)) is not None:
+                if self._registry.save(key):
+                    self._registry.hold(key, RETURN_S)
+            del self._talks[talk]
             return
         self._resting[talk] = None
         while len(self._resting) > RESTING:
@@ -161,19 +174,39 @@ class EngineLease(Generic[S]):
 
     # ---------------------------------------------------------------------------------------- inside
 
+    def _drop(self, talk: str) -> None:
+        self._resting.pop(talk, None)
+        self._talks.pop(talk, None)
+        self._outside_of(talk)
+        self._pinned.discard(talk)
+        self._registry.remove(self._keys.pop(talk, self._key(talk)))
+        if self.owner == talk:
+            self.owner = None
+
+    def _unpin(self, talk: str) -> None:
+        if talk in self._pinned:
+            self._pinned.remove(talk)
+            self._registry.unpin(self._keys[talk])
+
     def _name(self, talk: str) -> str:
         """Under which a talk's capsule is listed, for people too."""
         return f"talk/{talk}/{self._kind}"
 
+    def _key(self, talk: str) -> str:
+        """Of its capsule in the registry."""
+        return named_key(self._name(talk), self._state_key)
+
     def _taken(self, talk: str) -> Capsule | None:
-        """Its capsule, which is no longer needed where it was."""
+        """Its capsule. One that is on disk stays there, for a process that is killed; else it is needed no more."""
         if (capsule := self._outside_of(talk)) is not None:
             return capsule
+        self._unpin(talk)
         if (key := self._keys.pop(talk, None)) is None:
             return None
         with suppress(CapsuleError):
             capsule = self._registry.get(key)
-        self._registry.remove(key)
+        if self._journals.find(talk) is None:
+            self._registry.remove(key)
         return capsule
 
     def _outside_of(self, talk: str) -> Capsule | None:
@@ -183,34 +216,15 @@ class EngineLease(Generic[S]):
             self._registry.charge(self._name(talk), 0)
         return capsule
 
-    def _path(self, talk: str) -> Path | None:
-        """Ids of other shapes than a talk's name no file."""
-        named = self._folder is not None and talk.isascii() and talk.replace("_", "").isalnum()
-        return self._folder / f"{talk}.{self._kind}" if named and self._folder is not None else None
-
-    def _write(self, talk: str, key: str) -> bool:
-        """False if there is no disk for it, or it would not."""
-        path = self._path(talk)
-        if path is None:
-            return False
-        facts = {**self._lessee.to_json(self._talks[talk]), "key": key}
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_durably(path, [json.dumps(facts).encode()])
-        except OSError as error:
-            log.warning("talk %s will be built again after a restart: %s (%s)", talk, path, error.strerror)
-            return False
-        return True
-
     def _read(self, talk: str) -> None:
-        """Take over what `_write` kept, which is gone then. What is damaged is told, and begins with nothing."""
-        path = self._path(talk)
-        if path is None or not path.is_file():
+        """What a journal says of a talk. What is damaged is told, and begins with nothing."""
+        journal = self._journals.find(talk)
+        rows = {} if journal is None else journal.table(self._kind)
+        if not rows:
             return
         try:
-            facts = json.loads(path.read_text("utf-8"))
-            self._talks[talk], self._keys[talk] = self._lessee.from_json(facts), str(facts["key"])
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            log.warning("what %s says of talk %s is damaged (%s); its state is built again", path, talk, error)
-        with suppress(OSError):
-            path.unlink()
+            self._talks[talk] = self._lessee.from_rows(rows)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            log.warning("what is kept of talk %s is damaged (%s: %s); its state begins anew", talk, self._kind, error)
+        else:
+            self._keys[talk] = self._key(talk)

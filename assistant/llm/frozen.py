@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from assistant.llm.talk_state import TalkState
 from capsules import Capsule, Checkpoint
 from capsules.errors import CapsuleError
+from capsules.journal import Rows
 from llm_engine import HybridLLM
 from llm_engine.grid import Fold, FoldLog
 
@@ -44,11 +44,11 @@ class FrozenTalks:
     def clear(self, state: TalkState) -> None:
         self._llm.reset()
 
-    def to_json(self, state: TalkState) -> dict[str, object]:
-        return state.to_json()
+    def to_rows(self, state: TalkState) -> Rows:
+        return state.to_rows()
 
-    def from_json(self, facts: Mapping[str, Any]) -> TalkState:
-        return TalkState.from_json(facts)
+    def from_rows(self, rows: Rows) -> TalkState:
+        return TalkState.from_rows(rows)
 
 
 def folds_of(capsule: Capsule) -> Sequence[Fold]:

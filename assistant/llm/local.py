@@ -33,6 +33,8 @@ from llm_engine.grid import chunks
 
 T = TypeVar("T")
 
+KEPT_EVERY = 256
+"""Tokens by which a talk grows or shrinks until its capsule is written to disk again."""
 FOLLOWED = 16
 """Written tokens that are folded again in one step."""
 
@@ -51,7 +53,7 @@ class LocalLLM:
         self._engine_thread, self._registry, self._now = deployment.thread, deployment.registry, deployment.now
         self._llm, self._language, self._sampling = engine, language, sampling
         self._state_key = StateKey(name, precision=engine.fingerprint.digest)
-        self._lease = EngineLease(FrozenTalks(engine), self._registry, self._state_key, "llm", deployment.talks)
+        self._lease = EngineLease(FrozenTalks(engine), self._registry, self._state_key, "llm", deployment.journals)
         self._prefixes = Prefixes(engine, self._registry, self._state_key)
         self._gathered: dict[str, Gathered] = {}
         self.keeper = LocalKeeper(deployment.thread, deployment.registry, self._prefixes.key)
@@ -256,7 +258,10 @@ class LocalLLM:
         begin = self._now()
         self._llm.set_sampling(self._sampling_for(options))
         writing = Writing(self._llm, self._language, state, prompt, options)
-        yield from writing.steps()
+        try:
+            yield from writing.steps()
+        finally:
+            self._lease.note(talk)
         cost = Cost("decode", (self._now() - begin) * 1000)
         yield ReplyEnd(writing.reason, writing.tokens, (cost,))
 
@@ -307,8 +312,10 @@ class LocalLLM:
         if self._behind(state):  # in words now; nobody waits for the rest, and `prepare` comes soon
             state.log.keep(plan.keep)
             self._llm.rollback(min(plan.keep, self._llm.position))
+            self._lease.note(talk)
             return Synced("rebuild", plan.keep, (self._now() - begin) * 1000)
         kept, way = self._back_to(state, wanted, prompt.realm)
+        self._lease.note(talk)
         ms = (self._now() - begin) * 1000
         return Synced(_TOLD.get(way, "rebuild"), kept, ms)
 
@@ -378,7 +385,8 @@ class LocalLLM:
         return wanted
 
     def _recover(self, talk: str, state: TalkState, prompt: Prompt) -> Work[None]:
-        """Fold again what was lost of a talk, and what surely stays of it and was never folded."""
+        """Fold again what was lost of a talk, and what surely stays of it and was never folded; after a kill there will
+        be less of it."""
         wanted = self._window.steps(state, prompt, open_reply=False)
         if state.log.position or wanted:
             self._own(talk)
@@ -387,6 +395,9 @@ class LocalLLM:
                 self._back_to(state, wanted, prompt.realm)
                 yield from self._fold_instructions(state, wanted, prompt.realm)
                 yield from self._fold(state, state.log.plan(wanted))
+            if abs(state.log.position - state.kept) >= KEPT_EVERY:
+                state.kept = state.log.position
+                self._lease.keep(talk)
 
     def _prepare(self, talk: str, state: TalkState, prompt: Prompt) -> Work[None]:
         """Fold the shortened talk beside the present one, which is whole until that is done."""
@@ -402,6 +413,7 @@ class LocalLLM:
         self._back_to(ahead, wanted, prompt.realm)
         yield from self._fold(ahead, ahead.log.plan(wanted))
         self._window.forget(self._lease.inherit(talk, _ahead(talk)), prompt)
+        self._lease.note(talk)
 
     def _known(self, talk: str, prompt: Prompt) -> TalkState:
         """What is known of a talk; one that was begun anew shows all its lines again."""

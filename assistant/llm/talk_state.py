@@ -1,4 +1,4 @@
-"""What is known of one talk's state in a language model, and its form on disk beside the capsule."""
+"""What is known of one talk's state in a language model, and its form in the talk's journal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from assistant.llm.token_log import TokenLog, Written
+from assistant.llm.token_log import FoldStep, TokenLog, Written
+from capsules.journal import JSON, Rows
 
 
 @dataclass(slots=True)
@@ -17,13 +18,22 @@ class TalkState:
     written: dict[str, Written] = field(default_factory=dict)
     dropped: int = 0
     """Lines at the start of the talk that no longer fit into the context."""
+    kept: int = 0
+    """The position at which its capsule was last written to disk at leisure."""
 
-    def to_json(self) -> dict[str, object]:
-        written = {reply: one.to_json() for reply, one in self.written.items()}
-        return {"tape": self.log.to_json(), "written": written, "dropped": self.dropped}
+    def to_rows(self) -> dict[str, JSON]:
+        """One for each step and each reply, so that a turn adds rows and changes none."""
+        rows: dict[str, JSON] = {"dropped": self.dropped}
+        rows |= {f"reply {reply}": one.to_json() for reply, one in self.written.items()}
+        rows |= {f"fold {place}": [int(step.written), *step.ids] for place, step in enumerate(self.log.steps)}
+        return rows
 
     @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> TalkState:
-        """The inverse of `to_json`. Raises KeyError, TypeError, ValueError or IndexError on anything else."""
-        written = {str(reply): Written.from_json(row) for reply, row in facts["written"].items()}
-        return cls(TokenLog.from_json(facts["tape"]), written, int(facts["dropped"]))
+    def from_rows(cls, rows: Rows) -> TalkState:
+        """The inverse of `to_rows`. Raises KeyError, TypeError, ValueError or IndexError on anything else."""
+        found: Mapping[str, Any] = rows
+        replies = {key.removeprefix("reply "): row for key, row in found.items() if key.startswith("reply ")}
+        count = sum(key.startswith("fold ") for key in found)
+        steps = [found[f"fold {place}"] for place in range(count)]
+        log = TokenLog([FoldStep(tuple(int(i) for i in ids), bool(written)) for written, *ids in steps])
+        return cls(log, {reply: Written.from_json(row) for reply, row in replies.items()}, int(found["dropped"]))

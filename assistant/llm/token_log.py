@@ -73,7 +73,7 @@ class Written:
         return tuple(self.tokens[:count])
 
     def to_json(self) -> list[Any]:
-        return [self.tokens, self.ends, self.text, self.calls]
+        return [list(self.tokens), list(self.ends), self.text, self.calls]
 
     @classmethod
     def from_json(cls, row: Sequence[Any]) -> Written:
@@ -167,13 +167,6 @@ class TokenLog:
                 return _going_on(keep, want, len(have.ids), wanted[place + 1 :])
             return FoldPlan(keep, tuple(wanted[place:]))
         return FoldPlan(keep, ())
-
-    def to_json(self) -> list[Any]:
-        return [[int(step.written), list(step.ids)] for step in self.steps]
-
-    @classmethod
-    def from_json(cls, rows: Sequence[Any]) -> TokenLog:
-        return cls([FoldStep(tuple(int(i) for i in ids), bool(written)) for written, ids in rows])
 
 
 def wanted_steps(

@@ -60,6 +60,9 @@ class RemoteTTS:
     async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         return NOTHING
 
+    async def prepare(self, talk: str) -> None:
+        return None
+
     async def warm(self, voice: str | None) -> Synced:
         await self._server.model_name()
         return NOTHING

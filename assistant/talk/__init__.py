@@ -10,6 +10,7 @@ hearing        sound to speech events and words
 idle           nobody speaks
 inlet          a front's commands come in: sound to hearing, the rest straight to the session
 interruption   what speech over a reply does to it, as a table
+keeping        words and kept things as tables of the talk's journal
 messages       what reaches a session's inbox, and what turn-taking is told
 order          what is decided about a reply before it begins, and how it ended
 pending        turns that are certain and not yet written down

@@ -11,9 +11,10 @@ from assistant.base.channel import Channel
 from assistant.base.clock import Clock
 from assistant.base.ids import Ids, random_ids
 from assistant.contracts import ASR, LLM, TTS
-from assistant.events import Event, Settings
+from assistant.events import Error, Event, Settings
 from assistant.personas import Persona
 from assistant.talk.conversation import Conversation
+from assistant.talk.keeping import Keeping
 from assistant.talk.messages import Inbox, TurnMessage
 from assistant.talk.turn_taking import Effect, TurnTakingState, step
 from assistant.talk.view import ReplyView
@@ -98,6 +99,7 @@ class TalkContext:
     settings: Settings
     conversation: Conversation
     view: ReplyView
+    keeping: Keeping = field(default_factory=lambda: Keeping(None))
     # Made here and not handed in: each belongs to this session alone and begins empty.
     turn: TurnTakingState = field(default=TurnTakingState(), init=False)
     """Who speaks. Replaced by `tell` alone."""
@@ -113,7 +115,12 @@ class TalkContext:
         return effects
 
     async def emit(self, event: Event) -> None:
-        """Tell the front; waits while it has too much unread. Raises ChannelClosed when it has gone."""
+        """Tell the front, when all that changed is in the journal; waits while it has too much unread. Raises
+        ChannelClosed when it has gone."""
+        if self.keeping.changed(self.conversation, self.view.kept):
+            self.keeping.note(self.conversation, self.view.kept)
+            if trouble := self.keeping.trouble():
+                await self.events.send(Error("talk_not_kept", trouble, kind="server_error"))
         await self.events.send(event)
 
     def now(self) -> float:

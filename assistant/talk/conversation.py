@@ -6,12 +6,12 @@ of its sound, so that "cut at 1,840 ms" becomes "the words up to here were heard
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assistant.base.errors import PeerError
-from assistant.contracts import Mark, Uttered
+from assistant.contracts import Uttered
 from assistant.events import REPLY_RATE, AudioPart, FunctionCall, FunctionOutput, Item, Message, TextPart
 from assistant.talk.heard import HeardCut, SpokenPiece, cut_pieces, heard, sample_of_char
 
@@ -55,6 +55,8 @@ class Conversation:
         self._entries: dict[str, Entry] = {entry.item.id: entry for entry in entries}
         self.kept: Slots = kept or {}
         """What the tools of the talk keep, while no session has it."""
+        self.version = 0
+        """Counts the changes of what counts; what is being made counts when it is over."""
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(tuple(self._entries.values()))
@@ -107,12 +109,14 @@ class Conversation:
                 place = next(i for i, known in enumerate(order) if known.item.id == after) + 1
             order.insert(place, entry)
             self._entries = {known.item.id: known for known in order}
+        self.version += entry.item.status != "in_progress"
         return self.previous_id(item_id)
 
     def put(self, entry: Entry) -> None:
         """Replace an entry that is there, in its place."""
         self.entry(entry.item.id)
         self._entries[entry.item.id] = entry
+        self.version += entry.item.status != "in_progress"
 
     def leave(self) -> None:
         """Nobody makes anything any more: what was being made stays as it is."""
@@ -137,6 +141,7 @@ class Conversation:
             hidden += kin
         for entry in (gone, *hidden):
             self._entries.pop(entry.item.id, None)
+        self.version += 1
         return gone
 
     def truncate(self, item_id: str, content_index: int, audio_end_ms: int) -> Cut:
@@ -262,67 +267,3 @@ def _cut_at_char(pieces: Sequence[SpokenPiece], chars: int) -> HeardCut:
             played = piece.start_sample + inside
     cut = heard(pieces, played)
     return HeardCut(chars, cut.samples, cut.uttered)
-
-
-# ------------------------------------------------------------------------------------------- keeping
-
-
-def to_json(conversation: Conversation) -> dict[str, object]:
-    """All of a conversation but its sound, for the disk."""
-    return {"items": [_entry_json(entry) for entry in conversation], "kept": conversation.kept}
-
-
-def from_json(found: Mapping[str, Any]) -> Conversation:
-    """The inverse of `to_json`. Raises KeyError, TypeError or ValueError on what `to_json` did not write."""
-    return Conversation((_entry_of(row) for row in found["items"]), dict(found["kept"]))
-
-
-def _entry_json(entry: Entry) -> dict[str, object]:
-    item = entry.item
-    row: dict[str, object] = {"id": item.id, "status": item.status}
-    if isinstance(item, Message):
-        row |= {"type": "message", "role": item.role}
-        row["content"] = [
-            {"text": part.text} if isinstance(part, TextPart) else {"transcript": part.transcript}
-            for part in item.content
-        ]
-    elif isinstance(item, FunctionCall):
-        row |= {"type": "call", "call_id": item.call_id, "name": item.name, "arguments": item.arguments}
-    else:
-        row |= {"type": "output", "call_id": item.call_id, "output": item.output}
-    if entry.reply_id is not None:
-        row["reply_id"] = entry.reply_id
-    if entry.hidden:
-        row["hidden"] = True
-    if entry.nod:
-        row["nod"] = True
-    if entry.before:
-        row["before"] = entry.before
-    if entry.pieces:
-        row["pieces"] = [
-            [p.piece_id, p.text, p.start, p.end, p.start_sample, p.samples, p.complete,
-             [[m.sample, m.char] for m in p.marks]]
-            for p in entry.pieces
-        ]  # fmt: skip
-    return row
-
-
-def _entry_of(row: Mapping[str, Any]) -> Entry:
-    item: Item
-    if row["type"] == "message":
-        content = tuple(
-            TextPart(part["text"]) if "text" in part else AudioPart(part["transcript"]) for part in row["content"]
-        )
-        item = Message(row["id"], row["role"], content, row["status"])
-    elif row["type"] == "call":
-        item = FunctionCall(row["id"], row["call_id"], row["name"], row["arguments"], row["status"])
-    elif row["type"] == "output":
-        item = FunctionOutput(row["id"], row["call_id"], row["output"], row["status"])
-    else:
-        raise ValueError(f"unknown kind of item {row['type']!r}")
-    pieces = tuple(
-        SpokenPiece(p[0], p[1], p[2], p[3], p[4], p[5], tuple(Mark(*m) for m in p[7]), p[6])
-        for p in row.get("pieces", ())
-    )
-    flags = {"hidden": row.get("hidden", False), "nod": row.get("nod", False)}
-    return Entry(item, row.get("reply_id"), pieces, before=row.get("before", {}), **flags)

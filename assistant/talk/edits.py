@@ -76,6 +76,7 @@ class Edits:
                     reply.trace.played(self._context.now() - report.played_ms / 1000)
         if report.item_id in self._conversation:
             self._heard_ms[report.item_id] = report.played_ms
+            self._context.keeping.heard(report.item_id, report.played_ms)
 
     async def undo(self, turns: int) -> None:
         if turns < 1:

@@ -157,13 +157,14 @@ class Replies:
         if active is None:
             return
         reply = active.reply
-        # Stopped and cancelled before the first wait, and its task waited for after its end was told: what it was about
-        # to send must not come behind that end, and what it still does to the engines must not meet the next reply.
+        # Stopped and cancelled before the first wait: what it was about to send must not come behind its end. Its task
+        # is waited for before that is told: by then the engines have let go, so what they do meets no other reply, and
+        # the journal knows every token of the words that are told to be said.
         reply.stop()
         active.task.cancel()
         self._let_go(reply)
-        await self._finish(reply, Ending("cancelled", reason))
         await asyncio.wait([active.task])
+        await self._finish(reply, Ending("cancelled", reason))
 
     def _let_go(self, reply: Reply) -> None:
         if reply.in_conversation:

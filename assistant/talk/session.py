@@ -50,6 +50,7 @@ from assistant.talk.edits import Edits
 from assistant.talk.hearing import Hearing
 from assistant.talk.idle import IdleTimer
 from assistant.talk.inlet import Inlet
+from assistant.talk.keeping import Keeping
 from assistant.talk.messages import (
     Cleared,
     ClientCancel,
@@ -74,6 +75,7 @@ from assistant.talk.turn_effects import TurnEffects
 from assistant.talk.turns import TurnTimes
 from assistant.talk.view import ReplyView
 from assistant.tools.kept import Slots
+from capsules.journal import Journal
 
 Answer: TypeAlias = Callable[..., Awaitable[None]]
 """Takes a message of one kind."""
@@ -93,6 +95,7 @@ class Session:
         settings: Settings,
         conversation: Conversation | None = None,
         on_end: Callable[[Session], None] = lambda session: None,
+        journal: Journal | None = None,
     ) -> None:
         self.talk = talk
         """The conversation's id; `Talks.open(resume=…)` takes it."""
@@ -101,7 +104,9 @@ class Session:
         self._services, self._on_end = services, on_end
         self._stop = asyncio.Event()
         view = ReplyView(services.personas, services.tools(self), self.conversation)
-        self._context = context = TalkContext(talk, services, settings, self.conversation, view)
+        self._context = context = TalkContext(
+            talk, services, settings, self.conversation, view, Keeping(journal)
+        )
         self._inlet = Inlet(context.inbox)
         self._hearing = Hearing(context, self._inlet)
         self._state_sync = StateSync(context)
@@ -151,6 +156,7 @@ class Session:
         """End the session as soon as possible; a running reply stops at the engines' next step."""
         if not self._stop.is_set():
             kept = self._context.view.kept
+            self._context.keeping.note(self.conversation, kept)
             self.conversation.kept = kept.to_json()
             kept.close()
         self._inlet.close()
@@ -169,6 +175,8 @@ class Session:
                 group.create_task(self._inlet.run())
                 group.create_task(self._serve())
                 group.create_task(self._end_when_closed())
+                if torn := self._context.keeping.torn():
+                    await self._context.emit(Error("talk_cut_short", torn, kind="server_error"))
                 if len(self.conversation):
                     self._state_sync.ahead()
         except* (_Closed, ChannelClosed):
@@ -178,11 +186,12 @@ class Session:
             self.events.close()
             self.conversation.leave()
             try:
-                with contextlib.suppress(EngineFailed):  # the engines end too: the words are kept, the state is not
+                with contextlib.suppress(EngineFailed):  # the engines end too: what the journal holds is kept
                     await self._replies.close()
                     await self._services.llm.park(self.talk)
                     await self._services.tts.park(self.talk)
             finally:
+                self._context.keeping.note_words(self.conversation)
                 self._on_end(self)
 
     # -------------------------------------------------------------------------- one message at a time

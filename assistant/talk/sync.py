@@ -51,6 +51,7 @@ class StateSync:
     async def _prepare(self) -> None:
         with suppress(EngineFailed):  # the next reply meets it too, and tells
             await self._context.services.llm.prepare(self._context.talk, self._prompt())
+            await self._context.services.tts.prepare(self._context.talk)
 
     async def _sync(self) -> None:
         services, talk = self._context.services, self._context.talk

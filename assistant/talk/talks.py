@@ -1,18 +1,17 @@
-"""All talks of the process: opens, resumes and parks them over one set of engines, up to a stated limit."""
+"""All talks of the process: opens, resumes and parks them over one set of engines, up to a stated limit. What outlives
+the process stands in the talks' journals: a kill at any moment loses nothing that a front was told."""
 
 from __future__ import annotations
 
-import json
 import logging
-from contextlib import suppress
-from pathlib import Path
 
 from assistant.base.errors import TalksFull, UnknownTalk
 from assistant.events import Settings
 from assistant.talk.context import Services
-from assistant.talk.conversation import Conversation, from_json, to_json
+from assistant.talk.conversation import Conversation
+from assistant.talk.keeping import KEPT, WORDS, resumed
 from assistant.talk.session import Session
-from capsules.durable import sweep, write_durably
+from capsules.journal import Journal, Journals
 
 log = logging.getLogger(__name__)
 
@@ -24,12 +23,13 @@ PARKED = 32
 class Talks:
     """Opens sessions. Fronts that need an engine without a talk (plain HTTP endpoints) use `engines`.
 
-    `folder` keeps the words of talks over a restart; None keeps them in memory only.
+    `journals` keep the words of talks over a restart; without a folder they are kept in memory only.
     """
 
     def __init__(
-        self, services: Services, *, limit: int = LIMIT, settings: Settings | None = None, folder: Path | None = None
-    ) -> None:
+        self, services: Services, *, limit: int = LIMIT, settings: Settings | None = None,
+        journals: Journals | None = None,
+    ) -> None:  # fmt: skip
         self.engines = services.engines
         self.limit = limit
         self.personas = services.personas
@@ -37,12 +37,9 @@ class Talks:
         self.defaults = settings if settings is not None else Settings()
         """What a session starts with when its front asks for nothing."""
         self._services = services
-        self._folder = folder
+        self._journals = journals if journals is not None else Journals(None)
         self._open: dict[str, Session] = {}
         self._parked: dict[str, Conversation] = {}
-        if folder is not None:
-            with suppress(OSError):  # what killed writers left is only in the way
-                sweep(folder)
 
     @property
     def active(self) -> int:
@@ -67,7 +64,9 @@ class Talks:
             self.metrics.refused.inc()
             raise TalksFull(f"all {self.limit} places are taken; close another session or start with --sessions")
         talk = resume or self._services.ids("conv")
-        session = Session(talk, self._services, settings or self.defaults, conversation, self._ended)
+        session = Session(
+            talk, self._services, settings or self.defaults, conversation, self._ended, self._journal(talk)
+        )
         self._open[talk] = session
         self.metrics.sessions.set(len(self._open))
         return session
@@ -75,8 +74,7 @@ class Talks:
     def forget(self, talk: str) -> None:
         """Drop what is kept of a talk that is not open."""
         self._parked.pop(talk, None)
-        if (path := self._path(talk)) is not None:
-            path.unlink(missing_ok=True)
+        self._journals.remove(talk)
 
     def close(self) -> None:
         """End every session."""
@@ -84,45 +82,38 @@ class Talks:
             session.close()
 
     def _ended(self, session: Session) -> None:
-        if self._open.get(session.talk) is session:  # else it was taken over: the place is the other one's
-            del self._open[session.talk]
+        if self._open.get(session.talk) is not session:  # it was taken over: place and journal are the other one's
+            return
+        del self._open[session.talk]
         self.metrics.sessions.set(len(self._open))
         if not len(session.conversation) and not session.conversation.kept:
             self.forget(session.talk)
             return
+        self._journals.close(session.talk)
         self._parked.pop(session.talk, None)
         self._parked[session.talk] = session.conversation
         while len(self._parked) > PARKED:
             self._parked.pop(next(iter(self._parked)))
-        self._write(session.talk, session.conversation)
 
     def _resumed(self, talk: str) -> Conversation:
         if talk in self._open:
             return self._open[talk].conversation
         if talk in self._parked:
             return self._parked[talk]
-        path = self._path(talk)
-        if path is None or not path.is_file():
+        if talk not in self._journals:
             raise UnknownTalk(f"no talk {talk!r} is kept here; connect without a conversation id to begin a new one")
         try:
-            return from_json(json.loads(path.read_text("utf-8")))
-        except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+            journal = self._journals.open(talk)
+            if journal is not None and (journal.table(WORDS) or journal.table(KEPT)):
+                return resumed(journal)
+        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
             raise UnknownTalk(f"what was kept of talk {talk!r} is damaged ({error}); begin a new one") from error
+        raise UnknownTalk(f"nothing whole is kept of talk {talk!r}; begin a new one")
 
-    def _path(self, talk: str) -> Path | None:
-        """Where a talk's words lie. Ids of other shapes than ours name no file."""
-        if self._folder is None or not talk.replace("_", "").isalnum() or not talk.isascii():
-            return None
-        return self._folder / f"{talk}.json"
-
-    def _write(self, talk: str, conversation: Conversation) -> None:
-        """A disk that is full costs the memory of this talk over a restart, nothing else."""
-        path = self._path(talk)
-        if path is None:
-            return
-        words = json.dumps(to_json(conversation), ensure_ascii=False)
+    def _journal(self, talk: str) -> Journal | None:
+        """A talk whose journal cannot be opened goes on without one."""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_durably(path, [words.encode("utf-8")])
-        except OSError as error:
-            log.warning("talk %s will not outlive this process: %s (%s)", talk, path, error.strerror)
+            return self._journals.open(talk)
+        except (OSError, ValueError) as error:
+            log.warning("talk %s will not outlive this process: its journal cannot be opened (%s)", talk, error)
+            return None

@@ -49,6 +49,8 @@ class Kept:
         self._slots: dict[str, tuple[Row, ...]] = {}
         self._handles: dict[int, asyncio.TimerHandle] = {}
         self._serial = 0
+        self.version = 0
+        """Counts the changes."""
         self._closed = False
 
     @property
@@ -123,6 +125,7 @@ class Kept:
     def _set(self, slot: str, rows: Iterable[Row]) -> None:
         before, after = self.rows(slot), tuple(rows)
         self._slots[slot] = after
+        self.version += 1
         self._serial = max([self._serial, *(row.serial for row in after)])
         for row in before:
             if row not in after and (handle := self._handles.pop(row.serial, None)) is not None:

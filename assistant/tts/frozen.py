@@ -8,7 +8,9 @@ from typing import Any
 
 from capsules import Capsule
 from capsules.errors import CapsuleError
+from capsules.journal import JSON, Rows
 from tts_engine.engine import HiggsTTS
+from tts_engine.generator import SessionFacts
 from tts_engine.sampling import VoiceSampling
 from tts_engine.voices import Voice
 
@@ -30,12 +32,17 @@ class SpokenState:
     said: list[Said] = field(default_factory=list)
     plays_until: float = 0.0
     """When all that was made will have been played at the earliest."""
+    session: SessionFacts | None = None
+    """The engine's session when it was last at rest; None before."""
+    kept: int = 0
+    """The position at which its capsule was last written to disk at leisure."""
+    behind: bool = False
+    """Whether the engine, where it is this state's, lacks some of that session."""
 
 
 class FrozenSessions:
-    """Not replaceable: the frames of a reply were sampled with what was said before in the session, rows of which the
-    engine lets go in time, so a session that is lost in mid-sentence cannot go on.
-    """
+    """Not replaceable: a session that is lost is made again row by row, and that takes as long as speaking it did.
+    Until that is done the engine is behind what is known of it."""
 
     replaceable = False
 
@@ -43,29 +50,64 @@ class FrozenSessions:
         self._tts, self._voices, self._sampling = tts, voices, sampling
 
     def freeze(self, state: SpokenState, name: str) -> Capsule | None:
-        return self._tts.snapshot(name) if state.said else None
+        if not state.said or state.behind:  # half a session is no state of anything
+            return None
+        state.session = self._tts.facts()
+        return self._tts.snapshot(name)
 
     def thaw(self, state: SpokenState, capsule: Capsule) -> bool:
+        """Of this state, or of an earlier one of the same session."""
+        if state.session is not None and not _begins(state.session.session, capsule):
+            return False
         try:
             self._tts.restore(capsule)
         except CapsuleError:
             return False
         self._sample()
+        held = capsule.host["session"]
+        state.behind = state.session is not None and len(held["pieces"]) < len(state.session.session["pieces"])
         return True
 
     def clear(self, state: SpokenState) -> None:
         self._tts.open(self._voices[state.voice])
-        state.said = []
         self._sample()
+        state.behind = state.session is not None
 
-    def to_json(self, state: SpokenState) -> dict[str, object]:
-        return {"voice": state.voice, "said": [[one.piece_id, one.first_frame, one.frames] for one in state.said]}
+    def to_rows(self, state: SpokenState) -> Rows:
+        rows: dict[str, JSON] = {"voice": state.voice}
+        rows |= {f"said {one.piece_id}": [one.first_frame, one.frames] for one in state.said}
+        if state.session is not None:
+            facts = vars(state.session)
+            session = dict(facts["session"])
+            rows |= {f"piece {place}": piece for place, piece in enumerate(session.pop("pieces"))}
+            rows["session"] = {**facts, "session": {**session, "voice": {}}}  # of the voice its name is enough
+        return rows
 
-    def from_json(self, facts: Mapping[str, Any]) -> SpokenState:
-        if facts["voice"] not in self._voices:
-            raise ValueError(f"there is no voice {facts['voice']!r} any more")
-        return SpokenState(facts["voice"], [Said(*row) for row in facts["said"]])
+    def from_rows(self, rows: Rows) -> SpokenState:
+        found: Mapping[str, Any] = rows
+        if found["voice"] not in self._voices:
+            raise ValueError(f"there is no voice {found['voice']!r} any more")
+        said = [Said(key.removeprefix("said "), *row) for key, row in found.items() if key.startswith("said ")]
+        state = SpokenState(found["voice"], sorted(said, key=lambda one: one.first_frame))
+        if "session" in found:
+            count = sum(key.startswith("piece ") for key in found)
+            pieces = [found[f"piece {place}"] for place in range(count)]
+            facts = found["session"]
+            state.session = SessionFacts(**{**facts, "session": {**facts["session"], "pieces": pieces}})
+        return state
 
     def _sample(self) -> None:
         if self._sampling is not None:
             self._tts.set_sampling(self._sampling)
+
+
+def _begins(session: Mapping[str, Any], capsule: Capsule) -> bool:
+    """Whether a capsule holds this session, or a beginning of it that ended with a piece."""
+    held = capsule.host["session"]
+    count = len(held["pieces"])
+    same = all(held[name] == session[name] for name in ("dropped", "prefix"))
+    if not same or held["pieces"] != session["pieces"][:count]:
+        return False
+    if count == len(session["pieces"]):
+        return bool(held["position"] == session["position"] and held["pending"] == session["pending"])
+    return bool(session["pieces"][count]["start"] <= held["position"])

@@ -1,12 +1,15 @@
 """The local voice engine behind its contract: pieces of text to sound, and its memory cut to what was heard.
 
 All engine calls run on the engines' thread, one row per step; between two rows another talk may speak. A talk whose
-front has left keeps its session, on disk too, and goes on in the same tone when it is resumed.
+front has left, or whose process was killed, keeps its session and goes on in the same tone when it is resumed.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -19,19 +22,23 @@ from assistant.contracts import Cost, Mark, SpeechChunk, Synced, Uttered
 from assistant.device.deployment import Deployment
 from assistant.device.lease import EngineLease
 from assistant.device.schedule import EngineKind
-from assistant.device.thread import Work
+from assistant.device.thread import Job, Work
 from assistant.tts.alignment import Aloud, aloud
 from assistant.tts.frozen import FrozenSessions, Said, SpokenState
 from capsules.prefix import StateKey
 from tts_engine.engine import HiggsTTS
-from tts_engine.errors import TextRefused
+from tts_engine.errors import RetraceFailed, TextRefused
 from tts_engine.sampling import VoiceSampling
 from tts_engine.text import speech_text
 from tts_engine.voices import Voice
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 FRAME_SAMPLES = 960
+KEPT_EVERY = 256
+"""Positions by which a session grows or shrinks until its capsule is written to disk again."""
 PLAYING_S = 0.4
 """With less sound than this still to be played somebody waits for the next: the first chunk is short again."""
 
@@ -68,10 +75,10 @@ class LocalTTS:
         self._engine_thread, self._now = deployment.thread, deployment.now
         self._tts, self._voices = engine, dict(voices)
         self._first_chunk, self._spoken = options.first_chunk, options.spoken
-        self._lease = EngineLease(
-            FrozenSessions(engine, self._voices, options.sampling), deployment.registry,
-            StateKey(name, precision=engine.fingerprint.digest), "tts", deployment.talks,
-        )  # fmt: skip
+        self._preparing: dict[str, Job[None]] = {}
+        self._frozen = FrozenSessions(engine, self._voices, options.sampling)
+        state_key = StateKey(name, precision=engine.fingerprint.digest)
+        self._lease = EngineLease(self._frozen, deployment.registry, state_key, "tts", deployment.journals)
 
     @property
     def voices(self) -> Sequence[str]:
@@ -83,6 +90,7 @@ class LocalTTS:
         words = aloud(text, self._spoken)
         if not words.text:
             return
+        self._interrupt(talk)
         work = partial(self._speak, talk, self._voice(voice), piece_id, words)
         async with self._engine_thread.job(EngineKind.TTS, work, talk=talk) as job:
             async for sound in job.results():
@@ -92,7 +100,19 @@ class LocalTTS:
                 yield sound
 
     async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
-        return await self._call(lambda: self._sync(talk, uttered), talk)
+        self._interrupt(talk)
+        work = partial(self._sync, talk, uttered)
+        async with aclosing(self._engine_thread.each(EngineKind.TTS, work, talk=talk)) as made:
+            return await anext(made, Synced(None, 0, 0.0))
+
+    async def prepare(self, talk: str) -> None:
+        self._interrupt(talk)
+        job: Job[None]
+        async with self._engine_thread.job(EngineKind.TTS, partial(self._prepare, talk), talk=talk) as job:
+            self._preparing[talk] = job
+            job.made_s = math.inf  # as sound that is far ahead: whoever waits comes first
+            async for _ in job.results():
+                pass
 
     async def warm(self, voice: str | None) -> Synced:
         name = self._voice(voice)
@@ -104,7 +124,14 @@ class LocalTTS:
     async def forget(self, talk: str) -> None:
         await self._call(lambda: self._lease.forget(talk), talk)
 
+    def _interrupt(self, talk: str) -> None:
+        """Somebody waits: what is done ahead of time stops, and what it did stays."""
+        if (job := self._preparing.pop(talk, None)) is not None:
+            self._engine_thread.cancel(job)
+
     async def _call(self, work: Callable[[], T], talk: str | None = None) -> T:
+        if talk is not None:
+            self._interrupt(talk)
         return await self._engine_thread.call(EngineKind.TTS, work, talk=talk)
 
     def _voice(self, name: str | None) -> str:
@@ -115,6 +142,7 @@ class LocalTTS:
     def _speak(self, talk: str, voice: str, piece_id: str, words: Aloud) -> Work[SpeechChunk]:
         begin = self._now()
         state = self._own(talk, voice)
+        yield from self._catch_up(talk, state)
         costs = [Cost("tts_restore", _ms(begin, self._now()))]
         first = self._tts.frames
         waited_for = state.plays_until < begin + PLAYING_S
@@ -134,6 +162,7 @@ class LocalTTS:
                 self._tts.cut(first + said.frames)
             if not said.frames:
                 state.said.remove(said)
+            self._note(talk, state)
 
     def _rows(self, talk: str, state: SpokenState, said: Said, words: Aloud, costs: list[Cost]) -> Work[SpeechChunk]:
         rows = 0
@@ -182,23 +211,62 @@ class LocalTTS:
 
     def _take_back(self, talk: str) -> None:
         """Another talk may have had the engine since the last step: go on where this one was."""
-        if talk not in self._lease or not self._lease.own(talk):
-            raise EngineFailed("the voice lost its state in mid-sentence and cannot go on; ask again")
+        if (state := self._lease.find(talk)) is None:
+            raise EngineFailed("the talk was forgotten in mid-sentence and cannot go on; ask again")
+        if self._lease.owner != talk:
+            self._lease.own(talk)
+            for _ in self._catch_up(talk, state):
+                pass
+            if not state.said:
+                raise EngineFailed("the voice lost its state in mid-sentence and cannot go on; ask again")
 
-    def _sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
+    def _catch_up(self, talk: str, state: SpokenState) -> Work[None]:
+        """Where the engine is behind what is known of the owner's session, make the rest of it again."""
+        while state.behind and state.session is not None:
+            try:
+                for _ in self._tts.retrace(state.session):
+                    yield None
+                    if self._lease.owner != talk:
+                        self._lease.own(talk)
+                        break  # begun anew, or from the last capsule: half a session is not kept
+                else:
+                    state.behind = False
+            except RetraceFailed as error:
+                log.warning("the voice of talk %s begins anew: %s", talk, error)
+                state.said, state.session, state.behind = [], None, False
+                self._frozen.clear(state)
+
+    def _note(self, talk: str, state: SpokenState) -> None:
+        if self._lease.owner == talk and not state.behind:
+            state.session = self._tts.facts()
+        self._lease.note(talk)
+
+    def _prepare(self, talk: str) -> Work[None]:
+        """Make what was lost of the session again, and see that the next time there will be less to make."""
+        if (state := self._lease.find(talk)) is not None and state.said:
+            self._lease.own(talk)
+            yield from self._catch_up(talk, state)
+            if abs(self._tts.position - state.kept) >= KEPT_EVERY:
+                state.kept = self._tts.position
+                self._lease.keep(talk)
+
+    def _sync(self, talk: str, uttered: Sequence[Uttered]) -> Work[Synced]:
         """Cut behind the first piece that no longer counts as said in full."""
         state = self._lease.find(talk)
         if state is None:
-            return Synced(None, 0, 0.0)
+            return
         begin = self._now()
         frames = {piece.piece_id: piece.samples // FRAME_SAMPLES for piece in uttered}
         keep = 0
         while keep < len(state.said) and frames.get(state.said[keep].piece_id) == state.said[keep].frames:
             keep += 1
         if keep == len(state.said):
-            return Synced(None, self._tts.frames, 0.0)
-        if not self._lease.own(talk):
-            return Synced("rebuild", 0, _ms(begin, self._now()))
+            return
+        self._lease.own(talk)
+        yield from self._catch_up(talk, state)
+        if keep >= len(state.said):  # it could not be made again
+            yield Synced("rebuild", 0, _ms(begin, self._now()))
+            return
         cut = state.said[keep]
         cut.frames = min(cut.frames, frames.get(cut.piece_id, 0))
         end = cut.first_frame + cut.frames
@@ -206,10 +274,13 @@ class LocalTTS:
         if end < held:
             self._tts.open(self._voices[state.voice])
             state.said = []
-            return Synced("rebuild", 0, _ms(begin, self._now()))
+            self._note(talk, state)
+            yield Synced("rebuild", 0, _ms(begin, self._now()))
+            return
         self._tts.cut(end)
         state.said = state.said[: keep + (1 if cut.frames else 0)]
-        return Synced("rollback", end, _ms(begin, self._now()))
+        self._note(talk, state)
+        yield Synced("rollback", end, _ms(begin, self._now()))
 
     def _warm(self, voice: str) -> Synced:
         begin = self._now()

@@ -194,6 +194,9 @@ class FakeTTS:
         self.said[talk] = wanted
         return Synced("rollback", position, 1.0)
 
+    async def prepare(self, talk: str) -> None:
+        return None
+
     async def warm(self, voice: str | None) -> Synced:
         return Synced("restore", 0, 1.0)
 

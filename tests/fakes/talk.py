@@ -17,6 +17,7 @@ from assistant.personas import Persona
 from assistant.talk import Engines, Services, Session
 from assistant.talk.talks import Talks
 from assistant.tools.registry import ToolRegistry
+from capsules.journal import Journals
 from tests.fakes.loop import run
 from tests.fakes.models import Answer, FakeEars, FakeLLM, FakeTTS, counting_ids
 
@@ -71,7 +72,7 @@ class World:
             offload, tools=lambda session: tools(), ids=counting_ids(),
         )  # fmt: skip
         settings = settings or Settings(persona="ada", turn_detection=ServerVad())
-        self.talks = Talks(services, limit=limit, settings=settings, folder=folder)
+        self.talks = Talks(services, limit=limit, settings=settings, journals=Journals(folder))
         self.log: list[Got] = []
         self.block_s = BLOCK_S
         self.on_event: Callable[[Session, Event], Sequence[Command]] = lambda session, event: ()

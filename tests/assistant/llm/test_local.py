@@ -14,6 +14,7 @@ from assistant.device.deployment import Deployment
 from assistant.device.thread import EngineThread
 from assistant.llm.local import LocalLLM
 from capsules import ExecContext
+from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
 from tests.fakes.engines import language, write_llm
@@ -41,7 +42,10 @@ class LLMBench:
         self.registry = Registry.standard(
             engine._ctx, Budgets(host_bytes=host_bytes, disk_bytes=disk_bytes), lambda: 0.0, folder
         )
-        deployment = Deployment(engine._ctx, self.engine_thread, self.registry, folder)
+        journals = Journals(folder)
+        for talk in ("a", "conv_1"):
+            journals.open(talk)
+        deployment = Deployment(engine._ctx, self.engine_thread, self.registry, journals)
         self.llm = LocalLLM(deployment, engine, language(calls), "toy", Sampling.greedy())
 
     def run(self, coroutine):

@@ -1,12 +1,15 @@
 """Items where they are put, taken back with what belongs to them, and on disk."""
 
+import json
+
 import pytest
 
 from assistant.base.errors import PeerError
 from assistant.contracts import Mark
 from assistant.events import AudioPart, FunctionCall, FunctionOutput, Message, TextPart
-from assistant.talk.conversation import Conversation, Entry, from_json, to_json
+from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.heard import SpokenPiece
+from assistant.talk.keeping import entry_of, entry_row
 
 
 def piece(text, samples, marks=(), start=0, at=0, complete=True, name="p"):
@@ -60,5 +63,5 @@ def test_conversations_survive_the_disk():
     )  # fmt: skip
     talk = Conversation([message("u"), spoken, Entry(FunctionCall("c", "k", "n", "{}"), "resp_2.0", hidden=True),
                          Entry(FunctionOutput("o", "k", "out"))])  # fmt: skip
-    again = from_json(to_json(talk))
-    assert list(again) == list(talk)
+    rows = json.loads(json.dumps([entry_row(entry) for entry in talk]))
+    assert [entry_of(row) for row in rows] == list(talk)

@@ -1,15 +1,15 @@
 """A session's wiring: every message has an answer, and a talk's words lie on the disk whole or not at all."""
 
 import errno
-import json
 import logging
 from typing import get_args
 
 import pytest
 
-from assistant.events import AppendAudio, ClearAudio, CommitAudio, CreateItem, Message, TextPart
-from assistant.talk import talks
+from assistant.base.errors import UnknownTalk
+from assistant.events import AppendAudio, ClearAudio, CommitAudio, CreateItem, Error, Message, TextPart
 from assistant.talk.messages import Inbox
+from capsules.durable import EntryFile
 from tests.fakes.talk import World
 
 
@@ -27,27 +27,30 @@ def typed(item_id):
     return CreateItem(Message(item_id, "user", (TextPart("grüß dich"),)))
 
 
-def test_the_words_of_a_talk_are_written_whole_and_nothing_lies_beside_them(tmp_path):
+def test_the_words_of_a_talk_are_in_its_journal_and_nothing_lies_beside_it(tmp_path):
     (tmp_path / ".conv_7.json.0123abcd.part").write_text('{"items": [{"id"')  # of a process that was killed
     world = World(folder=tmp_path)
     session = world.play((0.0, typed("a")), until=1)
-    assert [path.name for path in tmp_path.iterdir()] == [f"{session.talk}.json"]
-    written = json.loads((tmp_path / f"{session.talk}.json").read_text("utf-8"))
-    assert written["items"][0]["content"] == [{"text": "grüß dich"}]
+    assert [path.name for path in tmp_path.iterdir()] == [f"{session.talk}.journal"]
+    again = World(folder=tmp_path).talks.open(resume=session.talk)
+    assert again.items == session.items and again.items[0].content == (TextPart("grüß dich"),)
 
 
-def test_a_full_disk_costs_the_memory_of_this_talk_only(tmp_path, monkeypatch, caplog):
-    def full(path, chunks):
+def test_a_full_disk_costs_the_memory_of_this_talk_only_and_is_told(tmp_path, monkeypatch, caplog):
+    def full(file, payload):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(talks, "write_durably", full)
+    monkeypatch.setattr(EntryFile, "append", full)
     world = World(folder=tmp_path)
     with caplog.at_level(logging.WARNING):
-        session = world.play((0.0, typed("a")), until=1)
+        session = world.play((0.0, typed("a")), (0.5, typed("b")), until=1)
     assert "will not outlive this process" in caplog.text and "No space left" in caplog.text
-    assert not list(tmp_path.iterdir())
+    [told] = world.of(Error)
+    assert told.code == "talk_not_kept" and "No space left" in told.message
+    with pytest.raises(UnknownTalk):
+        World(folder=tmp_path).talks.open(resume=session.talk)
     again = world.talks.open(resume=session.talk)
-    assert [item.id for item in again.items] == ["a"]
+    assert [item.id for item in again.items] == ["a", "b"]
 
 
 @pytest.mark.parametrize("made", [0, 1])

@@ -666,8 +666,8 @@ def test_talks_are_limited_resumed_and_taken_over(tmp_path):
 
     run(reopen(world.talks))
     run(reopen(World(counting, folder=tmp_path, limit=1).talks))  # another process, the same folder
-    (tmp_path / f"{session.talk}.json").write_text("[{]")
-    with pytest.raises(UnknownTalk, match="damaged"):
+    (tmp_path / f"{session.talk}.journal").write_text("[{]")
+    with pytest.raises(UnknownTalk, match="nothing whole"):
         World(folder=tmp_path).talks.open(resume=session.talk)
 
 

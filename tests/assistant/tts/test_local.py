@@ -16,6 +16,7 @@ from assistant.device.thread import EngineThread
 from assistant.tts.local import FRAME_SAMPLES, LocalTTS, VoiceOptions
 from assistant.tts.voices import load_voices
 from capsules import ExecContext
+from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from tests.tts_engine.miniature import write_miniature
 from tts_engine.engine import HiggsTTS
@@ -43,7 +44,10 @@ class TTSBench:
         budgets = Budgets(host_bytes=1 << 28, disk_bytes=1 << 28 if disk else 0)
         self.registry = Registry.standard(higgs._ctx, budgets, lambda: 0.0, disk)
         self.voices = load_voices(higgs, folder, self.registry)
-        deployment = Deployment(higgs._ctx, self.engine_thread, self.registry, disk, now)
+        journals = Journals(disk)
+        for talk in ("a", "b"):
+            journals.open(talk)
+        deployment = Deployment(higgs._ctx, self.engine_thread, self.registry, journals, now)
         self.tts = LocalTTS(deployment, higgs, self.voices, "mini", VoiceOptions(spoken=lambda text: text))
 
     def run(self, play, *args):
@@ -182,15 +186,40 @@ def test_sentences_of_two_talks_take_turns_and_sound_as_if_alone(higgs, folder, 
 
 
 @pytest.mark.slow
-def test_without_memory_for_its_session_a_talk_speaks_on_afresh(higgs, folder, monkeypatch):
+def test_without_memory_for_its_session_a_talk_speaks_on_as_if_it_had_had_it(higgs, folder, monkeypatch):
+    """Its session is made again, row by row: sound and state are those of a talk that was alone."""
+
+    async def play(tts, others):
+        await say(tts, "a", "p0", FIRST)
+        if others:
+            monkeypatch.setattr(higgs._ctx, "bytes", lambda count: (_ for _ in ()).throw(MemoryError("none left")))
+            await say(tts, "b", "p1", SECOND)
+        sound, _ = await say(tts, "a", "p1", SECOND)
+        monkeypatch.undo()
+        return sound, state_of(higgs)
+
+    alone, state = TTSBench(higgs, folder).run(play, False)
+    crowded, same = TTSBench(higgs, folder).run(play, True)
+    assert np.array_equal(alone, crowded)
+    assert_same_state(state, same)
+
+
+@pytest.mark.slow
+def test_a_voice_that_comes_out_otherwise_begins_anew_and_says_so(higgs, folder, caplog):
     async def play(tts):
         await say(tts, "a", "p0", FIRST)
-        monkeypatch.setattr(higgs._ctx, "bytes", lambda count: (_ for _ in ()).throw(MemoryError("none left")))
-        sounds = [(await say(tts, talk, "p1", SECOND))[0] for talk in ("b", "a")]
-        return sounds, tts._lease.owner
+        await tts._call(tts._lease.release)
+        state = tts._lease.find("a")
+        state.session.session["pieces"][0]["rows"][3][0] ^= 1
+        tts._lease._registry.remove(tts._lease._keys["a"])
+        sound, _ = await say(tts, "a", "p1", SECOND)
+        return sound
 
-    (b, a), kept = TTSBench(higgs, folder).run(play)
-    assert np.array_equal(a, b) and kept == "a"
+    async def fresh(tts):
+        return (await say(tts, "a", "p1", SECOND))[0]
+
+    assert np.array_equal(TTSBench(higgs, folder).run(play), TTSBench(higgs, folder).run(fresh))
+    assert "begins anew" in caplog.text
 
 
 @pytest.mark.slow

@@ -1,0 +1,149 @@
+"""A talk's words and what its tools keep, as tables of its journal, and back.
+
+Before anything that changed them is told to a front, they are in the journal (`TalkContext.emit`): so whatever a front
+was told, it finds again, even if the process was killed the moment after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from assistant.base.errors import PeerError
+from assistant.contracts import Mark
+from assistant.events import AudioPart, FunctionCall, FunctionOutput, Item, Message, TextPart
+from assistant.talk.conversation import Conversation, Entry
+from assistant.talk.heard import SpokenPiece
+from assistant.tools.kept import Kept
+from capsules.journal import JSON, Journal
+
+WORDS, KEPT, HEARD = "words", "kept", "heard"
+"""Tables: items by id, slots by name, and of the reply that sounds what its front has said was heard."""
+
+
+class Keeping:
+    """Of one session. Without a journal nothing is kept."""
+
+    def __init__(self, journal: Journal | None) -> None:
+        self._journal = journal
+        self._noted = (-1, -1)
+        self._rows: dict[str, tuple[Entry, JSON]] = {}
+        self._told = ""
+
+    def changed(self, conversation: Conversation, kept: Kept) -> bool:
+        """Whether something that counts was not noted yet."""
+        return self._journal is not None and self._noted != (conversation.version, kept.version)
+
+    def note(self, conversation: Conversation, kept: Kept) -> None:
+        """All as it is now, a reply that is being made included."""
+        if self._journal is not None:
+            self._noted = (conversation.version, kept.version)
+            self._journal.put(KEPT, dict(kept.to_json()))
+            self.note_words(conversation)
+
+    def note_words(self, conversation: Conversation) -> None:
+        """What was said alone: the session is over, and its tools may be another one's."""
+        if self._journal is not None:
+            self._journal.put(WORDS, dict(self._of(conversation)), ordered=True)
+
+    def heard(self, item_id: str, played_ms: float) -> None:
+        """So much of a reply was heard by now: what a front that is lost would have cut it to."""
+        if self._journal is not None:
+            self._journal.put(HEARD, {"last": [item_id, int(played_ms)]})
+
+    def trouble(self) -> str:
+        """Why what was noted last will not outlive the process, told once; "" if it will, or was told already."""
+        found = "" if self._journal is None else self._journal.trouble
+        told, self._told = self._told, found
+        return found if found and not told else ""
+
+    def torn(self) -> str:
+        """What was lost of the journal before it was opened, in a sentence; "" for nothing."""
+        if self._journal is None or not self._journal.torn:
+            return ""
+        lost, self._journal.torn = self._journal.torn, 0
+        return f"the end of what was kept of this talk was not whole ({lost} bytes); it goes on from the change before"
+
+    def _of(self, conversation: Conversation) -> Iterable[tuple[str, JSON]]:
+        """A row for each entry; those of before are not made again."""
+        known, self._rows = self._rows, {}
+        for entry in conversation:
+            found = known.get(entry.item.id)
+            if found is None or found[0] is not entry:
+                found = entry, entry_row(entry)
+            self._rows[entry.item.id] = found
+            yield entry.item.id, found[1]
+
+
+def resumed(journal: Journal) -> Conversation:
+    """The talk of a journal; a reply that was being made ends with its last heard word. Raises KeyError, TypeError,
+    ValueError or IndexError on what was not written here."""
+    words, kept = journal.table(WORDS), journal.table(KEPT)
+    found: Mapping[str, Any] = kept
+    conversation = Conversation((entry_of(row) for row in words.values()), dict(found))
+    for item_id, played_ms in _pairs(journal.table(HEARD)):
+        if item_id in conversation and conversation.entry(item_id).item.status == "in_progress":
+            with suppress(PeerError):
+                conversation.truncate(item_id, 0, played_ms)
+    conversation.leave()
+    return conversation
+
+
+def _pairs(rows: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
+    for item_id, played_ms in rows.values():
+        yield str(item_id), int(played_ms)
+
+
+def entry_row(entry: Entry) -> JSON:
+    """All of an entry but its sound."""
+    item = entry.item
+    row: dict[str, Any] = {"id": item.id, "status": item.status}
+    if isinstance(item, Message):
+        row |= {"type": "message", "role": item.role}
+        row["content"] = [
+            {"text": part.text} if isinstance(part, TextPart) else {"transcript": part.transcript}
+            for part in item.content
+        ]
+    elif isinstance(item, FunctionCall):
+        row |= {"type": "call", "call_id": item.call_id, "name": item.name, "arguments": item.arguments}
+    else:
+        row |= {"type": "output", "call_id": item.call_id, "output": item.output}
+    if entry.reply_id is not None:
+        row["reply_id"] = entry.reply_id
+    if entry.hidden:
+        row["hidden"] = True
+    if entry.nod:
+        row["nod"] = True
+    if entry.before:
+        row["before"] = dict(entry.before)
+    if entry.pieces:
+        row["pieces"] = [
+            [p.piece_id, p.text, p.start, p.end, p.start_sample, p.samples, p.complete,
+             [[m.sample, m.char] for m in p.marks]]
+            for p in entry.pieces
+        ]  # fmt: skip
+    return row
+
+
+def entry_of(found: JSON) -> Entry:
+    """The inverse of `entry_row`. Raises KeyError, TypeError, ValueError or IndexError on anything else."""
+    row: Any = found
+    item: Item
+    if row["type"] == "message":
+        content = tuple(
+            TextPart(part["text"]) if "text" in part else AudioPart(part["transcript"]) for part in row["content"]
+        )
+        item = Message(row["id"], row["role"], content, row["status"])
+    elif row["type"] == "call":
+        item = FunctionCall(row["id"], row["call_id"], row["name"], row["arguments"], row["status"])
+    elif row["type"] == "output":
+        item = FunctionOutput(row["id"], row["call_id"], row["output"], row["status"])
+    else:
+        raise ValueError(f"unknown kind of item {row['type']!r}")
+    pieces = tuple(
+        SpokenPiece(p[0], p[1], p[2], p[3], p[4], p[5], tuple(Mark(*m) for m in p[7]), p[6])
+        for p in row.get("pieces", ())
+    )
+    flags = {"hidden": row.get("hidden", False), "nod": row.get("nod", False)}
+    return Entry(item, row.get("reply_id"), pieces, before=row.get("before", {}), **flags)

@@ -1,0 +1,288 @@
+"""Journals: tables of JSON rows in memory, and on disk the changes made to them, in order.
+
+Each change is one entry (`durable.EntryFile`), written when it is made: who is told of a change afterwards can rely on
+its outliving the process; it is synced behind that, on another thread, and outlives the machine from then on. A journal
+that has grown to several times of what its tables hold is written anew, aside. A disk that takes no more costs what is
+changed from then on, and says so; the next change tries again with all of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeAlias
+
+from capsules.durable import (
+    HEAD,
+    EntryFile,
+    entry_bytes,
+    read_entries,
+    sweep,
+    sync_folder,
+    write_durably,
+)
+
+log = logging.getLogger(__name__)
+
+SUFFIX = ".journal"
+SLACK = 64 << 10
+"""Bytes that a journal may have in any case, and how much of it must be history before it is written anew: this share
+and the present tables' size once more."""
+
+JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
+Rows: TypeAlias = Mapping[str, JSON]
+
+
+class Journal:
+    """One journal. Its tables may be changed from any thread.
+
+    torn     bytes at the file's end that were not whole when it was opened, and are gone
+    trouble  why the last change is not on disk; "" if it is
+    """
+
+    def __init__(self, path: Path, offload: Callable[[Callable[[], None]], object]) -> None:
+        """Raises OSError, ValueError for a file that cannot be read."""
+        self.trouble = ""
+        self._path, self._offload = path, offload
+        self._tables: dict[str, dict[str, JSON]] = {}
+        self._lock = threading.RLock()
+        self._file: EntryFile | None = None
+        self._since: list[bytes] | None = None
+        """Entries since the journal is being written anew; None while it is not."""
+        self._small = 0
+        """Bytes of it when it was last written anew."""
+        self._syncing = False
+        self.torn = 0
+        if path.exists():
+            found = read_entries(path)
+            for payload in found.payloads:
+                _apply(self._tables, payload)
+            self.torn = found.torn
+            self._file = EntryFile(path, found.end)
+        if self.torn:
+            log.warning(
+                "%s: its last %d bytes were not whole (the machine or the disk gave out while they were written) and "
+                "were cut off; all before them is kept", path, self.torn,
+            )  # fmt: skip
+
+    def table(self, name: str) -> Rows:
+        """The rows of a table, in order; none if there is no such table. Not to be changed."""
+        return self._tables.get(name, {})
+
+    def put(self, name: str, rows: Rows, *, ordered: bool = False) -> bool:
+        """Make these a table's rows. False: it was not written, `trouble` says why, and the next `put` tries again.
+
+        ordered  their order is part of them; else a row that is there keeps its place
+        """
+        with self._lock:
+            gone, new = difference(self._tables.get(name, {}), rows, ordered)
+            if not gone and not new:
+                return not self.trouble
+            payload = _packed(name, gone, new)
+            try:
+                if self._file is None:
+                    self._path.parent.mkdir(parents=True, exist_ok=True)
+                    self._file = EntryFile(self._path)
+                self._file.append(payload)
+            except OSError as error:
+                self._failed(error)
+                return False
+            self.trouble = ""
+            _apply(self._tables, payload)
+            if self._since is not None:
+                self._since.append(payload)
+            self._later()
+            return True
+
+    def remove(self) -> None:
+        """Nothing of it is needed any more."""
+        with self._lock:
+            self._tables, self._since = {}, None
+            self._close()
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Sync and let the file go."""
+        with self._lock:
+            if self._file is not None:
+                self._sync()
+            self._close()
+
+    # ------------------------------------------------------------------------------------- inside
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _later(self) -> None:
+        if not self._syncing:
+            self._syncing = True
+            self._offload(self._settle)
+
+    def _settle(self) -> None:
+        """On another thread: sync, and write anew what has too much history."""
+        self._syncing = False  # first: what is added from here on asks again
+        self._sync()
+        file = self._file
+        if file is not None and file.end > SLACK + 2 * self._small:
+            self.rewrite()
+
+    def _sync(self) -> None:
+        file = self._file
+        if file is None:
+            return
+        try:
+            file.sync()
+        except OSError as error:
+            if file is self._file:  # else it was let go or replaced meanwhile, synced
+                self._failed(error)
+
+    def rewrite(self) -> None:
+        """Only what the tables hold now; changes that are made meanwhile follow behind it."""
+        with self._lock:
+            if self._since is not None or self._file is None:
+                return
+            self._since = []
+            payloads = [_packed(name, [], rows) for name, rows in self._tables.items()]
+        aside = self._path.with_name(f".{self._path.name}.new")
+        try:
+            write_durably(aside, _whole(payloads))
+            with self._lock:
+                self._replace(aside)
+        except OSError as error:  # the old one is whole, and goes on
+            log.warning("%s could not be written anew: %s", self._path, error.strerror or error)
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+        finally:
+            self._since = None
+
+    def _replace(self, aside: Path) -> None:
+        if self._file is None or self._since is None:  # removed or closed meanwhile
+            aside.unlink(missing_ok=True)
+            return
+        new = EntryFile(aside, aside.stat().st_size)
+        self._small = new.end
+        for payload in self._since:
+            new.append(payload)
+        new.sync()
+        aside.rename(self._path)
+        sync_folder(self._path.parent)
+        self._close()
+        self._file, new.path = new, self._path
+
+    def _failed(self, error: OSError) -> None:
+        self.trouble = (
+            f"{self._path.name} could not be written: {error.strerror or error}. The talk goes on; what is said from "
+            "here on will not outlive this process unless there is room again"
+        )
+        log.warning("%s", self.trouble)
+
+
+class Journals:
+    """The journals of a folder, by name; each is open once.
+
+    writer  syncs and compacts in the background; None: at once
+    """
+
+    def __init__(self, folder: Path | None, writer: Executor | None = None) -> None:
+        """folder  None: nothing is kept"""
+        self._folder, self._writer = folder, writer
+        self._open: dict[str, Journal] = {}
+        if folder is not None:
+            with suppress(OSError):  # what killed writers left is only in the way
+                sweep(folder)
+                for aside in folder.glob(f".*{SUFFIX}.new"):
+                    aside.unlink(missing_ok=True)
+
+    def open(self, name: str) -> Journal | None:
+        """The journal of this name; None without a folder, or for a name that is none. Raises OSError, ValueError."""
+        path = self._path(name)
+        if path is None:
+            return None
+        if name not in self._open:
+            self._open[name] = Journal(path, self._offload)
+        return self._open[name]
+
+    def find(self, name: str) -> Journal | None:
+        """An open journal."""
+        return self._open.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        path = self._path(name)
+        return name in self._open or (path is not None and path.is_file())
+
+    def close(self, name: str) -> None:
+        """Let a journal go until it is opened again."""
+        if (journal := self._open.pop(name, None)) is not None:
+            journal.close()
+
+    def remove(self, name: str) -> None:
+        """Drop a journal, open or not."""
+        journal, path = self._open.pop(name, None), self._path(name)
+        if journal is not None:
+            journal.remove()
+        elif path is not None:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path | None:
+        """Names of other shapes than an id's name no file."""
+        if self._folder is None or not name.isascii() or not name.replace("_", "").isalnum():
+            return None
+        return self._folder / f"{name}{SUFFIX}"
+
+    def _offload(self, work: Callable[[], None]) -> None:
+        if self._writer is None:
+            work()
+            return
+        with suppress(RuntimeError):  # shut down: who closes the journal syncs it
+            self._writer.submit(work)
+
+
+def difference(before: Rows, after: Rows, ordered: bool) -> tuple[list[str], dict[str, JSON]]:
+    """What leads from one table to another: keys to drop, then rows to set, which stand at the end if they are new."""
+    gone = [key for key in before if key not in after]
+    moved: dict[str, None] = {}
+    if ordered:
+        order = iter(after)
+        for key in before:  # a row stays where it is while those before it do
+            if key in after and (moved or next(order) != key):
+                moved[key] = None
+    new = {key: row for key, row in after.items() if key in moved or key not in before or before[key] != row}
+    return [*gone, *moved], new
+
+
+def _packed(name: str, gone: list[str], new: Rows) -> bytes:
+    return zlib.compress(json.dumps([name, gone, new], separators=(",", ":")).encode(), 1)
+
+
+def _apply(tables: dict[str, dict[str, JSON]], payload: bytes) -> None:
+    """Raises ValueError for what `_packed` did not write."""
+    try:
+        name, gone, new = json.loads(zlib.decompress(payload))
+    except zlib.error as error:
+        raise ValueError(f"an entry cannot be unpacked ({error})") from error
+    table = tables.setdefault(name, {})
+    for key in gone:
+        table.pop(key, None)
+    table.update(new)
+    if not table:
+        del tables[name]
+
+
+def _whole(payloads: list[bytes]) -> Iterator[bytes]:
+    """A file of these entries."""
+    yield HEAD
+    at = len(HEAD)
+    for payload in payloads:
+        entry = entry_bytes(at, payload)
+        at += len(entry)
+        yield entry
