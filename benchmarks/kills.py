@@ -286,6 +286,7 @@ async def reference(playing: Playing, script: tuple[Step, ...]) -> list[Any]:
 
 async def compared(playing: Playing, wanted: list[Any], told: int) -> tuple[int, dict[str, Any]]:
     """Of which step the resumed talk is (`told`, or the one after), and what differs."""
+    await playing._settled()  # what tools kept is taken over when the session runs
     words = playing.words()
     begun = None
     for at in (told + 1, told):
@@ -458,24 +459,28 @@ def evictions(machine: Machine, count: int, seed: int) -> dict[str, Any]:
     rng = random.Random(seed)
     home = Path(tempfile.mkdtemp(prefix="evictions"))
     rows: list[dict[str, Any]] = []
-    texts = sorted({step.text for script in SCRIPTS for step in script if step.text})
+    texts = ("count to five", "hello", "what is two plus two", "set a timer for five minutes", "what time is it")
     while len(rows) < count:
         script: list[Step] = []
-        for place in range(5):
+        for place in range(10):
             if place and rng.random() < 0.2:
                 script.append(Step(undo=1))
             else:
-                cut = rng.choice((0, 0, 300, 700, 1100))
-                modality = "audio" if cut else rng.choice(("audio", "text"))
+                cut = rng.choice((0, 0, 0, 0, 0, 300, 900))
+                modality = "audio" if cut else rng.choice(("audio", "text", "text", "text"))
                 script.append(Step(rng.choice(texts), modality=modality, cut_ms=cut))
         plan = tuple(script)
         here = told_by(lambda p, s=plan: reference(p, s), machine, home / f"{len(rows)}r")
         there = told_by(lambda p, s=plan: evicted(p, s), machine, home / f"{len(rows)}e")
         for step, one, other in zip(plan, here[1:], there, strict=True):
-            rows.append({"step": vars(step), **{name: one["state"][name] == other[name] for name in ("llm", "tts")}})
-        print(len(rows), "evictions", flush=True)
+            if other:
+                equal = {name: one["state"][name] == other[name] for name in ("llm", "tts")}
+                rows.append({"step": vars(step), "voice": bool(other["tts"]), **equal})
+        print(len(rows), "evictions,", sum(row["llm"] and row["tts"] for row in rows), "equal", flush=True)
     shutil.rmtree(home, ignore_errors=True)
-    summary = {"evictions": len(rows)} | {f"{name}_equal": sum(row[name] for row in rows) for name in ("llm", "tts")}
+    voices = sum(row["voice"] for row in rows)
+    equal = {f"{name}_equal": sum(row[name] for row in rows) for name in ("llm", "tts")}
+    summary = {"evictions": len(rows), "with_a_voice": voices, **equal}
     return {"summary": summary, "rows": rows}
 
 

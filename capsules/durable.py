@@ -119,16 +119,16 @@ class EntryFile:
 
     def __init__(self, path: Path, end: int = 0) -> None:
         """end  of what `read_entries` found whole; the rest is cut off. 0: begin a new file. Raises OSError."""
-        self.path = path
+        self.path, self.end, self._named = path, end, end > 0
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.ftruncate(self._file, end)
-            self.end = end
             if not end:
                 self._write(HEAD)
-                sync_folder(path.parent)
         except BaseException:
             os.close(self._file)
+            if not end:
+                path.unlink(missing_ok=True)
             raise
 
     def append(self, payload: bytes) -> None:
@@ -139,6 +139,9 @@ class EntryFile:
     def sync(self) -> None:
         """Wait until all that was added is on the disk. From any thread. Raises OSError."""
         os.fsync(self._file)
+        if not self._named:
+            sync_folder(self.path.parent)
+            self._named = True
 
     def close(self) -> None:
         os.close(self._file)

@@ -163,9 +163,8 @@ class EngineLease(Generic[S]):
         self._unpin(talk)
         journal = self._journals.find(talk)
         if journal is not None and journal.put(self._kind, self._lessee.to_rows(self._talks[talk])):
-            if (key := self._keys.pop(talk, None)) is not None:
-                if self._registry.save(key):
-                    self._registry.hold(key, RETURN_S)
+            if (key := self._keys.pop(talk, None)) is not None and self._registry.save(key):
+                self._registry.hold(key, RETURN_S)
             del self._talks[talk]
             return
         self._resting[talk] = None

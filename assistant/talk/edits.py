@@ -76,7 +76,9 @@ class Edits:
                     reply.trace.played(self._context.now() - report.played_ms / 1000)
         if report.item_id in self._conversation:
             self._heard_ms[report.item_id] = report.played_ms
-            self._context.keeping.heard(report.item_id, report.played_ms)
+            keeping = self._context.keeping
+            keeping.note(self._conversation, self._context.view.kept)  # the reply as far as it is, if it is being made
+            keeping.heard(report.item_id, report.played_ms)
 
     async def undo(self, turns: int) -> None:
         if turns < 1:

@@ -102,7 +102,7 @@ class Session:
         self.id = services.ids("sess")
         self.conversation = conversation if conversation is not None else Conversation()
         self._services, self._on_end = services, on_end
-        self._stop = asyncio.Event()
+        self._stop, self._begun = asyncio.Event(), False
         view = ReplyView(services.personas, services.tools(self), self.conversation)
         self._context = context = TalkContext(
             talk, services, settings, self.conversation, view, Keeping(journal)
@@ -154,7 +154,7 @@ class Session:
 
     def close(self) -> None:
         """End the session as soon as possible; a running reply stops at the engines' next step."""
-        if not self._stop.is_set():
+        if self._begun and not self._stop.is_set():  # before, it has not taken over what was kept
             kept = self._context.view.kept
             self._context.keeping.note(self.conversation, kept)
             self.conversation.kept = kept.to_json()
@@ -169,7 +169,9 @@ class Session:
     async def run(self) -> None:
         """Serve commands until `close`. Call it once."""
         try:
-            self._context.view.kept.resume(self.conversation.kept)
+            if not self._stop.is_set():
+                self._context.view.kept.resume(self.conversation.kept)
+                self._begun = True
             async with self._context.group as group:
                 group.create_task(self._hearing.run())
                 group.create_task(self._inlet.run())

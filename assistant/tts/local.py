@@ -261,6 +261,7 @@ class LocalTTS:
         while keep < len(state.said) and frames.get(state.said[keep].piece_id) == state.said[keep].frames:
             keep += 1
         if keep == len(state.said):
+            yield Synced(None, self._tts.frames, 0.0)
             return
         self._lease.own(talk)
         yield from self._catch_up(talk, state)

@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime as dt
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +26,7 @@ from assistant.events import (
     FunctionOutput,
     IdleTimeout,
     ItemDeleted,
+    ItemDone,
     ItemRetrieved,
     ItemTruncated,
     Message,
@@ -55,11 +57,13 @@ from assistant.events import (
     Undo,
     UpdateSettings,
 )
+from assistant.talk.conversation import item_text
 from assistant.talk.prompt import build
 from assistant.tools.answers import AnswerError
 from assistant.tools.builtin import BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tools.registry import Tool, ToolRegistry, ToolResult
+from capsules.journal import Journals
 from tests.fakes.loop import run
 from tests.fakes.models import FakeTTS
 from tests.fakes.talk import PERSONAS, World
@@ -391,6 +395,86 @@ def test_a_talk_of_which_nothing_is_left_is_not_resumed(tmp_path):
     run(world.talk((0.0, Undo(1)), until=1, resume=session.talk))
     with pytest.raises(UnknownTalk):
         World(folder=tmp_path).talks.open(resume=session.talk)
+
+
+def killed_at(world, folder, at_s, *steps):
+    """A talk whose process is gone at this time: what another one finds in a copy of its folder then."""
+    copy = folder.with_name("copy")
+
+    async def watch():
+        await asyncio.sleep(at_s)
+        shutil.copytree(folder, copy)
+
+    async def both():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watch())
+            session = await world.talk(*steps, until=at_s + 1)
+        return session
+
+    session = run(both())
+    return World(folder=copy).talks.open(resume=session.talk)
+
+
+def test_whatever_a_front_was_told_outlives_a_kill_the_moment_after(tmp_path):
+    """At every event the journal holds what that event tells: the talk is resumed from a copy made right then."""
+    folder = tmp_path / "talks"
+    world, found = World(counting, folder=folder), []
+
+    def at_event(session, event):
+        copy = tmp_path / f"copy{len(found)}"
+        if folder.exists() and isinstance(event, ItemDone | ItemTruncated | ItemDeleted | ResponseDone):
+            shutil.copytree(folder, copy)
+            items = {item.id: item for item in session.items if item.status != "in_progress"}
+            found.append((event, items, World(folder=copy), session.talk))
+        return ()
+
+    world.on_event = at_event
+    world.play(
+        (0.0, typed("one", "a")), (0.1, CreateResponse()), (6.0, typed("two", "b")), (6.1, CreateResponse()),
+        (7.5, CancelResponse()), (8.0, TruncateItem("item_2", 0, 300)), (9.0, Undo(1)), until=10,
+    )  # fmt: skip
+    assert {type(event) for event, *_ in found} >= {ItemDone, ItemTruncated, ItemDeleted, ResponseDone}
+    for event, items, other, talk in found:
+        if not items:
+            continue
+        again = {item.id: item for item in other.talks.open(resume=talk).items}
+        for item_id, item in items.items():
+            assert item_text(again[item_id]) == item_text(item), event
+
+
+def test_a_reply_that_is_killed_keeps_the_words_that_were_heard(tmp_path):
+    world = World(counting, folder=tmp_path / "talks", speed=1.1)
+    heard = [(at, ReportHeard("item_1", (at - 1.0) * 1000)) for at in (1.5, 2.0, 2.5)]
+    steps = ((0.0, typed("count", "a")), (0.1, CreateResponse()), *heard)
+    again = killed_at(world, tmp_path / "talks", 2.6, *steps)
+    [_, reply] = again.items
+    said = item_text(world.talks.open(resume=again.talk).items[1])
+    assert reply.status == "incomplete" and said.startswith(item_text(reply)) and item_text(reply)
+
+
+def test_a_session_that_never_ran_takes_nothing_from_what_is_kept(tmp_path):
+    world = World(folder=tmp_path)
+    kept = {"note": [[1, "milk", "", None, ""]]}
+    Journals(tmp_path).open("conv_9").put("kept", kept)
+
+    async def opened():
+        session = world.talks.open(resume="conv_9")
+        session.close()
+        await session.run()
+
+    run(opened())
+    assert World(folder=tmp_path).talks.open(resume="conv_9").conversation.kept == kept
+
+
+def test_an_end_that_is_not_whole_is_told_to_the_front(tmp_path):
+    world = World(folder=tmp_path)
+    session = world.play((0.0, typed("a")), until=1)
+    with (tmp_path / f"{session.talk}.journal").open("ab") as file:
+        file.write(bytes(20))
+    later = World(folder=tmp_path)
+    again = run(later.talk(until=1, resume=session.talk))
+    [told] = later.of(Error)
+    assert told.code == "talk_cut_short" and "20 bytes" in told.message and again.items == session.items
 
 
 def test_start_over_forgets_the_talk_and_keeps_what_was_asked_to_be_kept():
