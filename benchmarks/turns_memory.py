@@ -4,7 +4,8 @@
 
 `assistant serve` runs in a process of its own with the shipped models. Half of the turns go to one talk that never
 ends (its oldest turns leave the context when it is full), the other half to talks of ten turns that come and go, with
-an undo in each. Memory is read from /proc, the rest from `/metrics`.
+an undo in each. Memory is read from /proc, the rest from `/metrics`. What grows beside the capsules, which have their
+budget: two blocks of the largest snapshot, kept to be used again, and what the C library does not give back.
 """
 
 import argparse
