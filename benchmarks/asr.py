@@ -300,7 +300,7 @@ def main() -> None:
     for each in beside:
         each.start()
     before, began = memory_mb(), time.perf_counter()
-    asr = OneClocked(open_asr(a.asr))
+    asr = OneClocked(open_asr(a.asr, limited=True))
     load_s = time.perf_counter() - began
     played, loads = [], []
     for name, sound, wanted in recordings(a.recordings, a.people, a.every):

@@ -59,8 +59,8 @@ def check_ears(config: Config) -> None:
         module_of(config.asr)
 
 
-def open_ears(config: Config, report: Callable[[str], None] = lambda line: None) -> ASR:
-    """The ears that the settings name, warm. Takes seconds; call it off the event loop.
+def open_ears(config: Config, report: Callable[[str], None] = lambda line: None, limited: bool = False) -> ASR:
+    """The ears that the settings name, warm. Takes seconds; call it off the event loop. `limited`: see `open_asr`.
 
     Raises SettingError, and EngineFailed for a server that does not answer.
     """
@@ -69,4 +69,5 @@ def open_ears(config: Config, report: Callable[[str], None] = lambda line: None)
         server.rehearse()
         report(f"hearing runs at {config.asr}; it answered in {server.took_s * 1000:.0f} ms")
         return LocalASR(server.facts, lambda: Paced(RemoteFollower(server)))
-    return open_asr(config.asr, report, [ears_folder(config.models, size) for size in fetched_sizes(config.models)])
+    fetched = [ears_folder(config.models, size) for size in fetched_sizes(config.models)]
+    return open_asr(config.asr, report, fetched, limited)

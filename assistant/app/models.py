@@ -75,7 +75,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report) -> 
     for name, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, name, repository)  # a wrong one is told before anything takes its time
     check_ears(config)
-    hearing = asyncio.ensure_future(asyncio.to_thread(open_ears, config, report))
+    hearing = asyncio.ensure_future(asyncio.to_thread(open_ears, config, report, limited(config, profile)))
     stack.push_async_callback(asyncio.wait, [hearing])
     deployment = await _deployment(config, profile, stack, report)
     opening = Opening(config, profile, deployment, stack, report)
@@ -100,10 +100,9 @@ async def open_llm(opening: Opening) -> LLM:
     packed = ctx.device.type == "cuda"  # a processor has no kernels for packed ones
     load = partial(HybridLLM.load, packed=packed, aside=config.digests)
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, llm_dtype(opening.dtype), config.max_positions)
-    shipped = not config.llm and not profile.llm
     sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
     name = path.name if config.llm else f"{profile.name}-llm"
-    return LocalLLM(opening.deployment, engine, load_language(path, limited=shipped), name, sampling)
+    return LocalLLM(opening.deployment, engine, load_language(path, limited=limited(config, profile)), name, sampling)
 
 
 async def open_tts(opening: Opening) -> TTS:
@@ -124,6 +123,11 @@ async def open_tts(opening: Opening) -> TTS:
     opening.report(f"40 ms of sound take {ms:.1f} ms here; the first chunks are cut to that")
     name = path.name if config.tts else f"{profile.name}-tts"
     return LocalTTS(deployment, engine, voices, name, VoiceOptions(config.first_chunk))
+
+
+def limited(config: Config, profile: Profile) -> bool:
+    """Is the language model the shipped one, which knows the requests it was trained on and no others?"""
+    return not config.llm and not profile.llm
 
 
 # ------------------------------------------------------------------------------- what they stand on

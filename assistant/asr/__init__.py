@@ -7,6 +7,7 @@ detector       speech or not
 graph_facts    what an ONNX file says of itself
 grown          the words of one stretch, read again and again
 level          how much louder a quiet voice is made
+likely         which of several texts was more likely said
 local          a detector and a transcriber for each talk
 moonshine      open English on any processor: the default
 network        its two graphs
@@ -32,8 +33,8 @@ from assistant.contracts import ASR
 
 AUTO = "auto"
 KINDS = {"moonshine": "assistant.asr.moonshine", "pocketsphinx": "assistant.asr.pocketsphinx"}
-"""A setting's value → the module whose `open_asr()` makes it. A new engine is one file and one row here; `auto` takes
-the first that runs on this machine. A fetched streaming size comes before all of them, if it keeps up."""
+"""A setting's value → the module whose `open_asr(limited)` makes it. A new engine is one file and one row here; `auto`
+takes the first that runs on this machine. A fetched streaming size comes before all of them, if it keeps up."""
 FOLDERS = {
     "streaming_config.json": "assistant.asr.streaming",
     "joiner*.onnx": "assistant.asr.transducer",
@@ -44,18 +45,21 @@ EXTRAS = {"assistant.asr.transducer": "transducer", "assistant.asr.whisper": "wh
 """A module → the extra of this package that brings what it imports, where that is not `ears`."""
 
 
-def open_asr(asked: str, report: Callable[[str], None] = lambda line: None, fetched: Sequence[Path] = ()) -> ASR:
+def open_asr(
+    asked: str, report: Callable[[str], None] = lambda line: None, fetched: Sequence[Path] = (), limited: bool = False
+) -> ASR:
     """Ears, warm: of a kind, `auto`, or a model's folder. Takes seconds; call it off the event loop.
 
     Raises SettingError for what cannot be opened; `auto` passes it over and reports why. `fetched`: the folders that
-    `auto` may take, the best first.
+    `auto` may take, the best first. `limited`: what is said is meant for a model that knows the requests it was
+    trained on and no others.
     """
     if asked == AUTO:
-        return _best(fetched, report)
+        return _best(fetched, report, limited)
     module = module_of(asked)
     try:
         opening = import_module(module)
-        found: ASR = opening.open_asr() if asked in KINDS else opening.open_asr(Path(asked).expanduser())
+        found: ASR = opening.open_asr(limited) if asked in KINDS else opening.open_asr(Path(asked).expanduser())
     except ImportError as error:
         extra = EXTRAS.get(module, "ears")
         raise SettingError(
@@ -79,7 +83,7 @@ def module_of(asked: str) -> str:
     raise SettingError(f"asr: {folder} holds no model that is known here, by its files; it must have one of: {needs}")
 
 
-def _best(fetched: Sequence[Path], report: Callable[[str], None]) -> ASR:
+def _best(fetched: Sequence[Path], report: Callable[[str], None], limited: bool) -> ASR:
     for folder in fetched:
         try:
             asr = open_asr(str(folder))
@@ -93,7 +97,7 @@ def _best(fetched: Sequence[Path], report: Callable[[str], None]) -> ASR:
     *better, last = KINDS
     for kind in better:
         try:
-            return open_asr(kind)
+            return open_asr(kind, limited=limited)
         except SettingError as error:
             report(f"hearing falls back to {last}, which knows few words: {error}")
-    return open_asr(last)
+    return open_asr(last, limited=limited)

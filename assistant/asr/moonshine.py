@@ -17,6 +17,7 @@ import numpy as np
 from assistant.asr.agreement import Agreement
 from assistant.asr.bias import Lift
 from assistant.asr.cutting import cut_point
+from assistant.asr.likely import Likely
 from assistant.asr.local import LocalASR
 from assistant.asr.network import Decoded, Network
 from assistant.asr.paced import Paced
@@ -48,9 +49,9 @@ def load_moonshine(folder: Path | None = None) -> Network:
     return network
 
 
-def moonshine(network: Network) -> Paced:
+def moonshine(network: Network, likely: Likely | None = None) -> Paced:
     """A transcriber for one talk; next to nothing of its own, so make as many as there are talks."""
-    return Paced(MoonshineFollower(network))
+    return Paced(MoonshineFollower(network, likely))
 
 
 @dataclass(slots=True)
@@ -69,8 +70,8 @@ class _Piece:
 class MoonshineFollower:
     """Reads an utterance piece by piece. See `Follower`."""
 
-    def __init__(self, network: Network) -> None:
-        self._network, self._tokens = network, network.tokens
+    def __init__(self, network: Network, likely: Likely | None = None) -> None:
+        self._network, self._tokens, self._likely = network, network.tokens, likely
         self._lift: Lift | None = None
         self.drop()
 
@@ -99,11 +100,11 @@ class MoonshineFollower:
             self._new = []
         while (cut := cut_point(piece.sound, piece.settled_ms / 1000)) is not None:
             rest = piece.sound[cut:]
-            self._write(piece, piece.sound[:cut])
+            self._write(piece, piece.sound[:cut], last=True)
             self._closed += self._words(piece)
             piece = self._piece = _Piece(rest)
         if piece.sound.size:
-            self._write(piece, piece.sound)
+            self._write(piece, piece.sound, last=whole)
             self._settle(piece)
         return self._partial()
 
@@ -114,8 +115,14 @@ class MoonshineFollower:
         confidence = float(np.mean(chances)) if chances else 0.0
         return Transcript(_text(words), words, confidence, speech=bool(words))
 
-    def _write(self, piece: _Piece, sound: Pcm) -> None:
-        piece.written = self._network.write(sound, piece.written.tokens, piece.held, self._lift)
+    def _write(self, piece: _Piece, sound: Pcm, last: bool) -> None:
+        """The last pass over a piece chooses among all that it may have said."""
+        asked = (sound, piece.written.tokens, piece.held, self._lift)
+        if last and (likely := self._likely) is not None:
+            rivals = self._network.rivals(*asked)
+            piece.written = max(rivals, key=lambda one: one.score + likely(self._tokens.text(one.tokens)))
+        else:
+            piece.written = self._network.write(*asked)
 
     def _settle(self, piece: _Piece) -> None:
         """Hold the words that passes agree on."""
@@ -155,7 +162,7 @@ def _text(words: Sequence[HeardWord]) -> str:
     return " ".join(word.text for word in words)
 
 
-def open_asr() -> LocalASR:
+def open_asr(limited: bool) -> LocalASR:
     """Ears that one network stands behind, shared by all talks and warm. Raises SettingError, ImportError."""
-    network = load_moonshine()
-    return LocalASR(FACTS, lambda: moonshine(network))
+    network, likely = load_moonshine(), Likely() if limited else None
+    return LocalASR(FACTS, lambda: moonshine(network, likely))

@@ -5,16 +5,21 @@ how sure it is. Here a pass gets the text of the pass before as a *draft*: the d
 what it would have written otherwise is written token by token: greedy decoding but for the rounding of eight bits, with
 a third of the work. The same step can *hold* the beginning of the draft, so that words once called stable
 stay. One thread; the call lets Python run on.
+
+Where greedy decoding was unsure, `rivals` tells what else the sound may have said: other texts, each with how likely
+the network finds it, for somebody who knows more to choose from.
 """
 
 from __future__ import annotations
 
+import heapq
+import math
 import os
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnxruntime
@@ -32,16 +37,65 @@ TOKENS_PER_S = 6.5
 """The makers' limit; fast speech has five."""
 FEWEST_TOKENS = 8
 
+RIVALS = 8
+"""Other texts that are decoded at most. Where the network is sure there are none: of 200 requests, half have fewer."""
+UNLIKELY = 3.0
+"""The logarithm of how many times less likely than the greedy text one may be to be worth decoding to its end."""
+CHOICES = 3
+"""Tokens looked at, at each place."""
+
 Bias = Callable[[Sequence[int], np.ndarray], np.ndarray]
 """(tokens so far, logits [V] float32) -> logits, with what is expected lifted."""
+Kept: TypeAlias = dict[str, np.ndarray]
+"""What the decoder keeps of what it has read, by the names of its inputs."""
+Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
+"""(tokens, what was kept; None: of nothing) -> logits [S, V] float32, what is kept now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Tokens without begin and end, and the probability of each."""
+    """Tokens without begin and end, and the probability of each. `score`: the logarithm of that of the whole text, its
+    end and what is expected of it included."""
 
     tokens: tuple[int, ...] = ()
     probabilities: tuple[float, ...] = ()
+    score: float = 0.0
+
+
+@dataclass(slots=True)
+class _Path:
+    """A text on its way. For each token the row of logits that it was taken from, as the network gave it and as it was
+    lifted, and the logarithm of its probability there. `past`: what the decoder keeps of begin and all tokens but the
+    last; never changed, only cut, so paths share it."""
+
+    past: Kept | None = None
+    tokens: list[int] = field(default_factory=list)
+    rows: list[np.ndarray] = field(default_factory=list)
+    lifted: list[np.ndarray] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+
+    def take(self, token: int, row: np.ndarray, lifted: np.ndarray) -> None:
+        self.tokens.append(token)
+        self.rows.append(row)
+        self.lifted.append(lifted)
+        self.scores.append(-math.log(float(np.exp(lifted - lifted[token]).sum())))
+
+    def parting(self, at: int, token: int) -> _Path:
+        """The same up to a place, and there another token."""
+        path = _Path(self.read(at), self.tokens[:at], self.rows[:at], self.lifted[:at], self.scores[:at])
+        path.take(token, self.rows[at], self.lifted[at])
+        return path
+
+    def read(self, count: int) -> Kept:
+        """`past` when begin and so many tokens were read."""
+        assert self.past is not None
+        return {name: a[:, :, : count + 1] if ".decoder." in name else a for name, a in self.past.items()}
+
+    def decoded(self) -> Decoded:
+        count = len(self.tokens) - (self.tokens[-1] == END)
+        taken = list(zip(self.rows, self.tokens, strict=True))[:count]
+        chances = tuple(float(1.0 / np.exp(row - row[token]).sum()) for row, token in taken)
+        return Decoded(tuple(self.tokens[:count]), chances, sum(self.scores))
 
 
 class Network:
@@ -67,39 +121,86 @@ class Network:
     def write(self, sound: Pcm, draft: Sequence[int] = (), held: int = 0, bias: Bias | None = None) -> Decoded:
         """[n] samples -> what they say. `draft`: what it may begin with; the first `held` of it: what it does."""
         with self._seats:
-            louder = sound * np.float32(gain(sound))
-            return self._write(np.pad(louder, (0, int(BEHIND_S * HEARING_RATE))), draft, held, bias)
+            return self._hear(sound, bias).greedy(draft, held).decoded()
 
-    def _write(self, sound: Pcm, draft: Sequence[int], held: int, bias: Bias | None) -> Decoded:
-        mask = np.ones((1, sound.size), np.int64)
-        states = self._encoder.run(None, {"input_values": sound[None], "attention_mask": mask})[0]
+    def rivals(
+        self, sound: Pcm, draft: Sequence[int] = (), held: int = 0, bias: Bias | None = None
+    ) -> Sequence[Decoded]:
+        """As `write`, and what else the sound may have said behind what is held; the first is the greedy one."""
+        with self._seats:
+            hearing = self._hear(sound, bias)
+            return [path.decoded() for path in hearing.rivals(hearing.greedy(draft, held), held)]
+
+    def _hear(self, sound: Pcm, bias: Bias | None) -> _Hearing:
+        louder = np.pad(sound * np.float32(gain(sound)), (0, int(BEHIND_S * HEARING_RATE)))
+        mask = np.ones((1, louder.size), np.int64)
+        states = self._encoder.run(None, {"input_values": louder[None], "attention_mask": mask})[0]
         fixed = {"encoder_attention_mask": mask, "encoder_hidden_states": states}
 
-        def step(ids: Sequence[int], past: dict[str, Any], going_on: bool) -> tuple[np.ndarray, dict[str, Any]]:
-            fed = {"input_ids": np.array([ids], np.int64), "use_cache_branch": np.array([going_on])}
-            logits, *new = self._decoder.run(None, fixed | fed | past)
-            return logits[0], dict(zip(self._names, new, strict=True))  # [S, V]
+        def step(ids: Sequence[int], past: Kept | None) -> tuple[np.ndarray, Kept]:
+            fed = {"input_ids": np.array([ids], np.int64), "use_cache_branch": np.array([past is not None])}
+            logits, *new = self._decoder.run(None, fixed | fed | (self._empty if past is None else past))
+            found = dict(zip(self._names, new, strict=True))
+            if past is not None:  # what hears the sound never changes
+                found = past | {name: a for name, a in found.items() if ".decoder." in name}
+            return logits[0], found  # [S, V]
 
-        rows, past = step([BEGIN, *draft], self._empty, False)
-        tokens: list[int] = []
-        chances: list[float] = []
-        while True:  # each row of logits names the token that follows
-            row = rows[len(tokens)]
-            lifted = row if bias is None else bias(tokens, row)
-            best = draft[len(tokens)] if len(tokens) < held else int(lifted.argmax())
-            tokens.append(best)
-            chances.append(float(1.0 / np.exp(row - row[best]).sum()))
-            if len(tokens) > len(draft) or best != draft[len(tokens) - 1]:
+        return _Hearing(step, bias, int(louder.size / HEARING_RATE * TOKENS_PER_S) + 1)
+
+
+class _Hearing:
+    """One sound, and the texts that are decoded from it. `limit`: of tokens."""
+
+    def __init__(self, step: Step, bias: Bias | None, limit: int) -> None:
+        self._step, self._bias, self._limit = step, bias, limit
+
+    def greedy(self, draft: Sequence[int], held: int) -> _Path:
+        return self._go_on(_Path(), draft, held)
+
+    def rivals(self, greedy: _Path, held: int) -> list[_Path]:
+        """Texts that part from one that is known where it was unsure, the likeliest parting first."""
+        found = [greedy]
+        least = sum(greedy.scores) - UNLIKELY
+        parts = list(_partings(0, greedy, held, least))
+        heapq.heapify(parts)
+        for _ in range(RIVALS):
+            if not parts:
                 break
-        read = len(tokens)  # begin and the part of the draft that holds
-        past = {name: a[:, :, :read] if ".decoder." in name else a for name, a in past.items()}
-        limit = max(FEWEST_TOKENS, held, int(sound.size / HEARING_RATE * TOKENS_PER_S) + 1)
-        while tokens[-1] != END and len(tokens) < limit:
-            rows, new = step(tokens[-1:], past, True)
-            past |= {name: a for name, a in new.items() if ".decoder." in name}  # what hears the sound never changes
-            row = rows[-1]
-            best = int((row if bias is None else bias(tokens, row)).argmax())
-            tokens.append(best)
-            chances.append(float(1.0 / np.exp(row - row[best]).sum()))
-        count = len(tokens) - (tokens[-1] == END)
-        return Decoded(tuple(tokens[:count]), tuple(chances[:count]))
+            _, number, at, token = heapq.heappop(parts)
+            known = found[number]
+            # behind another word most texts go on alike
+            path = self._go_on(known.parting(at, token), known.tokens[at + 1 : -1], least=least)
+            for part in _partings(len(found), path, at + 1, least):
+                heapq.heappush(parts, part)
+            found.append(path)
+        return [path for path in found if sum(path.scores) >= least]
+
+    def _go_on(self, path: _Path, draft: Sequence[int] = (), held: int = 0, least: float = -math.inf) -> _Path:
+        """To its end, or to where it has become less likely than `least`. The first `held` tokens are the draft's."""
+        limit = max(FEWEST_TOKENS, held, self._limit)
+        tokens = path.tokens
+        while not tokens or (tokens[-1] != END and len(tokens) < limit and sum(path.scores) >= least):
+            rows, path.past = self._step([tokens[-1] if tokens else BEGIN, *draft], path.past)
+            for row, written in zip(rows, (*draft, None), strict=True):
+                self._take(path, row, written if len(tokens) < held else None)  # a row names the token that follows
+                if tokens[-1] != written:
+                    break
+            path.past, draft = path.read(len(tokens) - 1), ()  # begin and the part of the draft that holds
+        return path
+
+    def _take(self, path: _Path, row: np.ndarray, token: int | None = None) -> None:
+        lifted = row if self._bias is None else self._bias(path.tokens, row)
+        path.take(int(lifted.argmax()) if token is None else token, row, lifted)
+
+
+def _partings(number: int, path: _Path, begin: int, least: float) -> Iterator[tuple[float, int, int, int]]:
+    """Where a path might have gone on otherwise: minus the logarithm of how likely that is, the path, place, token."""
+    so_far = sum(path.scores[:begin])
+    for at in range(begin, len(path.tokens)):
+        row, here = path.lifted[at], path.scores[at]
+        taken = path.tokens[at]
+        for token in np.argpartition(-row, CHOICES)[:CHOICES]:
+            score = so_far + here + float(row[token] - row[taken])
+            if token != taken and score > least:
+                yield -score, number, at, int(token)
+        so_far += here

@@ -117,8 +117,8 @@ def _text(words: Sequence[HeardWord]) -> str:
     return " ".join(word.text for word in words)
 
 
-def open_asr() -> LocalASR:
-    """Ears that this decoder stands behind, one of it loaded."""
+def open_asr(_limited: bool) -> LocalASR:
+    """Ears that this decoder stands behind, one of it loaded. Its words are those of requests whoever answers them."""
     asr = LocalASR(FACTS, pocketsphinx)
     asr.warm()
     return asr

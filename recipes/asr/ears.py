@@ -51,9 +51,15 @@ def within(sound: Sound) -> Sound:
     return sound[int(BEFORE_S * RATE) : sound.size - int(AFTER_S * RATE)]
 
 
+def opened(kind: str) -> ASR:
+    """A value of the setting `asr`; with `+limited` behind it as before the shipped language model."""
+    name, _, limited = kind.partition("+")
+    return open_asr(name, limited=bool(limited))
+
+
 def words(kind: str) -> Recognise:
     """The ears alone: the utterance as it was cut, every word that they do not refuse themselves."""
-    transcriber = open_asr(kind).transcriber()
+    transcriber = opened(kind).transcriber()
 
     def recognise(sound: Sound) -> str:
         transcriber.forget()
@@ -67,7 +73,7 @@ def words(kind: str) -> Recognise:
 
 def used(kind: str) -> Recognise:
     """The product's hearing stage: detector, onset, words in between, pause, turn end, refusal. Turns are joined."""
-    asr = Unhurried(open_asr(kind))
+    asr = Unhurried(opened(kind))
 
     def recognise(sound: Sound) -> str:
         with asyncio.Runner(loop_factory=StandingLoop) as runner:

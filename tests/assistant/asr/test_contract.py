@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 from assistant.asr.agreement import bare
+from assistant.asr.likely import Likely
 from assistant.asr.local import LocalASR
 from assistant.asr.moonshine import MoonshineFollower
 from assistant.asr.network import Network
@@ -164,6 +165,7 @@ def slow(kind: str) -> object:
 KINDS = (
     "scripted",
     slow("moonshine"),
+    slow("moonshine, limited"),
     slow("pocketsphinx"),
     slow("remote"),
     "streaming, scripted",
@@ -203,6 +205,8 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
                 return Scripted()
             case "moonshine":
                 return MoonshineFollower(network)
+            case "moonshine, limited":
+                return MoonshineFollower(network, Likely())
             case "pocketsphinx":
                 return PocketsphinxFollower(TINY)
             case "remote" | "another server":
@@ -218,7 +222,7 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
             case _:
                 return StreamingFollower(Path(os.environ["MOONSHINE_STREAMING"]), "tiny")
 
-    if request.param == "moonshine":
+    if request.param.startswith("moonshine"):
         network: Network = request.getfixturevalue("network")
     if request.param == "whisper, scripted":
         whisper = Whisper(WhisperStandIn(), "whisper scripted")

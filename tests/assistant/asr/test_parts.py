@@ -7,8 +7,9 @@ from assistant.asr.agreement import Agreement, begin_alike
 from assistant.asr.cutting import EARLY_S, LONGEST_S, cut_point
 from assistant.asr.grown import splice
 from assistant.asr.level import gain
+from assistant.asr.likely import Likely
 from assistant.asr.moonshine import FACTS, MoonshineFollower, moonshine
-from assistant.asr.network import BEHIND_S, Decoded, Network
+from assistant.asr.network import BEHIND_S, RIVALS, UNLIKELY, Decoded, Network
 from assistant.asr.paced import LONGEST_CADENCE_MS, SHARE, Paced
 from assistant.asr.sense import repeats, sensible
 from assistant.contracts import Partial, Transcript
@@ -169,6 +170,34 @@ def test_silence_comes_behind_and_none_before(network: Network, monkeypatch: pyt
     network.write(sound)
     assert np.array_equal(read[0][: sound.size], sound)
     assert read[0].size == sound.size + BEHIND_S * RATE and not read[0][sound.size :].any()
+
+
+def test_rivals_begin_with_the_greedy_text_and_keep_what_is_held(network: Network, two_cities: Pcm) -> None:
+    sound = two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.01)
+    plain = network.write(sound)
+    rivals = network.rivals(sound)
+    assert rivals[0].tokens == plain.tokens and len(rivals) > 1
+    assert len({one.tokens for one in rivals}) == len(rivals) <= RIVALS + 1
+    assert all(one.score >= plain.score - UNLIKELY for one in rivals)
+    held = plain.tokens[:2]
+    assert all(one.tokens[:2] == held for one in network.rivals(sound, plain.tokens, 2))
+
+
+def test_a_rival_is_as_likely_as_if_it_had_been_the_draft(network: Network, two_cities: Pcm) -> None:
+    """Decoding shares what was read before the parting, and reads what comes behind it at once: nothing more."""
+    sound = two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.01)
+    for rival in network.rivals(sound)[1:3]:
+        alone = network.write(sound, rival.tokens, len(rival.tokens))
+        assert alone.tokens == rival.tokens
+        assert alone.score == pytest.approx(rival.score, abs=0.5)  # eight bits, scaled by what is read at once
+
+
+def test_requests_are_likelier_than_what_sounds_like_them() -> None:
+    likely = Likely()
+    assert likely("What is half of eighty?") > likely("What is half of A. D.")
+    assert likely("Flip a coin.") > likely("Flipper coin.")
+    assert likely("What's 25 x 4?") > likely("What's 25 x for?")
+    assert all(np.isfinite(likely(text)) for text in ("", "…", "<think>", "¿Qué?", "9" * 400, "\x00"))
 
 
 @pytest.mark.slow
