@@ -44,6 +44,7 @@ PURE = [
     "tts_engine/text_tables.py",
     "assistant/device/schedule.py",
     "assistant/device/memory_plan.py",
+    "assistant/asr/foreground.py",
     "assistant/text/segment.py",
     "assistant/talk/conversation.py",
     "assistant/talk/expected.py",

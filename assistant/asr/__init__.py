@@ -4,6 +4,7 @@ agreement      which words will not change any more
 bias           expected words, lifted
 cutting        where a long utterance is cut
 detector       speech or not
+foreground     the user's, or that of people in the background
 graph_facts    what an ONNX file says of itself
 grown          the words of one stretch, read again and again
 level          how much louder a quiet voice is made

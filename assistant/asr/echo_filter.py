@@ -1,0 +1,122 @@
+"""What comes back of our own voice through a microphone: predicted from what is played, taken out, and how surely.
+
+The way from loudspeaker to microphone is a linear filter that nobody knows: 640 ms of it are followed, so any delay
+within that needs no search. A partitioned Kalman filter in the frequency domain (Enzner & Vary 2006; Kuech, Mabande and
+Enzner 2014) learns it from whatever is played. It knows how wrong it may still be, so it goes on learning while the
+user speaks too without unlearning, and says how much echo may be left in what it gives back. One block takes 0.4 ms.
+
+Shapes: K partitions of HOP samples, FFT of 2 HOP, B = HOP + 1 bins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assistant.base.sound import HEARING_RATE, Pcm
+
+Spectrum: TypeAlias = NDArray[np.complexfloating]
+Power: TypeAlias = NDArray[np.floating]
+
+HOP = 512
+PARTITIONS = 20
+FORGETS = 0.9995
+"""Of the filter, per block: people move, doors open."""
+LEARNT = 0.12
+"""How fast its uncertainty falls: half as fast as the theory has it with independent blocks (0.5) would be too fast
+still, speech repeats itself. At 0.12 it is as wrong as it says."""
+UNKNOWN = 4.0
+"""Power of a way that is not known yet: an echo 6 dB louder than what is played."""
+SHIFTED = 0.3
+"""Of the way's power: how unsure it is again once it was moved."""
+NOISE_MEMORY = 0.6
+LEAST = 1e-3
+BAND = slice(round(200 * 2 * HOP / HEARING_RATE), round(4000 * 2 * HOP / HEARING_RATE))
+"""Where speech is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """One block of a microphone without the echo. Powers in the band of speech, summed over its bins.
+
+    sound      [HOP] what is left
+    left       its power
+    echo       power of the echo that was taken out
+    doubt      power of the echo that may still be in it
+    """
+
+    sound: Pcm
+    left: float
+    echo: float
+    doubt: float
+
+
+class EchoFilter:
+    """Follows one way from loudspeaker to microphone, block by block."""
+
+    def __init__(self) -> None:
+        shape = (PARTITIONS, HOP + 1)
+        self._played = np.zeros(shape, np.complex64)
+        self._way = np.zeros(shape, np.complex64)
+        self._unsure = np.full(shape, UNKNOWN / PARTITIONS, np.float32)
+        self._noise = np.zeros(HOP + 1, np.float32)
+        self._before = np.zeros(HOP, np.float32)
+
+    def hear(self, played: Pcm) -> Pcm:
+        """[HOP] goes to the loudspeaker now -> [HOP] the echo that is expected in the microphone now."""
+        self._played[1:] = self._played[:-1]
+        self._played[0] = np.fft.rfft(np.concatenate([self._before, played]))
+        self._before = played
+        return np.fft.irfft(np.sum(self._played * self._way, axis=0))[HOP:].astype(np.float32)
+
+    def part(self, heard: Pcm, echo: Pcm) -> Parted:
+        """Take out the echo that `hear` has just expected, and learn from what is left."""
+        power = np.square(np.abs(self._played))  # [K, B]
+        doubt = 0.5 * np.sum(power * self._unsure, axis=0)  # [B]; half of an FFT is zeros
+        left = heard - echo
+        spectrum = _half(left)
+        self._learn(spectrum, power, doubt)
+        return Parted(left, _band(spectrum), _band(_half(echo)), float(np.sum(doubt[BAND])))
+
+    @property
+    def gain(self) -> float:
+        """Power of the echo over that of what is played, as far as is known."""
+        return float(np.mean(np.sum(np.square(np.abs(self._way)), axis=0)))
+
+    def doubt(self, gain: float) -> None:
+        """There may be an echo of this power on any way, whatever was learnt."""
+        self._unsure += gain / PARTITIONS
+
+    def shift(self, lag: int, gain: float) -> None:
+        """The echo comes `lag` samples later than was learnt, and so much louder."""
+        taps = np.fft.irfft(self._way, axis=1)[:, :HOP].ravel()
+        moved = np.zeros_like(taps)
+        if lag >= 0:
+            moved[lag:] = taps[: taps.size - lag]
+        else:
+            moved[:lag] = taps[-lag:]
+        self._way = np.fft.rfft(gain * moved.reshape(PARTITIONS, HOP), 2 * HOP, axis=1).astype(np.complex64)
+        self._unsure += SHIFTED * np.mean(np.square(np.abs(self._way)), axis=0)
+
+    def _learn(
+        self, left: NDArray[np.complexfloating], power: NDArray[np.floating], doubt: NDArray[np.floating]
+    ) -> None:
+        self._noise = NOISE_MEMORY * self._noise + (1 - NOISE_MEMORY) * np.square(np.abs(left))
+        step = self._unsure / (self._noise + doubt + LEAST)
+        taps = np.fft.irfft(step * np.conj(self._played) * left, axis=1)
+        taps[:, HOP:] = 0.0  # the second half wraps around
+        self._way = (FORGETS * (self._way + np.fft.rfft(taps, axis=1))).astype(np.complex64)
+        forgets = FORGETS**2
+        self._unsure *= forgets * (1 - LEARNT * np.minimum(step * power, 1.0))
+        self._unsure += (1 - forgets) * np.square(np.abs(self._way))
+
+
+def _half(block: Pcm) -> Spectrum:
+    return np.fft.rfft(np.concatenate([np.zeros(HOP, np.float32), block]))
+
+
+def _band(spectrum: Spectrum) -> float:
+    return float(np.sum(np.square(np.abs(spectrum[BAND]))))

@@ -1,0 +1,121 @@
+"""Our own voice in the microphone: taken out, and told from the user. Block by block, one stream.
+
+Every reply may come back at another delay, because the front's player begins anew. So at the beginning of each, what
+the filter expects is laid beside what is heard until the two are found to be the same at some lag. Until then whatever
+is not much louder than the expected echo is taken for it; and so it is where taking the echo out made things louder,
+because then the player has stumbled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from assistant.asr.echo_filter import PARTITIONS, EchoFilter
+from assistant.base.sound import HEARING_RATE, Pcm
+
+OVER_DOUBT = 3.0
+"""What is left must be louder than the echo that may be in it, by this power …"""
+OVER_ECHO = 0.12
+"""… and than this share of the echo that was taken out: loudspeakers distort."""
+OVER_UNALIGNED = 4.0
+"""The same before the delay is known, of the loudest echo that the reply can have made until now."""
+LONGEST_LAG = HEARING_RATE // 8
+"""How much a reply's delay may differ from the one before."""
+LEAST_BLOCKS, ENOUGH_BLOCKS, MOST_BLOCKS = 8, 16, 48
+MOST_COMPARED = 96
+ALIKE, SOMEWHAT_ALIKE = 0.7, 0.5
+"""Blocks with sound that are compared for a lag, and how alike they must be; with more of them, and perhaps the user's
+voice among them, less is enough."""
+SILENT = 1e-6
+"""Power of a block of the played sound below which nothing comes back."""
+STUMBLE_BLOCKS, STUMBLES = 8, 1.3
+"""Power of what is left over what was heard, over a quarter of a second."""
+FAINT, MAY_COME = 1e-3, 0.05
+"""An echo below the first is none: headphones, or a front that takes it out itself. At the next reply one of the second
+is thought possible again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Where a sound is found in another: so many samples later, so many times as loud, and how alike (0 … 1)."""
+
+    samples: int
+    gain: float
+    alike: float
+
+
+def lag_of(expected: Pcm, heard: Pcm, longest: int = LONGEST_LAG) -> Lag:
+    """Both [n]. Looked for up to `longest` samples either way."""
+    size = 2 ** int(np.ceil(np.log2(2 * expected.size)))
+    cross = np.fft.irfft(np.fft.rfft(heard, size) * np.conj(np.fft.rfft(expected, size)), size)
+    near = np.concatenate([cross[-longest:], cross[: longest + 1]])
+    best = int(np.argmax(near))
+    power, other = float(np.sum(np.square(expected))), float(np.sum(np.square(heard)))
+    if power <= 0.0 or other <= 0.0:
+        return Lag(0, 1.0, 0.0)
+    return Lag(best - longest, float(near[best]) / power, float(near[best]) / float(np.sqrt(power * other)))
+
+
+class OwnVoice:
+    """`part` for every block of HOP samples. While nothing plays or may still sound it costs nothing."""
+
+    def __init__(self) -> None:
+        self._filter = EchoFilter()
+        self._silent = PARTITIONS
+        """Blocks since something was played."""
+        self._known = False
+        """The filter has followed a reply before."""
+        self._aligning = False
+        self._compared: list[tuple[Pcm, Pcm]] = []
+        self._loudest = 0.0
+        self._recent: list[tuple[float, float]] = []
+
+    def begin(self) -> None:
+        """A reply begins to play, or its player has stumbled: the delay may have changed."""
+        self._recent = []
+        if not self._known:
+            return
+        if self._filter.gain > FAINT:
+            self._aligning, self._compared, self._loudest = True, [], 0.0
+        else:
+            self._filter.doubt(MAY_COME)
+
+    def part(self, played: Pcm, heard: Pcm) -> tuple[Pcm, bool]:
+        """[HOP] each, of the same stretch of time -> [HOP] without the echo, and whether anything else is in it."""
+        self._silent = 0 if np.any(played) else self._silent + 1
+        if self._silent > PARTITIONS:
+            return heard, True
+        echo = self._filter.hear(played)
+        if self._aligning:
+            return heard, self._align(played, echo, heard)
+        parted = self._filter.part(heard, echo)
+        self._known = True
+        before, after = float(np.sum(np.square(heard))), float(np.sum(np.square(parted.sound)))
+        user = parted.left > OVER_DOUBT * parted.doubt and parted.left > OVER_ECHO * parted.echo
+        self._recent = [*self._recent[-STUMBLE_BLOCKS + 1 :], (before, after)] if user else []
+        if len(self._recent) == STUMBLE_BLOCKS and _louder(self._recent):
+            self.begin()
+            return heard, False
+        return parted.sound if after < before else heard, user
+
+    def _align(self, played: Pcm, echo: Pcm, heard: Pcm) -> bool:
+        """Look for the lag -> whether this block is too loud to be an echo at any lag."""
+        self._compared = [*self._compared[-MOST_COMPARED:], (echo, heard)]
+        self._loudest = max(self._loudest, float(np.mean(np.square(played))))
+        active = sum(float(np.mean(np.square(each))) > SILENT for each, _ in self._compared)
+        if active >= LEAST_BLOCKS:
+            expected, all_heard = (np.concatenate(row) for row in zip(*self._compared, strict=True))
+            found = lag_of(expected, all_heard)
+            if found.alike >= (ALIKE if active < ENOUGH_BLOCKS else SOMEWHAT_ALIKE):
+                self._filter.shift(found.samples, float(np.clip(found.gain, 0.1, 10.0)))
+                self._compared = []
+            elif active >= MOST_BLOCKS:  # no echo any more, or quite another one: it is learnt anew
+                self._filter, self._known, self._compared = EchoFilter(), False, []
+        self._aligning = bool(self._compared)
+        return float(np.mean(np.square(heard))) > OVER_UNALIGNED * self._filter.gain * self._loudest
+
+
+def _louder(powers: list[tuple[float, float]]) -> bool:
+    return sum(after for _, after in powers) > STUMBLES * sum(before for before, _ in powers)
