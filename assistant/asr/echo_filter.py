@@ -58,10 +58,8 @@ class EchoFilter:
     """Follows one way from loudspeaker to microphone, block by block."""
 
     def __init__(self) -> None:
-        shape = (PARTITIONS, HOP + 1)
-        self._played = np.zeros(shape, np.complex64)
-        self._way = np.zeros(shape, np.complex64)
-        self._unsure = np.full(shape, UNKNOWN / PARTITIONS, np.float32)
+        self._played = np.zeros((PARTITIONS, HOP + 1), np.complex64)
+        self.forget()
         self._noise = np.zeros(HOP + 1, np.float32)
         self._before = np.zeros(HOP, np.float32)
 
@@ -80,6 +78,11 @@ class EchoFilter:
         spectrum = _half(left)
         self._learn(spectrum, power, doubt)
         return Parted(left, _band(spectrum), _band(_half(echo)), float(np.sum(doubt[BAND])))
+
+    def forget(self) -> None:
+        """The way is another one; what was played may still come back on it."""
+        self._way = np.zeros_like(self._played)
+        self._unsure = np.full(self._played.shape, UNKNOWN / PARTITIONS, np.float32)
 
     @property
     def gain(self) -> float:

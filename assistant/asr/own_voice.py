@@ -17,7 +17,7 @@ from assistant.base.sound import HEARING_RATE, Pcm
 
 OVER_DOUBT = 3.0
 """What is left must be louder than the echo that may be in it, by this power …"""
-OVER_ECHO = 0.12
+OVER_ECHO = 0.25
 """… and than this share of the echo that was taken out: loudspeakers distort."""
 OVER_UNALIGNED = 4.0
 """The same before the delay is known, of the loudest echo that the reply can have made until now."""
@@ -28,10 +28,13 @@ MOST_COMPARED = 96
 ALIKE, SOMEWHAT_ALIKE = 0.7, 0.5
 """Blocks with sound that are compared for a lag, and how alike they must be; with more of them, and perhaps the user's
 voice among them, less is enough."""
+SOFT = 0.01
+"""Of the loudest block's power: what is softer tells no lag."""
 SILENT = 1e-6
 """Power of a block of the played sound below which nothing comes back."""
-STUMBLE_BLOCKS, STUMBLES = 8, 1.3
-"""Power of what is left over what was heard, over a quarter of a second."""
+STUMBLE_BLOCKS, STUMBLES, SURE = 8, 1.3, 0.1
+"""Power of what is left over what was heard, over a quarter of a second in which the filter was sure: doubt over echo.
+"""
 FAINT, MAY_COME = 1e-3, 0.05
 """An echo below the first is none: headphones, or a front that takes it out itself. At the next reply one of the second
 is thought possible again."""
@@ -94,7 +97,8 @@ class OwnVoice:
         self._known = True
         before, after = float(np.sum(np.square(heard))), float(np.sum(np.square(parted.sound)))
         user = parted.left > OVER_DOUBT * parted.doubt and parted.left > OVER_ECHO * parted.echo
-        self._recent = [*self._recent[-STUMBLE_BLOCKS + 1 :], (before, after)] if user else []
+        sure = user and parted.doubt < SURE * parted.echo
+        self._recent = [*self._recent[-STUMBLE_BLOCKS + 1 :], (before, after)] if sure else []
         if len(self._recent) == STUMBLE_BLOCKS and _louder(self._recent):
             self.begin()
             return heard, False
@@ -104,7 +108,8 @@ class OwnVoice:
         """Look for the lag -> whether this block is too loud to be an echo at any lag."""
         self._compared = [*self._compared[-MOST_COMPARED:], (echo, heard)]
         self._loudest = max(self._loudest, float(np.mean(np.square(played))))
-        active = sum(float(np.mean(np.square(each))) > SILENT for each, _ in self._compared)
+        powers = [float(np.mean(np.square(each))) for each, _ in self._compared]
+        active = sum(each > max(SILENT, SOFT * max(powers)) for each in powers)
         if active >= LEAST_BLOCKS:
             expected, all_heard = (np.concatenate(row) for row in zip(*self._compared, strict=True))
             found = lag_of(expected, all_heard)
@@ -112,7 +117,8 @@ class OwnVoice:
                 self._filter.shift(found.samples, float(np.clip(found.gain, 0.1, 10.0)))
                 self._compared = []
             elif active >= MOST_BLOCKS:  # no echo any more, or quite another one: it is learnt anew
-                self._filter, self._known, self._compared = EchoFilter(), False, []
+                self._filter.forget()
+                self._compared = []
         self._aligning = bool(self._compared)
         return float(np.mean(np.square(heard))) > OVER_UNALIGNED * self._filter.gain * self._loudest
 

@@ -4,8 +4,8 @@
   assistant talk --devices                       list microphones and loudspeakers
   assistant talk --microphone 3 --loudspeaker 5
 
-Without headphones the assistant would hear itself and yield to itself. An echo canceller prevents that; it comes with
-`pip install 'voice-assistant[talk]'`. In the page (`assistant serve`) the browser has its own.
+Without headphones the loudspeaker comes back through the microphone. The session takes that out by itself, as for every
+front; an echo canceller that `pip install 'voice-assistant[talk]'` brings does it before, sooner after the first word.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NAME = "talk"
 HELP = "talk with this machine's microphone and loudspeaker"
 REPORT_S = 0.1
-NO_CANCELLER = "wear headphones, or install an echo canceller: pip install 'voice-assistant[talk]'"
+NO_CANCELLER = "headphones are best; pip install 'voice-assistant[talk]' brings an echo canceller"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

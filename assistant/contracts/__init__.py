@@ -17,6 +17,7 @@ from assistant.contracts.asr import (
     AsrFacts,
     HeardWord,
     Partial,
+    PlayedSound,
     SpeechBlock,
     SpeechDetector,
     Transcriber,
@@ -41,7 +42,7 @@ from assistant.contracts.work import Cost, Synced
 
 __all__ = [
     "ASR", "LLM", "MOST_TERMS", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper", "Cost", "HeardWord",
-    "KeptCapsule", "Line", "Mark", "Partial", "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions", "ReplyPiece",
-    "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TextPiece", "ToolCall", "Transcriber", "Transcript",
-    "Uttered",
+    "KeptCapsule", "Line", "Mark", "Partial", "PlayedSound", "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions",
+    "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TextPiece", "ToolCall", "Transcriber",
+    "Transcript", "Uttered",
 ]  # fmt: skip

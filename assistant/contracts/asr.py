@@ -8,7 +8,7 @@ float32 in ±1 at 16 kHz, any length at a time; what is no number counts as sile
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from assistant.base.sound import Pcm
@@ -18,12 +18,23 @@ MOST_TERMS = 100
 
 
 @dataclass(frozen=True, slots=True)
+class PlayedSound:
+    """Sound at 16 kHz that went to the loudspeaker while as much came from the microphone. `anew`: a player began, or
+    went on elsewhere, so the way back may take longer or shorter than before."""
+
+    sound: Pcm
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SpeechBlock:
-    """One block of sound: its place in the stream, in samples at 16 kHz, and how likely it holds speech."""
+    """One block of sound: its place in the stream, in samples at 16 kHz, how likely it holds speech of the user, and
+    the sound itself, without what came back of ours."""
 
     start_sample: int
     samples: int
     probability: float
+    sound: Pcm = field(compare=False)
 
     @property
     def end_sample(self) -> int:
@@ -33,8 +44,9 @@ class SpeechBlock:
 class SpeechDetector(Protocol):
     """Follows one stream of 16 kHz mono sound."""
 
-    def push(self, pcm: Pcm) -> list[SpeechBlock]:
-        """float32 in ±1, any length -> the blocks that are now whole, in order."""
+    def push(self, pcm: Pcm, played: PlayedSound | None = None) -> list[SpeechBlock]:
+        """float32 in ±1, any length -> the blocks that are now whole, in order. `played`: as much sound, of which some
+        may come back through the microphone within half a second; None: nothing."""
 
     def reset(self) -> None:
         """Begin a new stream at sample 0; what waited for its block is dropped."""

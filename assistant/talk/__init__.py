@@ -14,6 +14,7 @@ keeping        words and kept things as tables of the talk's journal
 messages       what reaches a session's inbox, and what turn-taking is told
 order          what is decided about a reply before it begins, and how it ended
 pending        turns that are certain and not yet written down
+playing        what the front's loudspeaker plays now, for the echo
 preferences    settings change, a persona takes over
 prompt         the conversation as a prompt
 replies        replies begin, run, and end

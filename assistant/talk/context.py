@@ -16,6 +16,7 @@ from assistant.personas import Persona
 from assistant.talk.conversation import Conversation
 from assistant.talk.keeping import Keeping
 from assistant.talk.messages import Inbox, TurnMessage
+from assistant.talk.playing import FrontPlayer
 from assistant.talk.turn_taking import Effect, TurnTakingState, step
 from assistant.talk.view import ReplyView
 from assistant.telemetry.metrics import Metrics
@@ -106,6 +107,8 @@ class TalkContext:
     inbox: Channel[Inbox] = field(default_factory=lambda: Channel(INBOX), init=False)
     """What the session's one task takes, one message at a time."""
     events: Channel[Event] = field(default_factory=lambda: Channel(EVENTS_IN_FLIGHT), init=False)
+    playing: FrontPlayer = field(default_factory=FrontPlayer, init=False)
+    """What the front makes of these events on its loudspeaker."""
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup, init=False)
 
     def tell(self, message: TurnMessage) -> tuple[Effect, ...]:
@@ -122,6 +125,7 @@ class TalkContext:
             if trouble := self.keeping.trouble():
                 await self.events.send(Error("talk_not_kept", trouble, kind="server_error"))
         await self.events.send(event)
+        self.playing.told(event, self.settings, self.now())
 
     def now(self) -> float:
         return self.services.clock.now()

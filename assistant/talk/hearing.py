@@ -23,7 +23,7 @@ from assistant.base.clock import SampleClock
 from assistant.base.errors import ChannelClosed, EngineFailed
 from assistant.base.pcm import Resampler, samples_of
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import Line, Partial
+from assistant.contracts import Line, Partial, PlayedSound
 from assistant.events import (
     AppendAudio,
     ClearAudio,
@@ -178,15 +178,18 @@ class Hearing:
         if self._resampler is None or self._resampler.source_rate != command.rate:
             self._resampler = Resampler(command.rate, HEARING_RATE)
         pcm = self._resampler.feed(command.pcm)
+        arrived = self._context.now()
         if self._turn is None:
             self._lean()
         for start in range(0, pcm.size, SLICE):
             part = pcm[start : start + SLICE]
+            behind = pcm.size - start - part.size  # of this message: spoken that much before its last sample
+            played = self._context.playing.take(part.size, arrived - behind / HEARING_RATE)
             while part.size:
                 self._quick = self._context.settings.duck and self._context.turn.audible(self._context.now())
-                notes, taken = await self._off_loop(partial(self._digest, part))
+                notes, taken = await self._off_loop(partial(self._digest, part, played))
                 self._time.advance(taken, self._context.now())
-                part = part[taken:]
+                part, played = part[taken:], _part(played, taken, part.size)
                 # Told before the next slice is looked at: a verdict over a reply may drop the turn in between.
                 for note in notes:
                     await self._act(note, reading)
@@ -220,7 +223,7 @@ class Hearing:
 
     # ----------------------------------------------------------------------- off the event loop
 
-    def _digest(self, pcm: Pcm) -> tuple[list[_Noted], int]:
+    def _digest(self, pcm: Pcm, played: PlayedSound | None) -> tuple[list[_Noted], int]:
         """Run the models over a slice, up to the end of a turn if there is one in it.
 
         Returns what was noticed, in order, and how many samples were taken.
@@ -243,9 +246,9 @@ class Hearing:
             part = pcm[start : start + STEP]
             self._uncommitted += part.size
             self._rest = np.concatenate([self._rest, part])
-            for block in self._detector.push(part):
-                sound, self._rest = self._rest[: block.samples], self._rest[block.samples :]
-                if (sign := self._block(turns, detection, sound, block.probability)) is not None:
+            for block in self._detector.push(part, _part(played, start, part.size)):
+                self._rest = self._rest[block.samples :]
+                if (sign := self._block(turns, detection, block.sound, block.probability)) is not None:
                     notes.append(sign)
             if notes and notes[-1].sign is Sign.END:
                 # What is behind the end belongs to the next turn, and the transcriber must be through with this one
@@ -486,3 +489,9 @@ class Hearing:
 
 def _padding_ms(detection: TurnDetection) -> int:
     return detection.prefix_padding_ms if isinstance(detection, ServerVad) else 300
+
+
+def _part(played: PlayedSound | None, start: int, samples: int) -> PlayedSound | None:
+    if played is None:
+        return None
+    return PlayedSound(played.sound[start : start + samples], played.anew and start == 0)

@@ -27,7 +27,7 @@ BEHIND_S = 0.5
 """A microphone that stood still for longer (muted) has missed what was played meanwhile."""
 
 
-class Playing:
+class FrontPlayer:
     """One front's player, imitated."""
 
     def __init__(self) -> None:

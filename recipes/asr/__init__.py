@@ -2,7 +2,8 @@
 
 people   gathers recordings with what is said in them, from packages
 voices   requests and open questions in synthetic voices that come near people
-noise    rooms, a street, a far microphone, a telephone
+rooms    what a room does between a loudspeaker and a microphone
+noise    a kitchen, a street, a far microphone, a telephone
 ears     what is judged: the product's ears as they are used, and Whisper beside them
 score    the judge
 """

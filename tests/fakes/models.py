@@ -22,6 +22,7 @@ from assistant.contracts import (
     HeardWord,
     Mark,
     Partial,
+    PlayedSound,
     Prompt,
     PromptReady,
     ReplyEnd,
@@ -245,12 +246,12 @@ class FakeDetector:
     def __init__(self) -> None:
         self.reset()
 
-    def push(self, pcm: np.ndarray) -> list[SpeechBlock]:
+    def push(self, pcm: np.ndarray, played: PlayedSound | None = None) -> list[SpeechBlock]:
         self._waiting = np.concatenate([self._waiting, pcm])
         blocks = []
         while self._waiting.size >= 512:
             loud = float(np.mean(np.abs(self._waiting[:512]) > 0.1))
-            blocks.append(SpeechBlock(self._position, 512, loud))
+            blocks.append(SpeechBlock(self._position, 512, loud, self._waiting[:512]))
             self._position += 512
             self._waiting = self._waiting[512:]
         return blocks
