@@ -371,7 +371,7 @@ def kills(machine: Machine, count: int, seed: int) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     script = folder = None
     job: dict[str, Any] = {}
-    while len(rows) < count:
+    while sum(not row["over"] for row in rows) < count:
         if folder is None:
             script, folder = rng.randrange(len(SCRIPTS)), home / f"talk{len(rows)}"
             job = {"talk": None, "told": 0, "script": script}
@@ -387,25 +387,29 @@ def kills(machine: Machine, count: int, seed: int) -> dict[str, Any]:
         over = any("over" in fact for fact in told)
         row |= {"told": job["told"], "over": over}
         rows.append(row)
-        bad = "failed" in row or row.get("resumed", {}).get("differs")
+        # A talk in which nothing was told yet is not kept, after a kill as after an orderly end.
+        row["empty"] = "UnknownTalk" in row.get("failed", "") and not job["told"]
+        bad = ("failed" in row and not row["empty"]) or row.get("resumed", {}).get("differs")
         if bad:
             print(json.dumps(row)[:1500], flush=True)
         if len(rows) % 10 == 0:
             print(len(rows), "kills", flush=True)
-        if over or bad or job["talk"] is None:
+        if over or bad or row["empty"] or job["talk"] is None:
             if not bad:
                 shutil.rmtree(folder, ignore_errors=True)
             folder = None
     compared_rows = [row["resumed"] for row in rows if "resumed" in row]
     summary = {
-        "kills": len(rows), "resumed": len(compared_rows), "failed": sum("failed" in row for row in rows),
+        "processes": len(rows), "kills": sum(not row["over"] for row in rows), "resumed": len(compared_rows),
+        "empty": sum(row["empty"] for row in rows),
+        "failed": sum("failed" in row and not row["empty"] for row in rows),
         "equal": sum(not row["differs"] for row in compared_rows),
         "words_differ": sum("words" in row["differs"] for row in compared_rows),
         "kept_differ": sum("kept" in row["differs"] for row in compared_rows),
         "state_differ": sum("state" in row["differs"] for row in compared_rows),
         "killed_inside_a_turn": sum(row["begun"] is not None for row in compared_rows),
     }  # fmt: skip
-    if not any("failed" in row for row in rows) and summary["equal"] == summary["resumed"]:
+    if not summary["failed"] and summary["equal"] == summary["resumed"]:
         shutil.rmtree(home, ignore_errors=True)
     return {"summary": summary, "rows": rows}
 
