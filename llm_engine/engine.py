@@ -37,9 +37,7 @@ Cancel = Callable[[], bool]
 class HybridLLM:
     """One Qwen3.5-family model, one sequence, all state in declared buffers. Call it from one thread at a time."""
 
-    def __init__(
-        self, ctx: ExecContext, loaded: LoadedWeights, options: LLMOptions, end_of_turn: int | None
-    ) -> None:
+    def __init__(self, ctx: ExecContext, loaded: LoadedWeights, options: LLMOptions, end_of_turn: int | None) -> None:
         self.config: LLMConfig = loaded.config
         self.loaded = loaded
         self.max_positions = options.max_positions
@@ -195,6 +193,11 @@ class HybridLLM:
         for token in ids:
             self._log.step()
             self._follow_one(token)
+
+    @property
+    def sampling(self) -> Sampling:
+        """What the next tokens are sampled with."""
+        return self._sampling
 
     def set_sampling(self, sampling: Sampling) -> None:
         """For the tokens from here on."""

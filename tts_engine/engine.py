@@ -248,6 +248,11 @@ class HiggsTTS:
         self._check(text, first_chunk=first_chunk, max_rows=max_rows)
         self._generator.begin(text, first_chunk, max_rows)
 
+    def roomy(self, text: str) -> bool:
+        """Whether this could be said after all that was begun with nothing let go of the session for it."""
+        self._check(text)
+        return self._generator.roomy(text)
+
     def step(self) -> Stepped:
         """One unit of work on the device: the prefill of a piece, or one row. "idle": there was none."""
         return self._generator.step()

@@ -93,6 +93,15 @@ class Generator:
             raise TextRefused(f"{count} text ids do not fit into {self._max_positions} positions; split the text")
         self.session.queue.append([text, policy, budget])
 
+    def roomy(self, text: str) -> bool:
+        """Whether `begin` of this, while nothing is under way, would leave all pieces in the context."""
+        need = self._need(len(self._encode(text).ids)) + min(row_budget(text, self._audio.delay), 4 * SHORTEST_BUDGET)
+        return self.session.position + need <= self._max_positions
+
+    def _need(self, ids: int) -> int:
+        """Positions of a piece of so many text ids, its rows left out."""
+        return len(self.session.pending) + ids + 2 + self._audio.codebooks
+
     @property
     def piece(self) -> Piece | None:
         """The piece that is being spoken."""
@@ -120,7 +129,7 @@ class Generator:
     def _begin_piece(self, text: str, policy: str, budget: int) -> None:
         encoded = self._encode(text)
         session = self.session
-        need = len(session.pending) + len(encoded.ids) + 2 + self._audio.codebooks
+        need = self._need(len(encoded.ids))
         if session.position + need + min(budget, 4 * SHORTEST_BUDGET) > self._max_positions:
             self._compact(need + min(budget, 4 * SHORTEST_BUDGET))
         budget = min(budget, self._max_positions - session.position - need)

@@ -8,7 +8,7 @@ llm     prompts, pieces of a reply, `LLM`
 tts     sound and the marks in it, `TTS`
 asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`
 keeper  capsules for programs, `CapsuleKeeper`
-work    what an engine's work cost and did
+work    what an engine's work cost and did, and work that may be taken back, `TakesBack`
 """
 
 from assistant.contracts.asr import (
@@ -38,11 +38,11 @@ from assistant.contracts.llm import (
     ToolCall,
 )
 from assistant.contracts.tts import TTS, Mark, SpeechChunk, Uttered
-from assistant.contracts.work import Cost, Synced
+from assistant.contracts.work import Cost, Synced, TakesBack
 
 __all__ = [
     "ASR", "LLM", "MOST_TERMS", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper", "Cost", "HeardWord",
     "KeptCapsule", "Line", "Mark", "Partial", "PlayedSound", "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions",
-    "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TextPiece", "ToolCall", "Transcriber",
-    "Transcript", "Uttered",
+    "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TakesBack", "TextPiece", "ToolCall",
+    "Transcriber", "Transcript", "Uttered",
 ]  # fmt: skip

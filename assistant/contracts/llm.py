@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from assistant.contracts.keeper import CapsuleKeeper
-from assistant.contracts.work import Cost, Synced
+from assistant.contracts.work import Cost, Synced, TakesBack
 from assistant.events import ToolSpec
 
 
@@ -104,7 +104,7 @@ class ReplyEnd:
 ReplyPiece: TypeAlias = PromptReady | TextPiece | CallPiece | BadCall | ReplyEnd
 
 
-class LLM(Protocol):
+class LLM(TakesBack, Protocol):
     """A language model behind a talk. All errors of the engine are raised as EngineFailed."""
 
     @property
@@ -131,6 +131,11 @@ class LLM(Protocol):
 
     async def sync(self, talk: str, prompt: Prompt) -> Synced:
         """Bring the state in line with the prompt ahead of the next reply: roll back what is no longer so."""
+        ...
+
+    async def hear(self, talk: str, prompt: Prompt) -> None:
+        """The last line is a user's who still speaks, words that will hardly change: fold as much of it as leaves the
+        next reply the same bit for bit, and go back where it did change. Nobody waits for it."""
         ...
 
     async def prepare(self, talk: str, prompt: Prompt) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +21,22 @@ class Synced:
     what: Literal["rollback", "restore", "snapshot", "rebuild"] | None
     position: int
     ms: float
+
+
+class TakesBack(Protocol):
+    """An engine whose work for a talk may turn out to be for nothing. Asked for only where `capsules`.
+
+    Between `guess` and `confirm` or `drop` all that is asked for the talk is one guess. It gives way to whatever is
+    awaited, of any talk and on either engine, and stops where enough is made until it is known to be right.
+    """
+
+    def guess(self, talk: str) -> None: ...
+
+    def confirm(self, talk: str) -> None:
+        """It was right: from here on it is work like any other."""
+        ...
+
+    async def drop(self, talk: str) -> float:
+        """It was wrong, and its generators are closed: state and next reply are, bit for bit, as if it had never begun.
+        Returns the milliseconds that the engine had spent on it."""
+        ...

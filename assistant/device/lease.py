@@ -69,6 +69,8 @@ class EngineLease(Generic[S]):
         self._pinned: set[str] = set()
         """Talks whose capsule has a pin of ours."""
         self._resting: dict[str, None] = {}
+        self._private: set[str] = set()
+        """Talks whose changes may be taken back: nothing of them is written down."""
 
     def __contains__(self, talk: str) -> bool:
         return talk in self._talks
@@ -120,10 +122,18 @@ class EngineLease(Generic[S]):
             self._outside[talk] = capsule
             self._registry.charge(self._name(talk), capsule.nbytes)
 
+    def hide(self, talk: str) -> None:
+        """What changes from here on may be taken back. Any thread may say so."""
+        self._private.add(talk)
+
+    def show(self, talk: str) -> None:
+        """What has changed stays, or was taken back: whoever says so notes it."""
+        self._private.discard(talk)
+
     def note(self, talk: str) -> None:
         """What is known of a talk has changed: write it into its journal."""
         journal = self._journals.find(talk)
-        if journal is not None and talk in self._talks:
+        if journal is not None and talk in self._talks and talk not in self._private:
             journal.put(self._kind, self._lessee.to_rows(self._talks[talk]))
 
     def keep(self, talk: str) -> None:

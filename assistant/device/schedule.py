@@ -5,19 +5,36 @@ else. So the voice never starves while it has less than TARGET_LEAD_MS, and beyo
 talks that speak, one keeps the voice until its lead is long enough and another's is not: a change costs a swap of
 state, and so it is made at most once in TARGET_LEAD_MS of sound. Of several that think, one at its beginning comes
 first, because somebody waits for its first words; then they take turns by slices.
+
+All of that holds among work of one urgency: a guess goes on only while nothing is awaited on either engine, so neither
+a voice that sounds nor another talk's reply waits for it by more than the step that is being made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 
 TARGET_LEAD_MS = 800.0
 """Sound ahead of the player from which on the voice gives way to thinking."""
 
 SLICE = 16
 """Steps of thinking between two changes of talk: a phrase; the swap of state is small beside it."""
+
+
+GUESS_STEPS = 48
+"""Steps after which a guess waits until it is known to be right: a first sentence, two seconds of sound."""
+
+
+class Urgency(IntEnum):
+    """Who waits for a piece of work; the most urgent first."""
+
+    AWAITED = 0
+    GUESS = 1
+    """It will be awaited if a guess is right."""
+    IDLE = 2
+    """Nobody waits: what is done ahead of time."""
 
 
 class EngineKind(Enum):
@@ -29,29 +46,31 @@ class EngineKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TTSWork:
-    """A talk's next work for the voice. `lead_ms`: sound made and not yet played, by the clock."""
+    """A talk's next work for the voice, `steps` of it made. `lead_ms`: sound made and not yet played, by the clock."""
 
     lead_ms: float
+    urgency: Urgency = Urgency.AWAITED
+    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LLMWork:
-    """A talk's next work for the language model, `steps` of it made. `idle_work`: nobody waits (a fold ahead of
-    time)."""
+    """A talk's next work for the language model, `steps` of it made."""
 
-    idle_work: bool = False
+    urgency: Urgency = Urgency.AWAITED
     steps: int = 0
 
 
-def next_engine(llm: LLMWork | None, tts: TTSWork | None) -> EngineKind | None:
-    """The lane whose head makes its next step. None: there is nothing to do."""
-    if llm is None:
-        return None if tts is None else EngineKind.TTS
-    if tts is None:
-        return EngineKind.LLM
-    if tts.lead_ms < TARGET_LEAD_MS or llm.idle_work:
-        return EngineKind.TTS
-    return EngineKind.LLM
+def due(work: Sequence[TTSWork | LLMWork]) -> list[int]:
+    """Which of this work, of both engines, may make a step: the most urgent there is, no guess that has made enough."""
+    able = [index for index, one in enumerate(work) if one.urgency is not Urgency.GUESS or one.steps < GUESS_STEPS]
+    most = min((work[index].urgency for index in able), default=Urgency.IDLE)
+    return [index for index in able if work[index].urgency is most]
+
+
+def next_engine(llm: LLMWork, tts: TTSWork) -> EngineKind:
+    """The lane whose head makes its next step, where both are due."""
+    return EngineKind.LLM if tts.lead_ms >= TARGET_LEAD_MS else EngineKind.TTS
 
 
 def next_tts(talks: Sequence[TTSWork], current: int | None) -> int:
@@ -64,10 +83,9 @@ def next_tts(talks: Sequence[TTSWork], current: int | None) -> int:
 
 def next_llm(talks: Sequence[LLMWork], current: int | None) -> int:
     """Which of these talks, in the order in which they asked, thinks next; `current` thought last."""
-    awaited = [index for index, talk in enumerate(talks) if not talk.idle_work] or range(len(talks))
-    for index in awaited:
-        if talks[index].steps < SLICE:
+    for index, talk in enumerate(talks):
+        if talk.steps < SLICE:
             return index
-    if current is not None and current in awaited and talks[current].steps % SLICE:
-        return current
-    return next((index for index in awaited if current is not None and index > current), awaited[0])
+    if current is None:
+        return 0
+    return current if talks[current].steps % SLICE else (current + 1) % len(talks)

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from assistant.base.errors import AssistantError, EngineFailed
-from assistant.device.schedule import EngineKind, LLMWork, TTSWork, next_engine, next_llm, next_tts
+from assistant.device.schedule import EngineKind, LLMWork, TTSWork, Urgency, due, next_engine, next_llm, next_tts
 
 T = TypeVar("T")
 Work = Generator[T | None, None, None]
@@ -32,14 +32,15 @@ class _End:
 class Job(Generic[T]):
     """Work handed to the thread, and its results on the loop's side."""
 
-    def __init__(self, engine: EngineKind, begin: Callable[[], Work[T]], talk: str | None, idle_work: bool) -> None:
+    def __init__(self, engine: EngineKind, begin: Callable[[], Work[T]], talk: str | None, urgency: Urgency) -> None:
         self.engine = engine
         self.talk = talk
-        self.idle_work = idle_work
+        self.urgency = urgency
         self.cancelled = False
         self.played_from: float | None = None
         self.made_s = 0.0
         self.steps = 0
+        self.worked_s = 0.0
         self._begin = begin
         self._work: Work[T] | None = None
         self._loop = asyncio.get_running_loop()
@@ -141,18 +142,26 @@ class EngineThread:
         """Jobs that are not over."""
         return sum(len(engine) for engine in self._queues.values())
 
+    @property
+    def awaited(self) -> int:
+        """Those of them that somebody waits for."""
+        with self._changed:
+            return sum(job.urgency is Urgency.AWAITED for engine in self._queues.values() for job in engine)
+
     @asynccontextmanager
     async def job(
-        self, engine: EngineKind, begin: Callable[[], Work[T]], *, talk: str | None = None, idle_work: bool = False
+        self, engine: EngineKind, begin: Callable[[], Work[T]], *, talk: str | None = None,
+        urgency: Urgency = Urgency.AWAITED,
     ) -> AsyncGenerator[Job[T], None]:
         """Hand work over; leaving the block cancels it before its next step and waits until it has let go.
 
         Waiting cannot be interrupted: whoever leaves may rely on the engine's state being at rest.
         """
-        job: Job[T] = Job(engine, begin, talk, idle_work)
+        job: Job[T] = Job(engine, begin, talk, urgency)
         with self._changed:
             if self._stopping:
                 raise EngineFailed("the engines are being shut down")
+            self._hasten(engine, talk, urgency)
             self._queues[engine].append(job)
             self._changed.notify()
         try:
@@ -166,30 +175,43 @@ class EngineThread:
             job.cancelled = True
             self._changed.notify()
 
+    def hasten(self, engine: EngineKind, talk: str) -> None:
+        """This talk's work was a guess and is awaited now."""
+        with self._changed:
+            self._hasten(engine, talk, Urgency.AWAITED)
+            self._changed.notify()
+
+    def _hasten(self, engine: EngineKind, talk: str | None, urgency: Urgency) -> None:
+        """Work of one talk is done in order: what comes first is as urgent as what waits behind it."""
+        for job in self._queues[engine]:
+            if job.talk == talk:
+                job.urgency = min(job.urgency, urgency)
+
+    def post(self, engine: EngineKind, work: Callable[[], None], talk: str) -> None:
+        """One step that nobody waits for, behind all that was asked for this talk."""
+
+        def begin() -> Work[None]:
+            yield work()
+
+        job: Job[None] = Job(engine, begin, talk, Urgency.AWAITED)
+        with self._changed:
+            if not self._stopping:
+                self._queues[engine].append(job)
+                self._changed.notify()
+
     async def call(
-        self, engine: EngineKind, work: Callable[[], T], *, talk: str | None = None, idle_work: bool = False
+        self, engine: EngineKind, work: Callable[[], T], *, talk: str | None = None,
+        urgency: Urgency = Urgency.AWAITED,
     ) -> T:
         """One step that gives one result."""
 
         def begin() -> Work[tuple[T]]:
             yield (work(),)
 
-        async with self.job(engine, begin, talk=talk, idle_work=idle_work) as job:
+        async with self.job(engine, begin, talk=talk, urgency=urgency) as job:
             async for (result,) in job.results():
                 return result
         raise EngineFailed("the engines were shut down before this was done")
-
-    async def each(
-        self, engine: EngineKind, begin: Callable[[], Work[T]], *, talk: str | None = None, idle_work: bool = False
-    ) -> AsyncGenerator[T, None]:
-        """The results of work as they are made. Closing the generator cancels the work."""
-        async with self.job(engine, begin, talk=talk, idle_work=idle_work) as job:
-            results = job.results()
-            try:
-                async for result in results:
-                    yield result
-            finally:
-                await results.aclose()
 
     # --------------------------------------------------------------------------- the thread
 
@@ -197,7 +219,10 @@ class EngineThread:
         while (job := self._next()) is not None:
             self.steps += 1
             job.steps += 1
-            if not job.step():
+            begin = self._now()
+            goes_on = job.step()
+            job.worked_s += self._now() - begin
+            if not goes_on:
                 with self._changed:
                     self._queues[job.engine].remove(job)
                 job.tell_over()
@@ -208,46 +233,48 @@ class EngineThread:
                 cancelled = next((job for engine in self._queues.values() for job in engine if job.cancelled), None)
                 if cancelled is not None:
                     return cancelled
-                llm, tts = self._next_llm(), self._next_tts()
-                engine = next_engine(
-                    None if llm is None else _llm_work(llm), None if tts is None else self._lead(tts)
-                )
-                if engine is not None:
-                    job = llm if engine is EngineKind.LLM else tts
-                    assert job is not None
-                    self._latest[engine] = job
+                if (job := self._chosen()) is not None:
+                    self._latest[job.engine] = job
                     return job
                 if self._stopping:
                     return None
                 self._changed.wait()
 
-    def _next_llm(self) -> AnyJob | None:
-        jobs, current = self._firsts(EngineKind.LLM)
-        return jobs[next_llm([_llm_work(job) for job in jobs], current)] if jobs else None
+    def _chosen(self) -> AnyJob | None:
+        heads = [*self._heads(EngineKind.LLM), *self._heads(EngineKind.TTS)]
+        ready = [heads[index] for index in due([self._work(job) for job in heads])]
+        llm = [job for job in ready if job.engine is EngineKind.LLM]
+        tts = [job for job in ready if job.engine is EngineKind.TTS]
+        thinks = llm[next_llm([_llm_work(job) for job in llm], self._place(llm))] if llm else None
+        speaks = tts[next_tts([self._tts_work(job) for job in tts], self._place(tts))] if tts else None
+        if thinks is None or speaks is None:
+            return thinks or speaks
+        return thinks if next_engine(_llm_work(thinks), self._tts_work(speaks)) is EngineKind.LLM else speaks
 
-    def _next_tts(self) -> AnyJob | None:
-        jobs, current = self._firsts(EngineKind.TTS)
-        return jobs[next_tts([self._lead(job) for job in jobs], current)] if jobs else None
-
-    def _firsts(self, engine: EngineKind) -> tuple[list[AnyJob], int | None]:
-        """The jobs that may go next, and which of them went last: the first of each talk; behind one that names no
-        talk everybody waits."""
+    def _heads(self, engine: EngineKind) -> list[AnyJob]:
+        """The jobs that may go next: the first of each talk; behind one that names no talk everybody waits."""
         first: dict[str | None, AnyJob] = {}
         for job in self._queues[engine]:
             first.setdefault(job.talk, job)
             if job.talk is None:
                 break
-        jobs = list(first.values())
-        latest = self._latest.get(engine)
-        return jobs, jobs.index(latest) if latest in jobs else None
+        return list(first.values())
 
-    def _lead(self, job: AnyJob) -> TTSWork:
+    def _place(self, jobs: list[AnyJob]) -> int | None:
+        """Which of these jobs of one engine went last."""
+        latest = self._latest.get(jobs[0].engine)
+        return jobs.index(latest) if latest in jobs else None
+
+    def _work(self, job: AnyJob) -> LLMWork | TTSWork:
+        return _llm_work(job) if job.engine is EngineKind.LLM else self._tts_work(job)
+
+    def _tts_work(self, job: AnyJob) -> TTSWork:
         played = 0.0 if job.played_from is None else self._now() - job.played_from
-        return TTSWork(max(0.0, job.made_s - played) * 1000)
+        return TTSWork(max(0.0, job.made_s - played) * 1000, job.urgency, job.steps)
 
 
 def _llm_work(job: AnyJob) -> LLMWork:
-    return LLMWork(job.idle_work, job.steps)
+    return LLMWork(job.urgency, job.steps)
 
 
 async def _surely(waiting: Awaitable[None]) -> None:

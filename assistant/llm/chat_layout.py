@@ -50,7 +50,11 @@ class Layout:
         """A user's or a tool's turn, whole. What people type must not become a turn of its own."""
         if line.role == "tool":
             return self.tool_head + strip_structure(line.text, keep=()) + self.tool_tail
-        return self.user_head + strip_structure(self.read(line.text), keep=()).strip() + self.user_tail
+        return self.begun(line) + self.user_tail
+
+    def begun(self, line: Line) -> str:
+        """A user's turn that goes on."""
+        return self.user_head + strip_structure(self.read(line.text), keep=()).strip()
 
     def reply(self, line: Line) -> str:
         """The words and calls of a reply whose tokens are not known, without opening and closing."""

@@ -8,15 +8,17 @@ next turn are one code path.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import aclosing, closing
-from dataclasses import replace
+from contextlib import AbstractAsyncContextManager, closing
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeVar
 
-from assistant.contracts import Cost, Line, Prompt, PromptReady, ReplyEnd, ReplyOptions, ReplyPiece, Synced
+from assistant.base.errors import EngineFailed
+from assistant.contracts import Cost, Prompt, PromptReady, ReplyEnd, ReplyOptions, ReplyPiece, Synced
 from assistant.device.deployment import Deployment
+from assistant.device.guess import Guess, urgency_of
 from assistant.device.lease import EngineLease
-from assistant.device.schedule import EngineKind
+from assistant.device.schedule import EngineKind, Urgency
 from assistant.device.thread import Job, Work
 from assistant.llm.decoding import Writing
 from assistant.llm.frozen import FrozenTalks
@@ -24,7 +26,7 @@ from assistant.llm.keeper import LocalKeeper
 from assistant.llm.language import Language
 from assistant.llm.prefixes import LISTED, Gathered, Prefixes, cold_ends
 from assistant.llm.talk_state import TalkState
-from assistant.llm.token_log import FoldPlan, FoldStep, TokenLog
+from assistant.llm.token_log import FoldPlan, FoldStep, TokenLog, Written
 from assistant.llm.window import ContextWindow
 from capsules.prefix import StateKey
 from capsules.reentry import Live, Way
@@ -37,6 +39,18 @@ KEPT_EVERY = 256
 """Tokens by which a talk grows or shrinks until its capsule is written to disk again."""
 FOLLOWED = 16
 """Written tokens that are folded again in one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class TalkBefore:
+    """A talk's state before a guess, as far as it is in line with the talk: what the guess goes back to. `known`: there
+    was one."""
+
+    known: bool
+    position: int
+    written: Mapping[str, Written]
+    dropped: int
+    sampling: Sampling
 
 
 class LocalLLM:
@@ -60,6 +74,7 @@ class LocalLLM:
         self._registry.charge(f"checkpoints of {name}", engine.checkpoint_bytes)
         self._window = ContextWindow(language, engine.max_positions)
         self._preparing: dict[str, Job[None]] = {}
+        self._guesses: dict[str, Guess[TalkBefore]] = {}
 
     # --------------------------------------------------------------------------------- the contract
 
@@ -68,14 +83,53 @@ class LocalLLM:
         return self._language.limited
 
     async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
+        guess = self._guesses.get(talk)
+
         def work() -> Work[ReplyPiece]:
+            if guess is not None and guess.before is None:  # outside the guard: to refuse a guess loses nothing
+                guess.before = self._before(talk, prompt)
             return self._guarded(talk, self._reply(talk, prompt, options))
 
-        self._interrupt(talk)
-        made: AsyncGenerator[ReplyPiece, None] = self._engine_thread.each(EngineKind.LLM, work, talk=talk)
-        async with aclosing(made) as pieces:
-            async for piece in pieces:
+        if guess is None:
+            self._interrupt(talk)
+        made: AbstractAsyncContextManager[Job[ReplyPiece]]
+        made = self._engine_thread.job(EngineKind.LLM, work, talk=talk, urgency=urgency_of(guess))
+        async with made as job:
+            if guess is not None:
+                guess.jobs.append(job)
+            async for piece in job.results():
                 yield piece
+
+    def guess(self, talk: str) -> None:
+        self._guesses[talk] = Guess()
+        self._lease.hide(talk)
+
+    def confirm(self, talk: str) -> None:
+        del self._guesses[talk]
+        self._lease.show(talk)
+        self._engine_thread.hasten(EngineKind.LLM, talk)
+        self._engine_thread.post(EngineKind.LLM, partial(self._lease.note, talk), talk)
+
+    async def drop(self, talk: str) -> float:
+        guess = self._guesses.pop(talk)
+
+        def work() -> None:
+            self._whole(talk, lambda: self._drop(talk, guess))
+
+        await self._engine_thread.call(EngineKind.LLM, work, talk=talk, urgency=Urgency.GUESS)
+        return guess.worked_ms
+
+    async def hear(self, talk: str, prompt: Prompt) -> None:
+        if self._engine_thread.awaited:  # the next words come soon, and more may be folded then
+            return
+
+        def work() -> Work[None]:
+            return self._guarded(talk, self._hear(talk, prompt))
+
+        job: Job[None]
+        async with self._engine_thread.job(EngineKind.LLM, work, talk=talk, urgency=Urgency.GUESS) as job:
+            async for _ in job.results():
+                pass
 
     async def prepare(self, talk: str, prompt: Prompt) -> None:
         def work() -> Work[None]:
@@ -87,7 +141,7 @@ class LocalLLM:
 
         self._interrupt(talk)
         job: Job[None]
-        async with self._engine_thread.job(EngineKind.LLM, work, talk=_ahead(talk), idle_work=True) as job:
+        async with self._engine_thread.job(EngineKind.LLM, work, talk=_ahead(talk), urgency=Urgency.IDLE) as job:
             self._preparing[talk] = job
             async for _ in job.results():
                 pass
@@ -96,21 +150,22 @@ class LocalLLM:
         return await self._call(talk, lambda: self._whole(talk, lambda: self._sync(talk, prompt)))
 
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
-        if self._engine_thread.waiting:
+        if self._engine_thread.awaited:
             return None
 
         def work() -> float | None:
             return self._whole(talk, lambda: self._turn_end(talk, prompt))
 
-        return await self._engine_thread.call(EngineKind.LLM, work, talk=talk, idle_work=True)
+        return await self._engine_thread.call(EngineKind.LLM, work, talk=talk, urgency=Urgency.GUESS)
 
     async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
         found: dict[str, Synced] = {}
-        await self._engine_thread.call(EngineKind.LLM, lambda: self._prefixes.hold_only(listed), idle_work=idle_work)
+        urgency = Urgency.IDLE if idle_work else Urgency.AWAITED
+        await self._engine_thread.call(EngineKind.LLM, lambda: self._prefixes.hold_only(listed), urgency=urgency)
         for name, prompt in listed.items():
             work = partial(self._warm, name, prompt)
             job: Job[Synced]
-            async with self._engine_thread.job(EngineKind.LLM, work, talk=name, idle_work=idle_work) as job:
+            async with self._engine_thread.job(EngineKind.LLM, work, talk=name, urgency=urgency) as job:
                 async for synced in job.results():
                     found[name] = synced
         return found
@@ -298,6 +353,45 @@ class LocalLLM:
         }
         return replace(self._sampling, **asked)
 
+    def _before(self, talk: str, prompt: Prompt) -> TalkBefore:
+        """Raises EngineFailed where a guess could not be taken back: to make room the talk would be shortened."""
+        state = self._lease.find(talk)
+        if state is None:
+            return TalkBefore(False, 0, {}, 0, self._llm.sampling)
+        wanted = self._window.steps(state, prompt, open_reply=True)
+        if not self._window.holds(wanted):
+            raise EngineFailed("there is no room for a guess in the context; the reply itself will make room")
+        keep = state.log.plan(wanted).keep
+        return TalkBefore(True, keep, dict(state.written), state.dropped, self._llm.sampling)
+
+    def _drop(self, talk: str, guess: Guess[TalkBefore]) -> None:
+        """The guess never was. What it found out of line with the talk stays rolled back."""
+        self._lease.show(talk)
+        before, state = guess.before, self._lease.find(talk)
+        if before is None or state is None:
+            return
+        if not before.known:
+            self._lease.forget(talk)
+            return
+        self._own(talk)
+        state.log.keep(before.position)
+        self._llm.rollback(min(before.position, self._llm.position))
+        state.written, state.dropped = dict(before.written), before.dropped
+        self._llm.set_sampling(before.sampling)
+        self._lease.note(talk)
+
+    def _hear(self, talk: str, prompt: Prompt) -> Work[None]:
+        """Fold the calls that the whole turn will make however it goes on, so that its state is the same bit for bit:
+        all but the last, which the words to come would make longer."""
+        state = self._known(talk, prompt)
+        wanted = self._window.heard_steps(state, prompt)
+        if not self._window.holds(wanted):
+            return
+        self._own(talk)
+        yield from self._catch_up(state, state.log.plan(wanted).keep)
+        self._back_to(state, wanted, prompt.realm)
+        yield from self._fold(state, state.log.plan(wanted))
+
     def _sync(self, talk: str, prompt: Prompt) -> Synced:
         """Roll back what is no longer so. Nothing is appended: one append per turn keeps the folding the same."""
         state = self._lease.find(talk)
@@ -339,8 +433,7 @@ class LocalLLM:
         asked = prompt.lines[-1]
         answered, closing = bool(before.lines) and before.lines[-1].role == "assistant", tuple(encode(layout.closing))
         tail = layout.closing if answered and wanted[-1].ids[-len(closing) :] != closing else ""
-        words = layout.turn(Line("user", asked.text)).removesuffix(layout.user_tail)
-        ids = encode(tail + words)
+        ids = encode(tail + layout.begun(asked))
         if self._llm.position + len(ids) >= self._llm.max_positions:
             return None
         return self._llm.turn_end_probability(ids)

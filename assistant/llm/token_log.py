@@ -9,7 +9,7 @@ token.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
@@ -176,6 +176,27 @@ def wanted_steps(
 
     open_reply  True: up to where a reply begins. False: only what surely stays, the last append left out
     """
+    steps, waiting = _steps_to(prompt, layout, encode, written)
+    if open_reply:
+        steps.append(FoldStep((*waiting, *encode(layout.opening))))
+    return steps
+
+
+def heard_steps(
+    prompt: Prompt, layout: Layout, encode: Encode, written: Callable[[str], Written | None]
+) -> list[FoldStep]:
+    """The steps that lead to a prompt whose last line, a user's, still goes on: what surely stays, and of the append
+    that the turn will be the calls that it makes whatever follows. More rows in a call would be other sums."""
+    steps, waiting = _steps_to(replace(prompt, lines=prompt.lines[:-1]), layout, encode, written)
+    ids = (*waiting, *encode(layout.begun(prompt.lines[-1])))
+    sure = sum(chunk.count for chunk in chunks(sum(len(step.ids) for step in steps), len(ids))[:-1])
+    return [*steps, FoldStep(ids[:sure])] if sure else steps
+
+
+def _steps_to(
+    prompt: Prompt, layout: Layout, encode: Encode, written: Callable[[str], Written | None]
+) -> tuple[list[FoldStep], tuple[int, ...]]:
+    """What surely stays, and the ids that the next append begins with."""
     steps: list[FoldStep] = []
     if system := encode(layout.system(prompt.system, prompt.tools)):
         steps.append(FoldStep(tuple(system)))
@@ -193,9 +214,7 @@ def wanted_steps(
             waiting = []
         elif tokens:
             steps.append(FoldStep(tokens, True))
-    if open_reply:
-        steps.append(FoldStep((*waiting, *encode(layout.opening))))
-    return steps
+    return steps, tuple(waiting)
 
 
 def _going_on(start: int, want: FoldStep, done: int, later: Sequence[FoldStep]) -> FoldPlan:

@@ -13,7 +13,7 @@ from assistant.base.errors import ContextExceeded
 from assistant.contracts import Prompt
 from assistant.llm.language import Language
 from assistant.llm.talk_state import TalkState
-from assistant.llm.token_log import FoldStep, wanted_steps
+from assistant.llm.token_log import FoldStep, heard_steps, wanted_steps
 
 REPLY_ROOM = 256
 """Positions that a prompt leaves free for the reply."""
@@ -35,6 +35,11 @@ class ContextWindow:
         shown = replace(prompt, lines=prompt.lines[state.dropped :])
         language = self._language
         return wanted_steps(shown, language.layout, language.encode, state.written.get, open_reply=open_reply)
+
+    def heard_steps(self, state: TalkState, prompt: Prompt) -> list[FoldStep]:
+        """The same where the prompt's last line still goes on."""
+        shown = replace(prompt, lines=prompt.lines[state.dropped :])
+        return heard_steps(shown, self._language.layout, self._language.encode, state.written.get)
 
     def holds(self, steps: Sequence[FoldStep]) -> bool:
         """Whether there is room for these and a reply."""

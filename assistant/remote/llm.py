@@ -20,12 +20,12 @@ from assistant.contracts import (
     TextPiece,
 )
 from assistant.events import ToolSpec
-from assistant.remote.server import Address, Server, events
+from assistant.remote.server import Address, NoWayBack, Server, events
 
 NOTHING = Synced(None, 0, 0.0)
 
 
-class RemoteLLM:
+class RemoteLLM(NoWayBack):
     """Each reply sends the whole talk."""
 
     capsules = False
@@ -64,6 +64,9 @@ class RemoteLLM:
 
     async def sync(self, talk: str, prompt: Prompt) -> Synced:
         return NOTHING
+
+    async def hear(self, talk: str, prompt: Prompt) -> None:
+        return None
 
     async def prepare(self, talk: str, prompt: Prompt) -> None:
         return None

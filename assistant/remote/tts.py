@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator, Sequence
 from assistant.base.errors import EngineFailed
 from assistant.base.pcm import from_pcm16
 from assistant.contracts import SpeechChunk, Synced, Uttered
-from assistant.remote.server import Address, Server
+from assistant.remote.server import Address, NoWayBack, Server
 
 NO_PCM = ("text/", "application/json", "audio/mpeg", "audio/mp3", "audio/wav", "audio/x-wav", "audio/ogg", "audio/flac")
 """Played as samples these would be noise."""
 NOTHING = Synced(None, 0, 0.0)
 
 
-class RemoteTTS:
+class RemoteTTS(NoWayBack):
     """Each piece is a request of its own."""
 
     capsules = False

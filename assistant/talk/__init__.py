@@ -1,6 +1,7 @@
 """One talk: what was said and heard, who speaks, and the replies.
 
 amends         nods are set aside, turns taken too early are reopened
+candidates     replies begun in private before the turn is certain
 context        what the parts of a session share, and what all sessions share
 conversation   the items of a talk, and what cutting and undoing does to them
 edits          what a front does to the conversation
@@ -13,6 +14,7 @@ interruption   what speech over a reply does to it, as a table
 keeping        words and kept things as tables of the talk's journal
 messages       what reaches a session's inbox, and what turn-taking is told
 order          what is decided about a reply before it begins, and how it ended
+outlet         where a reply puts what it makes; of a candidate nothing leaves it
 pending        turns that are certain and not yet written down
 playing        what the front's loudspeaker plays now, for the echo
 preferences    settings change, a persona takes over

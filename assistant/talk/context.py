@@ -76,6 +76,8 @@ class Services:
     metrics: Metrics = field(default_factory=Metrics)
     trace_log: TraceLog | None = None
     ids: Ids = random_ids
+    candidates: bool = True
+    """Whether replies are begun in private before a turn is certain to be over."""
 
     @property
     def llm(self) -> LLM:

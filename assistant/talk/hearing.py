@@ -382,12 +382,13 @@ class Hearing:
         except Exception:  # the last pass meets it too and tells; a verdict is not to wait for it
             heard = Partial(turn.text)
         await self._heard(turn, heard, note.speech_ms)
-        if not isinstance(self._detection, SemanticVad):
-            return
-        said = await self._complete(turn.text) if turn.text and not wants_more(turn.text) else None
+        semantic = isinstance(self._detection, SemanticVad)
+        asked = semantic and turn.text and not wants_more(turn.text)
+        words = heard_words(turn.text, await self._complete(turn.text) if asked else None)
         if self._turn is turn and self._turns is not None and self._turns.speech_ms == note.speech_ms:
-            self._words = heard_words(turn.text, said)
-            if probable_end(self._words):
+            if semantic:
+                self._words = words
+            if probable_end(words):
                 await self._tell_progress(turn, note.speech_ms, self._turns.silence_ms, probable=True)
 
     async def _heard(self, turn: _Turn, heard: Partial, read_ms: float = -1.0) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from assistant.contracts import Prompt, ReplyOptions
 from assistant.events import Response, ResponseStatus
+from assistant.talk.conversation import Conversation
 from assistant.tools.registry import ToolRegistry
 
 
@@ -21,7 +22,7 @@ class ReplyOrder:
     speed: float
     paced: bool
     options: ReplyOptions
-    prompt: Callable[[], Prompt]
+    prompt: Callable[[Conversation], Prompt]
     """Built when the user's words are in, and again after each of the session's own tools."""
     own_tools: ToolRegistry
     say: str | None = None

@@ -10,10 +10,12 @@ from functools import partial
 from assistant.base.errors import EngineFailed, PeerError
 from assistant.contracts import ReplyOptions
 from assistant.events import Response, ResponseCreated, ResponseParams
+from assistant.talk.candidates import Candidate, Candidates, first_failure
 from assistant.talk.context import TalkContext
 from assistant.talk.idle import IdleTimer
 from assistant.talk.messages import ReplyBegun, ReplyEnded, ReplyOver
 from assistant.talk.order import Ending, ReplyOrder
+from assistant.talk.outlet import Outlet
 from assistant.talk.pending import PendingTranscripts
 from assistant.talk.prompt import entries_of
 from assistant.talk.reply import Reply
@@ -45,6 +47,7 @@ class Replies:
         """The last reply of the conversation that is over; it may still sound."""
         self._context, self._state_sync, self._turns = context, state_sync, turns
         self._idle, self._words, self._tool_effects = idle, words, tool_effects
+        self.candidates = Candidates(context, state_sync, words, lambda: self._order(ResponseParams(), None))
         self._asides: dict[str, Active] = {}
         self._aside_talks: set[str] = set()
         """Of asides that the engines still hold something of."""
@@ -88,12 +91,15 @@ class Replies:
         """Begin a reply. Raises PeerError, with nothing begun, for params that cannot be met."""
         self._idle.stop()
         aside = params.conversation == "none"
-        order = self._order(params, say)
-        reply = Reply(order, self._context, self._turns.trace(aside=aside), self._words)
+        candidate = self.candidates.take()
+        order = self._order(params, say) if candidate is None else candidate.order
+        trace = self._turns.trace(aside=aside)
+        self.candidates.tell(trace)
+        reply = Reply(order, self._context, Outlet(self._context, trace), self._words)
         await self._context.emit(ResponseCreated(order.response))
         await self._state_sync.wait()  # a rollback that is under way must not meet the reply in the engine
         active = Active(reply)
-        active.task = self._context.group.create_task(self._run(reply))
+        active.task = self._context.group.create_task(self._run(active, candidate))
         if aside:
             self._asides[reply.id] = active
             self._aside_talks.add(order.talk)
@@ -128,13 +134,30 @@ class Replies:
             say=say,
         )  # fmt: skip
 
-    async def _run(self, reply: Reply) -> None:
+    async def _run(self, active: Active, candidate: Candidate | None) -> None:
         failure = None
         try:
-            await reply.run()
+            if candidate is not None and await self._released(active, candidate):
+                failure = await candidate.task
+            else:
+                await active.reply.run()
         except* (EngineFailed, PeerError) as group:
-            failure = _first(group)
-        await self._context.inbox.send(ReplyOver(reply.id, failure))
+            failure = first_failure(group)
+        await self._context.inbox.send(ReplyOver(active.reply.id, failure))
+
+    async def _released(self, active: Active, candidate: Candidate) -> bool:
+        """Whether the reply is one that was begun in private; else that is dropped, and the reply begins now."""
+        released = False
+        try:
+            await self._words.ready()
+            trace = active.reply.trace
+            if released := self.candidates.fits(candidate):
+                active.reply = candidate.reply
+                await self.candidates.release(candidate, trace)
+        finally:
+            if not released:
+                await self.candidates.drop(candidate)
+        return released
 
     async def over(self, over: ReplyOver) -> bool:
         """A reply came to its own end, unless it was stopped in the meantime. True: it was the conversation's."""
@@ -198,14 +221,6 @@ class Replies:
 
     async def close(self) -> None:
         """Nothing runs any more: what was left half done is let go."""
+        await self.candidates.close()
         for talk in tuple(self._aside_talks):
             await self._forget(talk)
-
-
-def _first(group: ExceptionGroup[EngineFailed | PeerError]) -> EngineFailed | PeerError:
-    """The first failure, however deep in groups it lies."""
-    error: Exception = group
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, EngineFailed | PeerError)
-    return error

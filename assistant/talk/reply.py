@@ -3,7 +3,7 @@
 Thinking (`ToolLoop`) runs ahead of speaking by a bounded number of pieces; speaking runs ahead of the player by a
 bounded lead. Between the two stands a queue of things to put out, in the order in which the model made them. The
 session stops and cancels `run` to interrupt; `finish` then closes what was open, so nothing of a reply ever follows its
-`ResponseDone`.
+`ResponseDone`. A candidate (`candidates`) is the same reply with an outlet that holds everything back.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ from assistant.events import (
     TimelineReady,
 )
 from assistant.talk.context import TalkContext
-from assistant.talk.conversation import Entry
+from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.heard import SpokenPiece, sample_of_char
 from assistant.talk.messages import ReplySounding
 from assistant.talk.order import Ending, ReplyOrder
+from assistant.talk.outlet import Outlet
 from assistant.talk.pending import PendingTranscripts
 from assistant.talk.tool_loop import CallOut, EndOfMessage, Out, TextOut, ToolLoop
 from assistant.telemetry.trace import TurnTrace
@@ -75,16 +76,15 @@ class _Open:
 class Reply:
     """Call `run` once in a task; to interrupt, `stop` and cancel the task; then `finish` once, whatever happened."""
 
-    def __init__(self, order: ReplyOrder, context: TalkContext, trace: TurnTrace, words: PendingTranscripts) -> None:
+    def __init__(self, order: ReplyOrder, context: TalkContext, outlet: Outlet, words: PendingTranscripts) -> None:
         self.order = order
         self.play_end = 0.0
         """When a front that plays in real time will have played all that was sent, clock seconds."""
         self.item_ids: list[str] = []
-        self.trace = trace
-        self._context, self._words = context, words
-        self._talk, self._emit = context.conversation, context.emit
+        self._context, self._words, self._outlet = context, words, outlet
+        self._emit = outlet.emit
         self._out: Channel[Out] = Channel(PIECES_AHEAD)
-        self._rounds = ToolLoop(order, context, self._out, trace)
+        self._rounds = ToolLoop(order, context, self._out, outlet)
         self._parts: tuple[asyncio.Task[None], ...] = ()
         self._open: _Open | None = None
         self._items: list[Item] = []
@@ -95,6 +95,15 @@ class Reply:
     @property
     def id(self) -> str:
         return self.order.response.id
+
+    @property
+    def trace(self) -> TurnTrace:
+        """Where its times are written down."""
+        return self._outlet.trace
+
+    @property
+    def _talk(self) -> Conversation:
+        return self._outlet.conversation
 
     @property
     def in_conversation(self) -> bool:
@@ -179,6 +188,7 @@ class Reply:
             self.trace.mark("llm", self._context.now())
         message.text += text
         self._keep(message, "in_progress")
+        await self._outlet.certain(audible=True)
         await self._emit(TextDelta(self.id, message.item_id, message.index, 0, text))
         await self._first_out()
 
@@ -227,6 +237,7 @@ class Reply:
 
     async def _send(self, message: _Open, sound: SpeechChunk) -> None:
         """Hand sound to the front in short pieces, never more ahead of the player than the lead allows."""
+        await self._outlet.certain(audible=True)
         for start in range(0, sound.pcm.size, DELTA_SAMPLES):
             part = sound.pcm[start : start + DELTA_SAMPLES]
             await self._hold_lead()  # per piece, not per sound: a long one must not run away over the lead
@@ -286,6 +297,7 @@ class Reply:
         await self._item_done(item, message.index)
 
     async def _put_call(self, call: CallOut) -> None:
+        await self._outlet.certain()
         index = len(self._items)
         item_id = self._context.services.ids("item")
         open_item = FunctionCall(item_id, call.call_id, call.name, "", "in_progress")

@@ -79,6 +79,10 @@ from capsules.journal import Journal
 
 Answer: TypeAlias = Callable[..., Awaitable[None]]
 """Takes a message of one kind."""
+BESIDE_CANDIDATES = (
+    UserProgress, UserEnded, UserWords, NothingToCommit, ReplyOver, RetrieveItem, ReportHeard,
+)  # fmt: skip
+"""What leaves a reply that is made in private as it is. Anything else may change what it would be: it is dropped."""
 
 
 class _Closed(Exception):
@@ -206,6 +210,8 @@ class Session:
     async def _serve(self) -> None:
         async for message in self._context.inbox:
             try:
+                if not isinstance(message, BESIDE_CANDIDATES):
+                    await self._replies.candidates.drop()
                 await self._answers[type(message)](message)
             except PeerError as error:
                 self._services.metrics.errors.labels(error.code).inc()

@@ -3,6 +3,8 @@
 A pass ends when the model ends it. If it called tools of the session's own, they run, their results join the talk and
 the model is asked again; calls that are the client's go out like words, for the client to answer.
 
+A candidate runs only tools that read; at any other call it waits until it is certain.
+
 A tool that fails says why in a sentence. A large model reads it: it may mend its call, and it tells the reason in the
 words and the language of the talk. A limited one has no words for it, so there the sentence itself is said.
 """
@@ -20,7 +22,7 @@ from assistant.events import FunctionCall, FunctionOutput, ResponseStatus, ToolU
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry
 from assistant.talk.order import ReplyOrder
-from assistant.telemetry.trace import TurnTrace
+from assistant.talk.outlet import Outlet
 from assistant.tools.registry import ToolResult
 
 MAX_ROUNDS = 4
@@ -54,13 +56,13 @@ Out: TypeAlias = TextOut | EndOfMessage | CallOut
 class ToolLoop:
     """Run it once; it closes `out` however it is left. What it counted and found stands in its attributes."""
 
-    def __init__(self, order: ReplyOrder, context: TalkContext, out: Channel[Out], trace: TurnTrace) -> None:
+    def __init__(self, order: ReplyOrder, context: TalkContext, out: Channel[Out], outlet: Outlet) -> None:
         self.effects: list[ToolResult] = []
         self.usage = Usage()
         self.status: ResponseStatus = "completed"
         self.reason: str | None = None
-        self._order, self._context, self._out, self._trace = order, context, out, trace
-        self._llm, self._talk = context.services.llm, context.conversation
+        self._order, self._context, self._out, self._outlet = order, context, out, outlet
+        self._llm = context.services.llm
 
     async def run(self) -> None:
         async with self._out:
@@ -86,12 +88,13 @@ class ToolLoop:
         own: list[CallPiece] = []
         said = False
         options = replace(self._order.options, reply_id=reply_id)
-        async with aclosing(self._llm.reply(self._order.talk, self._order.prompt(), options)) as pieces:
+        prompt = self._order.prompt(self._outlet.conversation)
+        async with aclosing(self._llm.reply(self._order.talk, prompt, options)) as pieces:
             async for piece in pieces:
                 match piece:
                     case PromptReady():
                         self._count_input(piece)
-                        self._trace.mark("llm_wait", self._context.now(), piece.costs)
+                        self._outlet.trace.mark("llm_wait", self._context.now(), piece.costs)
                     case TextPiece():
                         said = said or bool(piece.text.strip())  # blank lines before a call are no message
                         if said:
@@ -104,16 +107,18 @@ class ToolLoop:
                             said = False
                         await self._out.send(CallOut(piece.call_id, piece.name, piece.arguments, reply_id))
                     case BadCall():
-                        self._trace.figure("bad_calls", 1)
+                        self._outlet.trace.figure("bad_calls", 1)
                     case ReplyEnd():
                         self._count_output(piece)
         if said:
             await self._out.send(EndOfMessage())
         if own:
-            self._trace.mark("llm", self._context.now())
+            self._outlet.trace.mark("llm", self._context.now())
         return [await self._run_tool(call, reply_id) for call in own]
 
     async def _run_tool(self, call: CallPiece, reply_id: str) -> ToolResult:
+        if not self._order.own_tools.reads(call.name):
+            await self._outlet.certain()
         begin = self._context.now()
         # A future of its own, so that "One moment." can be said while it runs.
         running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
@@ -129,9 +134,9 @@ class ToolLoop:
                 self._remember(call, reply_id, running.result())
         result = running.result()
         now = self._context.now()
-        self._trace.mark("tool", now)
+        self._outlet.trace.mark("tool", now)
         ms = (now - begin) * 1000
-        await self._context.emit(ToolUsed(self._order.response.id, call.name, call.arguments, result.text, ms))
+        await self._outlet.emit(ToolUsed(self._order.response.id, call.name, call.arguments, result.text, ms))
         return result
 
     def _remember(self, call: CallPiece, reply_id: str, result: ToolResult) -> None:
@@ -140,8 +145,8 @@ class ToolLoop:
         if self._order.response.in_conversation:
             asked = FunctionCall(self._context.services.ids("item"), call.call_id, call.name, call.arguments)
             answer = FunctionOutput(self._context.services.ids("item"), call.call_id, result.text)
-            self._talk.add(Entry(asked, reply_id, hidden=True))
-            self._talk.add(Entry(answer, reply_id, hidden=True, before=result.before))
+            self._outlet.conversation.add(Entry(asked, reply_id, hidden=True))
+            self._outlet.conversation.add(Entry(answer, reply_id, hidden=True, before=result.before))
 
     def _count_input(self, ready: PromptReady) -> None:
         first = self.usage.input_text_tokens == 0
@@ -153,7 +158,7 @@ class ToolLoop:
         )
         for cost in ready.costs:
             if cost.name in ("restore", "rollback"):
-                self._trace.figure(f"{cost.name}_ms", cost.ms)
+                self._outlet.trace.figure(f"{cost.name}_ms", cost.ms)
 
     def _count_output(self, end: ReplyEnd) -> None:
         self.usage = replace(self.usage, output_text_tokens=self.usage.output_text_tokens + end.output_tokens)

@@ -17,14 +17,18 @@ from assistant.events import (
     TranscriptPartial,
 )
 from assistant.talk.amends import Amends
+from assistant.talk.candidates import Candidates
 from assistant.talk.context import TalkContext
 from assistant.talk.idle import IdleTimer
 from assistant.talk.messages import TurnMessage
 from assistant.talk.pending import PendingTranscripts
 from assistant.talk.replies import Replies
 from assistant.talk.turn_taking import (
+    BeginCandidate,
     CommitTurn,
+    DropCandidate,
     Effect,
+    FoldWords,
     Level,
     Reopen,
     SetAside,
@@ -50,6 +54,7 @@ class TurnEffects:
     ) -> None:  # fmt: skip
         self._context, self._replies, self._turns, self._words = context, replies, turns, words
         self._idle, self._amends = idle, amends
+        self._candidates: Candidates = replies.candidates
 
     async def take(self, message: TurnMessage) -> None:
         """Raises PeerError where a reply that is due cannot be made."""
@@ -75,6 +80,12 @@ class TurnEffects:
                     effect.last_sound, after_barge_in=effect.after_barge_in, yielded_ms=effect.yielded_ms
                 )
                 await self._words.commit(effect.item_id)
+            case BeginCandidate():
+                await self._candidates.begin(effect.item_id, effect.text)
+            case DropCandidate():
+                await self._candidates.drop()
+            case FoldWords():
+                self._candidates.hear(effect.text)
             case StartReply():
                 await self._replies.start(ResponseParams(), effect.say)
             case SpeakUp():

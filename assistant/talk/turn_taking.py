@@ -111,6 +111,8 @@ class TurnTakingState:
     answer_due: bool = False
     """A turn ended behind a reply that it did not stop."""
     answered: Answered | None = None
+    guessing: bool = False
+    """The user pauses, and a reply to what was said so far may be begun in private."""
 
     @property
     def replying(self) -> bool:
@@ -179,6 +181,26 @@ class StartReply:
 
 
 @dataclass(frozen=True, slots=True)
+class BeginCandidate:
+    """The turn may be over: answer these words in private."""
+
+    item_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropCandidate:
+    """The user goes on: what was answered in private never was."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldWords:
+    """The user still speaks; these words will not change."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SpeakUp:
     """Nobody spoke: an empty turn of the user, and a reply to it."""
 
@@ -196,8 +218,9 @@ class StartIdle:
 
 
 Told: TypeAlias = SpeechStarted | SpeechStopped | TranscriptPartial | AudioCleared
+Guessing: TypeAlias = BeginCandidate | DropCandidate | FoldWords
 Effect: TypeAlias = (
-    Told | Level | StopReply | SetAside | Reopen | CommitTurn | StartReply | SpeakUp | StopIdle | StartIdle
+    Told | Level | StopReply | SetAside | Reopen | CommitTurn | StartReply | Guessing | SpeakUp | StopIdle | StartIdle
 )
 Step: TypeAlias = tuple[TurnTakingState, tuple[Effect, ...]]
 
@@ -254,7 +277,7 @@ def reopens(state: TurnTakingState, settings: Settings, moment: float) -> str | 
 
 def _began(state: TurnTakingState, began: UserBegan, settings: Settings, now: float) -> Step:
     overlap = Overlap(began.item_id, began.start_ms, began.moment, began.joins)
-    state, effects = _answer(replace(state, overlap=overlap), Signal.OVERLAP, settings, now)
+    state, effects = _answer(replace(state, overlap=overlap, guessing=False), Signal.OVERLAP, settings, now)
     return state, (StopIdle(), *effects)
 
 
@@ -267,10 +290,23 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
         heard = Overheard(progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure)
         if (signal := verdict(heard)) is not None:
             state, effects = _answer(state, signal, settings, now)
+    if state.guessing and not progress.silence_ms:
+        state, effects = replace(state, guessing=False), (*effects, DropCandidate())
+    if state.overlap is not None and _answers(state, settings):
+        if progress.probable:
+            return replace(state, guessing=True), (*effects, BeginCandidate(progress.item_id, progress.text))
+        if progress.stable:
+            effects = (*effects, FoldWords(progress.text[: progress.stable]))
     # Words go out only of speech that the front knows of, so after the verdict and not before.
     if state.overlap is not None and state.overlap.announced and progress.text:
         effects = (*effects, TranscriptPartial(progress.item_id, progress.text, progress.stable))
     return state, effects
+
+
+def _answers(state: TurnTakingState, settings: Settings) -> bool:
+    """Whether a reply will follow the user's speech that is under way, and nothing keeps the models from it now."""
+    detection = settings.turn_detection
+    return detection is not None and detection.create_response and not state.replying and state.judging is None
 
 
 def _ended(state: TurnTakingState, ended: UserEnded, settings: Settings, now: float) -> Step:
@@ -287,13 +323,15 @@ def _ended(state: TurnTakingState, ended: UserEnded, settings: Settings, now: fl
     state = replace(state, overlap=None, answered=None)
     effects = (*effects, CommitTurn(ended.item_id, ended.moment, barged_in, yielded_ms))
     detection = settings.turn_detection
+    guess: tuple[Effect, ...] = (DropCandidate(),) if state.guessing else ()
+    state = replace(state, guessing=False)
     if ended.by_hand or detection is None or not detection.create_response:
-        return state, effects
+        return state, (*effects, *guess)
     if state.replying:
-        return replace(state, answer_due=True), effects
+        return replace(state, answer_due=True), (*effects, *guess)
     if isinstance(detection, SemanticVad):
         if spoken is not None and (barged_in or spoken.joins) and only_stops(spoken.text):
-            return state, effects  # it stopped: that is the answer
+            return state, (*effects, *guess)  # it stopped: that is the answer
         state = replace(state, answered=Answered(ended.item_id, ended.moment))
     return state, (*effects, StartReply())
 

@@ -50,8 +50,11 @@ class ReplyView:
             self._own.kept,
         )  # fmt: skip
 
-    def prompt(self, settings: Settings, params: ResponseParams | None = None) -> Prompt:
-        """Raises PeerError where `params` names items that are not there."""
+    def prompt(
+        self, settings: Settings, params: ResponseParams | None = None, conversation: Conversation | None = None
+    ) -> Prompt:
+        """Of the talk's conversation, or of a draft of it. Raises PeerError where `params` names items that are not
+        there."""
         system = settings.instructions if settings.instructions is not None else self.persona(settings).instructions
         if params is not None and params.instructions is not None:
             system = params.instructions
@@ -59,5 +62,6 @@ class ReplyView:
         if params is not None and params.input is not None:
             found = build(system, tools, entries_of(self._conversation, params.input))
         else:
-            found = build(system, tools, self._conversation, self._lines)
+            talk = self._conversation if conversation is None else conversation
+            found = build(system, tools, talk, self._lines)
         return replace(found, realm=settings.realm)

@@ -32,6 +32,13 @@ class Metrics:
         )  # fmt: skip
         self.replies = Counter("assistant_replies", "Replies by how they ended", ["status"], registry=self.registry)
         self.turns = Counter("assistant_turns", "User turns committed", registry=self.registry)
+        self.candidates = Counter(
+            "assistant_candidates", "Replies begun before the turn was certain, by what became of them", ["outcome"],
+            registry=self.registry,
+        )  # fmt: skip
+        self.wasted_ms = Counter(
+            "assistant_wasted_ms", "Engine time spent on candidates that were dropped", registry=self.registry
+        )
         self.errors = Counter("assistant_errors", "Errors told to fronts, by code", ["code"], registry=self.registry)
         self.sessions = Gauge("assistant_sessions_open", "Sessions open now", registry=self.registry)
         self.refused = Counter("assistant_sessions_refused", "Sessions refused: full", registry=self.registry)

@@ -257,6 +257,13 @@ TRAINED_TOOLS: Final = (
 their names, so a tool more, or in another place, makes a prompt that it has never seen. New weights may change it."""
 
 
+READING: Final = frozenset({
+    "get_time", "get_date", "days_until", "list_timers", "list_alarms", "list_reminders", "calculate", "convert",
+    "spell", "list_read", "note_read",
+})  # fmt: skip
+"""Those that change nothing, not even the next throw of a die."""
+
+
 def builtin_names(tools: type[BuiltinTools] = BuiltinTools) -> tuple[str, ...]:
     """Every tool that the class declares: its public coroutine functions, the trained ones first."""
     declared = [
@@ -273,5 +280,5 @@ def builtin_tools(household: BuiltinTools, own: Iterable[Tool] = (), *, limited:
     `LLM.limited`, exactly those that it was trained on."""
     registry = ToolRegistry(kept=household.kept)
     for name in TRAINED_TOOLS if limited else builtin_names(type(household)):
-        registry.tool(getattr(household, name))
+        registry.tool(getattr(household, name), reads=name in READING)
     return registry if limited else ToolRegistry((*registry, *own), household.kept)

@@ -37,13 +37,14 @@ def tool(function: Callable[..., object]) -> Tool: ...
 
 
 @overload
-def tool(*, timeout_s: float = TIMEOUT_S) -> Callable[[Callable[..., object]], Tool]: ...
+def tool(*, timeout_s: float = TIMEOUT_S, reads: bool = False) -> Callable[[Callable[..., object]], Tool]: ...
 
 
 def tool(
-    function: Callable[..., object] | None = None, *, timeout_s: float = TIMEOUT_S
+    function: Callable[..., object] | None = None, *, timeout_s: float = TIMEOUT_S, reads: bool = False
 ) -> Tool | Callable[[Callable[..., object]], Tool]:
-    """`@tool` or `@tool(timeout_s=20)` above a function, plain or `async`: the model may call it.
+    """`@tool` or `@tool(timeout_s=20)` above a function, plain or `async`: the model may call it. `reads=True`: it only
+    looks something up, so it may run before it is certain that the user has finished.
 
     Its name, the first sentence of its docstring and the hints of its parameters are what the model is told. It can
     still be called as before. Raises ToolError if they say too little.
@@ -53,7 +54,7 @@ def tool(
         spec = describe(function)
         if not spec.description:
             raise ToolError(f"tool {spec.name!r} has no docstring; say in a sentence what it does")
-        return Tool(spec, function, timeout_s)
+        return Tool(spec, function, timeout_s, reads)
 
     return declared if function is None else declared(function)
 

@@ -48,11 +48,13 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One callable function and what the model is told of it."""
+    """One callable function and what the model is told of it. `reads`: it only looks, so that nobody could tell whether
+    it ran; it may run before it is certain that its answer is wanted."""
 
     spec: ToolSpec
     function: Function
     timeout_s: float = TIMEOUT_S
+    reads: bool = False
 
     def __call__(self, *values: object, **named: object) -> object:
         """As if it had not been declared."""
@@ -76,9 +78,14 @@ class ToolRegistry:
     def specs(self) -> tuple[ToolSpec, ...]:
         return tuple(tool.spec for tool in self._tools.values())
 
-    def tool(self, function: Declared, *, timeout_s: float = TIMEOUT_S) -> Declared:
+    def reads(self, name: str) -> bool:
+        """Whether a tool of this name only looks; one that is not here does nothing at all."""
+        tool = self._tools.get(name)
+        return tool is None or tool.reads
+
+    def tool(self, function: Declared, *, timeout_s: float = TIMEOUT_S, reads: bool = False) -> Declared:
         """Declare a function as a tool; usable as a decorator. Raises ToolError if its hints say too little."""
-        tool = Tool(describe(function), function, timeout_s)
+        tool = Tool(describe(function), function, timeout_s, reads)
         if tool.spec.name in self._tools:
             raise ToolError(f"two tools are called {tool.spec.name!r}; rename one")
         self._tools[tool.spec.name] = tool

@@ -7,9 +7,7 @@ front has left, or whose process was killed, keeps its session and goes on in th
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -20,8 +18,9 @@ from assistant.base.errors import EngineFailed
 from assistant.base.sound import REPLY_RATE
 from assistant.contracts import Cost, Mark, SpeechChunk, Synced, Uttered
 from assistant.device.deployment import Deployment
+from assistant.device.guess import Guess, urgency_of
 from assistant.device.lease import EngineLease
-from assistant.device.schedule import EngineKind
+from assistant.device.schedule import EngineKind, Urgency
 from assistant.device.thread import Job, Work
 from assistant.tts.alignment import Aloud, aloud
 from assistant.tts.frozen import FrozenSessions, Said, SpokenState
@@ -57,6 +56,16 @@ class VoiceOptions:
     spoken: Callable[[str], str] = speech_text
 
 
+@dataclass(frozen=True, slots=True)
+class VoiceBefore:
+    """A session before a guess: its frames, its pieces, and when it will have been played. `known`: there was one."""
+
+    known: bool
+    frames: int
+    said: int
+    plays_until: float
+
+
 class LocalTTS:
     """`voices` by name; the first is the default."""
 
@@ -79,6 +88,7 @@ class LocalTTS:
         self._frozen = FrozenSessions(engine, self._voices, options.sampling)
         state_key = StateKey(name, precision=engine.fingerprint.digest)
         self._lease = EngineLease(self._frozen, deployment.registry, state_key, "tts", deployment.journals)
+        self._guesses: dict[str, Guess[VoiceBefore]] = {}
 
     @property
     def voices(self) -> Sequence[str]:
@@ -90,27 +100,51 @@ class LocalTTS:
         words = aloud(text, self._spoken)
         if not words.text:
             return
-        self._interrupt(talk)
-        work = partial(self._speak, talk, self._voice(voice), piece_id, words)
-        async with self._engine_thread.job(EngineKind.TTS, work, talk=talk) as job:
+        guess = self._guesses.get(talk)
+        if guess is None:
+            self._interrupt(talk)
+        work = partial(self._speak, talk, self._voice(voice), piece_id, words, guess)
+        job: Job[SpeechChunk]
+        async with self._engine_thread.job(EngineKind.TTS, work, talk=talk, urgency=urgency_of(guess)) as job:
+            if guess is not None:
+                guess.jobs.append(job)
             async for sound in job.results():
-                if job.played_from is None and sound.pcm.size:
+                if job.played_from is None and sound.pcm.size and talk not in self._guesses:
                     job.played_from = self._now()
                 job.made_s += sound.pcm.size / REPLY_RATE
                 yield sound
 
+    def guess(self, talk: str) -> None:
+        self._guesses[talk] = Guess()
+        self._lease.hide(talk)
+
+    def confirm(self, talk: str) -> None:
+        del self._guesses[talk]
+        self._lease.show(talk)
+        self._engine_thread.hasten(EngineKind.TTS, talk)
+        self._engine_thread.post(EngineKind.TTS, partial(self._lease.note, talk), talk)
+
+    async def drop(self, talk: str) -> float:
+        guess = self._guesses.pop(talk)
+        work = partial(self._drop, talk, guess)
+        await self._engine_thread.call(EngineKind.TTS, work, talk=talk, urgency=Urgency.GUESS)
+        return guess.worked_ms
+
     async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         self._interrupt(talk)
-        work = partial(self._sync, talk, uttered)
-        async with aclosing(self._engine_thread.each(EngineKind.TTS, work, talk=talk)) as made:
-            return await anext(made, Synced(None, 0, 0.0))
+        synced = Synced(None, 0, 0.0)
+        job: Job[Synced]
+        async with self._engine_thread.job(EngineKind.TTS, partial(self._sync, talk, uttered), talk=talk) as job:
+            async for made in job.results():
+                synced = made
+        return synced
 
     async def prepare(self, talk: str) -> None:
         self._interrupt(talk)
         job: Job[None]
-        async with self._engine_thread.job(EngineKind.TTS, partial(self._prepare, talk), talk=talk) as job:
+        work = partial(self._prepare, talk)
+        async with self._engine_thread.job(EngineKind.TTS, work, talk=talk, urgency=Urgency.IDLE) as job:
             self._preparing[talk] = job
-            job.made_s = math.inf  # as sound that is far ahead: whoever waits comes first
             async for _ in job.results():
                 pass
 
@@ -139,10 +173,17 @@ class LocalTTS:
 
     # ---------------------------------------------------------------------- on the engines' thread
 
-    def _speak(self, talk: str, voice: str, piece_id: str, words: Aloud) -> Work[SpeechChunk]:
+    def _speak(
+        self, talk: str, voice: str, piece_id: str, words: Aloud, guess: Guess[VoiceBefore] | None
+    ) -> Work[SpeechChunk]:
         begin = self._now()
+        if guess is not None:
+            self._check_way_back(talk, voice, words.text)
+        known = talk in self._lease
         state = self._own(talk, voice)
         yield from self._catch_up(talk, state)
+        if guess is not None and guess.before is None:
+            guess.before = VoiceBefore(known, self._tts.frames, len(state.said), state.plays_until)
         costs = [Cost("tts_restore", _ms(begin, self._now()))]
         first = self._tts.frames
         waited_for = state.plays_until < begin + PLAYING_S
@@ -199,6 +240,32 @@ class LocalTTS:
                 return
             if not made:
                 yield None
+
+    def _check_way_back(self, talk: str, voice: str, text: str) -> None:
+        """Raises EngineFailed where a guess could not be taken back: another voice ends the session, and where the
+        context is full its oldest pieces would go."""
+        state = self._lease.find(talk)
+        if state is None:
+            return
+        if state.voice != voice:
+            raise EngineFailed(f"a guess cannot change the voice from {state.voice} to {voice}; the reply itself will")
+        self._lease.own(talk)
+        if not self._tts.roomy(text):
+            raise EngineFailed("there is no room for a guess in the voice's context; the reply itself will make room")
+
+    def _drop(self, talk: str, guess: Guess[VoiceBefore]) -> None:
+        """The guess never was said."""
+        self._lease.show(talk)
+        before, state = guess.before, self._lease.find(talk)
+        if before is None or state is None:
+            return
+        if not before.known:
+            self._lease.forget(talk)
+        elif self._lease.own(talk):
+            self._tts.cut(before.frames)
+            del state.said[before.said :]
+            state.plays_until = before.plays_until
+            self._note(talk, state)
 
     def _own(self, talk: str, voice: str) -> SpokenState:
         """Make the engine's session this talk's, in this voice; another voice begins another session."""

@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 import numpy as np
@@ -61,7 +62,11 @@ class FakeLLM:
         self.fail_after: int | None = None
         self.prepared: list[tuple[str, int]] = []
         self.complete: float | None = None
+        self.heard: list[str] = []
         self.running = 0
+        self.busy: Counter[str] = Counter()
+        self._guesses: dict[str, tuple[list[str] | None, float]] = {}
+        self._worked_s = 0.0
 
     def wanted(self, prompt: Prompt) -> list[str]:
         """What a state that stands for this prompt has folded."""
@@ -86,9 +91,11 @@ class FakeLLM:
 
     async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         self.running += 1
+        self.busy[talk] += 1
         try:
             _, same, total = self._bring(talk, prompt)
             await asyncio.sleep(self.prefill_s)
+            self._worked_s += self.prefill_s
             yield PromptReady(total, same, (Cost("prefill", self.prefill_s * 1000),))
             state = self.folded[talk]
             state.append("<assistant>")
@@ -106,6 +113,7 @@ class FakeLLM:
                     continue
                 for word in re.findall(r"\s*\S+", answer):
                     await asyncio.sleep(self.token_s)
+                    self._worked_s += self.token_s
                     tokens += 1
                     if self.fail_after is not None and tokens > self.fail_after:
                         raise EngineFailed("the fake model fell over")
@@ -123,9 +131,30 @@ class FakeLLM:
             yield ReplyEnd(reason, tokens)  # type: ignore[arg-type]
         finally:
             self.running -= 1
+            self.busy[talk] -= 1
 
     async def sync(self, talk: str, prompt: Prompt) -> Synced:
+        assert talk not in self._guesses, "a guess is dropped or kept before the talk changes"
         return self._bring(talk, prompt)[0]
+
+    def guess(self, talk: str) -> None:
+        assert talk not in self._guesses and not self.busy[talk]
+        before = self.folded.get(talk)
+        self._guesses[talk] = (None if before is None else list(before)), self._worked_s
+
+    def confirm(self, talk: str) -> None:
+        del self._guesses[talk]
+
+    async def drop(self, talk: str) -> float:
+        assert not self.busy[talk], "the guess is still at work"
+        before, worked_s = self._guesses.pop(talk)
+        self.folded.pop(talk, None)
+        if before is not None:
+            self.folded[talk] = before
+        return (self._worked_s - worked_s) * 1000
+
+    async def hear(self, talk: str, prompt: Prompt) -> None:
+        self.heard.append(prompt.lines[-1].text)
 
     async def prepare(self, talk: str, prompt: Prompt) -> None:
         self.prepared.append((talk, len(prompt.lines)))
@@ -160,11 +189,15 @@ class FakeTTS:
         self.said: dict[str, list[tuple[str, int]]] = {}
         self.running = 0
         self.fail_on: str | None = None
+        self.busy: Counter[str] = Counter()
+        self._guesses: dict[str, tuple[list[tuple[str, int]] | None, float]] = {}
+        self._worked_s = 0.0
 
     async def speak(
         self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
     ) -> AsyncGenerator[SpeechChunk, None]:
         self.running += 1
+        self.busy[talk] += 1
         try:
             await asyncio.sleep(self.prefill_s)
             if self.fail_on is not None and self.fail_on in text:
@@ -179,14 +212,33 @@ class FakeTTS:
             for start in range(0, total, RATE // 10):
                 n = min(RATE // 10, total - start)
                 await asyncio.sleep(n / RATE / self.speed)
+                self._worked_s += n / RATE / self.speed
                 history[-1] = (piece_id, start + n)
                 told = tuple(mark for mark in marks if start <= mark.sample < start + n) if self.marks else ()
                 yield SpeechChunk(np.full(n, 0.1, np.float32), told, n // 960, cost)
                 cost = ()
         finally:
             self.running -= 1
+            self.busy[talk] -= 1
+
+    def guess(self, talk: str) -> None:
+        assert talk not in self._guesses and not self.busy[talk]
+        before = self.said.get(talk)
+        self._guesses[talk] = (None if before is None else list(before)), self._worked_s
+
+    def confirm(self, talk: str) -> None:
+        del self._guesses[talk]
+
+    async def drop(self, talk: str) -> float:
+        assert not self.busy[talk], "the guess is still at work"
+        before, worked_s = self._guesses.pop(talk)
+        self.said.pop(talk, None)
+        if before is not None:
+            self.said[talk] = before
+        return (self._worked_s - worked_s) * 1000
 
     async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
+        assert talk not in self._guesses, "a guess is dropped or kept before the talk changes"
         wanted = [(piece.piece_id, piece.samples) for piece in uttered]
         have = self.said.get(talk, [])
         position = sum(samples for _, samples in wanted)

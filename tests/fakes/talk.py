@@ -62,6 +62,7 @@ class World:
         tts: TTS | None = None,
         asr: ASR | None = None,
         offload: Callable[[Callable[[], Any]], Awaitable[Any]] = inline,
+        candidates: bool = True,
     ) -> None:
         """`llm`, `tts`, `asr`: others than the fake ones. `offload`: how hearing works, at once if not given."""
         self.llm = FakeLLM(answers)
@@ -69,7 +70,7 @@ class World:
         self.asr = FakeEars()
         services = Services(
             Engines(llm or self.llm, tts or self.tts, asr or self.asr), LoopClock(), PERSONAS,
-            offload, tools=lambda session: tools(), ids=counting_ids(),
+            offload, tools=lambda session: tools(), ids=counting_ids(), candidates=candidates,
         )  # fmt: skip
         settings = settings or Settings(persona="ada", turn_detection=ServerVad())
         self.talks = Talks(services, limit=limit, settings=settings, journals=Journals(folder))

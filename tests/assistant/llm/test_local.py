@@ -9,8 +9,11 @@ from contextlib import aclosing
 import pytest
 import torch
 
+from assistant.base.errors import EngineFailed
 from assistant.contracts import CallPiece, Line, Prompt, PromptReady, ReplyEnd, ReplyOptions, TextPiece
+from assistant.device import schedule
 from assistant.device.deployment import Deployment
+from assistant.device.schedule import EngineKind
 from assistant.device.thread import EngineThread
 from assistant.llm.local import LocalLLM
 from capsules import ExecContext
@@ -72,9 +75,9 @@ def said(text, reply_id):
     return Line("assistant", text, (), reply_id)
 
 
-async def reply(llm, talk, asked, reply_id, n=30):
+async def reply(llm, talk, asked, reply_id, n=30, **sampling):
     text, end, ready = "", None, None
-    async for piece in llm.reply(talk, asked, ReplyOptions(reply_id, n)):
+    async for piece in llm.reply(talk, asked, ReplyOptions(reply_id, n, **sampling)):
         match piece:
             case TextPiece():
                 text += piece.text
@@ -597,3 +600,161 @@ LLMBench.run_ = run_
 
 def test_no_thread_is_left():
     assert not [thread for thread in threading.enumerate() if thread.name == "replays"]
+
+
+# ---------------------------------------------------------------------------------------------- guesses
+
+SAMPLED = {"temperature": 1.0, "top_p": 0.9, "seed": 11}
+
+
+async def known(bench, talk):
+    """All that is known of a talk, and the engine's state; a talk that was never begun has neither."""
+
+    def look():
+        state = bench.llm._lease.find(talk)
+        if state is None:
+            return None
+        bench.llm._own(talk)
+        host = bench.engine.snapshot().host
+        return state.to_json(), host["folds"], host["sampling"], host["ready"], state_of(bench.engine)
+
+    return await bench.engine_thread.call(EngineKind.LLM, look, talk=talk)
+
+
+def assert_never_was(before, after):
+    assert (before is None) == (after is None)
+    if before is not None and after is not None:
+        assert before[:-1] == after[:-1]
+        assert_same_state(before[-1], after[-1])
+
+
+async def guessed(bench, talk, asked, steps, monkeypatch, **sampling):
+    """A guess that has made so many steps, its generator open, and the task that reads it."""
+    monkeypatch.setattr(schedule, "GUESS_STEPS", steps)
+    bench.llm.guess(talk)
+
+    async def read():
+        async for _ in bench.llm.reply(talk, asked, ReplyOptions("r9.0", 30, **sampling)):
+            pass
+
+    reading = asyncio.ensure_future(read())
+    await asyncio.sleep(0)
+    if steps:
+        while not reading.done() and bench.llm._guesses[talk].jobs[0].steps < steps:
+            await asyncio.sleep(0.001)
+    return reading
+
+
+@pytest.mark.parametrize("sampling", [{}, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("other", [False, True], ids=["alone", "another-talk-between"])
+@pytest.mark.parametrize("turns", [0, 1, 2])
+def test_a_dropped_guess_never_was(engine, monkeypatch, turns, sampling, other):
+    """Law L8, after every step that a guess can make; the talk goes on with the same words and the same state."""
+
+    async def play(bench, steps):
+        lines = []
+        for turn in range(turns):
+            lines.append(user("count"))
+            text, _, _ = await reply(bench.llm, "a", prompt(*lines), f"r{turn}.0", **sampling)
+            lines.append(said(text, f"r{turn}.0"))
+        if turns == 2:  # the talk was cut, as after an interruption
+            lines[-1] = said(lines[-1].text[:11], "r1.0")
+            await bench.llm.sync("a", prompt(*lines))
+        before = await known(bench, "a")
+        if steps is not None:
+            made = await guessed(bench, "a", prompt(*lines, user("wrong")), steps, monkeypatch, **sampling)
+            if other:
+                await reply(bench.llm, "b", prompt(user("me too")), "r1.0")
+            made.cancel()
+            await asyncio.wait([made])
+            monkeypatch.undo()
+            assert await bench.llm.drop("a") > 0 or not steps
+            assert_never_was(before, await known(bench, "a"))
+        text, _, _ = await reply(bench.llm, "a", prompt(*lines, user("go on")), "r3.0", **sampling)
+        return text, await known(bench, "a")
+
+    bench = LLMBench(engine)
+    expected = bench.run(play(bench, None))
+    for steps in [0, 1, 2, 3, 4, 9, 18, 40]:
+        bench = LLMBench(engine)
+        text, after = bench.run(play(bench, steps))
+        assert text == expected[0]
+        assert_never_was(expected[1], after)
+
+
+def test_a_guess_that_is_right_is_the_reply(engine, monkeypatch):
+    async def play(bench, guess):
+        if guess:
+            made = await guessed(bench, "a", prompt(user("count")), 6, monkeypatch)
+            assert not made.done()
+            bench.llm.confirm("a")
+            await made
+        else:
+            await reply(bench.llm, "a", prompt(user("count")), "r9.0")
+        return await known(bench, "a")
+
+    states = []
+    for guess in (True, False):
+        bench = LLMBench(engine)
+        states.append(bench.run(play(bench, guess)))
+    assert_never_was(*states)
+
+
+def test_a_guess_does_not_shorten_the_talk(engine):
+    async def play(llm):
+        lines = [user("x" * 90)]
+        text, _, _ = await reply(llm, "a", prompt(*lines), "r1.0")
+        llm.guess("a")
+        with pytest.raises(EngineFailed, match="no room for a guess"):
+            await reply(llm, "a", prompt(*lines, said(text, "r1.0"), user("y" * 60)), "r2.0")
+        assert await llm.drop("a") >= 0
+
+    LLMBench(engine).run_(play)
+
+
+# ------------------------------------------------------------------------------- folded while it is said
+
+LONG = " ".join(f"and then word {n}" for n in range(14))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_was_folded_while_it_was_said_changes_no_bit(roomy, seed):
+    """Words come a few at a time, some are revised, some turns are dropped; the reply and its state are those of a talk
+    that was told each turn at once."""
+    rng = random.Random(seed)
+
+    async def play(bench, early):
+        lines, folded = [], 0
+        for turn, words in enumerate([LONG, "no", LONG[: rng.randint(80, 140)], LONG + " at last"]):
+            if early:
+                for end in sorted(rng.sample(range(len(words)), min(len(words) - 1, 6))):
+                    heard = words[:end] if rng.random() < 0.8 else words[: end // 2] + "somethingelse" * 7
+                    await bench.llm.hear("a", prompt(*lines, user(heard)))
+                    folded = max(folded, roomy.position)
+            lines.append(user(words))
+            text, _, _ = await reply(bench.llm, "a", prompt(*lines), f"r{turn}.0", 8)
+            lines.append(said(text, f"r{turn}.0"))
+        return [line.text for line in lines], await known(bench, "a"), folded
+
+    state = rng.getstate()
+    bench = LLMBench(roomy)
+    expected = bench.run(play(bench, False))
+    rng.setstate(state)
+    bench = LLMBench(roomy)
+    texts, after, folded = bench.run(play(bench, True))
+    assert folded > 0
+    assert texts == expected[0]
+    assert_never_was(expected[1], after)
+
+
+def test_of_a_long_turn_only_the_last_call_is_left(roomy):
+    async def play(bench):
+        words = "w" * 150
+        await bench.llm.hear("a", prompt(user(words)))
+        at = roomy.position
+        _, _, ready = await reply(bench.llm, "a", prompt(user(words + " and the end")), "r1.0")
+        return at, ready
+
+    bench = LLMBench(roomy)
+    at, ready = bench.run(play(bench))
+    assert ready.cached_tokens == at > 150

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from assistant.base.errors import EngineFailed
 from assistant.contracts import Uttered
+from assistant.device import schedule
 from assistant.device.deployment import Deployment
+from assistant.device.schedule import EngineKind
 from assistant.device.thread import EngineThread
 from assistant.tts.local import FRAME_SAMPLES, LocalTTS, VoiceOptions
 from assistant.tts.voices import load_voices
@@ -20,6 +23,7 @@ from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from tests.tts_engine.miniature import write_miniature
 from tts_engine.engine import HiggsTTS
+from tts_engine.sampling import VoiceSampling
 
 FIRST, SECOND = "Good morning to you all.", "And a good night too."
 
@@ -38,7 +42,7 @@ def higgs(folder):
 
 
 class TTSBench:
-    def __init__(self, higgs, folder, disk=None, now=time.monotonic):
+    def __init__(self, higgs, folder, disk=None, now=time.monotonic, sampling=None):
         self.higgs = higgs
         self.engine_thread = EngineThread(now)
         budgets = Budgets(host_bytes=1 << 28, disk_bytes=1 << 28 if disk else 0)
@@ -48,7 +52,8 @@ class TTSBench:
         for talk in ("a", "b"):
             journals.open(talk)
         deployment = Deployment(higgs._ctx, self.engine_thread, self.registry, journals, now)
-        self.tts = LocalTTS(deployment, higgs, self.voices, "mini", VoiceOptions(spoken=lambda text: text))
+        options = VoiceOptions(sampling=sampling, spoken=lambda text: text)
+        self.tts = LocalTTS(deployment, higgs, self.voices, "mini", options)
 
     def run(self, play, *args):
         async def inside():
@@ -310,3 +315,87 @@ def test_leaving_early_leaves_no_work_behind(higgs, folder):
         return "a" in tts._lease
 
     assert TTSBench(higgs, folder).run(play) is False
+
+
+# ---------------------------------------------------------------------------------------------- guesses
+
+
+async def known(bench, talk):
+    """All that is known of a talk's session, and the engine's state; a talk that never spoke has neither."""
+
+    def look():
+        state = bench.tts._lease.find(talk)
+        if state is None:
+            return None
+        bench.tts._lease.own(talk)
+        host = bench.higgs.snapshot().host
+        return bench.tts._lease._lessee.to_json(state), state.plays_until, host, state_of(bench.higgs)
+
+    return await bench.engine_thread.call(EngineKind.TTS, look, talk=talk)
+
+
+def assert_never_was(before, after):
+    assert (before is None) == (after is None)
+    if before is not None and after is not None:
+        assert before[:-1] == after[:-1]
+        assert_same_state(before[-1], after[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampling", [None, VoiceSampling(temperature=1.0, top_k=40, seed=5)], ids=["own", "sampled"])
+@pytest.mark.parametrize("spoken", [0, 1, 2])
+@pytest.mark.parametrize("other", [False, True], ids=["alone", "another-talk-between"])
+def test_a_dropped_guess_was_never_said(higgs, folder, monkeypatch, spoken, sampling, other):
+    """Law L8, after every row that a guess can make; what is said next is sampled as if it had been said at once."""
+
+    async def play(tts, bench, steps):
+        for n in range(spoken):
+            await say(tts, "a", f"p{n}", (FIRST, SECOND)[n])
+        if spoken == 2:  # cut, as after an interruption
+            said = tts._lease.find("a").said
+            await tts.sync("a", [Uttered(one.piece_id, "", one.frames * FRAME_SAMPLES) for one in said[:1]]
+                           + [Uttered("p1", SECOND, 3 * FRAME_SAMPLES)])  # fmt: skip
+        before = await known(bench, "a")
+        if steps is not None:
+            monkeypatch.setattr(schedule, "GUESS_STEPS", steps)
+            tts.guess("a")
+            made = asyncio.ensure_future(say(tts, "a", "g0", "This was never said."))
+            await asyncio.sleep(0)
+            while steps and not made.done() and tts._guesses["a"].jobs[0].steps < steps:
+                await asyncio.sleep(0.001)
+            if other:
+                await say(tts, "b", "p0", "Me too.", "other")
+            made.cancel()
+            await asyncio.wait([made])
+            monkeypatch.undo()
+            assert await tts.drop("a") > 0 or not steps
+            assert_never_was(before, await known(bench, "a"))
+        await say(tts, "a", "p9", SECOND)
+        return (await known(bench, "a"))[-1]
+
+    def held(steps):
+        bench = TTSBench(higgs, folder, sampling=sampling)
+        return bench.run(play, bench, steps)
+
+    expected = held(None)
+    for steps in [0, 1, 2, 5, 9, 14, 40]:
+        assert_same_state(held(steps), expected)
+
+
+@pytest.mark.slow
+def test_a_guess_changes_no_voice_and_forgets_no_piece(higgs, folder):
+    async def play(tts):
+        await say(tts, "a", "p0", FIRST)
+        tts.guess("a")
+        with pytest.raises(EngineFailed, match="cannot change the voice from own to other"):
+            await say(tts, "a", "g0", SECOND, "other")
+        await tts.drop("a")
+        for n in range(1, 9):
+            await say(tts, "a", f"p{n}", FIRST)
+        tts.guess("a")
+        with pytest.raises(EngineFailed, match="no room for a guess"):
+            for n in range(9):
+                await say(tts, "a", f"g{n}", FIRST)
+        await tts.drop("a")
+
+    TTSBench(higgs, folder).run(play)

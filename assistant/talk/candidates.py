@@ -1,0 +1,181 @@
+"""Candidates: a reply begun in private where the user may have finished, released when that is certain, else dropped.
+
+At most one per talk. It is an ordinary `Reply` whose outlet holds everything back, made from a draft of the
+conversation in which the guessed words stand. It is wanted if, when the turn is written down, the prompt of an ordinary
+reply is the very prompt that it was made from. A dropped one leaves no trace: what it made is forgotten with its
+outlet, and both models take its work back (`TakesBack`). So where a model cannot, there are no candidates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from assistant.base.errors import EngineFailed, PeerError
+from assistant.contracts import Line, Prompt
+from assistant.events import AudioPart, Message
+from assistant.talk.context import TalkContext
+from assistant.talk.conversation import Entry
+from assistant.talk.order import ReplyOrder
+from assistant.talk.outlet import Outlet
+from assistant.talk.pending import PendingTranscripts
+from assistant.talk.reply import Reply
+from assistant.talk.sync import StateSync
+from assistant.telemetry.trace import TurnTrace
+
+Failure: TypeAlias = EngineFailed | PeerError
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A reply to words that may be the whole turn. `prompt` None: it has not begun yet."""
+
+    item_id: str
+    text: str
+    order: ReplyOrder
+    prompt: Prompt | None = None
+    begun: float = 0.0
+    outlet: Outlet = field(init=False)
+    reply: Reply = field(init=False)
+    task: asyncio.Task[Failure | None] = field(init=False)
+
+
+class Candidates:
+    """`order` makes the order of a reply as the settings stand."""
+
+    def __init__(
+        self, context: TalkContext, state_sync: StateSync, words: PendingTranscripts, order: Callable[[], ReplyOrder]
+    ) -> None:
+        self._context, self._state_sync, self._words, self._order = context, state_sync, words, order
+        self._llm, self._tts = context.services.llm, context.services.tts
+        self._possible = context.services.candidates and self._llm.capsules and self._tts.capsules
+        self._now: Candidate | None = None
+        self._hearing: asyncio.Task[None] | None = None
+        self._heard = ""
+        self._taking_back: set[asyncio.Task[None]] = set()
+        self._dropped, self._wasted_ms = 0, 0.0
+        self._trace: TurnTrace | None = None
+        """Of the turn that is over; None while it is not."""
+
+    def hear(self, text: str) -> None:
+        """The user still speaks; the model may read what will not change. One at a time, the latest words win."""
+        if not self._possible or text == self._heard or (self._hearing is not None and not self._hearing.done()):
+            return
+        self._heard = text
+        prompt = self._context.view.prompt(self._context.settings)
+        said = replace(prompt, lines=(*prompt.lines, Line("user", text)))
+        self._hearing = self._context.group.create_task(self._hear(said))
+
+    async def _hear(self, prompt: Prompt) -> None:
+        try:
+            await self._llm.hear(self._context.talk, prompt)
+        except EngineFailed:
+            return  # the reply meets it too, and tells
+
+    async def begin(self, item_id: str, text: str) -> None:
+        """Answer these words in private."""
+        if not self._possible:
+            return
+        if self._now is not None and (self._now.item_id, self._now.text) == (item_id, text):
+            return
+        await self.drop()
+        if self._trace is not None:
+            self._dropped, self._wasted_ms, self._trace = 0, 0.0, None
+        candidate = self._now = Candidate(item_id, text, self._order())
+        guessed = Entry(Message(item_id, "user", (AudioPart(text),)))
+        candidate.task = self._context.group.create_task(self._make(candidate, guessed))
+
+    async def _make(self, candidate: Candidate, guessed: Entry) -> Failure | None:
+        """To its end. What fails is told where it is known whether anybody wanted it."""
+        await self._state_sync.wait()
+        private = TurnTrace(0, self._context.now())
+        outlet = candidate.outlet = Outlet(self._context, private, guessed)
+        candidate.reply = Reply(candidate.order, self._context, outlet, self._words)
+        candidate.prompt, candidate.begun = candidate.order.prompt(outlet.conversation), self._context.now()
+        self._llm.guess(self._context.talk)
+        self._tts.guess(self._context.talk)
+        failure = None
+        try:
+            await candidate.reply.run()
+        except* (EngineFailed, PeerError) as group:
+            failure = first_failure(group)
+        return failure
+
+    def take(self) -> Candidate | None:
+        """The turn is over: whoever asks sees to it that the candidate, if there is one, is released or dropped."""
+        candidate, self._now, self._heard = self._now, None, ""
+        return candidate
+
+    def fits(self, candidate: Candidate) -> bool:
+        """Whether it is the reply to the turn, now that this is written down."""
+        failed = candidate.task.done() and candidate.task.result() is not None
+        if candidate.prompt is None or failed:
+            return False
+        return candidate.prompt == candidate.order.prompt(self._context.conversation)
+
+    async def release(self, candidate: Candidate, trace: TurnTrace) -> None:
+        """Make it the reply of the turn, timed by `trace`."""
+        self._llm.confirm(self._context.talk)
+        self._tts.confirm(self._context.talk)
+        ready, certain = candidate.outlet.ready, trace.committed
+        trace.figure("candidate_begun_ms", (certain - candidate.begun) * 1000)
+        if ready is not None:
+            trace.figure("candidate_ready_ms", (certain - ready) * 1000)
+        in_time = ready is not None and ready <= certain
+        self._context.services.metrics.candidates.labels("released" if in_time else "late").inc()
+        await candidate.outlet.release(trace)
+
+    async def drop(self, candidate: Candidate | None = None) -> None:
+        """It never was. Its work stops before this returns, and is taken back ahead of whatever the models are asked
+        next; None: the one that nobody has taken."""
+        if candidate is None:
+            candidate, self._now = self._now, None
+        if candidate is None:
+            return
+        candidate.task.cancel()
+        await asyncio.wait([candidate.task])
+        if candidate.prompt is None:
+            return
+        self._dropped += 1
+        self._note()
+        self._context.services.metrics.candidates.labels("dropped").inc()
+        for engine in (self._llm, self._tts):  # two tasks, begun at once: nothing that is asked later comes before them
+            back = asyncio.ensure_future(self._take_back(engine.drop(self._context.talk)))
+            self._taking_back.add(back)
+            back.add_done_callback(self._taking_back.discard)
+
+    async def _take_back(self, dropping: Coroutine[None, None, float]) -> None:
+        try:
+            wasted_ms = await dropping
+        except EngineFailed:  # the state is lost with it, and built again from what was said
+            return
+        self._context.services.metrics.wasted_ms.inc(wasted_ms)
+        self._wasted_ms += wasted_ms
+        self._note()
+
+    def tell(self, trace: TurnTrace) -> None:
+        """What is for nothing is told with this turn, also what is known of it later."""
+        self._trace = trace
+        self._note()
+
+    def _note(self) -> None:
+        if self._trace is not None and self._dropped:
+            self._trace.figure("candidates_dropped", self._dropped)
+            self._trace.figure("wasted_ms", self._wasted_ms)
+
+    async def close(self) -> None:
+        """Nothing of a candidate is left in the models' state, which is kept now."""
+        await self.drop()
+        if self._taking_back:
+            await asyncio.wait(self._taking_back)
+
+
+def first_failure(group: ExceptionGroup[Failure]) -> Failure:
+    """The first failure, however deep in groups it lies."""
+    error: Exception = group
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, EngineFailed | PeerError)
+    return error
