@@ -1,6 +1,6 @@
 /** What a turn's raw times mean: its figures, its waterfall, and the session as exported. Pure. */
 
-import { summary, waterfall } from "./timeline.js";
+import { showMs, summary, waterfall } from "./timeline.js";
 
 /** @typedef {import("./session.js").Turn} Turn */
 /** @typedef {Turn & {ttfaMs: number|null, serverTtfaMs: number|null, voiceMs: number|null, restoreMs: number|null,
@@ -32,6 +32,19 @@ export function measure(turn, clock) {
     rollbackMs: server.rollback_ms ?? memoryMs(turn, "rollback"),
     fall,
   };
+}
+
+/**
+ * What was made of a turn before it was sure that it was over, in words; empty if nothing was.
+ * @param {Record<string, number>|undefined} figures the server's
+ */
+export function preparedNote(figures) {
+  const notes = [];
+  const { candidate_ready_ms: ready, candidate_begun_ms: begun, candidates_dropped: dropped, wasted_ms: wasted } = figures ?? {};
+  if (ready > 0) notes.push(`The answer was ready ${showMs(ready)} before it was sure that you had finished.`);
+  else if (begun > 0) notes.push(`The answer was begun ${showMs(begun)} before it was sure that you had finished.`);
+  if (dropped > 0) notes.push(`${dropped === 1 ? "An answer was" : `${dropped} answers were`} begun for nothing: ${showMs(wasted)} of work.`);
+  return notes.join(" ");
 }
 
 /** Remembers what was measured of a turn while the turn itself does not change. */

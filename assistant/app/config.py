@@ -64,6 +64,8 @@ class Config:
     device: str = "auto"
     dtype: str = ""
     """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are."""
+    candidates: str = "on"
+    """Whether a reply is begun before it is certain that the user has finished, where models can take it back."""
     persona: str = "ada"
     voice: str = ""
     first_chunk: str = "exact"
@@ -127,6 +129,7 @@ _CHOICES: dict[str, Sequence[str]] = {
     "device": ("auto", "cpu", "cuda"),
     "dtype": ("", "float32", "bfloat16", "float8"),
     "first_chunk": ("exact", "fast"),
+    "candidates": ("on", "off"),
     "kernels": ("auto", "torch", "compiled"),
 }
 

@@ -111,6 +111,7 @@ async def open_talks(
             tools=partial(_own_tools, personas, now=now, own=own.tools, limited=models.llm.limited),
             metrics=Metrics(),
             trace_log=TraceLog(config.logs / "turns.jsonl"),
+            candidates=config.candidates == "on",
         )
         talks = Talks(
             services,

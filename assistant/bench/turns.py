@@ -7,6 +7,7 @@ like a stock client. It keeps its own times too, from the sound that it sends an
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -68,7 +69,8 @@ class MeasuredTurn:
     timeline: Timeline | None = None
     figures: dict[str, float] = field(default_factory=dict)
     """Milliseconds by the front's own clock. `voice_to_voice`: last audible sample sent to first sample got. `yield`:
-    first audible sample sent into a reply to the player's stop."""
+    first audible sample sent into a reply to the player's stop. `processor`: what the process worked meanwhile, on all
+    its threads."""
 
 
 class Caller:
@@ -120,6 +122,7 @@ class Caller:
     async def turn(self, question: Question, *, interrupt: bool) -> MeasuredTurn:
         """Ask and hear the reply out, or only `BARGE_AFTER_S` of it."""
         turn = self._turn = MeasuredTurn(question.text, interrupt)
+        worked = time.process_time()
         self._reply = ""
         self._replied.clear()
         self._done.clear()
@@ -136,6 +139,7 @@ class Caller:
             turn.timeline = None
         finally:
             speaking.cancel()
+            turn.figures["processor"] = (time.process_time() - worked) * 1000
         return turn
 
     async def _speak(self, question: Question) -> None:

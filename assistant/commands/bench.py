@@ -3,6 +3,7 @@
   assistant bench                       40 turns with the models of this machine, about five seconds each
   assistant bench --turns 200 --json out.json
   assistant bench --interrupt-every 0   nobody interrupts
+  assistant bench --candidates off      no reply is begun before the turn is certain
   assistant bench --turn-end server     the end of a turn by 500 ms of silence, a stock client's default
   assistant bench --beside 1            somebody speaks in another talk all the while
 
@@ -41,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--interrupt-every", type=int, default=4, metavar="K", help="interrupt each K-th reply (4)")
     parser.add_argument(
         "--turn-end", choices=["semantic", "server"], default="semantic", help="how it is found (semantic, as the page)"
+    )
+    parser.add_argument(
+        "--candidates", choices=["on", "off"], help="whether replies are begun before the turn is certain (on)"
     )
     parser.add_argument("--beside", type=int, default=0, metavar="N", help="so many speak in other talks meanwhile (0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save all figures here, and each turn in FILE.turns")
@@ -83,7 +87,7 @@ async def bench(args: argparse.Namespace) -> int:
 
     process: Process | None = None
     try:
-        async with open_talks(load_config(model_flags(args)), say) as app:
+        async with open_talks(load_config({**model_flags(args), "candidates": args.candidates}), say) as app:
             short, long = [await questions(app.talks.engines.tts, texts) for texts in (SHORT, LONG)]
             begin, before = time.monotonic(), resident_bytes()
             detection = SemanticVad() if args.turn_end == "semantic" else ServerVad()
@@ -95,7 +99,7 @@ async def bench(args: argparse.Namespace) -> int:
                 for task in speaking:
                     task.cancel()
             grown = resident_bytes() - before
-            process = Process(grown, app.facts, await floors(app.models))
+            process = Process(grown, app.facts, await floors(app.models), app.talks.metrics.outcomes)
     finally:
         print(file=sys.stderr)
         if told is not None:
@@ -112,6 +116,8 @@ class Process:
     facts: Mapping[str, object]
     floors: Mapping[str, Mapping[str, float]]
     """See `assistant.bench.floor`; empty where a model is remote."""
+    candidates: Mapping[str, int]
+    """How many replies that were begun before the turn was certain were released, late or dropped."""
 
 
 def report(args: argparse.Namespace, turns: Sequence[MeasuredTurn], process: Process | None) -> None:
@@ -137,6 +143,9 @@ def report(args: argparse.Namespace, turns: Sequence[MeasuredTurn], process: Pro
     for name, floor in process.floors.items() if process is not None else ():
         told = f"{floor['ratio']:.1f} x reading its weights ({floor['read_ms']:.2f} ms)"
         print(f"{name}: {floor['step_ms']:.2f} ms, {told}")
+    if process is not None and process.candidates:
+        told = ", ".join(f"{count} {name}" for name, count in process.candidates.items())
+        print(f"replies begun before the turn was certain: {told}")
     grown = "" if process is None else f"; memory grew by {process.memory_grown_bytes / 1e6:.1f} MB"
     print(f"{len(turns) - len(answered)} of {len(turns)} turns without an answer{grown}")
     if args.json is not None:

@@ -43,6 +43,12 @@ class Metrics:
         self.sessions = Gauge("assistant_sessions_open", "Sessions open now", registry=self.registry)
         self.refused = Counter("assistant_sessions_refused", "Sessions refused: full", registry=self.registry)
 
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How many candidates were released, late or dropped."""
+        [counted] = self.candidates.collect()
+        return {row.labels["outcome"]: int(row.value) for row in counted.samples if row.name.endswith("_total")}
+
     def observe(self, timeline: Timeline) -> None:
         """Count one turn's timeline in."""
         for name, histogram in self._figures.items():

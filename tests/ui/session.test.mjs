@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { exported, measure } from "../../ui/figures.js";
+import { exported, measure, preparedNote } from "../../ui/figures.js";
 import { EMPTY, phase, reduce } from "../../ui/session.js";
 import { spokenLength } from "../../ui/spoken.js";
 import { random } from "./random.mjs";
@@ -147,6 +147,14 @@ test("the export says of a cut turn what came, what was heard and when it fell s
   const state = run([...OPEN, ...SPOKEN, ...REPLY, { type: "page.cut", itemId: "a1", ms: 700, at: 1900, yieldMs: 250 }]);
   const [turn] = exported(state, [measure(state.turns[0], { toPage: () => null, uncertainty: null })], "now").turns;
   assert.deepEqual([turn.audio_ms, turn.heard_ms, turn.silent_at_ms, turn.yield_ms], [2000, 700, 1900, 250]);
+});
+
+test("what was prepared before it was sure that the turn was over is told in words", () => {
+  assert.equal(preparedNote(undefined), "");
+  assert.equal(preparedNote({ candidate_begun_ms: 260, candidate_ready_ms: 180 }), "The answer was ready 180 ms before it was sure that you had finished.");
+  assert.equal(preparedNote({ candidate_begun_ms: 90, candidates_dropped: 1, wasted_ms: 42 }),
+    "The answer was begun 90 ms before it was sure that you had finished. An answer was begun for nothing: 42 ms of work.");
+  assert.equal(preparedNote({ candidates_dropped: 2, wasted_ms: 140 }), "2 answers were begun for nothing: 140 ms of work.");
 });
 
 test("a needless cancel is no news, other errors are", () => {

@@ -1,5 +1,6 @@
 /** Draws time: the two large figures, the waterfall of one turn, the strip of all turns, and what is usual. */
 
+import { preparedNote } from "../figures.js";
 import { partLabel, partMeaning, rowsOf, showMs, summary } from "../timeline.js";
 import { byId, draw, make } from "./dom.js";
 
@@ -67,7 +68,8 @@ function waterfallRows(turns, chosen, onStep) {
   const total = make("tr.total", {}, make("th", { scope: "row", text: "Sum" }), make("td"), make("td", { text: showMs(fall.totalMs) }));
   const table = make("table.fall", { "aria-label": "Where the time of this turn went" }, make("tbody", {}, ...rows), make("tfoot", {}, total));
   const memory = chosen.memory.map((one) => `${one.what} of the ${one.engine === "llm" ? "mind" : "voice"} ${showMs(one.ms)}`);
-  return [stepper, table, make("p.memory", { text: memory.join(", ") }), meanings(parts)];
+  const prepared = make("p.memory", { text: preparedNote(chosen.timeline?.figures) });
+  return [stepper, table, prepared, make("p.memory", { text: memory.join(", ") }), meanings(parts)];
 }
 
 let meant = false;
