@@ -26,7 +26,7 @@ from assistant.events import (
 from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
 from assistant.talk import Engines, Services, Session
-from assistant.talk.messages import UserBegan, UserPaused, UserProgress
+from assistant.talk.messages import UserBegan, UserProgress
 from assistant.tools.builtin import BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tts.local import LocalTTS, VoiceOptions
@@ -105,14 +105,20 @@ class House:
         inbox, candidates = self.session._context.inbox, self.session._replies.candidates
         item_id = f"spoken_{n}"
         await inbox.send(UserBegan(item_id, 0, 0.0))
-        await inbox.send(UserPaused(item_id, text))
+        await inbox.send(UserProgress(item_id, text, 900.0, 100.0, probable=True))
         begin = self.thread.steps
         still, last = 0, -1
         while self.thread.steps - begin < steps and still < 20:
             await asyncio.sleep(0.001)
             still, last = (still + 1 if self.thread.steps == last else 0), self.thread.steps
+        candidate = candidates._now
+        assert candidate is not None
         await inbox.send(UserProgress(item_id, text, 900.0, 0.0))
-        while candidates._now is not None or candidates._taking_back or len(inbox._items):
+        while not candidate.task.done():
+            await asyncio.sleep(0.001)
+        for _ in range(5):  # until what its end brings about is asked of the models
+            await asyncio.sleep(0)
+        while candidates._taking_back:
             await asyncio.sleep(0.001)
         self.session._context.turn = type(self.session._context.turn)(play_end=0.0)
 
@@ -137,7 +143,8 @@ class House:
 
 
 def assert_nothing_changed(before: tuple[object, dict[str, torch.Tensor]], after: tuple[object, dict]) -> None:
-    assert before[0] == after[0]
+    for one, two in zip(before[0], after[0], strict=True):
+        assert one == two
     assert before[1].keys() == after[1].keys()
     for name, tensor in before[1].items():
         assert torch.equal(tensor.view(torch.uint8), after[1][name].view(torch.uint8)), name
