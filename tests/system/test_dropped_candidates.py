@@ -106,6 +106,8 @@ class House:
         item_id = f"spoken_{n}"
         await inbox.send(UserBegan(item_id, 0, 0.0))
         await inbox.send(UserProgress(item_id, text, 900.0, 100.0, probable=True))
+        while candidates._now is None:
+            await asyncio.sleep(0.001)
         begin = self.thread.steps
         still, last = 0, -1
         while self.thread.steps - begin < steps and still < 20:
