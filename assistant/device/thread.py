@@ -191,7 +191,8 @@ class EngineThread:
         """One step that nobody waits for, behind all that was asked for this talk."""
 
         def begin() -> Work[None]:
-            yield work()
+            work()
+            yield None
 
         job: Job[None] = Job(engine, begin, talk, Urgency.AWAITED)
         with self._changed:
