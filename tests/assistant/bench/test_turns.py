@@ -45,7 +45,7 @@ def test_a_caller_talks_interrupts_and_is_measured():
     for turn in took:
         assert turn.figures["voice_to_voice"] == pytest.approx(turn.timeline.figures["voice_to_voice_ms"], abs=60)
     assert [("yield" in turn.figures) for turn in took] == [False, False, False, True, False, False]
-    assert 0 < took[3].figures["yield"] < 200
+    assert 0 < took[3].figures["yield"] < 500  # a front of its own player is told with the verdict
 
 
 def test_who_speaks_without_end_is_written_down_and_never_answered(monkeypatch):

@@ -45,10 +45,10 @@ class LLMBench:
         self.registry = Registry.standard(
             engine._ctx, Budgets(host_bytes=host_bytes, disk_bytes=disk_bytes), lambda: 0.0, folder
         )
-        journals = Journals(folder)
+        self.journals = Journals(folder)
         for talk in ("a", "conv_1"):
-            journals.open(talk)
-        deployment = Deployment(engine._ctx, self.engine_thread, self.registry, journals)
+            self.journals.open(talk)
+        deployment = Deployment(engine._ctx, self.engine_thread, self.registry, self.journals)
         self.llm = LocalLLM(deployment, engine, language(calls), "toy", Sampling.greedy())
 
     def run(self, coroutine):
@@ -616,7 +616,7 @@ async def known(bench, talk):
             return None
         bench.llm._own(talk)
         host = bench.engine.snapshot().host
-        return state.to_json(), host["folds"], host["sampling"], host["ready"], state_of(bench.engine)
+        return state.to_rows(), host["folds"], host["sampling"], host["ready"], state_of(bench.engine)
 
     return await bench.engine_thread.call(EngineKind.LLM, look, talk=talk)
 
@@ -698,6 +698,33 @@ def test_a_guess_that_is_right_is_the_reply(engine, monkeypatch):
         bench = LLMBench(engine)
         states.append(bench.run(play(bench, guess)))
     assert_never_was(*states)
+
+
+def test_a_guess_stands_in_no_journal_until_it_is_right(engine, monkeypatch, tmp_path):
+    """A process that is killed meanwhile comes back without it."""
+
+    async def play(bench):
+        text, _, _ = await reply(bench.llm, "a", prompt(user("count")), "r0.0")
+        asked = prompt(user("count"), said(text, "r0.0"), user("go on"))
+        journal = bench.journals.find("a")
+        kept = [dict(journal.table("llm"))]
+        for right in (False, True):
+            made = await guessed(bench, "a", asked, 6, monkeypatch)
+            kept.append(dict(journal.table("llm")))
+            if right:
+                bench.llm.confirm("a")
+                await made
+            else:
+                made.cancel()
+                await asyncio.wait([made])
+                await bench.llm.drop("a")
+            await known(bench, "a")
+            kept.append(dict(journal.table("llm")))
+        return kept
+
+    before, *unsure, after = (bench := LLMBench(engine, folder=tmp_path)).run(play(bench))
+    assert before and unsure == [before] * 3
+    assert after != before and after["reply r9.0"]
 
 
 def test_a_guess_does_not_shorten_the_talk(engine):

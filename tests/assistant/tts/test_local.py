@@ -329,7 +329,7 @@ async def known(bench, talk):
             return None
         bench.tts._lease.own(talk)
         host = bench.higgs.snapshot().host
-        return bench.tts._lease._lessee.to_json(state), state.plays_until, host, state_of(bench.higgs)
+        return bench.tts._lease._lessee.to_rows(state), state.plays_until, host, state_of(bench.higgs)
 
     return await bench.engine_thread.call(EngineKind.TTS, look, talk=talk)
 
