@@ -75,6 +75,9 @@ class TieredStore:
         if not nbytes:
             del self._charges[what]
         self._counters.set("charged", nbytes, what=what)
+        self._fit()
+
+    def _fit(self) -> None:
         while self.tiers and self._used[0] > self._room(0) and self._relieve(0):
             pass
         self._report()
@@ -190,6 +193,7 @@ class TieredStore:
         """Undo one pin; a capsule that was dropped meanwhile, or has none, is no error."""
         if key in self._slots:
             self._slots[key].pins = max(0, self._slots[key].pins - 1)
+            self._fit()  # a charge may have waited for it
 
     def lose(self, key: str, tier: str) -> None:
         """Another process took the copy in a durable tier, pinned or not: a pin is of one process."""

@@ -93,6 +93,10 @@ class EchoFilter:
         """There may be an echo of this power on any way, whatever was learnt."""
         self._unsure += gain / PARTITIONS
 
+    def trust(self, gain: float) -> None:
+        """No echo is louder than this, on whatever way."""
+        self._unsure = np.minimum(self._unsure, np.float32(gain / PARTITIONS))
+
     def shift(self, lag: int, gain: float) -> None:
         """The echo comes `lag` samples later than was learnt, and so much louder."""
         taps = np.fft.irfft(self._way, axis=1)[:, :HOP].ravel()

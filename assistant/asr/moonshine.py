@@ -11,13 +11,13 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from assistant.asr.agreement import Agreement
 from assistant.asr.bias import Lift
 from assistant.asr.cutting import cut_point
-from assistant.asr.likely import Likely
 from assistant.asr.local import LocalASR
 from assistant.asr.network import Decoded, Network
 from assistant.asr.paced import Paced
@@ -25,6 +25,9 @@ from assistant.asr.sense import sensible
 from assistant.base.errors import SettingError
 from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
+
+if TYPE_CHECKING:
+    from assistant.asr.likely import Likely
 
 FACTS = AsrFacts("moonshine tiny", ("en",), cased=True, cadence_ms=250.0, bias=True, word_times=False)
 
@@ -162,7 +165,11 @@ def _text(words: Sequence[HeardWord]) -> str:
     return " ".join(word.text for word in words)
 
 
-def open_asr(limited: bool) -> LocalASR:
+def open_asr(limited: bool = False) -> LocalASR:
     """Ears that one network stands behind, shared by all talks and warm. Raises SettingError, ImportError."""
-    network, likely = load_moonshine(), Likely() if limited else None
+    network, likely = load_moonshine(), None
+    if limited:
+        from assistant.asr.likely import Likely  # loads the voice's reading of numbers: only where it is wanted
+
+        likely = Likely()
     return LocalASR(FACTS, lambda: moonshine(network, likely))

@@ -38,6 +38,8 @@ STUMBLE_BLOCKS, STUMBLES, SURE = 8, 1.3, 0.1
 FAINT, MAY_COME = 1e-3, 0.05
 """An echo below the first is none: headphones, or a front that takes it out itself. At the next reply one of the second
 is thought possible again."""
+LONG_ENOUGH = PARTITIONS + 4
+"""Blocks with sound of the first reply behind which its echo must have come, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class OwnVoice:
         self._compared: list[tuple[Pcm, Pcm]] = []
         self._loudest = 0.0
         self._recent: list[tuple[float, float]] = []
+        self._went: list[float] = []
+        self._came = 0.0
 
     def begin(self) -> None:
         """A reply begins to play, or its player has stumbled: the delay may have changed."""
@@ -95,6 +99,7 @@ class OwnVoice:
             return heard, self._align(played, echo, heard)
         parted = self._filter.part(heard, echo)
         self._known = True
+        self._look_for_any(float(np.mean(np.square(played))), float(np.mean(np.square(heard))))
         before, after = float(np.sum(np.square(heard))), float(np.sum(np.square(parted.sound)))
         user = parted.left > OVER_DOUBT * parted.doubt and parted.left > OVER_ECHO * parted.echo
         sure = user and parted.doubt < SURE * parted.echo
@@ -103,6 +108,15 @@ class OwnVoice:
             self.begin()
             return heard, False
         return parted.sound if after < before else heard, user
+
+    def _look_for_any(self, went: float, came: float) -> None:
+        """Powers of a block. Where the first reply has sounded for a while and nothing came back, nothing will: the
+        filter alone would take seconds to believe it, and take the user for an echo meanwhile."""
+        if went > SILENT and len(self._went) < LONG_ENOUGH:
+            self._went.append(went)
+            self._came = max(self._came, came)
+            if len(self._went) == LONG_ENOUGH and self._came < FAINT * sum(self._went) / LONG_ENOUGH:
+                self._filter.trust(MAY_COME)
 
     def _align(self, played: Pcm, echo: Pcm, heard: Pcm) -> bool:
         """Look for the lag -> whether this block is too loud to be an echo at any lag."""

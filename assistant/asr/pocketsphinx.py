@@ -117,7 +117,7 @@ def _text(words: Sequence[HeardWord]) -> str:
     return " ".join(word.text for word in words)
 
 
-def open_asr(_limited: bool) -> LocalASR:
+def open_asr(_limited: bool = False) -> LocalASR:
     """Ears that this decoder stands behind, one of it loaded. Its words are those of requests whoever answers them."""
     asr = LocalASR(FACTS, pocketsphinx)
     asr.warm()

@@ -153,6 +153,7 @@ class Model(RuleBasedStateMachine):
             return
         self.marks[key] = self.count
         self.pins[key] = self.pins.get(key, 0) + pin
+        self.held.pop(key, None)  # it was for what lay there before
 
     @precondition(lambda self: self.marks)
     @rule(data=st.data())

@@ -110,6 +110,7 @@ async def heard_by_interrupting(connection, question: bytes) -> tuple[str, str]:
     """Speak into the reply that is sounding and cut it to half a second, as a stock client does: its words as they
     were made, and as they stand in the talk afterwards."""
     item = (await events_until(connection, "response.output_audio.delta"))[-1].item_id
+    await say(connection, b"", 1.2)  # sooner the server cannot know that its first reply does not come back
     speaking = asyncio.create_task(say(connection, question, 2.0))
     events = await events_until(connection, "input_audio_buffer.speech_started")
     await connection.conversation.item.truncate(item_id=item, content_index=0, audio_end_ms=500)
