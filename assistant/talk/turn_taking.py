@@ -265,11 +265,12 @@ def _of_reply(
 
 
 def reopens(state: TurnTakingState, settings: Settings, moment: float) -> str | None:
-    """The turn that speech which began at `moment` would go on with. Only where we decide when turns are over."""
+    """The turn that speech which began at `moment` would go on with. Only where we decide when turns are over, and
+    where replies are played as they come: who takes them faster goes on at once, and has heard all the same."""
     detection, answered = settings.turn_detection, state.answered
     if answered is None or not isinstance(detection, SemanticVad) or manner_of(settings) is Manner.LISTEN:
         return None
-    if not detection.create_response or moment - answered.end > REOPEN_S:
+    if not settings.paced or not detection.create_response or moment - answered.end > REOPEN_S:
         return None
     unheard = state.replying if state.sounds_since is None else moment - state.sounds_since <= LITTLE_S
     return answered.item_id if unheard else None

@@ -347,6 +347,7 @@ def test_who_goes_on_before_the_answer_is_heard_reopens_the_turn():
         state, _ = first_turn(settings)
         assert reopens(state, settings, NOW) == "first"
         assert reopens(state, settings, NOW - 0.5 + REOPEN_S + 0.1) is None
+        assert reopens(state, replace(settings, paced=False), NOW) is None
         state, out = told_from(state, settings, UserBegan("a", 0, NOW, "first"), ReplyEnded(PAST))
         assert out == [StopIdle(), StopReply("turn_detected")] and state.withdrawn
         reached, effects = step(state, progress("a", *WORDS), settings, NOW)
