@@ -66,6 +66,9 @@ class Config:
     """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are."""
     candidates: str = "on"
     """Whether a reply is begun before it is certain that the user has finished, where models can take it back."""
+    echo: str = "off"
+    """Whether our own voice is taken out of what the microphone brings, for loudspeakers whose front does not do so; it
+    costs words of users who speak soon behind a reply."""
     persona: str = "ada"
     voice: str = ""
     first_chunk: str = "exact"
@@ -130,6 +133,7 @@ _CHOICES: dict[str, Sequence[str]] = {
     "dtype": ("", "float32", "bfloat16", "float8"),
     "first_chunk": ("exact", "fast"),
     "candidates": ("on", "off"),
+    "echo": ("off", "on"),
     "kernels": ("auto", "torch", "compiled"),
 }
 

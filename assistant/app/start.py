@@ -112,6 +112,7 @@ async def open_talks(
             metrics=Metrics(),
             trace_log=TraceLog(config.logs / "turns.jsonl"),
             candidates=config.candidates == "on",
+            echo=config.echo == "on",
         )
         talks = Talks(
             services,

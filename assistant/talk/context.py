@@ -78,6 +78,8 @@ class Services:
     ids: Ids = random_ids
     candidates: bool = True
     """Whether replies are begun in private before a turn is certain to be over."""
+    echo: bool = False
+    """Whether our own voice is taken out of what the microphone brings."""
 
     @property
     def llm(self) -> LLM:
@@ -127,7 +129,8 @@ class TalkContext:
             if trouble := self.keeping.trouble():
                 await self.events.send(Error("talk_not_kept", trouble, kind="server_error"))
         await self.events.send(event)
-        self.playing.told(event, self.settings, self.now())
+        if self.services.echo:
+            self.playing.told(event, self.settings, self.now())
 
     def now(self) -> float:
         return self.services.clock.now()
