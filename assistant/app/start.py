@@ -26,12 +26,11 @@ from assistant.base.clock import LoopClock
 from assistant.base.errors import SettingError
 from assistant.contracts import Line, Prompt, ReplyOptions
 from assistant.device.context import give_back_memory
-from assistant.events import ServerVad, Settings
+from assistant.events import Settings
 from assistant.personas import Persona, load_personas
 from assistant.talk import Engines, Services
 from assistant.talk.context import ToolHost
 from assistant.talk.talks import Talks
-from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
 from assistant.tools.builtin import BuiltinTools, builtin_names, builtin_tools
 from assistant.tools.kept import Kept
@@ -109,7 +108,6 @@ async def open_talks(
             personas,
             partial(_in_pool, pool),
             tools=partial(_own_tools, personas, now=now, own=own.tools, limited=models.llm.limited),
-            metrics=Metrics(),
             trace_log=TraceLog(config.logs / "turns.jsonl"),
             candidates=config.candidates == "on",
             echo=config.echo == "on",
@@ -117,7 +115,7 @@ async def open_talks(
         talks = Talks(
             services,
             limit=config.sessions,
-            settings=Settings(persona=config.persona, voice=config.voice or None, turn_detection=ServerVad()),
+            settings=Settings(persona=config.persona, voice=config.voice or None),
             journals=models.deployment.journals,
         )
         stack.callback(talks.close)
