@@ -121,7 +121,7 @@ class ReplySounding:
 
 @dataclass(frozen=True, slots=True)
 class ReplyEnded:
-    """Nothing more of it comes; a front that plays in real time will have played what came by `play_end`."""
+    """Nothing more of it comes; the front will have played what came by `play_end`."""
 
     play_end: float
 

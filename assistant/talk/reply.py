@@ -79,7 +79,7 @@ class Reply:
     def __init__(self, order: ReplyOrder, context: TalkContext, outlet: Outlet, words: PendingTranscripts) -> None:
         self.order = order
         self.play_end = 0.0
-        """When a front that plays in real time will have played all that was sent, clock seconds."""
+        """When the front will have played all that was sent, clock seconds."""
         self.item_ids: list[str] = []
         self._context, self._words, self._outlet = context, words, outlet
         self._emit = outlet.emit
@@ -243,10 +243,7 @@ class Reply:
             await self._hold_lead()  # per piece, not per sound: a long one must not run away over the lead
             at = message.samples
             message.samples += part.size
-            now = self._context.now()
-            if self._first_sound and self.play_end < now:
-                self._underruns += 1
-            self.play_end = max(self.play_end, now) + part.size / REPLY_RATE
+            self._play(part.size / REPLY_RATE)
             await self._emit(AudioDelta(self.id, message.item_id, message.index, 0, at, part))
             if not self._first_sound:
                 self._first_sound = True
@@ -254,9 +251,18 @@ class Reply:
                     self._context.tell(ReplySounding())
                 await self._first_out()
 
+    def _play(self, seconds: float) -> None:
+        """So much more goes out. Who takes it faster than it sounds has heard it at once, and talks over nothing."""
+        now = self._context.now()
+        if not self.order.paced:
+            self.play_end = now
+            return
+        if self._first_sound and self.play_end < now:
+            self._underruns += 1
+        self.play_end = max(self.play_end, now) + seconds
+
     async def _hold_lead(self) -> None:
-        lead = self.play_end - self._context.now()
-        if self.order.paced and lead > MAX_LEAD_S:
+        if self.play_end - self._context.now() > MAX_LEAD_S:
             await self._context.services.clock.sleep_until(self.play_end - MAX_LEAD_S)
 
     async def _first_out(self) -> None:

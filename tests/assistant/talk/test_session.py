@@ -591,6 +591,13 @@ def test_a_nod_ducks_and_resumes():
     assert [event.response.status for event in world.of(ResponseDone)] == ["completed"]
 
 
+@pytest.mark.parametrize("paced", [True, False])
+def test_who_takes_a_reply_faster_than_it_sounds_talks_over_nothing(paced):
+    world = World(counting, Settings(persona="ada", turn_detection=SemanticVad(), paced=paced))
+    world.play((0.0, typed("count")), (0.1, CreateResponse()), (1.5, ("mhm", 0.25)), until=8)
+    assert len(world.of(SpeechStarted)) == len(world.of(ResponseDone)) - 1 == (0 if paced else 1)
+
+
 def test_real_words_over_the_reply_stop_it_within_half_a_second():
     world = World(counting, DUCKING)
     world.play((0.0, typed("count")), (0.1, CreateResponse()), (1.5, ("wait a minute please", 1.2)), until=8)
