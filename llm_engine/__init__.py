@@ -13,6 +13,8 @@
     model         the network, from embedding to logits
     names         published tensors and what they become
     options       what is decided when an engine is loaded
+    pictures      which rows of a sequence are pictures, and their rotary positions
+    rowstore      encoded pictures, kept by content
     sampling      how the next token is chosen
     state         every live buffer, declared once
     textcut       stop strings in text that arrives in pieces

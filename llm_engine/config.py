@@ -63,6 +63,8 @@ class LLMConfig:
     partial_rotary_factor: float = 0.25
     tie_word_embeddings: bool | None = True  # None: not said; tied if the files hold no head
     mtp_layers: int = 0
+    mrope_section: tuple[int, int, int] = (11, 11, 10)  # frequencies that turn with time, height and width
+    image_token: int | None = None  # the id that a chat template writes once per picture
     quantisation: Quantisation | None = None
 
     def __post_init__(self) -> None:
@@ -142,6 +144,8 @@ class LLMConfig:
             partial_rotary_factor=float(rope.get("partial_rotary_factor", 0.25)),
             tie_word_embeddings=None if tied is None else bool(tied),
             mtp_layers=int(text.get("mtp_num_hidden_layers") or 0),
+            mrope_section=_section(rope),
+            image_token=_image_token(raw, text),
             quantisation=_quantisation(raw.get("quantization_config") or text.get("quantization_config")),
         )
         handled = known | _IGNORED | set(_CONSTANTS) | {"num_hidden_layers", "rms_norm_eps", "rope_parameters"}
@@ -177,7 +181,10 @@ class LLMConfig:
                 "rope_type": "default",
                 "rope_theta": self.rope_theta,
                 "partial_rotary_factor": self.partial_rotary_factor,
+                "mrope_section": list(self.mrope_section),
+                "mrope_interleaved": True,
             },
+            "image_token_id": self.image_token,
             "tie_word_embeddings": self.tie_word_embeddings,
             "hidden_act": "silu",
             "attention_bias": False,
@@ -235,6 +242,21 @@ def _rope(text: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigError(f"rope_parameters has unknown keys {unknown}")
     flat = {key: text[key] for key in ("rope_theta", "partial_rotary_factor") if text.get(key) is not None}
     return flat | {key: value for key, value in nested.items() if value is not None}
+
+
+def _section(rope: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Raises ConfigError for axes that are not three, or not interleaved over the frequencies."""
+    section = rope.get("mrope_section", [11, 11, 10])
+    if not isinstance(section, list) or len(section) != 3 or not all(type(n) is int and n >= 0 for n in section):
+        raise ConfigError(f"mrope_section is {section!r}; three counts (time, height, width) are needed")
+    if rope.get("mrope_interleaved", True) is not True:
+        raise ConfigError("mrope_interleaved is false; only axes interleaved over the frequencies are implemented")
+    return section[0], section[1], section[2]
+
+
+def _image_token(raw: Mapping[str, Any], text: Mapping[str, Any]) -> int | None:
+    token = raw.get("image_token_id")
+    return token if type(token) is int and 0 <= token < _integer(text, "vocab_size") else None
 
 
 def _quantisation(raw: Mapping[str, Any] | None) -> Quantisation | None:

@@ -25,11 +25,13 @@ from llm_engine.errors import Cancelled, ConfigError, StateError
 from llm_engine.graphs import EngineGraphs
 from llm_engine.grid import ROWS, Fold, FoldLog, GridChunk, capacity, chunks
 from llm_engine.options import LLMOptions
+from llm_engine.pictures import PlacedPictures, at_hand
+from llm_engine.rowstore import PictureStore
 from llm_engine.sampling import Sampling
 from llm_engine.state import EngineState
 from llm_engine.weights import LoadedWeights, load_weights
 
-CODE = "llm_engine/1"  # raised whenever the same bytes would mean something else
+CODE = "llm_engine/2"  # raised whenever the same bytes would mean something else
 
 Cancel = Callable[[], bool]
 
@@ -54,7 +56,10 @@ class HybridLLM:
         self._checkpoints = options.checkpoints
         self._placer = Placer(options.checkpoints)
         self._every = options.checkpoint_every
+        self.pictures = PictureStore(loaded.config.hidden_size)
+        """What ids below zero stand for: `append` takes those that are in here."""
         self._tokens: list[int] = []
+        self._placed = PlacedPictures()
         self._log = FoldLog()
         self._points: dict[int, Checkpoint] = {}
         self._pending = False  # the last token is sampled but not folded yet
@@ -153,7 +158,7 @@ class HybridLLM:
             for tensor in (layer.window, layer.memory):
                 if tensor is not None:
                     tensor.zero_()
-        for tensor in (s.position, s.logits, s.generated, s.seen):
+        for tensor in (s.position, s.rope_delta, s.logits, s.generated, s.seen):
             tensor.zero_()
 
     # ------------------------------------------------------------------------------------- forward
@@ -161,17 +166,21 @@ class HybridLLM:
     def append(self, ids: Sequence[int], cancel: Cancel | None = None) -> Tensor:
         """Fold `ids` and return the logits after the last of them, float32 [V].
 
+        ids      tokens; a picture is its id from `pictures`, once for each of its rows
         cancel   asked between chunks; True leaves the sequence at the last whole chunk and raises Cancelled
         Raises StateError, with nothing changed, for an empty list, an unknown id or a full cache.
         """
         self._check(ids)
         a_function(StateError, "cancel", cancel)
+        placed = self._placed.with_more(self.position, ids, self.pictures)
         self.catch_up()
         self._mark()
+        self._placed = placed
         plan = chunks(self.position, len(ids))
         done = 0
         for chunk in plan:
             if cancel is not None and cancel():
+                self._placed = placed.upto(self.position)
                 raise Cancelled(f"append stopped after {done} of {len(ids)} tokens, at position {self.position}")
             part = ids[done : done + chunk.count]
             last = chunk is plan[-1]
@@ -189,6 +198,7 @@ class HybridLLM:
         Raises StateError, with nothing changed, for what `append` refuses.
         """
         self._check(ids)
+        self._check_text(ids)
         self.catch_up()
         for token in ids:
             self._log.step()
@@ -213,6 +223,7 @@ class HybridLLM:
         """
         self.catch_up()
         self._need_logits()
+        self._check_text(())
         if self.position >= self.max_positions:
             raise StateError(
                 f"position {self.position} is the last of this engine (max_positions={self.max_positions})"
@@ -275,7 +286,7 @@ class HybridLLM:
         """
         if self.end_of_turn is None:
             raise StateError("the checkpoint names no end-of-turn token (no tokenizer.json or generation_config.json)")
-        token_ids(StateError, "ids", ids, self.config.vocab_size)
+        self._check_text(ids)
         self.catch_up()
         if not ids:
             self._need_logits()
@@ -298,7 +309,12 @@ class HybridLLM:
         """Everything, at this boundary."""
         a_kind(StateError, "name", name, str, "text")
         self.catch_up()
-        host = {"folds": self._log.to_json(), "ready": self._ready, "sampling": vars(self._sampling)}
+        host = {
+            "folds": self._log.to_json(),
+            "ready": self._ready,
+            "sampling": vars(self._sampling),
+            "pictures": self._placed.to_json(),
+        }
         capsule = snapshot(
             self._ctx, self._scope, self.position, self.fingerprint, tokens=self._tokens, label=name, host=host
         )
@@ -315,9 +331,10 @@ class HybridLLM:
         ready = bool(capsule.host["ready"]) or point is not None  # only where there are logits is one taken
         if point is not None:
             capsule = earlier(self._ctx, capsule, point)
+        placed = PlacedPictures.from_json(capsule.host.get("pictures", ()), capsule.tokens)
         restore(self._ctx, capsule, self.fingerprint)
         self._forget()
-        self._tokens = list(capsule.tokens)
+        self._tokens, self._placed = list(capsule.tokens), placed
         self._log = FoldLog.from_json(capsule.host["folds"])
         self._log.truncate(self.position)
         self._ready = ready
@@ -342,6 +359,7 @@ class HybridLLM:
 
         The recurrent state comes from the nearest checkpoint at or before it; the tokens from there are folded again
         the way they were first folded. A position inside a chunk becomes that chunk's end.
+        Raises StateError, with nothing changed, if a picture that is to be folded again is no longer in `pictures`.
         """
         a_kind(StateError, "position", position, Integral, "an integer")
         position = int(position)
@@ -356,7 +374,10 @@ class HybridLLM:
                 return
         self._placer.observe(self.position - position)
         tokens, log, points = self._tokens[:position], self._log, self._points
+        placed = self._placed.upto(position)
         base = max((at for at in points if at <= position), default=0)
+        for one, _, _ in placed.among(base, position):
+            at_hand(self.pictures, one.id)
         log.truncate(position)
         if base:
             rollback(self._ctx, points[base])
@@ -364,7 +385,7 @@ class HybridLLM:
         else:
             self.reset()
         self._points = {at: point for at, point in points.items() if at <= position}
-        self._log, self._marked = log, base
+        self._log, self._marked, self._placed = log, base, placed
         self._refold(tokens, base)
         self.state.set_sampling(self._sampling)
 
@@ -400,9 +421,18 @@ class HybridLLM:
         return float(self.state.logits.softmax(-1)[end_of_turn].item())
 
     def _replay_chunk(self, chunk: GridChunk, ids: Sequence[int], head: bool) -> None:
-        padded = [*ids, *[ids[0]] * (chunk.rows - chunk.count)]
-        self.state.ids[: chunk.rows].copy_(torch.tensor(padded))
-        self.state.count.fill_(chunk.count)
+        s, end = self.state, chunk.start + chunk.count
+        pad = self.config.image_token or 0  # below zero are pictures, which only a config that names it gets
+        plain = [token if token >= 0 else pad for token in ids]
+        s.pictured.zero_()
+        for one, begin, until in self._placed.among(chunk.start, end):
+            s.pictured[begin - chunk.start : until - chunk.start].fill_(True)
+            rows = at_hand(self.pictures, one.id).rows[begin - one.first : until - one.first]
+            s.pictures[begin - chunk.start : until - chunk.start].copy_(rows)
+        s.ids[: chunk.rows].copy_(torch.tensor([*plain, *[plain[0]] * (chunk.rows - chunk.count)]))
+        s.count.fill_(chunk.count)
+        s.axes[:, : chunk.rows].copy_(self._placed.axes(chunk.start, chunk.rows))
+        s.delta_after.fill_(self._placed.delta(end))
         self.graphs.chunk(chunk, head)
 
     def _fold_token(self, token: int, position: int) -> None:
@@ -421,7 +451,7 @@ class HybridLLM:
                 self._points[self.position] = self._recurrent.take(self.position)
 
     def _forget(self) -> None:
-        self._tokens, self._log, self._points = [], FoldLog(), {}
+        self._tokens, self._placed, self._log, self._points = [], PlacedPictures(), FoldLog(), {}
         self._pending = self._ready = False
         self._marked = 0
 
@@ -433,10 +463,21 @@ class HybridLLM:
             )
 
     def _check(self, ids: Sequence[int]) -> None:
-        token_ids(StateError, "ids", ids, self.config.vocab_size)
+        text = ids
+        if self.pictures and isinstance(ids, list | tuple):
+            text = [i for i in ids if not (type(i) is int and i in self.pictures)]
+        token_ids(StateError, "ids", text, self.config.vocab_size)
         if not ids:
             raise StateError("no tokens given; at least one is needed")
+        if len(text) < len(ids) and self.config.image_token is None:
+            raise StateError("the checkpoint's config.json names no image_token_id, so it takes no pictures")
         self._check_room(ids)
+
+    def _check_text(self, ids: Sequence[int]) -> None:
+        """Only text may follow, and only where no picture has begun that is not whole."""
+        token_ids(StateError, "ids", ids, self.config.vocab_size)
+        if self._placed.inside(self.position):
+            raise StateError(f"position {self.position} is inside a picture; append the rest of its rows first")
 
     def _check_room(self, ids: Sequence[int]) -> None:
         if self.position + len(ids) > self.max_positions:

@@ -1,6 +1,6 @@
 """Which shapes are captured, and what a replay of each does.
 
-    chunk (rows, kv, head)   fold `count` of `rows` ids at the position; with head=1 also compute the logits
+    chunk (rows, kv, head)   fold `count` of `rows` ids, or rows of pictures; with head=1 also compute the logits
     decode (kv)              fold the token buffer, compute the logits
     sample (greedy)          draw the next token from the logits into the token buffer
 
@@ -13,7 +13,7 @@ from capsules import ExecContext, ShapeKey
 from capsules.nn import count_token, penalise, sample
 from llm_engine.config import LLMConfig
 from llm_engine.grid import GRID, ROWS, GridChunk, bucket_for, chunk_buckets, step_buckets
-from llm_engine.model import ModelWeights, forward_chunk, forward_step, logits_of
+from llm_engine.model import ChunkRows, ModelWeights, forward_chunk, forward_step, logits_of
 from llm_engine.state import EngineState
 
 
@@ -63,16 +63,18 @@ class EngineGraphs:
 
     def _chunk_step(self, rows: int, kv: int, head: bool) -> None:
         s, ids = self._state, self._state.ids[:rows]
-        x = forward_chunk(self._weights, self._config, s.layers, ids, s.position, s.count, kv)
+        chunk = ChunkRows(ids, s.axes[:, :rows], s.pictured[:rows], s.pictures[:rows])
+        x = forward_chunk(self._weights, self._config, s.layers, chunk, s.position, s.count, kv)
         if head:
             self._finish(x.index_select(0, s.count - 1))
         s.seen.index_fill_(0, ids, 1)  # padding repeats a real id
         s.generated.zero_()
         s.position.add_(s.count)
+        s.rope_delta.copy_(s.delta_after)
 
     def _decode_step(self, kv: int) -> None:
         s = self._state
-        self._finish(forward_step(self._weights, self._config, s.layers, s.token, s.position, kv))
+        self._finish(forward_step(self._weights, self._config, s.layers, s.token, s.position, s.rope_delta, kv))
         count_token(s.generated, s.seen, s.token)
         s.position.add_(1)
 

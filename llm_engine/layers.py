@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from capsules.exec import native
-from capsules.nn import Weight, attend, kernels, linear, norm_rotate, rms_norm
+from capsules.nn import Weight, attend, kernels, linear, norm_rotate, rms_norm, turns
 from llm_engine.config import LLMConfig
 from llm_engine.gated_delta import chunked, step, unit
 
@@ -43,6 +43,21 @@ class FullWeights:
     q_norm: Tensor  # [D] float32, 1 + w
     k_norm: Tensor  # [D] float32, 1 + w
     out: Weight  # [h, H·D]
+
+
+def angles_of(axes: Tensor, config: LLMConfig) -> tuple[Tensor, Tensor]:
+    """Cosines and sines at positions of three axes, interleaved over the frequencies.
+
+    axes     [3, ..., T] integers: time, height, width
+    returns  cos, sin [..., T, rotary_dim] float32. Frequency j turns with the height if j mod 3 is 1, with the width if
+             it is 2, each as often as `mrope_section` says, else with the time. Equal axes are plain rotary positions.
+    """
+    j = torch.arange(config.rotary_dim // 2, device=axes.device)
+    _, heights, widths = config.mrope_section
+    time, height, width = axes[..., None].unbind(0)
+    turned = torch.where((j % 3 == 1) & (j < 3 * heights), height, time)
+    turned = torch.where((j % 3 == 2) & (j < 3 * widths), width, turned)
+    return turns(turned, config.rotary_dim, config.rope_theta)
 
 
 def delta_mixer(

@@ -29,6 +29,7 @@ from llm_engine.layers import (
     FullWeights,
     KeepRows,
     LinearWeights,
+    angles_of,
     delta_chunk,
     delta_mixer,
     delta_step,
@@ -89,20 +90,30 @@ class LayerState:
 State = tuple[LayerState, ...]
 
 
+@dataclass(frozen=True)
+class ChunkRows:
+    """What T rows of a prefill are: tokens, or rows of pictures in their place."""
+
+    ids: Tensor  # [T] int64, valid also where a picture stands
+    axes: Tensor  # [3, T] int64, rotary positions: time, height, width
+    pictured: Tensor  # [T] bool
+    pictures: Tensor  # [T, h] in the embedding's type, read where `pictured`
+
+
 def forward_chunk(
-    weights: ModelWeights, config: LLMConfig, state: State, ids: Tensor, start: Tensor, count: Tensor, bucket: int
+    weights: ModelWeights, config: LLMConfig, state: State, chunk: ChunkRows, start: Tensor, count: Tensor, bucket: int
 ) -> Tensor:
     """Fold a chunk into the state, in place.
 
-    ids      [T] int64, padded with anything valid
-    start    [1] int64, position of the first row; T rows from there must lie inside the cache
-    count    [1] int64, how many rows are tokens
+    chunk    T rows, padded with anything valid
+    start    [1] int64, index of the first row; T rows from there must lie inside the cache
+    count    [1] int64, how many rows are real
     bucket   how many rows of the cache are read; at least start + T
     returns  [T, h], the residual stream after the last layer, before the final norm. Rows beyond count are meaningless.
     """
-    positions = start + torch.arange(ids.shape[0], device=ids.device)
-    cos, sin = rope_table(positions, config.rotary_dim, config.rope_theta)
-    x = F.embedding(ids, weights.embed)
+    positions = start + torch.arange(chunk.ids.shape[0], device=chunk.ids.device)
+    cos, sin = angles_of(chunk.axes, config)
+    x = torch.where(chunk.pictured[:, None], chunk.pictures, F.embedding(chunk.ids, weights.embed))
     for layer, held in zip(weights.layers, state, strict=True):
         normed = rms_norm(x, layer.norm_in, config.rms_norm_eps)
         if isinstance(layer.mixer, LinearWeights):
@@ -115,10 +126,13 @@ def forward_chunk(
 
 
 def forward_step(
-    weights: ModelWeights, config: LLMConfig, state: State, token: Tensor, position: Tensor, bucket: int
+    weights: ModelWeights, config: LLMConfig, state: State, token: Tensor, position: Tensor, delta: Tensor, bucket: int
 ) -> Tensor:
-    """Fold one token [1] at `position` [1] into the state, in place. Returns [1, h] before the final norm."""
-    cos, sin = rope_table(position, config.rotary_dim, config.rope_theta)
+    """Fold one token [1] at index `position` [1] into the state, in place; its rotary position is `delta` [1] more.
+
+    Returns [1, h] before the final norm.
+    """
+    cos, sin = rope_table(position + delta, config.rotary_dim, config.rope_theta)
     x = F.embedding(token, weights.embed)
     for layer, held in zip(weights.layers, state, strict=True):
         normed = rms_norm(x, layer.norm_in, config.rms_norm_eps)

@@ -23,7 +23,8 @@ class EngineState:
 
     layers: State
     recurrent: Tensor | None  # [linear layers, Hv, K, N] float32
-    position: Tensor  # [1] int64, tokens folded
+    position: Tensor  # [1] int64, tokens and rows of pictures folded
+    rope_delta: Tensor  # [1] int64, what the rotary position of the next token is more than `position`
     logits: Tensor  # [V] float32, after the last folded token
     generated: Tensor  # [V] int32, how often the reply used each token since the last append
     seen: Tensor  # [V] bool, whether a token occurs at all
@@ -33,7 +34,11 @@ class EngineState:
     repetition: Tensor  # [1] float32
     seed: Tensor  # [1] int64
     ids: Tensor  # [64] int64
-    count: Tensor  # [1] int64, how many of the ids are tokens
+    count: Tensor  # [1] int64, how many of the ids are real
+    axes: Tensor  # [3, 64] int64, their rotary positions
+    pictured: Tensor  # [64] bool, which of them are rows of pictures
+    pictures: Tensor  # [64, h], these rows
+    delta_after: Tensor  # [1] int64, `rope_delta` behind them
 
     @classmethod
     def declare(
@@ -44,8 +49,8 @@ class EngineState:
         def state(name: str, shape: list[int], kind: torch.dtype, live: Prefix | None = None) -> Tensor:
             return ctx.buffer(f"{scope}.{name}", shape, kind, role=Role.STATE, live=live).tensor
 
-        def io(name: str, size: int, kind: torch.dtype) -> Tensor:
-            return ctx.buffer(f"{scope}.{name}", [size], kind, role=Role.IO).tensor
+        def io(name: str, kind: torch.dtype, *shape: int) -> Tensor:
+            return ctx.buffer(f"{scope}.{name}", shape or (1,), kind, role=Role.IO).tensor
 
         linear, full = len(config.linear_layers), len(config.full_layers)
         recurrent = window = kv = None
@@ -59,21 +64,26 @@ class EngineState:
             layers=_by_layer(config, window, recurrent, kv),
             recurrent=recurrent,
             position=state("position", [1], torch.int64),
+            rope_delta=state("rope_delta", [1], torch.int64),
             logits=state("logits", [config.vocab_size], torch.float32),
-            token=io("token", 1, torch.int64),
+            token=io("token", torch.int64),
             generated=state("generated", [config.vocab_size], torch.int32),
             seen=state("seen", [config.vocab_size], torch.bool),
             sampler=SamplerBuffers(
-                temperature=io("temperature", 1, torch.float32),
-                top_k=io("top_k", 1, torch.int64),
-                top_p=io("top_p", 1, torch.float32),
-                min_p=io("min_p", 1, torch.float32),
+                temperature=io("temperature", torch.float32),
+                top_k=io("top_k", torch.int64),
+                top_p=io("top_p", torch.float32),
+                min_p=io("min_p", torch.float32),
             ),
-            presence=io("presence", 1, torch.float32),
-            repetition=io("repetition", 1, torch.float32),
-            seed=io("seed", 1, torch.int64),
-            ids=io("ids", GRID, torch.int64),
-            count=io("count", 1, torch.int64),
+            presence=io("presence", torch.float32),
+            repetition=io("repetition", torch.float32),
+            seed=io("seed", torch.int64),
+            ids=io("ids", torch.int64, GRID),
+            count=io("count", torch.int64),
+            axes=io("axes", torch.int64, 3, GRID),
+            pictured=io("pictured", torch.bool, GRID),
+            pictures=io("pictures", dtype, GRID, config.hidden_size),
+            delta_after=io("delta_after", torch.int64),
         )
 
     def set_sampling(self, sampling: Sampling) -> None:

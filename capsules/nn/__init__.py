@@ -14,6 +14,7 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
     linear(x [..., T, I], w [O, I])                            -> [..., T, O]
     rms_norm(x [..., N], w [N], eps)                           -> [..., N]      weight as it is
     rope_table(positions [...], dims, theta)                   -> cos, sin [..., dims] float32
+    turns(positions [..., dims/2], dims, theta)                -> the same, a position per frequency
     norm_rotate(x [..., T, H, D], w [D], eps, cos, sin)        -> [..., T, H, D]
     rotate(x [..., T, H, D], cos, sin [..., T, dims])          -> [..., T, H, D]   full rope if dims = D
     attend(q [..., T, H, D], k, v [..., S, G, D], positions [..., T])           -> [..., T, H, D]
@@ -36,11 +37,11 @@ from capsules.nn.attention import attend, write_rows
 from capsules.nn.linear import PackedWeight, Weight, empty_matrix, linear
 from capsules.nn.mlp import gated_mlp
 from capsules.nn.norm import rms_norm
-from capsules.nn.rope import norm_rotate, rope_table, rotate
+from capsules.nn.rope import norm_rotate, rope_table, rotate, turns
 from capsules.nn.sampling import SamplerBuffers, count_token, penalise, sample
 
 __all__ = [
     "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "empty_matrix", "gated_mlp", "linear",
-    "norm_rotate", "penalise", "rms_norm", "rope_table", "rotate", "sample",
+    "norm_rotate", "penalise", "rms_norm", "rope_table", "rotate", "sample", "turns",
     "write_rows",
 ]  # fmt: skip

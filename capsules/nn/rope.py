@@ -15,8 +15,13 @@ def rope_table(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tens
     returns    cos, sin, each [..., dims] float32: the dims/2 frequencies theta^(-2j/dims), twice over
     Angles are float32: at position 262,144 they are still exact to about 0.02 rad in the fastest dimension.
     """
+    return turns(positions[..., None], dims, theta)
+
+
+def turns(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tensor]:
+    """`rope_table` where frequencies may differ in position: [..., dims/2] integers, or [..., 1] for one of all."""
     exponent = torch.arange(0, dims, 2, device=positions.device, dtype=torch.float32) / dims
-    angles = positions.float()[..., None] * torch.pow(theta, -exponent)
+    angles = positions.float() * torch.pow(theta, -exponent)
     angles = torch.cat((angles, angles), -1)
     return angles.cos(), angles.sin()
 

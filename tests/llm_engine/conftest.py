@@ -27,11 +27,21 @@ BASE: dict[str, Any] = {
     "linear_value_head_dim": 16,
     "tie_word_embeddings": True,
 }
+EYES: dict[str, dict[str, Any]] = {
+    # head sizes 12, 24 and 32, tables of 6 x 6, 5 x 5 and the published 48 x 48, feed-forwards that are no power of two
+    "eyes 12": {"depth": 2, "hidden_size": 48, "num_heads": 4, "num_position_embeddings": 36, "intermediate_size": 72},
+    "eyes 24": {"depth": 3, "hidden_size": 72, "num_heads": 3, "num_position_embeddings": 25, "intermediate_size": 100},
+    "eyes 32": {
+        "depth": 2, "hidden_size": 96, "num_heads": 3, "num_position_embeddings": 2304, "intermediate_size": 100,
+    },
+}  # fmt: skip
+PAD = 151
+"""The id of an image's place, of which a prompt of the oracle has one per row."""
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """A checkpoint directory and transformers' float32 model with the same weights."""
+    """A checkpoint directory and transformers' float32 model with the same weights; those of EYES have a tower."""
 
     path: Path
     model: Any
@@ -53,22 +63,45 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Oracle]:
 
     def make(shape: str) -> Oracle:
         if shape not in made:
-            from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
-
-            torch.manual_seed(len(shape))
-            model = Qwen3_5ForCausalLM(Qwen3_5TextConfig(**(BASE | SHAPES[shape]))).eval()
+            model = _seeing(shape) if shape in EYES else _reading(shape)
             with torch.no_grad():
                 for name, parameter in model.named_parameters():
                     if parameter.dim() > 1:
                         parameter.normal_(0, 0.15)
                     elif not name.endswith("A_log"):
                         parameter.add_(torch.randn_like(parameter) * 0.3)
-            path = tmp_path_factory.mktemp(shape)
+                if shape in EYES:
+                    model.lm_head.weight[PAD] = 0  # never the likeliest: the oracle would take it for a picture
+            path = tmp_path_factory.mktemp(shape.replace(" ", "-"))
             model.save_pretrained(path)
             made[shape] = Oracle(path, model)
         return made[shape]
 
     return make
+
+
+def _reading(shape: str) -> Any:
+    from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+
+    torch.manual_seed(len(shape))
+    return Qwen3_5ForCausalLM(Qwen3_5TextConfig(**(BASE | SHAPES[shape]))).eval()
+
+
+def _seeing(shape: str) -> Any:
+    from transformers import Qwen3_5Config, Qwen3_5ForConditionalGeneration
+
+    torch.manual_seed(int(shape[-2:]))
+    rope = {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25, "mrope_section": [2, 1, 1],
+            "mrope_interleaved": True}  # fmt: skip
+    config = Qwen3_5Config(
+        text_config=BASE | SHAPES["two"] | {"rope_parameters": rope},
+        vision_config=EYES[shape] | {"out_hidden_size": BASE["hidden_size"]},
+        image_token_id=PAD,
+        vision_start_token_id=152,
+        vision_end_token_id=153,
+        tie_word_embeddings=False,
+    )
+    return Qwen3_5ForConditionalGeneration(config).eval()
 
 
 @pytest.fixture(scope="session", params=["torch", "kernels", pytest.param("cuda", marks=pytest.mark.gpu)])

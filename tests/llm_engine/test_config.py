@@ -165,3 +165,20 @@ def test_a_file_that_is_no_config_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(ConfigError):
         LLMConfig.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"mrope_interleaved": False}, "interleaved"), ({"mrope_section": [11, 21]}, "three counts")],
+)
+def test_position_axes_of_another_kind_are_refused(change: dict[str, Any], message: str) -> None:
+    rope = PUBLISHED["text_config"]["rope_parameters"]
+    with pytest.raises(ConfigError, match=message):
+        LLMConfig.parse(changed(rope_parameters=rope | change))
+
+
+def test_what_stands_for_a_picture_is_read_with_the_axes() -> None:
+    rope = PUBLISHED["text_config"]["rope_parameters"] | {"mrope_section": [2, 1, 1]}
+    config = LLMConfig.parse(changed(rope_parameters=rope))
+    assert config.mrope_section == (2, 1, 1) and config.image_token == 248056
+    assert LLMConfig.parse({**PUBLISHED, "image_token_id": None}).image_token is None
