@@ -5,5 +5,6 @@ clock     the loop's seconds, and samples counted on a stream
 errors    what is raised on purpose
 ids       names for what is made during a talk
 pcm       formats, resampling, files
+picture   a still picture: its limits, its pixels
 sound     the type and the rates of sound inside
 """

@@ -29,6 +29,7 @@ from assistant.contracts.llm import (
     BadCall,
     CallPiece,
     Line,
+    PlacedPicture,
     Prompt,
     PromptReady,
     ReplyEnd,
@@ -42,7 +43,7 @@ from assistant.contracts.work import Cost, Synced, TakesBack
 
 __all__ = [
     "ASR", "LLM", "MOST_TERMS", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper", "Cost", "HeardWord",
-    "KeptCapsule", "Line", "Mark", "Partial", "PlayedSound", "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions",
-    "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TakesBack", "TextPiece", "ToolCall",
-    "Transcriber", "Transcript", "Uttered",
+    "KeptCapsule", "Line", "Mark", "Partial", "PlacedPicture", "PlayedSound", "Prompt", "PromptReady", "ReplyEnd",
+    "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TakesBack", "TextPiece",
+    "ToolCall", "Transcriber", "Transcript", "Uttered",
 ]  # fmt: skip

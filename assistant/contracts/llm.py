@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from assistant.base.picture import Picture
 from assistant.contracts.keeper import CapsuleKeeper
 from assistant.contracts.work import Cost, Synced, TakesBack
 from assistant.events import ToolSpec
@@ -21,6 +22,14 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedPicture:
+    """A picture in a user's line, before character `at` of the text and behind those that stand there already."""
+
+    at: int
+    picture: Picture
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """One message of a prompt. `reply_id` names the reply that produced it, so that its tokens are reused."""
 
@@ -30,6 +39,8 @@ class Line:
     reply_id: str | None = None
     call_id: str | None = None
     """Of a tool line: the call it answers."""
+    pictures: tuple[PlacedPicture, ...] = ()
+    """Of a user's line, in order. Only for a model that `sees`; its text may be empty then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,12 @@ class PromptReady:
     input_tokens: int
     cached_tokens: int
     costs: tuple[Cost, ...] = ()
+    """`picture`: what seeing and folding pictures took of it."""
+    image_tokens: int = 0
+    """Of the input, those that pictures and their marks stand on."""
+    cached_image_tokens: int = 0
+    picture_ms: float = 0.0
+    """What seeing the pictures of this turn took, most of it before anybody waited; 0 for those that were known."""
 
 
 @dataclass(frozen=True, slots=True)

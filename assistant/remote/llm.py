@@ -115,7 +115,7 @@ def chat_body(model: str, prompt: Prompt, options: ReplyOptions) -> dict[str, ob
 
 
 def _message_of(line: Line) -> dict[str, object]:
-    message: dict[str, object] = {"role": line.role, "content": line.text}
+    message: dict[str, object] = {"role": line.role, "content": _parts(line) if line.pictures else line.text}
     if line.calls:
         message["tool_calls"] = [
             {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -124,6 +124,22 @@ def _message_of(line: Line) -> dict[str, object]:
     if line.call_id is not None:
         message["tool_call_id"] = line.call_id
     return message
+
+
+def _parts(line: Line) -> list[dict[str, object]]:
+    """Words and pictures in their order. Pictures go as they came, but for the level of detail that only some know."""
+    parts: list[dict[str, object]] = []
+    begin = 0
+    for placed in line.pictures:
+        if text := line.text[begin : placed.at]:
+            parts.append({"type": "text", "text": text})
+        begin = placed.at
+        picture = placed.picture
+        detail = "high" if picture.detail == "original" else picture.detail
+        parts.append({"type": "image_url", "image_url": {"url": picture.data_url, "detail": detail}})
+    if text := line.text[begin:]:
+        parts.append({"type": "text", "text": text})
+    return parts
 
 
 def _tool(tool: ToolSpec) -> dict[str, object]:

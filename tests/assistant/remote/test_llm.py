@@ -10,10 +10,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from assistant.base.errors import EngineFailed
+from assistant.base.picture import Picture, read_picture
 from assistant.contracts import (
     BadCall,
     CallPiece,
     Line,
+    PlacedPicture,
     Prompt,
     PromptReady,
     ReplyEnd,
@@ -54,6 +56,18 @@ def test_request_carries_the_whole_talk():
     assert body["messages"][2]["tool_calls"][0]["function"]["name"] == "weather"
     assert body["messages"][3]["tool_call_id"] == "c1" and "temperature" not in body
     assert body["tool_choice"]["function"]["name"] == "weather" and (body["max_tokens"], body["seed"]) == (5, 3)
+
+
+def test_pictures_are_passed_on_where_they_stand():
+    picture = Picture.of(np.full((8, 16, 3), 9, np.uint8), "original")
+    line = Line("user", "this and this?", pictures=(PlacedPicture(5, picture), PlacedPicture(5, picture)))
+    parts = chat_body("m", Prompt("", (), (line,)), OPTIONS)["messages"][0]["content"]
+    assert [part["type"] for part in parts] == ["text", "image_url", "image_url", "text"]
+    assert (parts[0]["text"], parts[3]["text"]) == ("this ", "and this?")
+    assert parts[1]["image_url"]["detail"] == "high"
+    assert read_picture(parts[1]["image_url"]["url"]).digest == picture.digest
+    alone = chat_body("m", Prompt("", (), (Line("user", "", pictures=(PlacedPicture(0, picture),)),)), OPTIONS)
+    assert [part["type"] for part in alone["messages"][0]["content"]] == ["image_url"]
 
 
 def test_thinking_and_speaking_against_our_own_endpoints():
