@@ -77,7 +77,7 @@ LLM, TTS = Path(llm_engine.__file__).parent / "tiny", Path(tts_engine.__file__).
 RESULTS = Path(__file__).parent / "results"
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 DISK = 1 << 28
-SAID = ("type", "role", "content", "name", "arguments", "output")
+SAID = ("type", "role", "content", "name", "arguments", "output", "status", "hidden", "nod")
 
 
 @dataclass(frozen=True)
@@ -217,11 +217,13 @@ class Playing:
     # ------------------------------------------------------------------------------------- facts
 
     def words(self) -> list[Any]:
-        """All items, hidden ones too, without their ids."""
+        """All items, hidden ones too, and how much of them was heard, without ids. A reply that was killed in its last
+        sound has all its words, but it is not the one that was heard out, and neither is the voice's state."""
         found = []
         for entry in self.session.conversation:
             row: Any = entry_row(entry)
-            found.append([row[name] for name in SAID if name in row])
+            heard = [piece[1:-1] for piece in row.get("pieces", ())]  # marks behind a cut are there or not
+            found.append([*(row[name] for name in SAID if name in row), heard])
         return found
 
     def kept(self) -> dict[str, Any]:

@@ -75,10 +75,11 @@ class Journal:
         """The rows of a table, in order; none if there is no such table. Not to be changed."""
         return self._tables.get(name, {})
 
-    def put(self, name: str, rows: Rows, *, ordered: bool = False) -> bool:
+    def put(self, name: str, rows: Rows, *, ordered: bool = False, sync: bool = True) -> bool:
         """Make these a table's rows. False: it was not written, `trouble` says why, and the next `put` tries again.
 
         ordered  their order is part of them; else a row that is there keeps its place
+        sync     False: this change alone need not outlive the machine, only the process; the next one is synced with it
         """
         with self._lock:
             gone, new = difference(self._tables.get(name, {}), rows, ordered)
@@ -97,7 +98,8 @@ class Journal:
             _apply(self._tables, payload)
             if self._since is not None:
                 self._since.append(payload)
-            self._later()
+            if sync:
+                self._later()
             return True
 
     def remove(self) -> None:

@@ -130,11 +130,11 @@ class EngineLease(Generic[S]):
         """What has changed stays, or was taken back: whoever says so notes it."""
         self._private.discard(talk)
 
-    def note(self, talk: str) -> None:
-        """What is known of a talk has changed: write it into its journal."""
+    def note(self, talk: str, *, midway: bool = False) -> None:
+        """What is known of a talk has changed: write it into its journal. `midway`: more of it will come at once."""
         journal = self._journals.find(talk)
         if journal is not None and talk in self._talks and talk not in self._private:
-            journal.put(self._kind, self._lessee.to_rows(self._talks[talk]))
+            journal.put(self._kind, self._lessee.to_rows(self._talks[talk]), sync=not midway)
 
     def keep(self, talk: str) -> None:
         """Nobody waits: see that the owner's state is on disk, so that after a kill little has to be folded again."""

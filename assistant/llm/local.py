@@ -14,7 +14,7 @@ from functools import partial
 from typing import Literal, TypeVar
 
 from assistant.base.errors import EngineFailed
-from assistant.contracts import Cost, Prompt, PromptReady, ReplyEnd, ReplyOptions, ReplyPiece, Synced
+from assistant.contracts import Cost, Prompt, PromptReady, ReplyEnd, ReplyOptions, ReplyPiece, Synced, TextPiece
 from assistant.device.deployment import Deployment
 from assistant.device.guess import Guess, urgency_of
 from assistant.device.lease import EngineLease
@@ -37,6 +37,9 @@ T = TypeVar("T")
 
 KEPT_EVERY = 256
 """Tokens by which a talk grows or shrinks until its capsule is written to disk again."""
+CLAUSE_ENDS = frozenset(".,;:!?…–—\n")
+"""What is written up to one of these can be said soon: it is noted, so that after a kill the talk goes on from the
+tokens that were heard, and not from their text folded anew."""
 FOLLOWED = 16
 """Written tokens that are folded again in one step."""
 
@@ -314,7 +317,10 @@ class LocalLLM:
         self._llm.set_sampling(self._sampling_for(options))
         writing = Writing(self._llm, self._language, state, prompt, options)
         try:
-            yield from writing.steps()
+            for piece in writing.steps():
+                if isinstance(piece, TextPiece) and not CLAUSE_ENDS.isdisjoint(piece.text):
+                    self._lease.note(talk, midway=True)  # before it can be said
+                yield piece
         finally:
             self._lease.note(talk)
         cost = Cost("decode", (self._now() - begin) * 1000)

@@ -33,7 +33,7 @@ class SpokenState:
     plays_until: float = 0.0
     """When all that was made will have been played at the earliest."""
     session: SessionFacts | None = None
-    """The engine's session when it was last at rest; None before."""
+    """The engine's session when it was last at rest, or a chunk of it was made; None before."""
     kept: int = 0
     """The position at which its capsule was last written to disk at leisure."""
     behind: bool = False

@@ -233,6 +233,7 @@ class LocalTTS:
                 said.frames += chunk.frames
                 state.plays_until = max(state.plays_until, self._now()) + chunk.frames * FRAME_SAMPLES / REPLY_RATE
                 pcm = np.ascontiguousarray(chunk.pcm.numpy(), np.float32)
+                self._note(talk, state, midway=True)  # before it can be heard
                 yield SpeechChunk(pcm, marks, rows, tuple(costs))
                 self._take_back(talk)
                 costs, rows, rows_ms = [], 0, 0.0
@@ -303,10 +304,10 @@ class LocalTTS:
                 state.said, state.session, state.behind = [], None, False
                 self._frozen.clear(state)
 
-    def _note(self, talk: str, state: SpokenState) -> None:
+    def _note(self, talk: str, state: SpokenState, *, midway: bool = False) -> None:
         if self._lease.owner == talk and not state.behind:
             state.session = self._tts.facts()
-        self._lease.note(talk)
+        self._lease.note(talk, midway=midway)
 
     def _prepare(self, talk: str) -> Work[None]:
         """Make what was lost of the session again, and see that the next time there will be less to make."""
