@@ -22,6 +22,7 @@ from capsules.placement import Placer
 from capsules.weights import Progress
 from llm_engine.config import LLMConfig
 from llm_engine.errors import Cancelled, ConfigError, StateError
+from llm_engine.eyes import Eyes, EyesBuffers, most_pixels
 from llm_engine.graphs import EngineGraphs
 from llm_engine.grid import ROWS, Fold, FoldLog, GridChunk, capacity, chunks
 from llm_engine.options import LLMOptions
@@ -29,7 +30,7 @@ from llm_engine.pictures import PlacedPictures, at_hand
 from llm_engine.rowstore import PictureStore
 from llm_engine.sampling import Sampling
 from llm_engine.state import EngineState
-from llm_engine.weights import LoadedWeights, load_weights
+from llm_engine.weights import LoadedTower, LoadedWeights, eyes_scope, load_weights
 
 CODE = "llm_engine/2"  # raised whenever the same bytes would mean something else
 
@@ -58,6 +59,8 @@ class HybridLLM:
         self._every = options.checkpoint_every
         self.pictures = PictureStore(loaded.config.hidden_size)
         """What ids below zero stand for: `append` takes those that are in here."""
+        self.eyes = _open_eyes(ctx, loaded.tower, dtype, options)
+        """None without a tower."""
         self._tokens: list[int] = []
         self._placed = PlacedPictures()
         self._log = FoldLog()
@@ -81,6 +84,7 @@ class HybridLLM:
         checkpoint_every: int = 16,
         capture: bool = True,
         scope: str = "llm",
+        eyes: str = "auto",
         progress: Callable[[Progress], None] | None = None,
         aside: Path | None = None,
     ) -> "HybridLLM":
@@ -92,16 +96,18 @@ class HybridLLM:
         checkpoints       how many recurrent checkpoints may be held for rollbacks; each is a copy of the fixed state
         checkpoint_every  decoded tokens between two candidates for one
         capture           False leaves the capture to `warm`
+        eyes              "auto": with the vision tower, if the checkpoint has one; "off": without
         aside             where the weights' digest is kept if it cannot be kept beside them
         Raises ConfigError, CheckpointError; StateError for an argument without a meaning.
         """
-        options = LLMOptions(dtype, max_positions, checkpoints, checkpoint_every, scope)
+        options = LLMOptions(dtype, max_positions, checkpoints, checkpoint_every, scope, eyes)
         a_kind(ConfigError, "path", path, str | Path, "a checkpoint directory")
         a_kind(StateError, "ctx", ctx, ExecContext, "an ExecContext")
         a_function(StateError, "progress", progress)
         loaded = load_weights(
-            path, ctx, options.tensor_dtype, scope=scope, packed=packed, progress=progress, aside=aside
-        )
+            path, ctx, options.tensor_dtype, scope=scope, packed=packed, eyes=eyes != "off", progress=progress,
+            aside=aside,
+        )  # fmt: skip
         engine = cls(ctx, loaded, options, _end_of_turn(Path(path)))
         if capture:
             engine.warm()
@@ -485,6 +491,15 @@ class HybridLLM:
                 f"{self.position} + {len(ids)} tokens exceed max_positions={self.max_positions}; shorten the "
                 "conversation or load with a larger max_positions"
             )
+
+
+def _open_eyes(ctx: ExecContext, tower: LoadedTower | None, dtype: torch.dtype, options: LLMOptions) -> Eyes | None:
+    if tower is None:
+        return None
+    scope = eyes_scope(options.scope)
+    most = most_pixels(tower.config, ctx.device.type, options.max_positions)
+    buffers = EyesBuffers.declare(ctx, tower.config, dtype, most, scope)
+    return Eyes(ctx, tower.config, tower.weights, buffers, scope)
 
 
 def _check_sampling(sampling: Sampling) -> None:

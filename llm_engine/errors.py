@@ -23,3 +23,7 @@ class TextError(LLMError):
 
 class Cancelled(LLMError):
     """The caller asked to stop. What was done up to then is kept, and the message says how much."""
+
+
+class PictureError(LLMError):
+    """Pixels that cannot be seen: of another type, or far longer than wide."""

@@ -8,22 +8,39 @@ import torch
 
 from capsules import ExecContext
 from capsules.ledger import Ledger
+from capsules.weights import catalogue
 from llm_engine.config import LLMConfig
+from llm_engine.eyes import EyesBuffers, most_pixels
 from llm_engine.grid import capacity
 from llm_engine.names import Kind, parts
 from llm_engine.options import DTYPES
 from llm_engine.state import EngineState
+from llm_engine.vision_config import CELL, MERGE, VisionConfig
+from llm_engine.vision_weights import tower_bytes, tower_prefix
 
 
-def needed_bytes(path: str | Path, dtype: str, max_positions: int, packed: bool = False) -> int:
+def needed_bytes(
+    path: str | Path, dtype: str, max_positions: int, packed: bool = False, *, eyes: str = "auto", device: str = "cuda"
+) -> int:
     """Of the model in a directory, as `HybridLLM.load` takes it. Raises ConfigError.
 
     Packed weights take at most what their files hold, the parts that are not loaded (vision, drafts) included.
     """
     config = LLMConfig.read(path)
     held = sum(file.stat().st_size for file in Path(path).glob("*.safetensors"))
+    tower = VisionConfig.read(path) if eyes != "off" and held and tower_prefix(catalogue(path)) else None
     most = held if packed and config.quantisation and held else None
-    return model_bytes(config, DTYPES[dtype], max_positions, most=most)
+    seeing = eyes_bytes(tower, DTYPES[dtype], most_pixels(tower, device, max_positions)) if tower is not None else 0
+    return model_bytes(config, DTYPES[dtype], max_positions, most=most) + seeing
+
+
+def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
+    """Of a tower that sees pictures of up to `most` pixels: weights, buffers, and what its widest step makes."""
+    ledger = Ledger()
+    EyesBuffers.declare(cast(ExecContext, ledger), config, dtype, most, "eyes")
+    patches = most // CELL**2 * MERGE**2
+    widest = patches * (8 * config.hidden_size + 2 * config.intermediate_size) * torch.float32.itemsize
+    return tower_bytes(config, dtype) + ledger.nbytes + widest
 
 
 def model_bytes(

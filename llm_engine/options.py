@@ -10,6 +10,9 @@ from llm_engine.errors import StateError
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
+EYES = ("auto", "off")
+"""auto: with the vision tower, where the checkpoint has one."""
+
 
 @dataclass(frozen=True)
 class LLMOptions:
@@ -20,6 +23,7 @@ class LLMOptions:
     checkpoints: int = 8
     checkpoint_every: int = 16
     scope: str = "llm"
+    eyes: str = "auto"
 
     def __post_init__(self) -> None:
         allowed: Any = tuple(DTYPES)  # a dtype of any type may come, a torch.dtype above all
@@ -27,6 +31,9 @@ class LLMOptions:
             raise StateError(f"dtype is {shown(self.dtype)}; {' and '.join(DTYPES)}, by name, are implemented")
         for name in ("max_positions", "checkpoints", "checkpoint_every"):
             whole(StateError, name, getattr(self, name), least=1)
+        known: Any = EYES
+        if self.eyes not in known:
+            raise StateError(f"eyes is {shown(self.eyes)}; {' and '.join(EYES)} are implemented")
         if not isinstance(self.scope, str) or not self.scope or "." in self.scope:
             raise StateError(f"scope is {shown(self.scope)}; a name without a dot is needed, as its buffers carry it")
 

@@ -21,9 +21,13 @@ from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
 from llm_engine.names import Kind, Part, parts, prepare, published_shapes, text_only
+from llm_engine.tower import TowerWeights
+from llm_engine.vision_config import VisionConfig
+from llm_engine.vision_weights import PREFIXES as TOWERS
+from llm_engine.vision_weights import TowerPart, check_tower, place_tower, tower_prefix
 
 PREFIXES = ("model.language_model.", "model.", "language_model.model.", "language_model.")
-VISION = ("model.visual.*", "visual.*", "vision_tower.*", "language_model.visual.*")
+VISION = tuple(f"{prefix}*" for prefix in TOWERS)
 _FLOAT32 = ("A_log", "linear_attn.norm.weight")  # float32 in the published files of the first generation
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 _FP8 = "F8_E4M3"
@@ -38,6 +42,15 @@ class LoadedWeights:
     draft: Mapping[str, Weight]
     digest: str
     skipped: tuple[str, ...]
+    tower: "LoadedTower | None" = None
+
+
+@dataclass(frozen=True)
+class LoadedTower:
+    """The vision tower of a checkpoint."""
+
+    config: VisionConfig
+    weights: TowerWeights
 
 
 def load_weights(
@@ -47,6 +60,7 @@ def load_weights(
     *,
     scope: str = "llm",
     packed: bool = False,
+    eyes: bool = False,
     progress: Callable[[Progress], None] | None = None,
     aside: Path | None = None,
 ) -> LoadedWeights:
@@ -55,12 +69,13 @@ def load_weights(
     dtype    of the large matrices; norms, decays and convolutions are widened to float32, which keeps every bit
     packed   keep quantised matrices in their few bits and unpack at every use (saves memory, costs time without a
              kernel for it) instead of unpacking them once, here
+    eyes     read the vision tower too, if there is one
     aside    where the weights' digest is kept if it cannot be kept beside them
     Raises ConfigError, or CheckpointError with the name of what is unknown, missing or of the wrong shape or type.
     """
     config = LLMConfig.read(path)
     try:
-        return _Loader(Path(path), ctx, dtype, scope, packed, config).run(progress, aside)
+        return _Loader(Path(path), ctx, dtype, scope, packed, config).run(eyes, progress, aside)
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
@@ -105,18 +120,38 @@ class _Loader:
         self.plan: dict[str, Target] = {}
         self.scales: dict[str, Tensor] = {}  # read first, because unpacking needs them
 
-    def run(self, progress: Callable[[Progress], None] | None, aside: Path | None) -> LoadedWeights:
+    def run(self, eyes: bool, progress: Callable[[Progress], None] | None, aside: Path | None) -> LoadedWeights:
         wanted = parts(self.config, self.draft)
         self._read_scales(wanted)
         made = {part.name: self._place(part) for part in wanted}
-        skip = [*VISION, *self.scales, *(n for n in self.names if n.endswith(".weight_shape"))]
+        tower = self._place_tower() if eyes else None
+        skip = [*self.scales, *(n for n in self.names if n.endswith(".weight_shape"))]
+        if tower is None:
+            skip += VISION
         if self.config.tie_word_embeddings and self.head is not None:
             skip.append(self.head)
         loaded = load(self.path, self.plan, skip, progress)
         model = ModelWeights.gather(self.config, made.__getitem__)
         draft = {name: tensor for name, tensor in made.items() if name.startswith("mtp.")}
         visual = tuple(name for name in loaded.skipped if name not in self.scales)
-        return LoadedWeights(self.config, model, draft, known_digest(self.path, aside), visual)
+        return LoadedWeights(self.config, model, draft, known_digest(self.path, aside), visual, tower)
+
+    def _place_tower(self) -> LoadedTower | None:
+        config = VisionConfig.read(self.path)
+        if config is None or tower_prefix(self.names) is None:
+            return None
+        check_tower(self.path, config, self.config.hidden_size, self.config.image_token)
+
+        def allocate(part: TowerPart) -> Tensor:
+            name = f"{eyes_scope(self.scope)}.w.{part.name}"
+            if not part.matrix:
+                return self.ctx.buffer(name, part.shape, torch.float32, role=Role.WEIGHT).tensor
+            memory = empty_matrix(part.shape[0], part.shape[1], self.dtype, self.ctx.device)
+            return self.ctx.adopt(name, memory).tensor
+
+        weights, plan = place_tower(self.path, self.names, config, allocate)
+        self.plan |= plan
+        return LoadedTower(config, weights)
 
     def _prefix(self) -> str:
         for prefix in PREFIXES:
@@ -241,6 +276,11 @@ class _Loader:
 
     def _named(self, name: str) -> str:
         return f"{self.scope}.w.{name}"
+
+
+def eyes_scope(scope: str) -> str:
+    """The tower's, beside an engine's own."""
+    return f"{scope}_eyes"
 
 
 @dataclass(frozen=True)
