@@ -2,7 +2,7 @@
 
 context       the execution context: which device, which kernels, is there room
 deployment    what the local engines of a process share
-guess         work that may have to be taken back
+guess         work that may have to be taken back, and whose
 lease         whose state an engine holds, and where that of the other talks is
 memory_plan   whether the models fit a GPU, told before a byte of them is read
 schedule      whose step is next, a pure function

@@ -1,14 +1,18 @@
-"""Work that may have to be taken back: its jobs, and the state before it."""
+"""Work that may have to be taken back: its jobs, the state before it, and whose guesses an engine is at."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, TypeVar
 
-from assistant.device.schedule import Urgency
-from assistant.device.thread import AnyJob
+from assistant.device.lease import EngineLease
+from assistant.device.schedule import EngineKind, Urgency
+from assistant.device.thread import AnyJob, EngineThread
 
 B = TypeVar("B")
+S = TypeVar("S")
 
 
 @dataclass(slots=True)
@@ -23,6 +27,35 @@ class Guess(Generic[B]):
     def worked_ms(self) -> float:
         """Time that the engine spent on it."""
         return sum(job.worked_s for job in self.jobs) * 1000
+
+
+class Guesses(Generic[B, S]):
+    """One for each talk of an engine at most. While it lasts nothing of the talk is written down: see the lease."""
+
+    def __init__(self, engine_thread: EngineThread, kind: EngineKind, lease: EngineLease[S]) -> None:
+        self._engine_thread, self._kind, self._lease = engine_thread, kind, lease
+        self._guesses: dict[str, Guess[B]] = {}
+
+    def find(self, talk: str) -> Guess[B] | None:
+        return self._guesses.get(talk)
+
+    def begin(self, talk: str) -> None:
+        self._guesses[talk] = Guess()
+        self._lease.hide(talk)
+
+    def confirm(self, talk: str) -> None:
+        """It was right: what it made stays, and is awaited from here on."""
+        del self._guesses[talk]
+        self._lease.show(talk)
+        self._engine_thread.hasten(self._kind, talk)
+        self._engine_thread.post(self._kind, partial(self._lease.note, talk), talk)
+
+    async def drop(self, talk: str, take_back: Callable[[Guess[B]], None]) -> float:
+        """It was wrong: do this on the engines' thread. Returns the milliseconds that were spent on it."""
+        guess = self._guesses.pop(talk)
+        work = partial(take_back, guess)
+        await self._engine_thread.call(self._kind, work, talk=talk, urgency=Urgency.GUESS)
+        return guess.worked_ms
 
 
 def urgency_of(guess: Guess[B] | None) -> Urgency:

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 from assistant.base.errors import EngineFailed
 from assistant.contracts import Cost, Prompt, PromptReady, ReplyEnd, ReplyOptions, ReplyPiece, Synced, TextPiece
 from assistant.device.deployment import Deployment
-from assistant.device.guess import Guess, urgency_of
+from assistant.device.guess import Guess, Guesses, urgency_of
 from assistant.device.lease import EngineLease
 from assistant.device.schedule import EngineKind, Urgency
 from assistant.device.thread import Job, Work
@@ -77,7 +77,7 @@ class LocalLLM:
         self._registry.charge(f"checkpoints of {name}", engine.checkpoint_bytes)
         self._window = ContextWindow(language, engine.max_positions)
         self._preparing: dict[str, Job[None]] = {}
-        self._guesses: dict[str, Guess[TalkBefore]] = {}
+        self._guesses: Guesses[TalkBefore, TalkState] = Guesses(deployment.thread, EngineKind.LLM, self._lease)
 
     # --------------------------------------------------------------------------------- the contract
 
@@ -86,7 +86,7 @@ class LocalLLM:
         return self._language.limited
 
     async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
-        guess = self._guesses.get(talk)
+        guess = self._guesses.find(talk)
 
         def work() -> Work[ReplyPiece]:
             if guess is not None and guess.before is None:  # outside the guard: to refuse a guess loses nothing
@@ -104,23 +104,13 @@ class LocalLLM:
                 yield piece
 
     def guess(self, talk: str) -> None:
-        self._guesses[talk] = Guess()
-        self._lease.hide(talk)
+        self._guesses.begin(talk)
 
     def confirm(self, talk: str) -> None:
-        del self._guesses[talk]
-        self._lease.show(talk)
-        self._engine_thread.hasten(EngineKind.LLM, talk)
-        self._engine_thread.post(EngineKind.LLM, partial(self._lease.note, talk), talk)
+        self._guesses.confirm(talk)
 
     async def drop(self, talk: str) -> float:
-        guess = self._guesses.pop(talk)
-
-        def work() -> None:
-            self._whole(talk, lambda: self._drop(talk, guess))
-
-        await self._engine_thread.call(EngineKind.LLM, work, talk=talk, urgency=Urgency.GUESS)
-        return guess.worked_ms
+        return await self._guesses.drop(talk, lambda guess: self._whole(talk, lambda: self._drop(talk, guess)))
 
     async def hear(self, talk: str, prompt: Prompt) -> None:
         if self._engine_thread.awaited:  # the next words come soon, and more may be folded then

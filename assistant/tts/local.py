@@ -18,7 +18,7 @@ from assistant.base.errors import EngineFailed
 from assistant.base.sound import REPLY_RATE
 from assistant.contracts import Cost, Mark, SpeechChunk, Synced, Uttered
 from assistant.device.deployment import Deployment
-from assistant.device.guess import Guess, urgency_of
+from assistant.device.guess import Guess, Guesses, urgency_of
 from assistant.device.lease import EngineLease
 from assistant.device.schedule import EngineKind, Urgency
 from assistant.device.thread import Job, Work
@@ -88,7 +88,7 @@ class LocalTTS:
         self._frozen = FrozenSessions(engine, self._voices, options.sampling)
         state_key = StateKey(name, precision=engine.fingerprint.digest)
         self._lease = EngineLease(self._frozen, deployment.registry, state_key, "tts", deployment.journals)
-        self._guesses: dict[str, Guess[VoiceBefore]] = {}
+        self._guesses: Guesses[VoiceBefore, SpokenState] = Guesses(deployment.thread, EngineKind.TTS, self._lease)
 
     @property
     def voices(self) -> Sequence[str]:
@@ -100,7 +100,7 @@ class LocalTTS:
         words = aloud(text, self._spoken)
         if not words.text:
             return
-        guess = self._guesses.get(talk)
+        guess = self._guesses.find(talk)
         if guess is None:
             self._interrupt(talk)
         work = partial(self._speak, talk, self._voice(voice), piece_id, words, guess)
@@ -109,26 +109,19 @@ class LocalTTS:
             if guess is not None:
                 guess.jobs.append(job)
             async for sound in job.results():
-                if job.played_from is None and sound.pcm.size and talk not in self._guesses:
+                if job.played_from is None and sound.pcm.size and self._guesses.find(talk) is None:
                     job.played_from = self._now()
                 job.made_s += sound.pcm.size / REPLY_RATE
                 yield sound
 
     def guess(self, talk: str) -> None:
-        self._guesses[talk] = Guess()
-        self._lease.hide(talk)
+        self._guesses.begin(talk)
 
     def confirm(self, talk: str) -> None:
-        del self._guesses[talk]
-        self._lease.show(talk)
-        self._engine_thread.hasten(EngineKind.TTS, talk)
-        self._engine_thread.post(EngineKind.TTS, partial(self._lease.note, talk), talk)
+        self._guesses.confirm(talk)
 
     async def drop(self, talk: str) -> float:
-        guess = self._guesses.pop(talk)
-        work = partial(self._drop, talk, guess)
-        await self._engine_thread.call(EngineKind.TTS, work, talk=talk, urgency=Urgency.GUESS)
-        return guess.worked_ms
+        return await self._guesses.drop(talk, partial(self._drop, talk))
 
     async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         self._interrupt(talk)

@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,34 @@ WORD_S = 0.3
 Answer = str | tuple[str, dict[str, str]]
 
 
-class FakeLLM:
+class Guessing:
+    """What a model of any kind does with guesses. `_state`: what it holds of each talk."""
+
+    def __init__(self, state: dict[str, list[Any]]) -> None:
+        self._state = state
+        self.running = 0
+        self.busy: Counter[str] = Counter()
+        self._guesses: dict[str, tuple[list[Any] | None, float]] = {}
+        self._worked_s = 0.0
+
+    def guess(self, talk: str) -> None:
+        assert talk not in self._guesses and not self.busy[talk]
+        before = self._state.get(talk)
+        self._guesses[talk] = (None if before is None else list(before)), self._worked_s
+
+    def confirm(self, talk: str) -> None:
+        del self._guesses[talk]
+
+    async def drop(self, talk: str) -> float:
+        assert not self.busy[talk], "the guess is still at work"
+        before, worked_s = self._guesses.pop(talk)
+        self._state.pop(talk, None)
+        if before is not None:
+            self._state[talk] = before
+        return (self._worked_s - worked_s) * 1000
+
+
+class FakeLLM(Guessing):
     """Answers with what `answers` says to a prompt: words, or a tool call. One token is one word."""
 
     name = "fake"
@@ -63,10 +91,7 @@ class FakeLLM:
         self.prepared: list[tuple[str, int]] = []
         self.complete: float | None = None
         self.heard: list[str] = []
-        self.running = 0
-        self.busy: Counter[str] = Counter()
-        self._guesses: dict[str, tuple[list[str] | None, float]] = {}
-        self._worked_s = 0.0
+        super().__init__(self.folded)
 
     def wanted(self, prompt: Prompt) -> list[str]:
         """What a state that stands for this prompt has folded."""
@@ -137,22 +162,6 @@ class FakeLLM:
         assert talk not in self._guesses, "a guess is dropped or kept before the talk changes"
         return self._bring(talk, prompt)[0]
 
-    def guess(self, talk: str) -> None:
-        assert talk not in self._guesses and not self.busy[talk]
-        before = self.folded.get(talk)
-        self._guesses[talk] = (None if before is None else list(before)), self._worked_s
-
-    def confirm(self, talk: str) -> None:
-        del self._guesses[talk]
-
-    async def drop(self, talk: str) -> float:
-        assert not self.busy[talk], "the guess is still at work"
-        before, worked_s = self._guesses.pop(talk)
-        self.folded.pop(talk, None)
-        if before is not None:
-            self.folded[talk] = before
-        return (self._worked_s - worked_s) * 1000
-
     async def hear(self, talk: str, prompt: Prompt) -> None:
         self.heard.append(prompt.lines[-1].text)
 
@@ -176,7 +185,7 @@ class FakeLLM:
         self.folded.pop(talk, None)
 
 
-class FakeTTS:
+class FakeTTS(Guessing):
     """Speaks 100 ms at a time, a word every WORD_S, at `speed` times real time, after `prefill_s`."""
 
     name = "fake"
@@ -187,11 +196,8 @@ class FakeTTS:
     def __init__(self, *, prefill_s: float = 0.03, speed: float = 10.0, marks: bool = True) -> None:
         self.prefill_s, self.speed, self.marks = prefill_s, speed, marks
         self.said: dict[str, list[tuple[str, int]]] = {}
-        self.running = 0
         self.fail_on: str | None = None
-        self.busy: Counter[str] = Counter()
-        self._guesses: dict[str, tuple[list[tuple[str, int]] | None, float]] = {}
-        self._worked_s = 0.0
+        super().__init__(self.said)
 
     async def speak(
         self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
@@ -220,22 +226,6 @@ class FakeTTS:
         finally:
             self.running -= 1
             self.busy[talk] -= 1
-
-    def guess(self, talk: str) -> None:
-        assert talk not in self._guesses and not self.busy[talk]
-        before = self.said.get(talk)
-        self._guesses[talk] = (None if before is None else list(before)), self._worked_s
-
-    def confirm(self, talk: str) -> None:
-        del self._guesses[talk]
-
-    async def drop(self, talk: str) -> float:
-        assert not self.busy[talk], "the guess is still at work"
-        before, worked_s = self._guesses.pop(talk)
-        self.said.pop(talk, None)
-        if before is not None:
-            self.said[talk] = before
-        return (self._worked_s - worked_s) * 1000
 
     async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         assert talk not in self._guesses, "a guess is dropped or kept before the talk changes"

@@ -646,7 +646,7 @@ async def guessed(bench, talk, asked, steps, monkeypatch, **sampling):
     reading = asyncio.ensure_future(read())
     await asyncio.sleep(0)
     if steps:
-        while not reading.done() and bench.llm._guesses[talk].jobs[0].steps < steps:
+        while not reading.done() and bench.llm._guesses.find(talk).jobs[0].steps < steps:
             await asyncio.sleep(0.001)
     return reading
 

@@ -361,7 +361,7 @@ def test_a_dropped_guess_was_never_said(higgs, folder, monkeypatch, spoken, samp
             tts.guess("a")
             made = asyncio.ensure_future(say(tts, "a", "g0", "This was never said."))
             await asyncio.sleep(0)
-            while steps and not made.done() and tts._guesses["a"].jobs[0].steps < steps:
+            while steps and not made.done() and tts._guesses.find("a").jobs[0].steps < steps:
                 await asyncio.sleep(0.001)
             if other:
                 await say(tts, "b", "p0", "Me too.", "other")
