@@ -113,11 +113,9 @@ async def open_talks(
             echo=config.echo == "on",
         )
         talks = Talks(
-            services,
-            limit=config.sessions,
-            settings=Settings(persona=config.persona, voice=config.voice or None),
-            journals=models.deployment.journals,
-        )
+            services, limit=config.sessions, settings=Settings(persona=config.persona, voice=config.voice or None),
+            journals=models.deployment.journals, pictures=config.home / "pictures",
+        )  # fmt: skip
         stack.callback(talks.close)
         listed = ListedPersonas(services, talks.defaults, config.home / "personas")
         await _rehearse(talks, personas[config.persona], listed.beginnings(), report)

@@ -38,8 +38,12 @@ MAX_ASPECT = 200
 """The long side to the short one. The models' own preprocessing refuses more."""
 MAX_SCANNED = 1_000_000_000
 """Pixels times passes of a progressive JPEG: each of any number of tiny passes goes over the whole picture."""
+MOST_PER_MESSAGE = 4
+MOST_PER_REQUEST = 16
 KINDS = {"PNG": b"\x89PNG", "JPEG": b"\xff\xd8\xff", "GIF": b"GIF8", "WEBP": b"RIFF"}
 """What is read, by its first bytes: what a sender calls it is often wrong."""
+LOOK = 32
+DIGEST_BYTES = 16
 _ORIENTATION = 0x0112
 _TURNED = {5, 6, 7, 8}
 """Orientations of a photograph that swap its sides."""
@@ -101,7 +105,7 @@ def open_picture(encoded: bytes, detail: Detail = "auto") -> Picture:
             raise PeerError("image_too_large", "the picture is a JPEG of too many passes; save it as a plain one")
         if _orientation(image) in _TURNED:
             width, height = height, width
-    return Picture(blake2b(encoded, digest_size=16).hexdigest(), width, height, detail, encoded)
+    return Picture(blake2b(encoded, digest_size=DIGEST_BYTES).hexdigest(), width, height, detail, encoded)
 
 
 def read_picture(url: str, detail: str | None = None) -> Picture:
@@ -128,6 +132,18 @@ def read_picture(url: str, detail: str | None = None) -> Picture:
     except (binascii.Error, ValueError):
         raise PeerError("invalid_base64_image", "the picture's data is not valid base64") from None
     return open_picture(encoded, next((one for one in get_args(Detail) if one == detail), "auto"))
+
+
+def look_of(pixels: Pixels) -> bytes:
+    """32 x 32 grey values, by which pictures of one scene are told from others."""
+    from PIL import Image
+
+    return Image.fromarray(pixels).convert("L").resize((LOOK, LOOK), Image.Resampling.BOX).tobytes()
+
+
+def difference(one: bytes, other: bytes) -> float:
+    """Of two looks: how far their grey values are apart on average, 0 to 255."""
+    return float(np.abs(np.frombuffer(one, np.uint8).astype(int) - np.frombuffer(other, np.uint8)).mean())
 
 
 # ------------------------------------------------------------------------------------------- decoding

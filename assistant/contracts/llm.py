@@ -138,6 +138,11 @@ class LLM(TakesBack, Protocol):
         ...
 
     @property
+    def sees(self) -> bool:
+        """Whether it takes pictures. Where not, no line has any, and `[picture]` in the text says where one stood."""
+        ...
+
+    @property
     def keeper(self) -> CapsuleKeeper | None:
         """What is kept of prompts, for programs; None where state is not kept here."""
         ...

@@ -57,6 +57,7 @@ from assistant.events.items import (
     Message,
     Part,
     Pcm,
+    PicturePart,
     TextPart,
 )
 from assistant.events.reply import (
@@ -120,11 +121,11 @@ __all__ = [
     "AudioPart", "CallDelta", "CallDone", "CancelResponse", "ClearAudio", "Command", "CommitAudio", "CreateItem",
     "CreateResponse", "DeleteItem", "Duck", "Error", "Event", "FunctionCall", "FunctionOutput", "IdleTimeout", "Item",
     "ItemAdded", "ItemDeleted", "ItemDone", "ItemRetrieved", "ItemStatus", "ItemTruncated", "Message", "Modality",
-    "OutputItemAdded", "OutputItemDone", "Part", "PartAdded", "PartDone", "Pcm", "PersonaSwitched", "ReportHeard",
-    "Response", "ResponseCreated", "ResponseDone", "ResponseParams", "ResponseStatus", "Resume", "RetrieveItem",
-    "Rewind", "SemanticVad", "ServerVad", "Settings", "SettingsUpdated", "SpeechStarted", "SpeechStopped",
-    "SpokenText", "SpokenTextDone", "StateChanged", "StopPlayback", "SwitchPersona", "TextDelta", "TextDone",
-    "TextPart", "Timeline", "TimelinePart", "TimelineReady", "ToolSpec", "ToolUsed", "TranscriptCompleted",
-    "TranscriptDelta", "TranscriptFailed", "TranscriptPartial", "TruncateItem", "TurnDetection", "Undo",
-    "UpdateSettings", "Usage",
+    "OutputItemAdded", "OutputItemDone", "Part", "PartAdded", "PartDone", "Pcm", "PersonaSwitched", "PicturePart",
+    "ReportHeard", "Response", "ResponseCreated", "ResponseDone", "ResponseParams", "ResponseStatus", "Resume",
+    "RetrieveItem", "Rewind", "SemanticVad", "ServerVad", "Settings", "SettingsUpdated", "SpeechStarted",
+    "SpeechStopped", "SpokenText", "SpokenTextDone", "StateChanged", "StopPlayback", "SwitchPersona", "TextDelta",
+    "TextDone", "TextPart", "Timeline", "TimelinePart", "TimelineReady", "ToolSpec", "ToolUsed",
+    "TranscriptCompleted", "TranscriptDelta", "TranscriptFailed", "TranscriptPartial", "TruncateItem",
+    "TurnDetection", "Undo", "UpdateSettings", "Usage",
 ]  # fmt: skip

@@ -48,6 +48,9 @@ class CreateItem:
     item: Item
     after: str | None = None
     cause: str | None = None
+    unread: str | None = None
+    """Why the pictures that were all of it are left out. Who sends frames of a camera is told of no mistake: one of the
+    clients ends the call at any."""
 
 
 @dataclass(frozen=True, slots=True)

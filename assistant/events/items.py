@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from assistant.base.picture import Picture
 from assistant.base.sound import REPLY_RATE, Pcm
 
 ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete"]
@@ -26,7 +27,17 @@ class AudioPart:
     rate: int = REPLY_RATE
 
 
-Part: TypeAlias = TextPart | AudioPart
+@dataclass(frozen=True, slots=True)
+class PicturePart:
+    """A picture that the user shows. Of a `frame`, one of a camera's or a screen's, only the newest counts, and it is
+    never kept; None: the front does not say. `look`: what it is told from others by; empty until it was looked at."""
+
+    picture: Picture
+    frame: bool | None = None
+    look: bytes = field(default=b"", compare=False, repr=False)
+
+
+Part: TypeAlias = TextPart | AudioPart | PicturePart
 
 
 @dataclass(frozen=True, slots=True)

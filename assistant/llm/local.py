@@ -85,6 +85,10 @@ class LocalLLM:
     def limited(self) -> bool:
         return self._language.limited
 
+    @property
+    def sees(self) -> bool:
+        return False
+
     async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         guess = self._guesses.find(talk)
 

@@ -12,13 +12,15 @@ from typing import Any, Protocol, TypeAlias
 
 from assistant import events as talk
 from assistant.base.errors import PeerError
+from assistant.base.picture import MOST_PER_REQUEST
 from assistant.events import Command, Event
 from assistant.realtime.fields import MAX_ID, Fields, Json
-from assistant.realtime.items import item_json, part_json, read_item
+from assistant.realtime.items import item_json, only_pictures, part_json, read_item
 from assistant.realtime.settings import Facts, read_max_tokens, read_modality, read_tool_choice, read_tools, read_voice
 
 EXTENSION_NAMES = (
     "heard", "duck", "partials", "state", "timeline", "capsules", "personas", "undo", "clock", "tools",
+    "pictures",
 )  # fmt: skip
 MAX_MS = 1_000_000_000
 MAX_METADATA = 16
@@ -31,8 +33,14 @@ NewId: TypeAlias = Callable[[str], str]
 
 
 def read_create_item(event: Fields, new_id: NewId, rate: int) -> Command:
-    after = event.ident("previous_item_id")
-    return talk.CreateItem(read_item(event.need_obj("item"), new_id("item"), rate), after)
+    after, given = event.ident("previous_item_id"), event.need_obj("item")
+    item_id = new_id("item")
+    try:
+        return talk.CreateItem(read_item(given, item_id, rate), after)
+    except PeerError as error:
+        if not only_pictures(given):
+            raise
+        return talk.CreateItem(talk.Message(given.ident("id") or item_id, "user"), after, unread=error.code)
 
 
 def read_truncate(event: Fields) -> Command:
@@ -81,10 +89,16 @@ def _nested(fields: Fields, *names: str) -> Fields | None:
 def _read_input(given: Fields, new_id: NewId, rate: int) -> tuple[talk.Item | str, ...] | None:
     if given.array("input") is None:
         return None
-    return tuple(
+    items = tuple(
         entry.need_ident("id") if entry.text("type") == "item_reference" else read_item(entry, new_id("item"), rate)
         for entry in given.objs("input")
     )
+    parts = [part for item in items if isinstance(item, talk.Message) for part in item.content]
+    if sum(isinstance(part, talk.PicturePart) for part in parts) > MOST_PER_REQUEST:
+        raise PeerError(
+            "invalid_value", f"a request shows at most {MOST_PER_REQUEST} pictures", given.at("input")
+        )
+    return items
 
 
 def _read_metadata(given: Fields) -> Mapping[str, str] | None:

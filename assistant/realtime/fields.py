@@ -21,7 +21,7 @@ MAX_DEPTH = 64
 MAX_STRUCTURE = 100_000
 """Brackets and commas in one frame: a bound on what parsing may allocate. Base64 sound has none."""
 MAX_EVENT = 160 * 1024
-"""Bytes of an event without its sound, so that its echo fits a server frame."""
+"""Bytes of an event without its sound and pictures, so that its echo fits a server frame."""
 MAX_ID = 512
 LARGEST = 1e300
 """JSON knows integers beyond any float; they count as this."""
@@ -44,7 +44,9 @@ def parse_event(frame: str, limit: int = MAX_EVENT) -> Fields:
     if not isinstance(value, dict):
         raise PeerError("invalid_event", f"an event is a JSON object, not {_kind(value)}")
     if (size := _check_tree(value)) > limit:
-        raise PeerError("invalid_event", f"the event has {size} bytes besides sound; at most {limit} are taken")
+        raise PeerError(
+            "invalid_event", f"the event has {size} bytes besides sound and pictures; at most {limit} are taken"
+        )
     return Fields(value)
 
 
@@ -55,7 +57,7 @@ def _refuse_constant(name: str) -> float:
 def _check_tree(value: Json) -> int:
     """Refuse depth, numbers that are not finite and halves of surrogate pairs, wherever they are.
 
-    Returns the bytes of all text but that of fields called `audio`.
+    Returns the bytes of all text but that of sound and pictures.
     """
     size = 0
     level: list[object] = [value]  # level by level and not by recursion, which the peer's nesting would exhaust
@@ -64,7 +66,7 @@ def _check_tree(value: Json) -> int:
         for node in level:
             if isinstance(node, dict):
                 below.extend(node)  # keys are echoed in errors, so they count and are checked like any text
-                below.extend(v for k, v in node.items() if not (k == "audio" and _is_ascii_text(v)))
+                below.extend(v for k, v in node.items() if not _is_media(k, v))
             elif isinstance(node, list):
                 below.extend(node)
             elif isinstance(node, str):
@@ -77,8 +79,11 @@ def _check_tree(value: Json) -> int:
     raise PeerError("invalid_event", f"the event is nested deeper than {MAX_DEPTH} levels")
 
 
-def _is_ascii_text(value: object) -> bool:
-    return isinstance(value, str) and value.isascii()
+def _is_media(name: str, value: object) -> bool:
+    """Base64 of sound, or a picture's data URL; both have limits of their own."""
+    if not isinstance(value, str) or not value.isascii():
+        return False
+    return name == "audio" or (name in {"image_url", "url"} and value.startswith("data:"))
 
 
 def _bytes(text: str) -> int:

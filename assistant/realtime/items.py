@@ -13,6 +13,7 @@ from typing import Literal
 
 from assistant.base.errors import PeerError
 from assistant.base.pcm import from_pcm16, to_pcm16
+from assistant.base.picture import MOST_PER_MESSAGE, Picture, read_picture
 from assistant.events import (
     AudioPart,
     FunctionCall,
@@ -21,6 +22,7 @@ from assistant.events import (
     ItemStatus,
     Message,
     Part,
+    PicturePart,
     Response,
     TextPart,
     Usage,
@@ -30,15 +32,20 @@ from assistant.realtime.fields import Fields, Json
 MAX_ITEM_AUDIO = 15 * 1024 * 1024
 MAX_RETRIEVED_AUDIO = 180 * 1024
 """Bytes of base64 that fit a server frame beside the rest."""
+MAX_RETRIEVED_PICTURE = 4 * 1024 * 1024
+PICTURES = {"input_image", "image_url"}
+"""What clients call a picture: in sessions and responses, and in chat."""
 ITEM_TYPES = ("message", "function_call", "function_call_output")
 
 
 def item_json(item: Item, *, with_audio: bool = False) -> Json:
-    """An item; sound only when asked for, and only where it fits a frame."""
+    """An item; sound only when asked for, and only where it fits a frame. Pictures are left out: strict clients know no
+    part of that kind in what they are sent."""
     base: Json = {"id": item.id, "object": "realtime.item"}
     match item:
         case Message():
-            content = [_content_json(part, item.role, with_audio) for part in item.content]
+            parts = [part for part in item.content if not isinstance(part, PicturePart)]
+            content = [_content_json(part, item.role, with_audio) for part in parts]
             return base | {"type": "message", "status": item.status, "role": item.role, "content": content}
         case FunctionCall():
             return base | {
@@ -57,7 +64,23 @@ def item_json(item: Item, *, with_audio: bool = False) -> Json:
             }
 
 
-def _content_json(part: Part, role: str, with_audio: bool) -> Json:
+def pictured_json(item: Item, *, whole: bool) -> Json:
+    """An item for a client that asked for the extension `pictures`; `whole`: with what the model sees of them."""
+    told = item_json(item, with_audio=whole)
+    if isinstance(item, Message):
+        pictures = [part for part in item.content if isinstance(part, PicturePart)]
+        told["pictures"] = [_picture_json(part.picture, whole) | {"frame": bool(part.frame)} for part in pictures]
+    return told
+
+
+def _picture_json(picture: Picture, whole: bool) -> Json:
+    told: Json = {"digest": picture.digest, "width": picture.width, "height": picture.height}
+    if whole and len(picture.encoded) <= MAX_RETRIEVED_PICTURE:
+        told["image_url"] = picture.data_url
+    return told
+
+
+def _content_json(part: TextPart | AudioPart, role: str, with_audio: bool) -> Json:
     side = "output" if role == "assistant" else "input"
     if isinstance(part, TextPart):
         return {"type": f"{side}_text", "text": part.text}
@@ -75,6 +98,7 @@ def part_json(part: Part) -> Json:
     """A part as `response.content_part.*` shows it."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
+    assert isinstance(part, AudioPart), "a reply shows no pictures"
     return {"type": "audio", "transcript": part.transcript or ""}
 
 
@@ -107,7 +131,8 @@ def _status_details(response: Response) -> Json | None:
 
 
 def usage_json(usage: Usage) -> Json:
-    cached = {"text_tokens": usage.cached_tokens, "audio_tokens": 0, "image_tokens": 0}
+    of_images = usage.cached_image_tokens
+    cached = {"text_tokens": usage.cached_tokens - of_images, "audio_tokens": 0, "image_tokens": of_images}
     return {
         "total_tokens": usage.input_tokens + usage.output_tokens,
         "input_tokens": usage.input_tokens,
@@ -115,7 +140,7 @@ def usage_json(usage: Usage) -> Json:
         "input_token_details": {
             "text_tokens": usage.input_text_tokens,
             "audio_tokens": usage.input_audio_tokens,
-            "image_tokens": 0,
+            "image_tokens": usage.input_image_tokens,
             "cached_tokens": usage.cached_tokens,
             "cached_tokens_details": cached,
         },
@@ -156,6 +181,10 @@ def read_item(fields: Fields, new_id: str, audio_rate: int) -> Item:
     # LiveKit replays a talk after a reconnect, broken-off replies included. What a client sends is never in progress.
     status: ItemStatus = "incomplete" if fields.text("status") == "incomplete" else "completed"
     content = tuple(_read_part(part, role, audio_rate) for part in fields.objs("content"))
+    if sum(isinstance(part, PicturePart) for part in content) > MOST_PER_MESSAGE:
+        raise PeerError(
+            "invalid_value", f"a message shows at most {MOST_PER_MESSAGE} pictures", fields.at("content")
+        )
     return Message(item_id, _role(role), content, status)
 
 
@@ -172,6 +201,8 @@ def _read_part(fields: Fields, role: str, audio_rate: int) -> Part:
         return TextPart(fields.need_text("text"))
     if kind in {"output_audio", "audio"} and role == "assistant":
         return TextPart(fields.text("transcript") or "")
+    if kind in PICTURES and role == "user":
+        return read_picture_part(fields)
     if kind in {"input_audio", "audio"} and role == "user":
         if not fields.text("audio", MAX_ITEM_AUDIO):  # history: its words are what is left of it
             return AudioPart(fields.text("transcript") or "")
@@ -183,9 +214,33 @@ def _read_part(fields: Fields, role: str, audio_rate: int) -> Part:
         "invalid_value",
         f"{fields.at('type')} is {kind[:40]!r} in a message of role {role}; allowed: "
         + {
-            "user": "input_text, input_audio (these models see no images)",
+            "user": "input_text, input_audio, input_image",
             "assistant": "output_text",
             "system": "input_text",
         }[role],
         fields.at("type"),
     )
+
+
+def only_pictures(fields: Fields) -> bool:
+    """Whether an item is a user's message of pictures alone."""
+    parts = fields.data.get("content")
+    if fields.data.get("role") != "user" or not isinstance(parts, list) or not parts:
+        return False
+    return all(isinstance(part, dict) and part.get("type") in PICTURES for part in parts)
+
+
+def read_picture_part(fields: Fields) -> PicturePart:
+    """`image_url` is an address, as in sessions, or an object with `url`, as in chat. Raises PeerError."""
+    given = fields.obj("image_url") if isinstance(fields.data.get("image_url"), dict) else None
+    name, holder = ("image_url", fields) if given is None else ("url", given)
+    if not holder.has(name) and fields.has("file_id"):
+        raise PeerError(
+            "image_file_not_found", "no files are kept here; send the picture as a data URL", fields.at("file_id")
+        )
+    url, detail = holder.need_text(name), holder.data.get("detail", fields.data.get("detail"))
+    try:
+        picture = read_picture(url, detail if isinstance(detail, str) else None)
+    except PeerError as error:
+        raise PeerError(error.code, str(error), holder.at(name)) from None
+    return PicturePart(picture, fields.boolean("frame"))

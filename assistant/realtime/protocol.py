@@ -31,7 +31,7 @@ from assistant.realtime.events import (
     timeline_json,
 )
 from assistant.realtime.fields import MAX_ID, Fields, Json, parse_event
-from assistant.realtime.items import item_json, response_json
+from assistant.realtime.items import item_json, pictured_json, response_json
 from assistant.realtime.settings import AudioFormat, Facts, SessionConfig, merge, read_format
 from assistant.realtime.sound import SoundIn, SoundOut
 
@@ -132,12 +132,17 @@ class Protocol:
         # old item comes as a live one does. The first has no `previous_item_id` at all, rather than null.
         for item in items:
             for kind in ("added", "done"):
-                frames.append(self._event(f"conversation.item.{kind}", {"item": item_json(item)} | previous))
+                frames.append(self._event(f"conversation.item.{kind}", {"item": self._item(item)} | previous))
             previous = {"previous_item_id": item.id}
         frames += [self._error(problem, None) for problem in problems]
         if "state" in self.extensions:
             frames.append(self._event("assistant.state", {"state": self._state}))
         return frames
+
+    def _item(self, item: Item, *, whole: bool = False) -> Json:
+        if "pictures" in self.extensions:
+            return pictured_json(item, whole=whole)
+        return item_json(item, with_audio=whole)
 
     def _session(self, kind: str) -> Json:
         expires = self._session_facts.born_unix + SESSION_SECONDS
@@ -288,6 +293,8 @@ class Protocol:
             return self._audio(event, event.pcm)
         kind, write = WRITERS[type(event)]
         frame = self._event(kind, write(event))
+        if isinstance(event, talk.ItemAdded | talk.ItemDone | talk.ItemRetrieved):
+            frame["item"] = self._item(event.item, whole=isinstance(event, talk.ItemRetrieved))
         if isinstance(event, talk.AudioDone):  # what waited in the filter is sound too, and goes out before this
             return [*self._audio(event, np.zeros(0, np.float32), last=True), frame]
         return [frame]

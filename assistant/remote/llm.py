@@ -30,6 +30,7 @@ class RemoteLLM(NoWayBack):
 
     capsules = False
     limited = False
+    sees = True
     keeper = None
 
     def __init__(self, address: Address) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -11,11 +13,13 @@ from aiohttp import web
 
 from assistant.base.errors import EngineFailed, PeerError
 from assistant.base.ids import random_ids
+from assistant.base.picture import MOST_PER_MESSAGE, MOST_PER_REQUEST
 from assistant.contracts import (
     LLM,
     BadCall,
     CallPiece,
     Line,
+    PlacedPicture,
     Prompt,
     PromptReady,
     ReplyEnd,
@@ -26,10 +30,12 @@ from assistant.contracts import (
 )
 from assistant.events import ToolSpec
 from assistant.realtime.fields import Fields, Json
+from assistant.realtime.items import PICTURES, read_picture_part
 from assistant.realtime.settings import read_tool_choice
 from assistant.server.answers import EventStream, error_body, json_fields, while_connected
 from assistant.server.context import ServerContext
 from assistant.server.security import keys_of, realm_of
+from assistant.talk.prompt import CANNOT_SEE, PICTURE
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MAX_STOPS = 4
@@ -46,6 +52,8 @@ class ChatRequest:
     answers: int
     stream: bool
     include_usage: bool
+    unseen: bool
+    """It asks about pictures, and the model does not see."""
 
     def options_of(self, index: int) -> ReplyOptions:
         """Of one answer: the first is the only one there would be, later ones have the seeds after its own."""
@@ -63,10 +71,12 @@ def read_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequ
         raise PeerError("invalid_value", 'only response_format {"type": "text"} can be kept', "response_format.type")
     tools = tuple(_read_tool(tool.need_obj("function")) for tool in body.objs("tools"))
     stream_options = body.obj("stream_options")
+    prompt = _read_prompt(body, tools, context.facts.character(context.settings.persona).instructions)
+    shown, unseen = _shown(prompt), False
+    if not context.talks.engines.llm.sees:
+        prompt, unseen = _without_pictures(prompt), shown
     return ChatRequest(
-        prompt=replace(
-            _read_prompt(body, tools, context.facts.character(context.settings.persona).instructions), realm=realm
-        ),
+        prompt=replace(prompt, realm=realm),
         options=ReplyOptions(
             reply_id=random_ids("chatcmpl"),
             max_tokens=body.integer("max_completion_tokens", 1, 1_000_000) or body.integer("max_tokens", 1, 1_000_000),
@@ -82,7 +92,16 @@ def read_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequ
         answers=body.integer("n", 1, MAX_ANSWERS) or 1,
         stream=bool(body.boolean("stream")),
         include_usage=bool(stream_options and stream_options.boolean("include_usage")),
+        unseen=unseen,
     )
+
+
+async def opened_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequest:
+    """The same, its pictures whole. Raises PeerError."""
+    chat = read_chat(body, context, realm)
+    if pictures := [placed.picture for line in chat.prompt.lines for placed in line.pictures]:
+        await asyncio.to_thread(lambda: [picture.pixels for picture in pictures])
+    return chat
 
 
 def _read_tool(function: Fields) -> ToolSpec:
@@ -118,7 +137,7 @@ def _read_prompt(body: Fields, tools: tuple[ToolSpec, ...], default_system: str)
         role = message.choice("role", ROLES)
         if role is None:
             raise message.missing("role")
-        text = _read_content(message)
+        text, pictures = _read_content(message, role)
         if role in {"system", "developer"} and not lines:
             system.append(text)
         elif role == "assistant":  # refusals, names and sound of other services are not read
@@ -126,23 +145,49 @@ def _read_prompt(body: Fields, tools: tuple[ToolSpec, ...], default_system: str)
         elif role == "tool":
             lines.append(Line("tool", text, call_id=message.ident("tool_call_id")))
         else:
-            lines.append(Line("user", text))
+            lines.append(Line("user", text, pictures=pictures))
     if not lines:
         raise PeerError("invalid_value", "messages must hold at least one that is not a system message", "messages")
+    if sum(len(line.pictures) for line in lines) > MOST_PER_REQUEST:
+        raise PeerError("invalid_value", f"a request shows at most {MOST_PER_REQUEST} pictures", "messages")
     return Prompt("\n\n".join(system) if system else default_system, tools, tuple(lines))
 
 
-def _read_content(message: Fields) -> str:
+def _read_content(message: Fields, role: str) -> tuple[str, tuple[PlacedPicture, ...]]:
     if not isinstance(message.data.get("content"), list):
-        return message.text("content") or ""
-    texts = []
+        return message.text("content") or "", ()
+    text, pictures = "", []
     for part in message.objs("content"):
-        if part.text("type") not in {"text", "input_text", "output_text"}:
-            raise PeerError(
-                "invalid_value", f"{part.at('type')}: these models read text only here", part.at("type")
-            )
-        texts.append(part.need_text("text"))
-    return "".join(texts)
+        kind = part.text("type")
+        if kind in PICTURES and role == "user":
+            pictures.append(PlacedPicture(len(text), read_picture_part(part).picture))
+        elif kind in {"text", "input_text", "output_text"}:
+            text += part.need_text("text")
+        else:
+            allowed = "text and image_url" if role == "user" else "text alone"
+            raise PeerError("invalid_value", f"{part.at('type')}: of role {role}, {allowed} is read", part.at("type"))
+    if len(pictures) > MOST_PER_MESSAGE:
+        raise PeerError(
+            "invalid_value", f"a message shows at most {MOST_PER_MESSAGE} pictures", message.at("content")
+        )
+    return text, tuple(pictures)
+
+
+def _shown(prompt: Prompt) -> bool:
+    """Whether pictures stand behind the last answer."""
+    answered = max((n for n, line in enumerate(prompt.lines, 1) if line.role == "assistant"), default=0)
+    return any(line.pictures for line in prompt.lines[answered:])
+
+
+def _without_pictures(prompt: Prompt) -> Prompt:
+    """For a model that does not see: a word stands where each stood."""
+    return replace(prompt, lines=tuple(replace(line, text=_told(line), pictures=()) for line in prompt.lines))
+
+
+def _told(line: Line) -> str:
+    ends = [0, *(placed.at for placed in line.pictures), len(line.text)]
+    pieces = [line.text[begin:end] for begin, end in itertools.pairwise(ends)]
+    return f" {PICTURE} ".join(pieces).strip() if line.pictures else line.text
 
 
 def _read_call(call: Fields) -> ToolCall:
@@ -193,7 +238,7 @@ class Answering:
         self.chat = chat
         self.answers: list[Answer] = []
         self._llm, self._talk = llm, random_ids("http")
-        self._asked = self._cached = self._made = 0
+        self._asked = self._cached = self._made = self._images = 0
 
     async def pieces(self) -> AsyncGenerator[tuple[int, ReplyPiece], None]:
         """Each piece with the number of its answer. Every answer is what would be answered alone with its seed: the
@@ -201,20 +246,25 @@ class Answering:
         chat = self.chat
         for index in range(chat.answers):
             self.answers.append(Answer())
-            async with aclosing(self._llm.reply(self._talk, chat.prompt, chat.options_of(index))) as pieces:
+            made = _cannot_see() if chat.unseen else self._llm.reply(self._talk, chat.prompt, chat.options_of(index))
+            async with aclosing(made) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, PromptReady) and index == 0:
                         self._asked, self._cached = piece.input_tokens, piece.cached_tokens
+                        self._images = piece.image_tokens
                     elif isinstance(piece, ReplyEnd):
                         self._made += piece.output_tokens
                     yield index, piece
 
     def usage(self) -> Json:
-        return usage_json(self._asked, self._cached, self._made)
+        usage = usage_json(self._asked, self._cached, self._made)
+        if self._images:
+            usage["prompt_tokens_details"] = {"cached_tokens": self._cached, "image_tokens": self._images}
+        return usage
 
     async def over(self) -> None:
         """Whoever asks on finds what was folded, if there is an answer; of several nobody knows which goes on."""
-        if not self.answers or any(answer.finish is None for answer in self.answers):
+        if self.chat.unseen or not self.answers or any(answer.finish is None for answer in self.answers):
             await self._llm.forget(self._talk)
             return
         lines = (self.answers[0].line(),) if len(self.answers) == 1 else ()
@@ -222,10 +272,18 @@ class Answering:
         await self._llm.keep(self._talk, replace(prompt, lines=(*prompt.lines, *lines)))
 
 
+async def _cannot_see() -> AsyncGenerator[ReplyPiece, None]:
+    """An answer in words, and no guess."""
+    yield PromptReady(0, 0)
+    yield TextPiece(CANNOT_SEE)
+    yield ReplyEnd("stop", 0)
+
+
 async def chat_completions(request: web.Request, context: ServerContext) -> web.StreamResponse:
     """`POST /v1/chat/completions`."""
     keys = keys_of(request.headers.get("Authorization"), None)
-    answering = Answering(read_chat(await json_fields(request), context, realm_of(keys)), context.talks.engines.llm)
+    chat = await opened_chat(await json_fields(request), context, realm_of(keys))
+    answering = Answering(chat, context.talks.engines.llm)
     try:
         if answering.chat.stream:
             return await _stream(request, answering)

@@ -15,7 +15,7 @@ from assistant.base.ids import random_ids
 from assistant.contracts import CapsuleKeeper, KeptCapsule, PromptReady
 from assistant.realtime.fields import Fields, Json
 from assistant.server.answers import json_fields, problem, while_connected
-from assistant.server.chat import ChatRequest, read_chat
+from assistant.server.chat import ChatRequest, opened_chat
 from assistant.server.context import ServerContext
 from assistant.server.security import from_elsewhere, keys_of, realm_of
 
@@ -51,7 +51,7 @@ async def _make(
     """Fold a prompt ahead of its first question: `messages` and `tools` as of a chat completion, `name`, `pinned`."""
     body = await json_fields(request)
     name, pinned = (_name(body) if body.has("name") else None), body.boolean("pinned")
-    key = await while_connected(request, _fold(read_chat(body, context, realm), context))
+    key = await while_connected(request, _fold(await opened_chat(body, context, realm), context))
     if key is None:
         return problem(507, "no_room", "there is no room for it; unpin or drop another first")
     return web.json_response(capsule_json(await keeper.change(realm, key, name or None, pinned)))

@@ -27,7 +27,8 @@ from assistant.server.context import ServerContext
 from assistant.server.security import keys_of, realm_of
 from assistant.talk import Session
 
-MAX_FRAME = 16 * 1024 * 1024
+MAX_FRAME = 64 * 1024 * 1024
+"""Beyond this the connection ends. Pictures and sound that are too long are refused below it, and the talk goes on."""
 HEARTBEAT_SECONDS = 20.0
 
 log = logging.getLogger(__name__)

@@ -1,5 +1,6 @@
 """One talk: what was said and heard, who speaks, and the replies.
 
+album          pictures that are kept with a talk
 amends         nods are set aside, turns taken too early are reopened
 candidates     replies begun in private before the turn is certain
 context        what the parts of a session share, and what all sessions share
@@ -16,6 +17,7 @@ messages       what reaches a session's inbox, and what turn-taking is told
 order          what is decided about a reply before it begins, and how it ended
 outlet         where a reply puts what it makes; of a candidate nothing leaves it
 pending        turns that are certain and not yet written down
+pictures       what a front shows is looked at before the talk knows of it
 playing        what the front's loudspeaker plays now, for the echo
 preferences    settings change, a persona takes over
 prompt         the conversation as a prompt
@@ -23,6 +25,7 @@ replies        replies begin, run, and end
 reply          one reply from prompt to last sample
 scribe         the words of the turn under way, beside the detector
 session        the face to fronts, and which part answers which message
+shown          which of what the user shows counts, and when it enters the talk
 sync           the models' state is brought in line with the talk
 take_back      turns are taken back, and what tools did in them
 talks          opens, resumes and parks talks

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from assistant.base.errors import EngineFailed, PeerError
-from assistant.contracts import Line, Prompt
+from assistant.contracts import Prompt
 from assistant.events import AudioPart, Message
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry
@@ -64,9 +64,14 @@ class Candidates:
         if not self._possible or text == self._heard or (self._hearing is not None and not self._hearing.done()):
             return
         self._heard = text
-        prompt = self._context.view.prompt(self._context.settings)
-        said = replace(prompt, lines=(*prompt.lines, Line("user", text)))
-        self._hearing = self._context.group.create_task(self._hear(said))
+        prompt = self._context.view.said(self._context.settings, text)
+        self._hearing = self._context.group.create_task(self._hear(prompt))
+
+    def look(self) -> None:
+        """A picture is in the talk, and the words to it are still to come: the model may see it now."""
+        if self._llm.capsules and self._now is None and (self._hearing is None or self._hearing.done()):
+            prompt = self._context.view.prompt(self._context.settings)
+            self._hearing = self._context.group.create_task(self._hear(prompt))
 
     async def _hear(self, prompt: Prompt) -> None:
         try:

@@ -104,7 +104,7 @@ class TalkContext:
     settings: Settings
     conversation: Conversation
     view: ReplyView
-    keeping: Keeping = field(default_factory=lambda: Keeping(None))
+    keeping: Keeping = field(default_factory=Keeping)
     # Made here and not handed in: each belongs to this session alone and begins empty.
     turn: TurnTakingState = field(default=TurnTakingState(), init=False)
     """Who speaks. Replaced by `tell` alone."""

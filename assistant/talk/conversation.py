@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from assistant.base.errors import PeerError
 from assistant.contracts import Uttered
-from assistant.events import REPLY_RATE, AudioPart, FunctionCall, FunctionOutput, Item, Message, TextPart
+from assistant.events import REPLY_RATE, AudioPart, FunctionCall, FunctionOutput, Item, Message, PicturePart, TextPart
 from assistant.talk.heard import HeardCut, SpokenPiece, cut_pieces, heard, sample_of_char
 
 if TYPE_CHECKING:
@@ -27,10 +27,17 @@ class Entry:
     reply_id: str | None = None
     pieces: tuple[SpokenPiece, ...] = ()
     hidden: bool = False
+    frame: bool = False
+    """A picture of a camera or a screen. Its item stays when it no longer counts, and nothing of it is kept."""
     nod: bool = False
     """The user said it over a reply and meant nothing by it: it stands in the transcript, and is no turn."""
     before: Slots = field(default_factory=dict, compare=False)
     """Of a tool's result: what the tool changed of what the talk's tools keep, as it was before."""
+
+    @property
+    def waits(self) -> bool:
+        """A frame that the model is not shown: not yet, or no more."""
+        return self.frame and isinstance(self.item, Message) and not self.item.content
 
     @property
     def response_id(self) -> str | None:
@@ -112,6 +119,15 @@ class Conversation:
         self.version += entry.item.status != "in_progress"
         return self.previous_id(item_id)
 
+    def move(self, entry: Entry, before: str | None = None) -> None:
+        """Replace an entry that is there, and put it in front of another one, or at the end."""
+        self.entry(entry.item.id)
+        order = [known for known in self if known.item.id != entry.item.id]
+        place = next((i for i, known in enumerate(order) if known.item.id == before), len(order))
+        order.insert(place, entry)
+        self._entries = {known.item.id: known for known in order}
+        self.version += 1
+
     def put(self, entry: Entry) -> None:
         """Replace an entry that is there, in its place."""
         self.entry(entry.item.id)
@@ -131,8 +147,8 @@ class Conversation:
         order = list(self._entries.values())
         place = order.index(gone)
         hidden = []
-        if isinstance(gone.item, Message) and gone.item.role == "user":
-            for entry in order[place + 1 :]:
+        if isinstance(gone.item, Message) and gone.item.role == "user" and not gone.frame:
+            for entry in (entry for entry in order[place + 1 :] if not entry.frame):
                 if not entry.hidden:
                     break
                 hidden.append(entry)
@@ -178,18 +194,23 @@ class Conversation:
     def turns_back(self, turns: int) -> tuple[str, ...]:
         """Ids of the visible items that undoing this many turns deletes, newest first.
 
-        A turn begins with a user's message; what comes before the first one is never undone.
+        A turn begins with a user's message, and with the pictures that were sent before it; what comes before the first
+        one is never undone.
         """
         gone: list[str] = []
-        whole_turns = 0
+        whole_turns, asked = 0, turns
+        behind: Entry | None = None
         for entry in reversed(self._entries.values()):
-            if turns == 0:
+            joins = entry.waits or (shows_only(entry.item) and behind is not None and _of_user(behind))
+            if turns == 0 and not joins:
                 break
             if not entry.hidden:
                 gone.append(entry.item.id)
-            if isinstance(entry.item, Message) and entry.item.role == "user" and not entry.nod:
-                turns -= 1
-                whole_turns = len(gone)
+            if _of_user(entry):
+                turns -= not joins
+                whole_turns = len(gone) if turns < asked else 0
+            if not entry.hidden and not entry.waits:
+                behind = entry
         return tuple(gone[:whole_turns])
 
     def before(self, item_ids: Sequence[str]) -> Slots:
@@ -220,13 +241,28 @@ class Conversation:
         )
 
 
+def _of_user(entry: Entry) -> bool:
+    return isinstance(entry.item, Message) and entry.item.role == "user" and not entry.nod
+
+
 def item_text(item: Item) -> str:
     """The words of an item, written or spoken; what a call asks and a tool answers for the other kinds."""
     if isinstance(item, FunctionCall):
         return item.arguments
     if isinstance(item, FunctionOutput):
         return item.output
-    return " ".join(part.text if isinstance(part, TextPart) else part.transcript or "" for part in item.content)
+    return " ".join(part_text(part) for part in item.content if not isinstance(part, PicturePart))
+
+
+def shows_only(item: Item) -> bool:
+    """A user's pictures without a word."""
+    if not isinstance(item, Message) or item.role != "user" or not item.content:
+        return False
+    return all(isinstance(part, PicturePart) for part in item.content)
+
+
+def part_text(part: TextPart | AudioPart) -> str:
+    return part.text if isinstance(part, TextPart) else part.transcript or ""
 
 
 def cut_entry(entry: Entry, cut: HeardCut, text: str) -> Entry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from assistant.base.errors import PeerError
 from assistant.events import (
@@ -20,9 +21,11 @@ from assistant.events import (
     TruncateItem,
 )
 from assistant.talk.context import TalkContext
-from assistant.talk.conversation import Entry, item_text
+from assistant.talk.conversation import item_text
+from assistant.talk.keeping import pictures_of
 from assistant.talk.messages import ReplyCut
 from assistant.talk.replies import Replies
+from assistant.talk.shown import Shown
 from assistant.talk.sync import StateSync
 from assistant.talk.take_back import TakeBack
 
@@ -30,8 +33,11 @@ from assistant.talk.take_back import TakeBack
 class Edits:
     """What a front does to the conversation. Whatever touches the running reply stops it first."""
 
-    def __init__(self, context: TalkContext, replies: Replies, state_sync: StateSync, take_back: TakeBack) -> None:
+    def __init__(
+        self, context: TalkContext, replies: Replies, state_sync: StateSync, take_back: TakeBack, shown: Shown
+    ) -> None:
         self._context, self._replies, self._state_sync, self._take_back = context, replies, state_sync, take_back
+        self._shown = shown
         self._conversation = context.conversation
         self._heard_ms: dict[str, float] = {}
 
@@ -39,11 +45,19 @@ class Edits:
         item = command.item
         if isinstance(item, Message) and item.role == "assistant":
             item = replace(item, content=tuple(TextPart(item_text(replace(item, content=(p,)))) for p in item.content))
-        previous = self._conversation.add(Entry(item), command.after)
+        entry = self._shown.entry(replace(command, item=item))
+        if pictures_of(entry):
+            await self._context.services.offload(partial(self._context.keeping.keep, entry))
+        previous = self._conversation.add(entry, command.after)
+        self._shown.added(entry)
+        item = entry.item
         await self._context.emit(ItemAdded(item, previous))
         await self._context.emit(ItemDone(item, previous))
 
     async def delete(self, item_id: str) -> None:
+        if item_id in self._shown.let_go:
+            await self._context.emit(ItemDeleted(item_id))
+            return
         self._conversation.entry(item_id)
         await self._stop_maker(item_id)
         self._conversation.delete(item_id)

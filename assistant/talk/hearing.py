@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from assistant.base.clock import SampleClock
 from assistant.base.errors import ChannelClosed, EngineFailed
 from assistant.base.pcm import Resampler, samples_of
 from assistant.base.sound import HEARING_RATE
-from assistant.contracts import Line, Partial, PlayedSound
+from assistant.contracts import Partial, PlayedSound
 from assistant.events import (
     AppendAudio,
     ClearAudio,
@@ -412,8 +412,7 @@ class Hearing:
         to fold these words would roll back what it is at."""
         if self._context.turn.replying:
             return None
-        prompt = self._context.view.prompt(self._context.settings)
-        asked = replace(prompt, lines=(*prompt.lines, Line("user", text)))
+        asked = self._context.view.said(self._context.settings, text)
         try:
             return await self._context.services.llm.turn_end_probability(self._context.talk, asked)
         except EngineFailed:

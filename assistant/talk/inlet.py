@@ -4,14 +4,19 @@ A recogniser may be seconds behind. Nobody's cancel is to wait for it; but a com
 hearing comes to it, and what was sent after the commit counts on that item. So commits and clears are numbered as they
 are sent, each other command knows the number that it must stand behind, and waits until hearing has come so far. What
 waits is never overtaken by another of its kind: a cancel behind a held CreateResponse may be meant for that reply.
+
+Pictures are looked at here, off the event loop, so that nothing damaged reaches the talk.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeAlias
 
 from assistant.base.channel import Channel
+from assistant.base.errors import PeerError
 from assistant.events import (
     AppendAudio,
     CancelResponse,
@@ -22,7 +27,8 @@ from assistant.events import (
     TruncateItem,
     Undo,
 )
-from assistant.talk.messages import Inbox
+from assistant.talk.messages import Inbox, Refused
+from assistant.talk.pictures import looked_at, shows
 
 IN_FLIGHT = 64
 """Commands of either kind that may wait here; then their sender waits. Sound and the rest have room of their own, so a
@@ -38,9 +44,10 @@ class Inlet:
     those, so the two roads never wait for each other.
     """
 
-    def __init__(self, inbox: Channel[Inbox]) -> None:
+    def __init__(self, inbox: Channel[Inbox], look: Callable[[Callable[[], Command]], Awaitable[Command]]) -> None:
+        """look  runs a function that takes long"""
         self.sound: Channel[tuple[int, SoundCommand]] = Channel(IN_FLIGHT)
-        self._inbox = inbox
+        self._inbox, self._look = inbox, look
         self._rest: Channel[tuple[int, Command]] = Channel(IN_FLIGHT)
         self._marks_sent = self._last_commit = 0
         """The number of the last commit or clear that was sent, and of the last commit among them."""
@@ -90,9 +97,15 @@ class Inlet:
         async for number, command in self._rest:
             while self._marks_through < number:
                 await self._move()
-            await self._inbox.send(command)
+            await self._inbox.send(await self._seen(command) if shows(command) else command)
             self._rest_through += 1
             self._moved.set()
+
+    async def _seen(self, command: Command) -> Inbox:
+        try:
+            return await self._look(partial(looked_at, command))
+        except PeerError as error:
+            return Refused(error, command.cause)
 
     def close(self) -> None:
         self.sound.close()

@@ -6,15 +6,18 @@ was told, it finds again, even if the process was killed the moment after.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from assistant.base.errors import PeerError
+from assistant.base.picture import Picture, open_picture
 from assistant.contracts import Mark
-from assistant.events import AudioPart, FunctionCall, FunctionOutput, Item, Message, TextPart
+from assistant.events import AudioPart, FunctionCall, FunctionOutput, Item, Message, Part, PicturePart, TextPart
+from assistant.talk.album import Album
 from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.heard import SpokenPiece
+from assistant.talk.prompt import PICTURE
 from assistant.tools.kept import Kept
 from capsules.journal import JSON, Journal
 
@@ -25,10 +28,11 @@ WORDS, KEPT, HEARD = "words", "kept", "heard"
 class Keeping:
     """Of one session. Without a journal nothing is kept."""
 
-    def __init__(self, journal: Journal | None) -> None:
-        self._journal = journal
+    def __init__(self, journal: Journal | None = None, album: Album | None = None) -> None:
+        self._journal, self._album = journal, album or Album()
         self._noted = (-1, -1)
         self._rows: dict[str, tuple[Entry, JSON]] = {}
+        self._shown: frozenset[str] = frozenset()
         self._told = ""
 
     def changed(self, conversation: Conversation, kept: Kept) -> bool:
@@ -46,6 +50,15 @@ class Keeping:
         """What was said alone: the session is over, and its tools may be another one's."""
         if self._journal is not None:
             self._journal.put(WORDS, dict(self._of(conversation)), ordered=True)
+            shown = frozenset(picture.digest for entry in conversation for picture in pictures_of(entry))
+            if not self._shown <= shown:
+                self._album.only(shown)
+            self._shown = shown
+
+    def keep(self, entry: Entry) -> None:
+        """The pictures of an entry, before it is told of: on the disk when this returns."""
+        if self._journal is not None:
+            self._album.keep(pictures_of(entry))
 
     def heard(self, item_id: str, played_ms: float) -> None:
         """So much of a reply was heard by now: what a front that is lost would have cut it to."""
@@ -54,7 +67,7 @@ class Keeping:
 
     def trouble(self) -> str:
         """Why what was noted last will not outlive the process, told once; "" if it will, or was told already."""
-        found = "" if self._journal is None else self._journal.trouble
+        found = "" if self._journal is None else self._journal.trouble or self._album.trouble
         told, self._told = self._told, found
         return found if found and not told else ""
 
@@ -68,7 +81,7 @@ class Keeping:
     def _of(self, conversation: Conversation) -> Iterable[tuple[str, JSON]]:
         """A row for each entry; those of before are not made again."""
         known, self._rows = self._rows, {}
-        for entry in conversation:
+        for entry in (entry for entry in conversation if not entry.frame):
             found = known.get(entry.item.id)
             if found is None or found[0] is not entry:
                 found = entry, entry_row(entry)
@@ -76,12 +89,13 @@ class Keeping:
             yield entry.item.id, found[1]
 
 
-def resumed(journal: Journal) -> Conversation:
+def resumed(journal: Journal, album: Album | None = None) -> Conversation:
     """The talk of a journal; a reply that was being made ends with its last heard word. Raises KeyError, TypeError,
     ValueError or IndexError on what was not written here."""
     words, kept = journal.table(WORDS), journal.table(KEPT)
     found: Mapping[str, Any] = kept
-    conversation = Conversation((entry_of(row) for row in words.values()), dict(found))
+    find = (album or Album()).find
+    conversation = Conversation((entry_of(row, find) for row in words.values()), dict(found))
     for item_id, played_ms in _pairs(journal.table(HEARD)):
         if item_id in conversation and conversation.entry(item_id).item.status == "in_progress":
             with suppress(PeerError):
@@ -95,16 +109,20 @@ def _pairs(rows: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
         yield str(item_id), int(played_ms)
 
 
+def pictures_of(entry: Entry) -> list[Picture]:
+    """Those that are kept with the talk."""
+    if entry.frame or not isinstance(entry.item, Message):
+        return []
+    return [part.picture for part in entry.item.content if isinstance(part, PicturePart)]
+
+
 def entry_row(entry: Entry) -> JSON:
-    """All of an entry but its sound."""
+    """All of an entry but its sound and its pictures."""
     item = entry.item
     row: dict[str, Any] = {"id": item.id, "status": item.status}
     if isinstance(item, Message):
         row |= {"type": "message", "role": item.role}
-        row["content"] = [
-            {"text": part.text} if isinstance(part, TextPart) else {"transcript": part.transcript}
-            for part in item.content
-        ]
+        row["content"] = [_part_row(part) for part in item.content]
     elif isinstance(item, FunctionCall):
         row |= {"type": "call", "call_id": item.call_id, "name": item.name, "arguments": item.arguments}
     else:
@@ -126,14 +144,31 @@ def entry_row(entry: Entry) -> JSON:
     return row
 
 
-def entry_of(found: JSON) -> Entry:
-    """The inverse of `entry_row`. Raises KeyError, TypeError, ValueError or IndexError on anything else."""
+def _part_row(part: Part) -> dict[str, str | None]:
+    if isinstance(part, PicturePart):
+        return {"picture": part.picture.digest, "detail": part.picture.detail}
+    return {"text": part.text} if isinstance(part, TextPart) else {"transcript": part.transcript}
+
+
+def _part_of(row: Mapping[str, Any], find: Callable[[str], bytes | None]) -> Part:
+    if "picture" not in row:
+        return TextPart(row["text"]) if "text" in row else AudioPart(row["transcript"])
+    encoded = find(row["picture"])
+    if encoded is None:
+        return TextPart(PICTURE)
+    try:
+        return PicturePart(open_picture(encoded, row["detail"]))
+    except PeerError:  # the limits are not those of when it came
+        return TextPart(PICTURE)
+
+
+def entry_of(found: JSON, find: Callable[[str], bytes | None] = lambda digest: None) -> Entry:
+    """The inverse of `entry_row`; `find`: a picture by its digest. Raises KeyError, TypeError, ValueError or IndexError
+    on anything else."""
     row: Any = found
     item: Item
     if row["type"] == "message":
-        content = tuple(
-            TextPart(part["text"]) if "text" in part else AudioPart(part["transcript"]) for part in row["content"]
-        )
+        content = tuple(_part_of(part, find) for part in row["content"])
         item = Message(row["id"], row["role"], content, row["status"])
     elif row["type"] == "call":
         item = FunctionCall(row["id"], row["call_id"], row["name"], row["arguments"], row["status"])

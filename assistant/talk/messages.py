@@ -74,6 +74,14 @@ class NothingToCommit:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A command that came in and cannot be done."""
+
+    error: PeerError
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Cleared:
     """The uncommitted sound is gone; `item_id` names the turn that was under way, if any."""
 
@@ -104,7 +112,7 @@ class SayNow:
 
 
 Noticed: TypeAlias = UserBegan | UserProgress | UserEnded | UserWords | NothingToCommit | Cleared
-Inbox: TypeAlias = Command | Noticed | ReplyOver | IdleOver | SayNow
+Inbox: TypeAlias = Command | Refused | Noticed | ReplyOver | IdleOver | SayNow
 
 # ------------------------------------------------------- what replies tell turn-taking, at the moment itself
 

@@ -1,7 +1,8 @@
 """Turns the items of a talk into the prompt of the next reply.
 
 Items that one reply made (its words and its calls) become one assistant line that names the reply, so that an engine
-can reuse the very tokens it wrote. A line that was cut carries the heard words only.
+can reuse the very tokens it wrote. A line that was cut carries the heard words only. Pictures that were sent by
+themselves stand in the user's line that follows.
 """
 
 from __future__ import annotations
@@ -9,18 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from assistant.base.errors import PeerError
-from assistant.contracts import Line, Prompt, ToolCall
-from assistant.events import FunctionCall, FunctionOutput, Item, Message, ToolSpec
-from assistant.talk.conversation import Conversation, Entry, item_text
+from assistant.contracts import Line, PlacedPicture, Prompt, ToolCall
+from assistant.events import FunctionCall, FunctionOutput, Item, Message, PicturePart, ToolSpec
+from assistant.talk.conversation import Conversation, Entry, item_text, part_text, shows_only
 
 NOT_UNDERSTOOD = "[inaudible]"
 """Stands for a user's turn in which no words were recognised."""
+PICTURE = "[picture]"
+"""Stands for a picture that the model does not see."""
+CANNOT_SEE = "I can't see pictures. I can only hear and read, so tell me in words what it shows."
+"""What is answered to it, as it is: a model that does not see would guess."""
 
 
 class Lines:
     """Makes lines of entries, and remembers those of the last time: a talk asks for all of its lines at every turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, sees: bool = True) -> None:
+        self._sees = sees
         self._known: dict[str, tuple[Entry, Line | None]] = {}
 
     def of(self, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Line | None]]:
@@ -28,7 +34,7 @@ class Lines:
         for entry in entries:
             found = known.get(entry.item.id)
             if found is None or found[0] is not entry:
-                found = entry, _line(entry)
+                found = entry, _line(entry, self._sees)
             self._known[entry.item.id] = found
             yield found
 
@@ -38,6 +44,7 @@ def build(system: str, tools: Sequence[ToolSpec], entries: Iterable[Entry], made
     because the templates of the model family take a system text in first place only."""
     lines: list[Line] = []
     heads = [system.strip()]
+    shown = False
     for entry, line in (made or Lines()).of(entries):
         item = entry.item
         if not lines and isinstance(item, Message) and item.role == "system":
@@ -46,8 +53,11 @@ def build(system: str, tools: Sequence[ToolSpec], entries: Iterable[Entry], made
             continue
         elif lines and _same_reply(lines[-1], line):
             lines[-1] = _joined(lines[-1], line)
+        elif shown and line.role == "user":
+            lines[-1] = _pictured(lines[-1], line)
         else:
             lines.append(line)
+        shown = shows_only(item)
     return Prompt("\n\n".join(head for head in heads if head), tuple(tools), tuple(lines))
 
 
@@ -69,23 +79,44 @@ def choose_tools(tools: Sequence[ToolSpec], choice: str) -> tuple[ToolSpec, ...]
     return named
 
 
-def _line(entry: Entry) -> Line | None:
+def _line(entry: Entry, sees: bool) -> Line | None:
     item = entry.item
-    if entry.nod:
+    if entry.nod or entry.waits:
         return None
     if isinstance(item, FunctionCall):
         call = ToolCall(item.call_id, item.name, item.arguments)
         return Line("assistant", "", (call,), entry.reply_id)
     if isinstance(item, FunctionOutput):
         return Line("tool", item.output, call_id=item.call_id)
-    text = item_text(item)
     if item.role == "assistant":
+        text = item_text(item)
         return Line("assistant", text, (), entry.reply_id) if text.strip() else None
-    return Line("user", text.strip() or NOT_UNDERSTOOD)
+    return _user_line(item, sees)
+
+
+def _user_line(item: Message, sees: bool) -> Line:
+    """Words and pictures in their order; a picture that is not seen is a word."""
+    text, placed, apart = "", [], False
+    for part in item.content:
+        if isinstance(part, PicturePart) and sees:
+            placed.append((len(text), part.picture))
+            apart = False
+        else:
+            text += " " * apart + (PICTURE if isinstance(part, PicturePart) else part_text(part))
+            apart = True
+    trimmed = text.strip()
+    before = len(text) - len(text.lstrip())
+    pictures = tuple(PlacedPicture(min(max(at - before, 0), len(trimmed)), picture) for at, picture in placed)
+    return Line("user", trimmed if trimmed or pictures else NOT_UNDERSTOOD, pictures=pictures)
 
 
 def _same_reply(before: Line, line: Line) -> bool:
     return line.role == "assistant" == before.role and line.reply_id is not None and line.reply_id == before.reply_id
+
+
+def _pictured(before: Line, line: Line) -> Line:
+    """A line behind one of pictures alone, which has words only where they are not seen."""
+    return Line("user", f"{before.text} {line.text}".strip(), pictures=before.pictures + line.pictures)
 
 
 def _joined(before: Line, line: Line) -> Line:

@@ -17,7 +17,7 @@ from assistant.talk.messages import ReplyBegun, ReplyEnded, ReplyOver
 from assistant.talk.order import Ending, ReplyOrder
 from assistant.talk.outlet import Outlet
 from assistant.talk.pending import PendingTranscripts
-from assistant.talk.prompt import entries_of
+from assistant.talk.prompt import CANNOT_SEE, entries_of
 from assistant.talk.reply import Reply
 from assistant.talk.sync import StateSync
 from assistant.talk.tool_effects import ToolEffects
@@ -131,7 +131,7 @@ class Replies:
             ),
             prompt=partial(view.prompt, settings, params),
             own_tools=view.own_tools(settings, params),
-            say=say,
+            say=CANNOT_SEE if say is None and view.unseen(params) else say,
         )  # fmt: skip
 
     async def _run(self, active: Active, candidate: Candidate | None) -> None:

@@ -19,6 +19,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from assistant.base.channel import Channel
@@ -57,6 +58,7 @@ from assistant.talk.messages import (
     IdleOver,
     Inbox,
     NothingToCommit,
+    Refused,
     ReplyOut,
     ReplyOver,
     SayNow,
@@ -68,6 +70,7 @@ from assistant.talk.messages import (
 from assistant.talk.pending import PendingTranscripts
 from assistant.talk.preferences import Preferences
 from assistant.talk.replies import Replies
+from assistant.talk.shown import Shown
 from assistant.talk.sync import StateSync
 from assistant.talk.take_back import EXCHANGE, TakeBack
 from assistant.talk.tool_effects import ToolEffects
@@ -75,7 +78,6 @@ from assistant.talk.turn_effects import TurnEffects
 from assistant.talk.turns import TurnTimes
 from assistant.talk.view import ReplyView
 from assistant.tools.kept import Slots
-from capsules.journal import Journal
 
 Answer: TypeAlias = Callable[..., Awaitable[None]]
 """Takes a message of one kind."""
@@ -99,7 +101,7 @@ class Session:
         settings: Settings,
         conversation: Conversation | None = None,
         on_end: Callable[[Session], None] = lambda session: None,
-        journal: Journal | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         self.talk = talk
         """The conversation's id; `Talks.open(resume=…)` takes it."""
@@ -107,11 +109,11 @@ class Session:
         self.conversation = conversation if conversation is not None else Conversation()
         self._services, self._on_end = services, on_end
         self._stop, self._begun = asyncio.Event(), False
-        view = ReplyView(services.personas, services.tools(self), self.conversation)
+        view = ReplyView(services.personas, services.tools(self), self.conversation, services.llm.sees)
         self._context = context = TalkContext(
-            talk, services, settings, self.conversation, view, Keeping(journal)
+            talk, services, settings, self.conversation, view, keeping or Keeping()
         )
-        self._inlet = Inlet(context.inbox)
+        self._inlet = Inlet(context.inbox, services.offload)
         self._hearing = Hearing(context, self._inlet)
         self._state_sync = StateSync(context)
         self._preferences = Preferences(context, self._state_sync)
@@ -124,7 +126,8 @@ class Session:
         self._turns = TurnEffects(
             context, self._replies, turns, words, idle, Amends(context, self._hearing, take_back)
         )
-        self._answers = self._table(Edits(context, self._replies, self._state_sync, take_back), words)
+        self._shown = Shown(context, self._replies.candidates.look, self._state_sync.soon)
+        self._answers = self._table(Edits(context, self._replies, self._state_sync, take_back, self._shown), words)
 
     # ---------------------------------------------------------------------------- what fronts use
 
@@ -210,9 +213,10 @@ class Session:
     async def _serve(self) -> None:
         async for message in self._context.inbox:
             try:
-                if not isinstance(message, BESIDE_CANDIDATES):
+                if not (isinstance(message, BESIDE_CANDIDATES) or self._shown.idle_frame(message)):
                     await self._replies.candidates.drop()
                 await self._answers[type(message)](message)
+                self._shown.follow()
             except PeerError as error:
                 self._services.metrics.errors.labels(error.code).inc()
                 cause = getattr(message, "cause", None)
@@ -220,13 +224,14 @@ class Session:
 
     def _table(self, edits: Edits, words: PendingTranscripts) -> Mapping[type[Inbox], Answer]:
         """Which part answers which message. A test holds it complete."""
-        turns, replies = self._turns.take, self._replies
+        turns = self._turns.take
         return {
             UserBegan: turns, UserProgress: turns, UserEnded: turns, Cleared: turns, IdleOver: turns, SayNow: turns,
-            UserWords: words.arrived,
+            UserWords: partial(self._words, words),
             NothingToCommit: self._refuse_commit,
+            Refused: self._refuse,
             ReplyOver: self._reply_over,
-            CreateResponse: lambda command: replies.create(command.params),
+            CreateResponse: self._create_response,
             CancelResponse: self._cancel,
             UpdateSettings: lambda command: self._preferences.update(command.settings),
             SwitchPersona: self._switch_persona,
@@ -244,6 +249,18 @@ class Session:
             "input_audio_buffer_commit_empty",
             f"the input buffer holds {nothing.had_ms:.0f} ms of sound; a commit needs at least 100 ms",
         )
+
+    async def _refuse(self, refused: Refused) -> None:
+        raise refused.error
+
+    async def _words(self, pending: PendingTranscripts, words: UserWords) -> None:
+        self._shown.heard(words)  # before a reply that waits for them builds its prompt
+        await pending.arrived(words)
+
+    async def _create_response(self, command: CreateResponse) -> None:
+        if command.params.input is None and command.params.conversation == "auto" and self._replies.active is None:
+            self._shown.asked()
+        await self._replies.create(command.params)
 
     async def _reply_over(self, over: ReplyOver) -> None:
         if await self._replies.over(over):

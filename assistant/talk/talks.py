@@ -4,12 +4,14 @@ the process stands in the talks' journals: a kill at any moment loses nothing th
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 from assistant.base.errors import TalksFull, UnknownTalk
 from assistant.events import Settings
+from assistant.talk.album import Album
 from assistant.talk.context import Services
 from assistant.talk.conversation import Conversation
-from assistant.talk.keeping import KEPT, WORDS, resumed
+from assistant.talk.keeping import KEPT, WORDS, Keeping, resumed
 from assistant.talk.session import Session
 from capsules.journal import Journal, Journals
 
@@ -23,12 +25,13 @@ PARKED = 32
 class Talks:
     """Opens sessions. Fronts that need an engine without a talk (plain HTTP endpoints) use `engines`.
 
-    `journals` keep the words of talks over a restart; without a folder they are kept in memory only.
+    `journals` keep the words of talks over a restart, the folder `pictures` what was shown in them; without a folder
+    they are kept in memory only.
     """
 
     def __init__(
         self, services: Services, *, limit: int = LIMIT, settings: Settings | None = None,
-        journals: Journals | None = None,
+        journals: Journals | None = None, pictures: Path | None = None,
     ) -> None:  # fmt: skip
         self.engines = services.engines
         self.limit = limit
@@ -38,6 +41,7 @@ class Talks:
         """What a session starts with when its front asks for nothing."""
         self._services = services
         self._journals = journals if journals is not None else Journals(None)
+        self._pictures = pictures
         self._open: dict[str, Session] = {}
         self._parked: dict[str, Conversation] = {}
 
@@ -64,9 +68,8 @@ class Talks:
             self.metrics.refused.inc()
             raise TalksFull(f"all {self.limit} places are taken; close another session or start with --sessions")
         talk = resume or self._services.ids("conv")
-        session = Session(
-            talk, self._services, settings or self.defaults, conversation, self._ended, self._journal(talk)
-        )
+        keeping = Keeping(self._journal(talk), self._album(talk))
+        session = Session(talk, self._services, settings or self.defaults, conversation, self._ended, keeping)
         self._open[talk] = session
         self.metrics.sessions.set(len(self._open))
         return session
@@ -74,6 +77,7 @@ class Talks:
     def forget(self, talk: str) -> None:
         """Drop what is kept of a talk that is not open."""
         self._parked.pop(talk, None)
+        self._album(talk).remove()
         self._journals.remove(talk)
 
     def close(self) -> None:
@@ -105,10 +109,14 @@ class Talks:
         try:
             journal = self._journals.open(talk)
             if journal is not None and (journal.table(WORDS) or journal.table(KEPT)):
-                return resumed(journal)
+                return resumed(journal, self._album(talk))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
             raise UnknownTalk(f"what was kept of talk {talk!r} is damaged ({error}); begin a new one") from error
         raise UnknownTalk(f"nothing whole is kept of talk {talk!r}; begin a new one")
+
+    def _album(self, talk: str) -> Album:
+        """Where no journal can be, no pictures are either."""
+        return Album(None if self._pictures is None or talk not in self._journals else self._pictures / talk)
 
     def _journal(self, talk: str) -> Journal | None:
         """A talk whose journal cannot be opened goes on without one."""

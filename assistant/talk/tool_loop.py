@@ -149,16 +149,25 @@ class ToolLoop:
             self._outlet.conversation.add(Entry(answer, reply_id, hidden=True, before=result.before))
 
     def _count_input(self, ready: PromptReady) -> None:
-        first = self.usage.input_text_tokens == 0
+        usage = self.usage
+        first = usage.input_text_tokens == 0
         fresh = ready.input_tokens if first else max(0, ready.input_tokens - ready.cached_tokens)
+        images = ready.image_tokens if first else max(0, ready.image_tokens - ready.cached_image_tokens)
         self.usage = replace(
-            self.usage,
-            input_text_tokens=self.usage.input_text_tokens + fresh,
-            cached_tokens=self.usage.cached_tokens + (ready.cached_tokens if first else 0),
+            usage,
+            input_text_tokens=usage.input_text_tokens + fresh - images,
+            input_image_tokens=usage.input_image_tokens + images,
+            cached_tokens=usage.cached_tokens + (ready.cached_tokens if first else 0),
+            cached_image_tokens=usage.cached_image_tokens + (ready.cached_image_tokens if first else 0),
         )
+        trace = self._outlet.trace
         for cost in ready.costs:
             if cost.name in ("restore", "rollback"):
-                self._outlet.trace.figure(f"{cost.name}_ms", cost.ms)
+                trace.figure(f"{cost.name}_ms", cost.ms)
+        if ready.picture_ms:
+            trace.figure("picture_ms", ready.picture_ms)
+        if ready.image_tokens > ready.cached_image_tokens:
+            trace.figure("image_tokens", ready.image_tokens - ready.cached_image_tokens)
 
     def _count_output(self, end: ReplyEnd) -> None:
         self.usage = replace(self.usage, output_text_tokens=self.usage.output_text_tokens + end.output_tokens)

@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assistant.contracts import Prompt
-from assistant.events import ResponseParams, Settings, ToolSpec
+from assistant.events import AudioPart, Message, PicturePart, ResponseParams, Settings, ToolSpec
 from assistant.personas import DEFAULT, Persona
-from assistant.talk.conversation import Conversation
-from assistant.talk.prompt import Lines, build, choose_tools, entries_of
+from assistant.talk.conversation import Conversation, Entry
+from assistant.talk.prompt import NOT_UNDERSTOOD, Lines, build, choose_tools, entries_of
 from assistant.tools.kept import Kept
 from assistant.tools.registry import ToolRegistry
 
 
 class ReplyView:
-    """`own` are the session's own tools, of which settings, persona and reply choose."""
+    """`own` are the session's own tools, of which settings, persona and reply choose. `sees`: the model takes
+    pictures."""
 
-    def __init__(self, personas: dict[str, Persona], own: ToolRegistry, conversation: Conversation) -> None:
+    def __init__(
+        self, personas: dict[str, Persona], own: ToolRegistry, conversation: Conversation, sees: bool = True
+    ) -> None:
+        self.sees = sees
         self._personas, self._own, self._conversation = personas, own, conversation
-        self._lines = Lines()
+        self._lines = Lines(sees)
 
     @property
     def kept(self) -> Kept:
@@ -60,8 +64,30 @@ class ReplyView:
             system = params.instructions
         tools = self.tools(settings, params)
         if params is not None and params.input is not None:
-            found = build(system, tools, entries_of(self._conversation, params.input))
+            found = build(system, tools, entries_of(self._conversation, params.input), Lines(self.sees))
         else:
             talk = self._conversation if conversation is None else conversation
             found = build(system, tools, talk, self._lines)
         return replace(found, realm=settings.realm)
+
+    def said(self, settings: Settings, text: str) -> Prompt:
+        """While the user, who may go on, has said so much: to the very character, spaces at its end included."""
+        draft = Conversation(self._conversation)
+        draft.add(Entry(Message("", "user", (AudioPart(text),))))
+        prompt = self.prompt(settings, conversation=draft)
+        last = prompt.lines[-1]
+        whole = last.text.removesuffix(text.strip() or NOT_UNDERSTOOD) + text
+        return replace(prompt, lines=(*prompt.lines[:-1], replace(last, text=whole)))
+
+    def unseen(self, params: ResponseParams | None = None) -> bool:
+        """Whether what is to be answered shows pictures to a model that does not see."""
+        if self.sees:
+            return False
+        given = None if params is None else params.input
+        entries = list(self._conversation) if given is None else entries_of(self._conversation, given)
+        for entry in reversed(entries):
+            if entry.reply_id is not None or not isinstance(entry.item, Message) or entry.item.role == "assistant":
+                return False
+            if any(isinstance(part, PicturePart) for part in entry.item.content):
+                return True
+        return False

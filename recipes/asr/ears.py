@@ -131,7 +131,7 @@ def stage(asr: ASR, offload: Offload) -> tuple[TalkContext, Inlet, Hearing]:
     talk = Conversation()
     settings = Settings(turn_detection=SemanticVad())
     context = TalkContext("judged", services, settings, talk, ReplyView(personas, ToolRegistry(), talk))
-    inlet = Inlet(context.inbox)
+    inlet = Inlet(context.inbox, offload)
     return context, inlet, Hearing(context, inlet)
 
 

@@ -73,7 +73,7 @@ class Guessing:
 
 
 class FakeLLM(Guessing):
-    """Answers with what `answers` says to a prompt: words, or a tool call. One token is one word."""
+    """Answers with what `answers` says to a prompt: words, or a tool call. One token is one word, or one picture."""
 
     name = "fake"
     capsules = True
@@ -81,9 +81,10 @@ class FakeLLM(Guessing):
     keeper = None
 
     def __init__(
-        self, answers: Callable[[Prompt], Sequence[Answer]], *, token_s: float = 0.01, prefill_s: float = 0.02
-    ) -> None:
-        self.answers = answers
+        self, answers: Callable[[Prompt], Sequence[Answer]], *, token_s: float = 0.01, prefill_s: float = 0.02,
+        sees: bool = False,
+    ) -> None:  # fmt: skip
+        self.answers, self.sees = answers, sees
         self.token_s, self.prefill_s = token_s, prefill_s
         self.folded: dict[str, list[str]] = {}
         self.said: dict[str, str] = {}
@@ -92,12 +93,16 @@ class FakeLLM(Guessing):
         self.complete: float | None = None
         self.heard: list[str] = []
         super().__init__(self.folded)
+        self.looked: list[tuple[str, ...]] = []
+        """The pictures of each line that was heard so far."""
 
     def wanted(self, prompt: Prompt) -> list[str]:
         """What a state that stands for this prompt has folded."""
         tokens = [f"system:{prompt.system}", *(f"tool:{tool.name}" for tool in prompt.tools)]
         for line in prompt.lines:
             tokens.append(f"<{line.role}>")
+            assert self.sees or not line.pictures, "it was told that it sees"
+            tokens += [f"picture:{placed.picture.digest}" for placed in line.pictures]
             tokens += re.findall(r"\S+", line.text)
             tokens += [f"call:{call.name}{call.arguments}" for call in line.calls]
         return tokens
@@ -119,9 +124,11 @@ class FakeLLM(Guessing):
         self.busy[talk] += 1
         try:
             _, same, total = self._bring(talk, prompt)
+            images = [token.startswith("picture:") for token in self.folded[talk]]
             await asyncio.sleep(self.prefill_s)
             self._worked_s += self.prefill_s
-            yield PromptReady(total, same, (Cost("prefill", self.prefill_s * 1000),))
+            costs = (Cost("prefill", self.prefill_s * 1000),)
+            yield PromptReady(total, same, costs, sum(images), sum(images[:same]))
             state = self.folded[talk]
             state.append("<assistant>")
             ends = StopStrings(options.stop)
@@ -164,6 +171,7 @@ class FakeLLM(Guessing):
 
     async def hear(self, talk: str, prompt: Prompt) -> None:
         self.heard.append(prompt.lines[-1].text)
+        self.looked.append(tuple(placed.picture.digest for placed in prompt.lines[-1].pictures))
 
     async def prepare(self, talk: str, prompt: Prompt) -> None:
         self.prepared.append((talk, len(prompt.lines)))

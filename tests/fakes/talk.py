@@ -63,9 +63,10 @@ class World:
         asr: ASR | None = None,
         offload: Callable[[Callable[[], Any]], Awaitable[Any]] = inline,
         candidates: bool = True,
+        sees: bool = False,
     ) -> None:
         """`llm`, `tts`, `asr`: others than the fake ones. `offload`: how hearing works, at once if not given."""
-        self.llm = FakeLLM(answers)
+        self.llm = FakeLLM(answers, sees=sees)
         self.tts = FakeTTS(speed=speed)
         self.asr = FakeEars()
         services = Services(
@@ -73,7 +74,10 @@ class World:
             offload, tools=lambda session: tools(), ids=counting_ids(), candidates=candidates,
         )  # fmt: skip
         settings = settings or Settings(persona="ada", turn_detection=ServerVad())
-        self.talks = Talks(services, limit=limit, settings=settings, journals=Journals(folder))
+        self.talks = Talks(
+            services, limit=limit, settings=settings, journals=Journals(folder),
+            pictures=folder and folder / "pictures",
+        )
         self.log: list[Got] = []
         self.block_s = BLOCK_S
         self.on_event: Callable[[Session, Event], Sequence[Command]] = lambda session, event: ()

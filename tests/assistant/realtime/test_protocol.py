@@ -287,7 +287,7 @@ BAD_FRAMES = {
     "item without type": '{"type": "conversation.item.create", "item": {}}',
     "item of unknown type": '{"type": "conversation.item.create", "item": {"type": "poem"}}',
     "role missing": '{"type": "conversation.item.create", "item": {"type": "message", "content": []}}',
-    "image": '{"type": "conversation.item.create", "item": {"type": "message", "role": "user", '
+    "image of the assistant": '{"type": "conversation.item.create", "item": {"type": "message", "role": "assistant", '
     '"content": [{"type": "input_image", "image_url": "data:"}]}}',
     "audio of the assistant": '{"type": "conversation.item.create", "item": {"type": "message", "role": "assistant", '
     '"content": [{"type": "input_audio", "audio": "AAAA"}]}}',

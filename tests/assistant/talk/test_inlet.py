@@ -39,7 +39,7 @@ from assistant.events import (
 )
 from assistant.talk.inlet import IN_FLIGHT, Inlet
 from tests.fakes.loop import run
-from tests.fakes.talk import World
+from tests.fakes.talk import World, inline
 
 SLOW_S = 2.0
 BY_HAND = Settings(persona="ada", turn_detection=None)
@@ -166,7 +166,7 @@ def test_a_sender_that_gives_up_leaves_nothing_to_wait_for():
 
     async def inside():
         inbox = Channel(8)
-        inlet = Inlet(inbox)
+        inlet = Inlet(inbox, inline)
         for _ in range(IN_FLIGHT):
             await inlet.send(SOUND)
         waiting = asyncio.ensure_future(inlet.send(CommitAudio()))
@@ -203,7 +203,7 @@ async def arrivals(commands, pauses, takes):
     """Places of commands in the order in which a session gets them; a commit or clear is what hearing makes
     of it. `pauses` behind each command, `takes` what hearing takes for each of what it gets, seconds."""
     came, inbox = [], Channel(8)
-    inlet = Inlet(inbox)
+    inlet = Inlet(inbox, inline)
 
     async def ears():
         places = iter([place for place, command in enumerate(commands) if is_sound(command)])
