@@ -2,6 +2,7 @@
 
     arguments  what callers hand in, checked at the door
     capsule    Capsule and Checkpoint; snapshot, restore, fork, rollback, an earlier capsule inside one
+    delta      a state as what follows another, which is stored once
     digests    a digest of every byte of a checkpoint, taken once
     disk       capsules as checksummed files
     durable    files that are complete or absent, entries that are

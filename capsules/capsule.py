@@ -17,7 +17,7 @@ from torch import Tensor
 
 from capsules.arguments import a_kind
 from capsules.errors import CapsuleMismatch, CapsuleTooLarge, ContractMisuse
-from capsules.exec import Buffer, ExecContext, Role, Whole
+from capsules.exec import Buffer, ExecContext, Prefix, Role, Whole
 
 _ALIGN = 64  # bytes; keeps every tensor of a capsule on a cache line
 
@@ -58,8 +58,29 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, eq=False)
+class Base:
+    """The capsule that a delta follows: its rows are the first `position` of every tensor that has rows.
+
+    key     under which it is kept
+    nbytes  of those rows
+    digest  of those rows: others under the same key are another base
+    rows    None until they were found; see `delta.joined`
+    """
+
+    key: str
+    label: str
+    position: int
+    nbytes: int
+    digest: str
+    rows: Mapping[str, Tensor] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
 class Capsule:
-    """The complete state of one scope at a boundary. Its tensors are copies and are never written again."""
+    """The complete state of one scope at a boundary. Its tensors are copies and are never written again.
+
+    axes  of tensors that hold a row for each position: along which axis. With a `base` they hold the rows behind it
+    """
 
     label: str
     scope: str
@@ -68,9 +89,12 @@ class Capsule:
     tokens: tuple[int, ...]  # enough to rebuild the state if the capsule is refused
     host: Mapping[str, Any]  # JSON facts of the engine that no buffer holds
     tensors: Mapping[str, Tensor] = field(repr=False)  # buffer name → live bytes
+    axes: Mapping[str, int] = field(default_factory=dict)
+    base: Base | None = None
 
     @property
     def nbytes(self) -> int:
+        """Of its own tensors; what a base holds is the base's."""
         return sum(t.numel() * t.element_size() for t in self.tensors.values())
 
     @property
@@ -110,8 +134,10 @@ def snapshot(
     host: Mapping[str, Any] | None = None,
 ) -> Capsule:
     """Freeze a boundary: one copy of the live bytes, in one allocation on the device. Raises CapsuleTooLarge."""
-    live = {buffer.name: buffer.live_view(position) for buffer in closure(ctx, scope)}
-    return Capsule(label, scope, position, fingerprint, tuple(tokens), dict(host or {}), copy_out(live, ctx.bytes))
+    buffers = closure(ctx, scope)
+    live = copy_out({buffer.name: buffer.live_view(position) for buffer in buffers}, ctx.bytes)
+    axes = {buffer.name: buffer.live.axis for buffer in buffers if isinstance(buffer.live, Prefix)}
+    return Capsule(label, scope, position, fingerprint, tuple(tokens), dict(host or {}), live, axes)
 
 
 def restore(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint) -> None:
@@ -186,13 +212,19 @@ def checkpoint(ctx: ExecContext, scope: str, position: int) -> Checkpoint:
 
 def earlier(ctx: ExecContext, capsule: Capsule, point: Checkpoint) -> Capsule:
     """The capsule that a snapshot at a checkpoint of the same sequence would have been, over the memory of both."""
-    tensors = {}
+    base, tensors = capsule.base, {}
+    if base is not None and point.position < base.position:
+        base = None
     for buffer in closure(ctx, capsule.scope):
         if isinstance(buffer.live, Whole):
             tensors[buffer.name] = point.tensors[buffer.name]
-        else:
-            tensors[buffer.name] = capsule.tensors[buffer.name].narrow(buffer.live.axis, 0, point.position)
-    return replace(capsule, position=point.position, tokens=capsule.tokens[: point.position], tensors=tensors)
+            continue
+        rows, begin = capsule.tensors[buffer.name], 0 if base is None else base.position
+        if base is None and capsule.base is not None:
+            rows = (capsule.base.rows or {})[buffer.name]
+        tensors[buffer.name] = rows.narrow(buffer.live.axis, 0, point.position - begin)
+    tokens = capsule.tokens[: point.position]
+    return replace(capsule, position=point.position, tokens=tokens, tensors=tensors, base=base)
 
 
 def rollback(ctx: ExecContext, point: Checkpoint) -> None:
@@ -234,17 +266,31 @@ def _allocated(allocate: Callable[[int], Tensor], nbytes: int) -> Tensor:
         ) from error
 
 
+_Part = tuple[str, Tensor | None, Tensor]
+
+
 def _copy_in(source: Capsule | Checkpoint, targets: Sequence[tuple[Buffer, Tensor]]) -> None:
-    for buffer, target in targets:
-        held = source.tensors.get(buffer.name)
+    parts = [part for buffer, target in targets for part in _parts(source, buffer, target)]
+    for name, held, target in parts:
         if held is None or held.shape != target.shape or held.dtype != target.dtype:
             found = "nothing" if held is None else f"{list(held.shape)} {held.dtype}"
             raise CapsuleMismatch(
-                f"{buffer.name} at position {source.position} needs {list(target.shape)} {target.dtype}, but the "
+                f"{name} at position {source.position} needs {list(target.shape)} {target.dtype}, but the "
                 f"capsule holds {found}. Nothing was restored."
             )
-    for buffer, target in targets:
-        target.copy_(source.tensors[buffer.name], non_blocking=True)
+    for _, held, target in parts:
+        assert held is not None
+        target.copy_(held, non_blocking=True)
+
+
+def _parts(source: Capsule | Checkpoint, buffer: Buffer, target: Tensor) -> Iterator[_Part]:
+    """(name, what is held, where it goes): of a delta the base's rows first, then those behind them."""
+    base = source.base if isinstance(source, Capsule) else None
+    if base is not None and isinstance(buffer.live, Prefix):
+        axis = buffer.live.axis
+        yield buffer.name, (base.rows or {}).get(buffer.name), target.narrow(axis, 0, base.position)
+        target = target.narrow(axis, base.position, source.position - base.position)
+    yield buffer.name, source.tensors.get(buffer.name), target
 
 
 def _first_difference(here: Sequence[str], there: Sequence[str]) -> tuple[str, str]:

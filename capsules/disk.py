@@ -1,8 +1,9 @@
 """Capsules as files: one safetensors file each, checksummed, loaded without executing anything.
 
-The header's metadata holds `about` (JSON: label, scope, position, fingerprint, tokens, the engine's host facts, and
-notes of whoever stored it) and `checksum`, a BLAKE2b over the tensor table, `about` and every byte of data. Any
-safetensors reader can open the file; only this one checks it.
+The header's metadata holds `about` (JSON: label, scope, position, fingerprint, tokens, the engine's host facts, which
+tensors have rows, the base whose rows come before them if there is one, and notes of whoever stored it) and `checksum`,
+a BLAKE2b over the tensor table, `about` and every byte of data. Any safetensors reader can open the file; only this one
+checks it.
 """
 
 import fcntl
@@ -10,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsules.capsule import Capsule, Fingerprint
+from capsules.capsule import Base, Capsule, Fingerprint
 from capsules.durable import remove_durably, sweep, write_durably
 from capsules.errors import CapsuleDamaged, CapsuleError, CapsuleMismatch, ContractMisuse
 from capsules.feed import host_bytes, read_exactly
@@ -50,6 +51,8 @@ class About:
     notes: Mapping[str, str]
     file_bytes: int
     used_at: float  # when it was last stored or used, seconds since the epoch
+    axes: Mapping[str, int] = field(default_factory=dict)
+    base: Base | None = None
 
 
 class CapsuleFolder:
@@ -124,7 +127,10 @@ class CapsuleFolder:
                 f"{len(about.tokens)} tokens."
             )
         tensors = _read_tensors(header, pin_memory)
-        return Capsule(about.label, about.scope, about.position, about.fingerprint, about.tokens, about.host, tensors)
+        return Capsule(
+            about.label, about.scope, about.position, about.fingerprint, about.tokens, about.host, tensors,
+            about.axes, about.base,
+        )  # fmt: skip
 
     def touch(self, key: str, at: float) -> None:
         """Record a use, so that the order of use survives a restart; a disk that takes nothing costs that order."""
@@ -158,7 +164,10 @@ class _Plain:
             "tokens": capsule.tokens,
             "host": dict(capsule.host),
             "notes": dict(notes),
+            "axes": dict(capsule.axes),
         }
+        if (base := capsule.base) is not None:
+            about["base"] = [base.key, base.label, base.position, base.nbytes, base.digest]
         # widest first, so that every tensor begins at a multiple of its item size
         self._tensors = dict(sorted(capsule.tensors.items(), key=lambda item: -item[1].element_size()))
         self._about = json.dumps(about, separators=(",", ":"))
@@ -200,16 +209,25 @@ def _about(key: str, file: SafeFile, used_at: float) -> About:
         facts = tuple((str(name), str(value)) for name, value in told["fingerprint"])
         tokens = tuple(told["tokens"])
         label, scope, position, host, notes = (told[k] for k in ("label", "scope", "position", "host", "notes"))
+        axes = {str(name): int(axis) for name, axis in told.get("axes", {}).items()}
+        base = _base(told.get("base"))
         plain = isinstance(label, str) and isinstance(scope, str) and isinstance(host, dict) and isinstance(notes, dict)
         if not plain or not all(type(i) is int for i in (position, *tokens)):
             raise ValueError("a field has the wrong type")
-    except (KeyError, ValueError, TypeError, RecursionError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CapsuleDamaged(
             f"{file.path.name}: its description cannot be read ({error}). Remove the file and rebuild the capsule."
         ) from error
     fingerprint = Fingerprint(facts)
     notes = {str(k): str(v) for k, v in notes.items()}
-    return About(key, label, scope, position, fingerprint, tokens, host, notes, file.size, used_at)
+    return About(key, label, scope, position, fingerprint, tokens, host, notes, file.size, used_at, axes, base)
+
+
+def _base(told: Any) -> Base | None:
+    if told is None:
+        return None
+    key, label, position, nbytes, digest = told
+    return Base(str(key), str(label), int(position), int(nbytes), str(digest))
 
 
 def _read_tensors(file: SafeFile, pin_memory: bool) -> dict[str, Tensor]:

@@ -16,6 +16,7 @@ HELP = {
     "evictions": "capsules that are gone, by cause",
     "unreadable": "files of the disk tier that are no capsules of this version",
     "bytes": "bytes held, by tier",
+    "shared": "bytes that deltas do not hold again, because their bases hold them",
     "charged": "bytes of state beside the capsules that count for the fastest memory's budget, by what",
     "capsules": "capsules held, by tier",
 }

@@ -18,8 +18,9 @@ from pathlib import Path
 import torch
 
 from capsules.arguments import a_kind, shown, whole
-from capsules.capsule import Capsule, Fingerprint
-from capsules.errors import CapsuleAbsent, CapsuleDamaged, CapsuleMismatch, ContractMisuse
+from capsules.capsule import Base, Capsule, Fingerprint
+from capsules.delta import beyond, completed
+from capsules.errors import CapsuleAbsent, CapsuleDamaged, CapsuleMismatch, CapsuleTooLarge, ContractMisuse
 from capsules.exec import ExecContext
 from capsules.metrics import Counters
 from capsules.prefix import StateKey, prefix_digests
@@ -61,6 +62,7 @@ class Listing:
     pinned: bool
     idle_s: float
     realm: str  # digest of its state key
+    base: Base | None  # what it follows, if it is a delta: those rows are not in its bytes
 
 
 @dataclass
@@ -74,6 +76,7 @@ class _Entry:
     fingerprint: str  # digest
     ttl_s: float | None
     used_at: float = field(default=0.0)
+    base: Base | None = None
 
 
 class Registry:
@@ -89,7 +92,7 @@ class Registry:
         self._ttl_s = ttl_s
         self._arrivals = Arrivals()
         self._held: dict[str, float] = {}  # until when
-        self._clock = clock
+        self._clock, self._allocate = clock, mover.bytes
         self._entries: dict[str, _Entry] = {}
         self._by_prefix: dict[str, list[str]] = {}
         self._lengths: dict[str, Counter[int]] = {}
@@ -140,6 +143,7 @@ class Registry:
         save: bool = False,
         ends: Sequence[int] | None = None,
         points: Iterable[int] = (),
+        bases: Iterable[StateKey] = (),
     ) -> str | None:
         """Keep a capsule; returns its key, or None if it fits nowhere, which is never an error.
 
@@ -150,6 +154,8 @@ class Registry:
         save   write a durable copy now
         ends   where the calls ended that folded its tokens; see `reenter`
         points earlier positions at which it holds a checkpoint: found there too
+        bases  realms of whose pinned capsules the longest that it begins with, byte for byte, becomes its base: only
+               what follows is stored. The base then stays as long as this does
         Raises ContractMisuse for a capsule that could never be found: no name, and tokens that do not cover its
         position.
         """
@@ -160,14 +166,16 @@ class Registry:
         length = capsule.position
         prefixes = prefix_digests(state_key, capsule.tokens, [*points, length], ends) if covered else {}
         key = named_key(name, state_key) if name else "p-" + prefixes[length]
+        capsule = self._lean(key, capsule, bases)
         limit = "" if ttl_s is None else repr(ttl_s)
         notes = {"name": name, "realm": state_key.digest, "prefixes": _write_prefixes(prefixes), "ttl_s": limit}
         if not self.store.put(key, capsule, notes):
             return None
         self._forget(key)
         entry = _Entry(
-            name, state_key.digest, prefixes, capsule.label, capsule.scope, length, capsule.fingerprint.digest, ttl_s
-        )
+            name, state_key.digest, prefixes, capsule.label, capsule.scope, length, capsule.fingerprint.digest, ttl_s,
+            base=capsule.base,
+        )  # fmt: skip
         self._remember(key, entry)
         self._arrivals.stored(key, self._clock())
         if pin:
@@ -184,8 +192,9 @@ class Registry:
     def get(self, key: str, fingerprint: Fingerprint | None = None) -> Capsule | None:
         """A capsule by its key, ready to be restored; None if it is not there.
 
-        Raises CapsuleMismatch if it is another deployment's, CapsuleDamaged if its bytes are not what was written
-        (then it is gone): rebuild from the tokens. `reenter` does that by itself.
+        Raises CapsuleMismatch if it is another deployment's, or follows a base that is gone or is another one now (then
+        it is gone too), CapsuleDamaged if its bytes are not what was written (then it is gone): rebuild from the
+        tokens. `reenter` does that by itself.
         """
         if not self._here(key):
             self._arrivals.asked(key, self._clock())
@@ -248,7 +257,7 @@ class Registry:
 
     def superseded(self, key: str) -> None:
         """Another capsule holds all that this one does: forget it, unless it has a name or is pinned."""
-        if self._here(key) and not self._entries[key].name and not self.store.pins(key):
+        if self._here(key) and not self._entries[key].name and not self._needed(key):
             self.store.drop(key, "superseded")
 
     def remove(self, key: str) -> bool:
@@ -302,13 +311,9 @@ class Registry:
         found = []
         for key in self.store:
             with suppress(KeyError):
-                entry, homes, pinned = self._entries[key], self.store.homes(key), self.store.pins(key) > 0
-                found.append(
-                    Listing(
-                        key, entry.name, entry.label, entry.scope, entry.position, homes, pinned, now - entry.used_at,
-                        entry.state_key,
-                    )
-                )
+                one, homes, pinned = self._entries[key], self.store.homes(key), self.store.pins(key) > 0
+                told = (key, one.name, one.label, one.scope, one.position, homes, pinned, now - one.used_at)
+                found.append(Listing(*told, one.state_key, one.base))
         return found
 
     def close(self) -> None:
@@ -328,13 +333,31 @@ class Registry:
         tier = next(iter(self.store.homes(key)))
         try:
             capsule = self.store.get(key)
-        except CapsuleDamaged:
-            self.counters.add("misses", cause="damaged")
+        except (CapsuleDamaged, CapsuleMismatch) as error:
+            self.counters.add("misses", cause="damaged" if isinstance(error, CapsuleDamaged) else "base")
             raise
         self.counters.add("hits", way=way, tier=tier)
         self._arrivals.asked(key, self._clock())
         self._use(key)
         return capsule
+
+    def _lean(self, key: str, capsule: Capsule, bases: Iterable[StateKey]) -> Capsule:
+        """As what follows the longest base that it begins with; whole if there is none."""
+        capsule = completed(capsule, self._allocate)
+        realms = {realm.digest for realm in bases}
+        known = [(entry.position, one) for one, entry in self._entries.items() if entry.state_key in realms]
+        for _, one in sorted(known, reverse=True):
+            base = None if one == key or one in self._held else self.store.base_at_hand(one)
+            if base is None:
+                continue
+            with suppress(CapsuleTooLarge):
+                if (delta := beyond(capsule, base, one, self._allocate)) is not None:
+                    return delta
+        return capsule
+
+    def _needed(self, key: str) -> bool:
+        """Pinned, or the base of others."""
+        return self.store.pins(key) > 0 or self.store.leaning(key)
 
     def _longest(
         self,
@@ -374,7 +397,7 @@ class Registry:
             if now > until:
                 self._let_go(key)
         for key, entry in tuple(self._entries.items()):
-            if entry.ttl_s is not None and now - entry.used_at > entry.ttl_s and not self.store.pins(key):
+            if entry.ttl_s is not None and now - entry.used_at > entry.ttl_s and not self._needed(key):
                 self.store.drop(key, "expired")
 
     def _let_go(self, key: str) -> None:
@@ -383,7 +406,9 @@ class Registry:
 
     def _worth(self, key: str, nbytes: int) -> float:
         entry = self._entries.get(key)
-        return 0.0 if entry is None else worth(entry.position, nbytes, self._arrivals.wait(key, self._clock()))
+        if entry is None or (entry.base is not None and entry.base.key not in self._entries):
+            return 0.0
+        return worth(entry.position, nbytes, self._arrivals.wait(key, self._clock()))
 
     def _remember(self, key: str, entry: _Entry) -> None:
         self._entries[key] = entry
@@ -426,10 +451,11 @@ class Registry:
                 about.fingerprint.digest,
                 ttl_s,
                 about.used_at,
+                about.base,
             )
             self._remember(about.key, entry)
             self._arrivals.stored(about.key, about.used_at)
-            self.store.adopt(about.key, disk.name, about.file_bytes, told)
+            self.store.adopt(about.key, disk.name, about.file_bytes, told, about.base)
 
 
 def _write_prefixes(prefixes: Mapping[int, str]) -> str:

@@ -3,16 +3,20 @@
 Where worths are equal the least recently used goes first. A capsule has one home in memory or on disk, and may keep a
 durable copy below. A tier's budget is never exceeded, not even in between. What is pinned stays where it is. What fits
 nowhere is not taken in, and nothing is moved for it.
+
+A delta counts for its own bytes. Its base stays as long as a delta leans on it, and has a durable copy wherever a delta
+has one. Whoever asks for a delta gets it joined with its base; if somebody removed or replaced that, it is gone.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from capsules.capsule import Capsule
+from capsules.capsule import Base, Capsule
+from capsules.delta import joined, parted
 from capsules.disk import CapsuleNotSaved
-from capsules.errors import CapsuleDamaged
+from capsules.errors import CapsuleDamaged, CapsuleMismatch
 from capsules.metrics import Counters
 from capsules.tiers import DiskTier, Held, Mover, Tier
 
@@ -24,6 +28,7 @@ class _Slot:
     homes: dict[int, int]
     notes: Mapping[str, str] = field(default_factory=dict)
     pins: int = 0
+    base: Base | None = None
 
     @property
     def tier(self) -> int:
@@ -48,6 +53,7 @@ class TieredStore:
         self._slots: OrderedDict[str, _Slot] = OrderedDict()  # least recently used first
         self._used = [0] * len(self.tiers)
         self._charges: dict[str, int] = {}
+        self._leaning: dict[str, set[str]] = {}  # base -> its deltas, whether it is here or not
         self._report()
 
     def __contains__(self, key: str) -> bool:
@@ -62,6 +68,16 @@ class TieredStore:
 
     def pins(self, key: str) -> int:
         return self._slots[key].pins
+
+    def leaning(self, key: str) -> bool:
+        """Whether any delta has this for its base."""
+        return key in self._leaning
+
+    def base_at_hand(self, key: str) -> Capsule | None:
+        """What may serve as a base: pinned, and in memory. Asking is no use, and moves nothing."""
+        slot = self._slots[key]
+        tier = self.tiers[slot.tier]
+        return self._mover.deliver(tier.take(key)) if slot.pins and not tier.durable else None
 
     def used_bytes(self, tier: str) -> int:
         return sum(used for used, t in zip(self._used, self.tiers, strict=True) if t.name == tier)
@@ -87,11 +103,10 @@ class TieredStore:
         slot = self._slots[key]
         return all(self._pinned(t) + cost <= self.tiers[t].budget_bytes // 2 for t, cost in slot.homes.items())
 
-    def adopt(self, key: str, tier: str, cost: int, notes: Mapping[str, str]) -> None:
+    def adopt(self, key: str, tier: str, cost: int, notes: Mapping[str, str], base: Base | None = None) -> None:
         """Take over what a durable tier holds from another process; call in order of use."""
         t = self._number(tier)
-        slot = _Slot({t: cost}, notes)
-        self._slots[key] = slot
+        self._place(key, _Slot({t: cost}, notes, base=base))
         self._used[t] += cost
         self._counters.add("stored")
         while self._used[t] > self._room(t) and self._relieve(t):
@@ -101,12 +116,12 @@ class TieredStore:
     def put(self, key: str, capsule: Capsule, notes: Mapping[str, str]) -> bool:
         """Take a capsule in at the fastest tier that can hold it. False if none can; then nothing has changed."""
         old = self._slots.get(key)
-        held = self._mover.fresh(capsule)
+        held = self._mover.fresh(parted(capsule))
         for t, tier in enumerate(self.tiers):
             cost = tier.cost(capsule, notes)
             before = old.homes.get(t, 0) if old else 0
             with self._steady(key):
-                if not self._fits(t, cost - before):
+                if not (self._fits(t, cost - before) and self._founded(capsule.base, t, cost - before)):
                     continue
                 self._make_room(t, cost - before)
                 try:
@@ -123,8 +138,7 @@ class TieredStore:
                 for home in [home for home in old.homes if home != t]:
                     self._leave(key, old, home)
                 self._used[t] -= old.homes.pop(t, 0)
-            self._slots[key] = _Slot({t: cost}, notes, old.pins if old else 0)
-            self._slots.move_to_end(key)
+            self._place(key, _Slot({t: cost}, notes, old.pins if old else 0, capsule.base))
             self._used[t] += cost
             self._counters.add("stored")
             self._report()
@@ -135,7 +149,8 @@ class TieredStore:
     def get(self, key: str) -> Capsule:
         """A capsule that is there, moved to the fastest tier that can hold it, and marked as used.
 
-        Raises CapsuleDamaged if its bytes cannot be used; then it is gone.
+        Raises CapsuleDamaged if its bytes cannot be used, CapsuleMismatch if its base is gone or another; then it is
+        gone.
         """
         slot = self._slots[key]
         try:
@@ -151,7 +166,22 @@ class TieredStore:
                 held = self._promote(key, slot, held, t, cost)
                 break
         self._report()
-        return self._mover.deliver(held)
+        return self._joined(key, self._mover.deliver(held))
+
+    def _joined(self, key: str, capsule: Capsule) -> Capsule:
+        if capsule.base is None:
+            return capsule
+        base = None
+        if capsule.base.key in self._slots:
+            with self._steady(key), suppress(CapsuleDamaged, CapsuleMismatch):
+                base = self.get(capsule.base.key)
+            self._slots.move_to_end(key)
+        try:
+            return joined(capsule, base)
+        except CapsuleMismatch:
+            self._evict(key, "base")
+            self._report()
+            raise
 
     def save(self, key: str) -> bool:
         """See that a durable copy exists. False if there is no durable tier or no room or the disk refuses."""
@@ -163,7 +193,9 @@ class TieredStore:
                 return True
             held = self.tiers[slot.tier].take(key)
             cost = tier.cost(held.capsule, slot.notes)
-            if not self._fits(t, cost):
+            with self._steady(key):
+                fits = self._fits(t, cost) and self._founded(slot.base, t, cost)
+            if not fits:
                 self._counters.add("copies", outcome="too large")
                 return False
             try:
@@ -223,8 +255,20 @@ class TieredStore:
         """Whether there is room once everything that may move has moved."""
         return cost + self._pinned(t) <= self._room(t)
 
+    def _founded(self, base: Base | None, t: int, cost: int) -> bool:
+        """Whether a delta may lie in a tier: in a durable one its base must too, and gets a copy there if it can and
+        leaves the room that the delta costs."""
+        if base is None or not self.tiers[t].durable:
+            return True
+        return base.key in self._slots and self.save(base.key) and self._fits(t, cost)
+
+    def _stays(self, t: int, key: str) -> bool:
+        """Pinned; or deltas lean on it, and it has no other home, or this one is durable: then theirs may be too."""
+        slot = self._slots[key]
+        return slot.pins > 0 or (key in self._leaning and (self.tiers[t].durable or len(slot.homes) == 1))
+
     def _pinned(self, t: int) -> int:
-        return sum(slot.homes.get(t, 0) for slot in self._slots.values() if slot.pins)
+        return sum(slot.homes[t] for key, slot in self._slots.items() if t in slot.homes and self._stays(t, key))
 
     def _room(self, t: int) -> int:
         """Bytes for capsules: of the fastest tier, what lies beside them is taken off."""
@@ -238,7 +282,7 @@ class TieredStore:
 
     def _relieve(self, t: int) -> bool:
         """One capsule less in a tier; False if all are pinned."""
-        loose = [(key, slot) for key, slot in self._slots.items() if t in slot.homes and not slot.pins]
+        loose = [(key, slot) for key, slot in self._slots.items() if t in slot.homes and not self._stays(t, key)]
         if not loose:
             return False
         key, slot = min(loose, key=lambda one: self._worth(one[0], one[1].homes[t]))
@@ -259,7 +303,9 @@ class TieredStore:
             if lower not in slot.homes:
                 held = held or self.tiers[t].take(key)
                 cost = tier.cost(held.capsule, slot.notes)
-                if not self._fits(lower, cost):
+                with self._steady(key):
+                    fits = self._fits(lower, cost) and self._founded(slot.base, lower, cost)
+                if not fits:
                     continue
                 try:
                     with self._steady(key):
@@ -296,10 +342,26 @@ class TieredStore:
 
     def _evict(self, key: str, cause: str) -> None:
         slot = self._slots.pop(key)
+        self._lean_no_more(key, slot.base)
         for t in tuple(slot.homes):
             self._leave(key, slot, t)
         self._counters.add("evictions", cause=cause)
         self._gone(key)
+
+    def _place(self, key: str, slot: _Slot) -> None:
+        """The newest of all, in place of what had the key."""
+        if key in self._slots:
+            self._lean_no_more(key, self._slots[key].base)
+        self._slots[key] = slot
+        self._slots.move_to_end(key)
+        if slot.base is not None:
+            self._leaning.setdefault(slot.base.key, set()).add(key)
+
+    def _lean_no_more(self, key: str, base: Base | None) -> None:
+        if base is not None:
+            self._leaning[base.key].discard(key)
+            if not self._leaning[base.key]:
+                del self._leaning[base.key]
 
     def _enter(self, slot: _Slot, t: int, cost: int) -> None:
         slot.homes[t] = cost
@@ -322,6 +384,7 @@ class TieredStore:
                 slot.pins -= 1
 
     def _report(self) -> None:
+        self._counters.set("shared", sum(slot.base.nbytes for slot in self._slots.values() if slot.base is not None))
         for t, tier in enumerate(self.tiers):
             self._counters.set("bytes", self._used[t], tier=tier.name)
             held = sum(1 for slot in self._slots.values() if slot.tier == t)

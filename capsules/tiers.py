@@ -59,6 +59,11 @@ class Mover:
     def __init__(self, ctx: ExecContext) -> None:
         self._device = ctx.device
         self._side = ctx.stream("capsules")
+        self._ctx = ctx
+
+    def bytes(self, count: int) -> Tensor:
+        """[count] uint8, uninitialised, where the engines' state is."""
+        return self._ctx.bytes(count)
 
     def fresh(self, capsule: Capsule) -> Held:
         """A capsule that was just written by work of the current stream."""

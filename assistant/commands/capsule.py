@@ -175,8 +175,10 @@ def ask_server(server: Running, args: argparse.Namespace) -> int:
         rows = server.ask("GET")["data"]
         for one in rows:
             marks = [mark for mark in ("pinned", "listed") if one[mark]]
+            marks += [f"and {one['shared_bytes'] / 1e6:.1f} MB of {one['base']}"] if one["base"] else []
             print(one["id"], one["name"] or "-", f"{one['tokens']} tokens", f"{one['bytes'] / 1e6:.1f} MB", *marks)
-        print(f"{len(rows)} capsules")
+        held, shared = (sum(one[field] for one in rows) / 1e6 for field in ("bytes", "shared_bytes"))
+        print(f"{len(rows)} capsules, {held:.1f} MB; {shared:.1f} MB more without the bases that they share")
         return 0
     path = f"/{quote(args.key, safe='')}"
     match args.action:
@@ -203,6 +205,7 @@ def facts(about: About) -> dict[str, object]:
         "position": about.position,
         "tokens": len(about.tokens),
         "bytes": about.file_bytes,
+        "base": None if about.base is None else {"key": about.base.key, "tokens": about.base.position},
         "used": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(about.used_at)),
         "fingerprint": {name: str(value) for name, value in vars(about.fingerprint).items()},
         "host": dict(about.host),
@@ -216,19 +219,20 @@ def print_list(shelf: Shelf) -> None:
 
     from capsules.errors import CapsuleError
 
-    table = Table("key", "label", "engine", "position", "MB", "last used")
+    table = Table("key", "label", "engine", "position", "MB", "and of its base", "last used")
     total = 0
     for key in shelf.names():
         folder, name = shelf.find(key)
         try:
             about = folder.about(name)
         except CapsuleError as error:
-            table.add_row(key, f"damaged: {error}"[:60], "", "", "", "")
+            table.add_row(key, f"damaged: {error}"[:60], "", "", "", "", "")
             continue
         total += about.file_bytes
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(about.used_at))
         megabytes = f"{about.file_bytes / 1e6:.1f}"
-        table.add_row(key, about.label, about.scope, str(about.position), megabytes, used)
+        base = "" if about.base is None else f"{about.base.nbytes / 1e6:.1f} ({about.base.label})"
+        table.add_row(key, about.label, about.scope, str(about.position), megabytes, base, used)
     if table.row_count:
         Console().print(table)
     print(f"{table.row_count} capsules, {total / 1e6:.1f} MB in {shelf.root}")

@@ -9,7 +9,8 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class KeptCapsule:
-    """`name` may be empty. `listed`: the server's own (a persona), which everybody finds and nobody changes."""
+    """`name` may be empty. `listed`: the server's own (a persona), which everybody finds and nobody changes. `base`:
+    key of the capsule that it follows, whose `shared_bytes` are not in its own; else empty."""
 
     key: str
     name: str
@@ -20,6 +21,8 @@ class KeptCapsule:
     pinned: bool
     idle_s: float
     listed: bool
+    base: str = ""
+    shared_bytes: int = 0
 
 
 class CapsuleKeeper(Protocol):

@@ -9,7 +9,7 @@ memory let go. Everything here runs on the engines' thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
@@ -52,15 +52,17 @@ class Lessee(Protocol[S]):
 
 
 class EngineLease(Generic[S]):
-    """`kind` names its table in the journals, where it keeps what is known of talks whose journal is open."""
+    """`kind` names its table in the journals, where it keeps what is known of talks whose journal is open. Of a talk
+    that begins with a pinned capsule of `bases` only what follows is kept."""
 
     def __init__(
-        self, lessee: Lessee[S], registry: Registry, state_key: StateKey, kind: str, journals: Journals
-    ) -> None:
+        self, lessee: Lessee[S], registry: Registry, state_key: StateKey, kind: str, journals: Journals,
+        bases: Sequence[StateKey] = (),
+    ) -> None:  # fmt: skip
         self.owner: str | None = None
         """Whose state is in the engine."""
         self._lessee, self._registry, self._state_key = lessee, registry, state_key
-        self._kind, self._journals = kind, journals
+        self._kind, self._journals, self._bases = kind, journals, bases
         self._talks: dict[str, S] = {}
         self._keys: dict[str, str] = {}
         """Of talks that wait: their capsules in the registry."""
@@ -113,7 +115,7 @@ class EngineLease(Generic[S]):
         if capsule is None:
             return
         # What can be built again may be evicted; what cannot is pinned until its talk has it back, or is parked.
-        key = self._registry.put(capsule, self._state_key, name=self._name(talk), pin=not self._lessee.replaceable)
+        key = self._put(talk, capsule, pin=not self._lessee.replaceable)
         if key is not None:
             self._keys[talk] = key
             if not self._lessee.replaceable:
@@ -141,7 +143,7 @@ class EngineLease(Generic[S]):
         if self.owner == talk and self._journals.find(talk) is not None:
             with suppress(CapsuleTooLarge):
                 if (capsule := self._lessee.freeze(self._talks[talk], talk)) is not None:
-                    self._registry.put(capsule, self._state_key, name=self._name(talk), save=True)
+                    self._put(talk, capsule, save=True)
 
     def inherit(self, talk: str, source: str) -> S:
         """A talk goes on with the state of another, which is no more."""
@@ -182,6 +184,10 @@ class EngineLease(Generic[S]):
             self.forget(next(iter(self._resting)))
 
     # ---------------------------------------------------------------------------------------- inside
+
+    def _put(self, talk: str, capsule: Capsule, *, pin: bool = False, save: bool = False) -> str | None:
+        name = self._name(talk)
+        return self._registry.put(capsule, self._state_key, name=name, pin=pin, save=save, bases=self._bases)
 
     def _drop(self, talk: str) -> None:
         self._resting.pop(talk, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import accumulate
 from typing import TypeVar
 
@@ -93,8 +94,8 @@ class LocalKeeper:
         return self._own(realm, key)
 
     def _copy(self, realm: str, key: str, name: str) -> str:
-        """The key of a capsule of the same state under a name, on disk too. The tensors are shared: they are never
-        written again."""
+        """The key of a capsule of the same state under a name, on disk too: whole, since a base can be dropped. Of a
+        whole one the tensors are shared: they are never written again."""
         state_key = self._key_of(realm)
         try:
             capsule = self._registry.get(key)
@@ -114,4 +115,5 @@ class LocalKeeper:
 
 def _kept(one: Listing, *, listed: bool) -> KeptCapsule:
     tier, size = next(iter(one.homes.items()), ("", 0))
-    return KeptCapsule(one.key, one.name, one.scope, one.position, size, tier, one.pinned, one.idle_s, listed)
+    kept = KeptCapsule(one.key, one.name, one.scope, one.position, size, tier, one.pinned, one.idle_s, listed)
+    return kept if one.base is None else replace(kept, base=one.base.key, shared_bytes=one.base.nbytes)

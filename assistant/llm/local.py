@@ -70,8 +70,11 @@ class LocalLLM:
         self._engine_thread, self._registry, self._now = deployment.thread, deployment.registry, deployment.now
         self._llm, self._language, self._sampling = engine, language, sampling
         self._state_key = StateKey(name, precision=engine.fingerprint.digest)
-        self._lease = EngineLease(FrozenTalks(engine), self._registry, self._state_key, "llm", deployment.journals)
         self._prefixes = Prefixes(engine, self._registry, self._state_key)
+        self._lease = EngineLease(
+            FrozenTalks(engine), self._registry, self._state_key, "llm", deployment.journals,
+            bases=[self._prefixes.key(LISTED)],
+        )  # fmt: skip
         self._gathered: dict[str, Gathered] = {}
         self.keeper = LocalKeeper(deployment.thread, deployment.registry, self._prefixes.key)
         self._registry.charge(f"checkpoints of {name}", engine.checkpoint_bytes)

@@ -108,7 +108,7 @@ class Prefixes:
             return None
         key = self._registry.put(
             capsule, self.key(realm), name=name, save=bool(name), ends=ends,
-            points=[point.position for point in points],
+            points=[point.position for point in points], bases=() if name else (self.key(realm), self.key(LISTED)),
         )  # fmt: skip
         if key is not None and name:
             self._pin(name, key)
@@ -123,7 +123,7 @@ class Prefixes:
             capsule = self._registry.get(key, self._llm.fingerprint)
         except CapsuleError:
             return False
-        if capsule is None or capsule.tokens != ids:
+        if capsule is None or capsule.tokens != ids or not capsule.axes:  # of before there were deltas: no base
             return False
         self._pin(name, key)
         return True

@@ -80,5 +80,5 @@ def capsule_json(one: KeptCapsule) -> Json:
     return {
         "id": one.key, "object": "capsule", "name": one.name or None, "engine": one.engine, "tokens": one.position,
         "bytes": one.size_bytes, "tier": one.tier, "pinned": one.pinned, "idle_s": round(one.idle_s, 1),
-        "listed": one.listed,
+        "listed": one.listed, "base": one.base or None, "shared_bytes": one.shared_bytes,
     }  # fmt: skip

@@ -24,6 +24,7 @@ from assistant.device.schedule import EngineKind, Urgency
 from assistant.device.thread import Job, Work
 from assistant.tts.alignment import Aloud, aloud
 from assistant.tts.frozen import FrozenSessions, Said, SpokenState
+from assistant.tts.voices import voice_key
 from capsules.prefix import StateKey
 from tts_engine.engine import HiggsTTS
 from tts_engine.errors import RetraceFailed, TextRefused
@@ -87,7 +88,9 @@ class LocalTTS:
         self._preparing: dict[str, Job[None]] = {}
         self._frozen = FrozenSessions(engine, self._voices, options.sampling)
         state_key = StateKey(name, precision=engine.fingerprint.digest)
-        self._lease = EngineLease(self._frozen, deployment.registry, state_key, "tts", deployment.journals)
+        self._lease = EngineLease(
+            self._frozen, deployment.registry, state_key, "tts", deployment.journals, bases=[voice_key(engine)]
+        )
         self._guesses: Guesses[VoiceBefore, SpokenState] = Guesses(deployment.thread, EngineKind.TTS, self._lease)
 
     @property

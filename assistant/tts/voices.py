@@ -22,7 +22,7 @@ def load_voices(tts: HiggsTTS, path: Path, registry: Registry) -> dict[str, Voic
     """
     file = path / "voices.json"
     named = json.loads(file.read_text("utf-8")) if file.is_file() else {"own": None}
-    state_key = StateKey(f"voice {path.name}", precision=tts.fingerprint.digest)
+    state_key = voice_key(tts)
     voices = {}
     for name, codes in named.items():
         voice = Voice(name, None if codes is None else _codes(tts, codes), None)
@@ -40,6 +40,11 @@ def load_voices(tts: HiggsTTS, path: Path, registry: Registry) -> dict[str, Voic
             registry.pin(key)
         voices[name] = replace(voice, capsule=capsule)
     return voices
+
+
+def voice_key(tts: HiggsTTS) -> StateKey:
+    """The realm of voices: what talks begin with."""
+    return StateKey("voices", precision=tts.fingerprint.digest)
 
 
 def _codes(tts: HiggsTTS, codes: Any) -> Any:

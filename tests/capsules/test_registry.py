@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from hypothesis.stateful import (
 )
 
 from capsules import Capsule, CapsuleError, ExecContext, Fingerprint
+from capsules.delta import completed
 from capsules.disk import CapsuleNotSaved
 from capsules.errors import CapsuleDamaged, CapsuleMismatch
 from capsules.exec.sync import Event, HostEvent, HostStream
@@ -49,6 +51,22 @@ def capsule(tokens, nbytes: int = 100, mark: int = 0, fingerprint: Fingerprint =
         f"mark {mark}", "toy", len(tokens), fingerprint, tuple(tokens), {"mark": mark},
         {"toy.s": torch.full((nbytes,), mark % 251, dtype=torch.uint8)},
     )  # fmt: skip
+
+
+def grown(tokens, nbytes: int = 100, mark: int = 0, twist: int = 0) -> Capsule:
+    """With a row for each token, and so fit to be a base or what follows one; `twist`: as if folded otherwise."""
+    made = capsule(tokens, nbytes, mark)
+    return replace(made, tensors={**made.tensors, "toy.kv": rows(tokens, twist)}, axes={"toy.kv": 1})
+
+
+def rows(tokens, twist: int = 0) -> torch.Tensor:
+    """[2, tokens, 30] uint8"""
+    one = torch.tensor([(token * 7 + twist) % 251 for token in tokens], dtype=torch.uint8)
+    return one[None, :, None].expand(2, -1, 30).contiguous()
+
+
+def all_rows(found: Capsule) -> torch.Tensor:
+    return completed(found, lambda count: torch.empty(count, dtype=torch.uint8)).tensors["toy.kv"]
 
 
 def registry(
@@ -96,6 +114,7 @@ class Model(RuleBasedStateMachine):
         self.clock = SetClock()
         self.full = False
         self.marks: dict[str, int] = {}
+        self.twists: dict[int, int] = {}
         self.pins: dict[str, int] = {}
         self.count = 0
         self.open()
@@ -106,6 +125,13 @@ class Model(RuleBasedStateMachine):
         folder = self.folder if self.budgets["disk"] else None
         self.kept = registry(folder, *self.budgets.values(), clock=self.clock, ttl_s=self.ttl)
         self.gets = 0
+        evict = self.kept.store._evict
+
+        def watched(key: str, cause: str) -> None:
+            assert not self.kept.store.leaning(key) or cause not in {"capacity", "expired", "superseded"}, "a base went"
+            evict(key, cause)
+
+        self.kept.store._evict = watched
 
     def look(self) -> None:
         """What time and the other process did is accounted for."""
@@ -136,24 +162,48 @@ class Model(RuleBasedStateMachine):
     @rule(
         name=st.sampled_from(NAMES), length=st.integers(1, 5), size=st.sampled_from(SIZES), state_key=st.booleans(),
         pin=st.sampled_from([False, False, False, True]), ttl=st.sampled_from([None, None, 50.0]),
-        save=st.booleans(),
+        save=st.booleans(), twist=st.sampled_from([0, 0, 0, 1]),
+        bases=st.sampled_from([[], [CHAT], [OTHER], [CHAT, OTHER], [CHAT, OTHER]]),
     )  # fmt: skip
-    def put(self, name, length, size, state_key, pin, ttl, save) -> None:
+    def put(self, name, length, size, state_key, pin, ttl, save, twist, bases) -> None:
         self.count += 1
-        made = capsule(range(length), size, self.count)
+        made = grown(range(length), size, self.count, twist)
+        self.twists[self.count] = twist
         assert self.kept.get("nobody") is None  # lets go of what is out of time
         self.gets += 1
         before = {key: self.kept.store.homes(key) for key in self.kept.store}
         key = self.limited(
-            lambda: self.kept.put(made, CHAT if state_key else OTHER, name=name, ttl_s=ttl, pin=pin, save=save)
+            lambda: self.kept.put(
+                made, CHAT if state_key else OTHER, name=name, ttl_s=ttl, pin=pin, save=save, bases=bases
+            )
         )
         if key is None:
-            if not self.full:
+            if not self.full and not bases:
                 assert {k: self.kept.store.homes(k) for k in self.kept.store} == before, "refused, but not harmless"
             return
         self.marks[key] = self.count
         self.pins[key] = self.pins.get(key, 0) + pin
         self.held.pop(key, None)  # it was for what lay there before
+
+    @rule(length=st.integers(1, 3), state_key=st.booleans(), twist=st.sampled_from([0, 0, 1]), listed=st.booleans())
+    def list_persona(self, length, state_key, twist, listed) -> None:
+        """Pinned once and saved, as personas are, with another text now and then; or listed no more."""
+        realm = CHAT if state_key else OTHER
+        key = named_key("persona", realm)
+        self.look()
+        if not listed:
+            self.kept.remove(key)
+            self.pins.pop(key, None)
+            return
+        self.count += 1
+        self.twists[self.count] = twist
+        made = grown(range(length), 40, self.count, twist)
+        if self.limited(lambda: self.kept.put(made, realm, name="persona", save=True)) is not None:
+            self.marks[key] = self.count
+            self.held.pop(key, None)
+            if not self.kept.pins(key):
+                self.kept.pin(key)
+                self.pins[key] = 1
 
     @precondition(lambda self: self.marks)
     @rule(data=st.data())
@@ -161,23 +211,40 @@ class Model(RuleBasedStateMachine):
         key = data.draw(st.sampled_from(sorted(self.marks)))
         self.look()
         there = key in self.kept.store
-        found = self.limited(lambda: self.kept.get(key))
-        self.gets += 1
+        found = self.asked(key)
         assert (found is not None) == (there and key in self.kept.store)
         if found is not None:
-            assert found.host["mark"] == self.marks[key] and (found.tensors["toy.s"] == self.marks[key] % 251).all()
+            self.is_what_was_put(found, key)
             assert list(self.kept.store)[-1] == key
+
+    def asked(self, key: str) -> Capsule | None:
+        self.gets += 1
+        try:
+            return self.limited(lambda: self.kept.get(key))
+        except CapsuleMismatch:  # somebody removed or replaced its base
+            assert key not in self.kept.store
+            self.pins.pop(key, None)
+            return None
+
+    def there(self, key: str) -> bool:
+        return self.asked(key) is not None
+
+    def is_what_was_put(self, found: Capsule, key: str) -> None:
+        mark = self.marks[key]
+        assert found.host["mark"] == mark and (found.tensors["toy.s"] == mark % 251).all()
+        assert torch.equal(all_rows(found), rows(found.tokens, self.twists[mark]))
 
     @rule(length=st.integers(0, 7), state_key=st.booleans(), reserve=st.integers(0, 1))
     def reenter(self, length, state_key, reserve) -> None:
         chat = CHAT if state_key else OTHER
         self.look()
-        there = set(self.kept.store)
+        there, passed = set(self.kept.store), self.kept.counters.total("misses", cause="base")
         plan, found = self.limited(lambda: self.kept.reenter(chat, range(length), reserve=reserve))
-        self.gets += 1
+        self.gets += 1 + int(self.kept.counters.total("misses", cause="base") - passed)
+        self.pins = {key: count for key, count in self.pins.items() if key in self.kept.store or key not in there}
         assert plan.position + plan.replay == length
         if found is not None:
-            assert found.host["mark"] == self.marks[plan.key]
+            self.is_what_was_put(found, plan.key)
             assert found.tokens == tuple(range(plan.position)) and plan.position <= length - reserve
         elif there == set(self.kept.store):
             digests = prefix_digests(chat, range(length), range(1, length - reserve + 1))
@@ -187,8 +254,7 @@ class Model(RuleBasedStateMachine):
     @rule(data=st.data(), up=st.booleans())
     def pin(self, data, up) -> None:
         key = data.draw(st.sampled_from(sorted(self.marks)))
-        self.gets += up
-        if up and self.kept.get(key) is not None:
+        if up and self.there(key):
             self.kept.pin(key)
             self.pins[key] = self.pins.get(key, 0) + 1
         elif not up and self.pins.get(key, 0):
@@ -200,8 +266,7 @@ class Model(RuleBasedStateMachine):
     def save_or_remove(self, data, remove) -> None:
         key = data.draw(st.sampled_from(sorted(self.marks)))
         if remove:
-            there = self.kept.get(key) is not None
-            self.gets += 1
+            there = self.there(key)
             assert self.kept.remove(key) == there
             self.pins.pop(key, None)
             assert key not in self.kept.store
@@ -226,12 +291,15 @@ class Model(RuleBasedStateMachine):
         self.charged = nbytes
 
     @precondition(lambda self: self.other is not None)
-    @rule(length=st.integers(6, 9), size=st.sampled_from(SIZES), save=st.booleans(), forget=st.booleans())
-    def other_process(self, length, size, save, forget) -> None:
+    @rule(
+        length=st.integers(6, 9), size=st.sampled_from(SIZES), save=st.booleans(), forget=st.booleans(),
+        pin=st.booleans(),
+    )  # fmt: skip
+    def other_process(self, length, size, save, forget, pin) -> None:
         self.count += 1
-        key = self.limited(
-            lambda: self.other.put(capsule(range(length), size, self.count), CHAT, name=f"o{self.count}", save=save)
-        )
+        self.twists[self.count] = 0
+        made, name = grown(range(length), size, self.count), f"o{self.count}"
+        key = self.limited(lambda: self.other.put(made, CHAT, name=name, save=save, pin=pin, bases=[CHAT]))
         if key is not None:
             self.marks[key] = self.count
         if forget and (here := list(self.other.store)):
@@ -279,6 +347,7 @@ class Model(RuleBasedStateMachine):
                 really = sum(file.stat().st_size for file in tier.folder.path.iterdir())
             else:
                 really = sum(held.capsule.nbytes for held in tier._held.values())
+                assert all(one.capsule.base is None or one.capsule.base.rows is None for one in tier._held.values())
             assert self.kept.store.used_bytes(tier.name) == really <= tier.budget_bytes
             assert self.kept.counters.total("bytes", tier=tier.name) == really
 
@@ -288,6 +357,7 @@ class Model(RuleBasedStateMachine):
             return
         counters, held = self.kept.counters, list(self.kept.store)
         assert counters.total("stored") - counters.total("evictions") == len(held)
+        assert counters.total("shared") == sum(one.base.nbytes for one in self.kept.listing() if one.base is not None)
         assert counters.total("capsules") == len(held) == len(self.kept.listing())
         assert counters.total("hits") + counters.total("misses") == self.gets
 
@@ -303,7 +373,7 @@ def test_against_a_dictionary_under_random_operations(quick):
     run_state_machine_as_test(
         Model,
         settings=settings(
-            max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=100, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
 

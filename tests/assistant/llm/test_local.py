@@ -394,6 +394,37 @@ def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
     assert [again.registry.pins(one.key) for one in again.registry.listing()] == [1]
 
 
+def test_a_parked_talk_is_kept_as_what_follows_its_persona_and_goes_on_from_the_very_state(engine, tmp_path):
+    persona = "You are Ada, and this is said of you at some length. " * 3
+
+    async def play(llm, listed):
+        if listed:
+            await llm.warm({"ada": prompt(system=persona)})
+        text, _, _ = await reply(llm, "a", prompt(user("hello"), system=persona), "r1.0", n=12)
+        await llm.sync("a", prompt(user("hello"), said(text, "r1.0"), system=persona))
+        before = state_of(engine)
+        await llm.park("a")
+        return before
+
+    async def resume(llm):
+        await llm.sync("a", prompt(user("hello"), system=persona))
+        return state_of(engine)
+
+    benches = {listed: LLMBench(engine, folder=tmp_path / str(listed), disk_bytes=1 << 28) for listed in (True, False)}
+    before = {listed: bench.run_(play, listed) for listed, bench in benches.items()}
+    parked = {
+        listed: next(one for one in bench.registry.listing() if one.name == "talk/a/llm")
+        for listed, bench in benches.items()
+    }
+    assert_same_state(before[True], before[False])
+    assert parked[False].base is None and parked[True].base is not None
+    assert parked[False].homes["host"] - parked[True].homes["host"] == parked[True].base.nbytes > 0
+    assert parked[False].homes["disk"] - parked[True].homes["disk"] > 0.9 * parked[True].base.nbytes
+    again = LLMBench(engine, folder=tmp_path / "True", disk_bytes=1 << 28)
+    alone = LLMBench(engine, folder=tmp_path / "False", disk_bytes=1 << 28)
+    assert_same_state(again.run_(resume), alone.run_(resume))
+
+
 @pytest.mark.slow
 def test_a_long_talk_drops_its_oldest_turns_many_at_a_time(engine):
     async def play(llm):
