@@ -12,7 +12,7 @@ import json
 import logging
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
@@ -81,11 +81,19 @@ class Journal:
         ordered  their order is part of them; else a row that is there keeps its place
         sync     False: this change alone need not outlive the machine, only the process; the next one is synced with it
         """
+        return self.put_all({name: rows}, ordered=(name,) if ordered else (), sync=sync)
+
+    def put_all(self, tables: Mapping[str, Rows], *, ordered: Collection[str] = (), sync: bool = True) -> bool:
+        """The same of several tables in one entry: after a kill all of them have changed, or none."""
         with self._lock:
-            gone, new = difference(self._tables.get(name, {}), rows, ordered)
-            if not gone and not new:
+            changes = []
+            for name, rows in tables.items():
+                gone, new = difference(self._tables.get(name, {}), rows, name in ordered)
+                if gone or new:
+                    changes.append((name, gone, new))
+            if not changes:
                 return not self.trouble
-            payload = _packed(name, gone, new)
+            payload = _packed(changes)
             try:
                 if self._file is None:
                     self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +161,7 @@ class Journal:
             if self._since is not None or self._file is None:
                 return
             self._since = []
-            payloads = [_packed(name, [], rows) for name, rows in self._tables.items()]
+            payloads = [_packed([(name, [], rows)]) for name, rows in self._tables.items()]
         aside = self._path.with_name(f".{self._path.name}.new")
         try:
             write_durably(aside, _whole(payloads))
@@ -262,22 +270,24 @@ def difference(before: Rows, after: Rows, ordered: bool) -> tuple[list[str], dic
     return [*gone, *moved], new
 
 
-def _packed(name: str, gone: list[str], new: Rows) -> bytes:
-    return zlib.compress(json.dumps([name, gone, new], separators=(",", ":")).encode(), 1)
+def _packed(changes: Sequence[tuple[str, list[str], Rows]]) -> bytes:
+    """An entry: of each table that changed its name, the keys that go, and the rows that are set."""
+    return zlib.compress(json.dumps(changes, separators=(",", ":")).encode(), 1)
 
 
 def _apply(tables: dict[str, dict[str, JSON]], payload: bytes) -> None:
     """Raises ValueError for what `_packed` did not write."""
     try:
-        name, gone, new = json.loads(zlib.decompress(payload))
+        changes = json.loads(zlib.decompress(payload))
     except zlib.error as error:
         raise ValueError(f"an entry cannot be unpacked ({error})") from error
-    table = tables.setdefault(name, {})
-    for key in gone:
-        table.pop(key, None)
-    table.update(new)
-    if not table:
-        del tables[name]
+    for name, gone, new in changes:
+        table = tables.setdefault(name, {})
+        for key in gone:
+            table.pop(key, None)
+        table.update(new)
+        if not table:
+            del tables[name]
 
 
 def _whole(payloads: list[bytes]) -> Iterator[bytes]:

@@ -37,7 +37,7 @@ def _taken(old: Path, journals: Journals) -> bool:
         journal = journals.open(old.stem)
         if journal is None or journal.table(WORDS):
             return False
-        kept = journal.put(KEPT, dict(facts["kept"])) and journal.put(WORDS, words, ordered=True)
+        kept = journal.put_all({KEPT: dict(facts["kept"]), WORDS: words}, ordered=(WORDS,))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         log.warning("%s was kept by the version before and cannot be read (%s)", old, error)
         return False

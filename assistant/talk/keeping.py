@@ -40,11 +40,11 @@ class Keeping:
         return self._journal is not None and self._noted != (conversation.version, kept.version)
 
     def note(self, conversation: Conversation, kept: Kept) -> None:
-        """All as it is now, a reply that is being made included."""
+        """All as it is now, a reply that is being made included: what a tool did and the call that says so at once."""
         if self._journal is not None:
             self._noted = (conversation.version, kept.version)
-            self._journal.put(KEPT, dict(kept.to_json()))
-            self.note_words(conversation)
+            tables = {KEPT: dict(kept.to_json()), WORDS: dict(self._of(conversation))}
+            self._journal.put_all(tables, ordered=(WORDS,))
 
     def note_words(self, conversation: Conversation) -> None:
         """What was said alone: the session is over, and its tools may be another one's."""

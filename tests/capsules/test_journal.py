@@ -63,6 +63,22 @@ def test_a_file_that_ends_at_any_byte_gives_what_was_whole_and_goes_on(tmp_path)
         assert reopened(path) == ({**wanted, "llm": {"more": end}}, 0)
 
 
+def test_tables_that_change_together_have_all_changed_or_none(tmp_path):
+    path = tmp_path / "t.journal"
+    journal = Journal(path, at_once)
+    assert journal.put_all({"llm": {"timer": 1}, "words": {"call": 1}}, ordered=("words",))
+    begin = path.stat().st_size
+    assert journal.put_all({"llm": {"timer": 2}, "words": {"call": 1, "more": 2}}, ordered=("words",))
+    assert journal.put_all({"llm": {"timer": 2}, "words": {"call": 1, "more": 2}}) and not journal.trouble
+    data = path.read_bytes()
+    journal.close()
+    before, after = ({"timer": 1}, {"call": 1}), ({"timer": 2}, {"call": 1, "more": 2})
+    for end in range(begin, len(data) + 1):
+        path.write_bytes(data[:end])
+        found, _ = reopened(path)
+        assert (found["llm"], found["words"]) == (after if end == len(data) else before)
+
+
 @pytest.mark.parametrize("junk", [b"\0" * 40, b"\xff" * 40, bytes(range(200))])
 def test_junk_behind_the_last_entry_is_cut_off_and_told(tmp_path, junk, caplog):
     path = tmp_path / "t.journal"
