@@ -19,7 +19,7 @@ from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.heard import SpokenPiece
 from assistant.talk.prompt import PICTURE
 from assistant.tools.kept import Kept
-from capsules.journal import JSON, Journal
+from capsules.journal import JSON, Journal, Rows
 
 WORDS, KEPT, HEARD = "words", "kept", "heard"
 """Tables: items by id, slots by name, and of the reply that sounds what its front has said was heard."""
@@ -43,7 +43,7 @@ class Keeping:
         """All as it is now, a reply that is being made included: what a tool did and the call that says so at once."""
         if self._journal is not None:
             self._noted = (conversation.version, kept.version)
-            tables = {KEPT: dict(kept.to_json()), WORDS: dict(self._of(conversation))}
+            tables: dict[str, Rows] = {KEPT: dict(kept.to_json()), WORDS: dict(self._of(conversation))}
             self._journal.put_all(tables, ordered=(WORDS,))
 
     def note_words(self, conversation: Conversation) -> None:
