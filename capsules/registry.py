@@ -78,6 +78,15 @@ class _Entry:
     used_at: float = field(default=0.0)
     base: Base | None = None
 
+    @classmethod
+    def of(
+        cls, capsule: Capsule, name: str, state_key: StateKey, prefixes: Mapping[int, str], ttl_s: float | None
+    ) -> "_Entry":
+        return cls(
+            name, state_key.digest, prefixes, capsule.label, capsule.scope, capsule.position,
+            capsule.fingerprint.digest, ttl_s, base=capsule.base,
+        )  # fmt: skip
+
 
 class Registry:
     """Keeps capsules under a byte budget per tier. Anything may be gone when asked for; nothing ever has to be there.
@@ -172,11 +181,7 @@ class Registry:
         if not self.store.put(key, capsule, notes):
             return None
         self._forget(key)
-        entry = _Entry(
-            name, state_key.digest, prefixes, capsule.label, capsule.scope, length, capsule.fingerprint.digest, ttl_s,
-            base=capsule.base,
-        )  # fmt: skip
-        self._remember(key, entry)
+        self._remember(key, _Entry.of(capsule, name, state_key, prefixes, ttl_s))
         self._arrivals.stored(key, self._clock())
         if pin:
             self.store.pin(key)

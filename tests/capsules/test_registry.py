@@ -373,7 +373,7 @@ def test_against_a_dictionary_under_random_operations(quick):
     run_state_machine_as_test(
         Model,
         settings=settings(
-            max_examples=100, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=80, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
 
