@@ -25,10 +25,10 @@ class EngineGraphs:
     ) -> None:
         self._config, self._weights, self._state = config, weights, state
         self._chunk_sizes, self._step_sizes = chunk_buckets(rows), step_buckets(rows)
-        pool = ctx.pool(scope)
-        self._chunk = ctx.graph(f"{scope}.chunk", pool=pool)
-        self._decode = ctx.graph(f"{scope}.decode", pool=pool)
-        self._sample = ctx.graph(f"{scope}.sample", pool=pool)
+        pool, shelf = ctx.pool(scope), ctx.shelf(repr(config), "llm_engine")
+        self._chunk = ctx.graph(f"{scope}.chunk", pool=pool, shelf=shelf)
+        self._decode = ctx.graph(f"{scope}.decode", pool=pool, shelf=shelf)
+        self._sample = ctx.graph(f"{scope}.sample", pool=pool, shelf=shelf)
 
     @property
     def captured(self) -> int:

@@ -129,7 +129,8 @@ class HiggsTTS:
         frontend = frontend or _frontend(folder, config)
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
         checkpoint = load_checkpoint(folder, config, ctx.device, DTYPES[dtype], progress, dtype == "float8", aside)
-        codec = _codec(read_codec_config(folder), checkpoint.codec, config, ctx.device)
+        codec_config = read_codec_config(folder)
+        codec = _codec(codec_config, checkpoint.codec, config, ctx.device)
         shapes = plan_shapes(positions, codec.left_frames, codec.right_frames)
         state = declare(ctx, config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))
         tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device)
@@ -137,7 +138,7 @@ class HiggsTTS:
         _adopt(ctx, "codec", codec.tensors)
         _adopt(ctx, "table", vars(tables))
         steps = Steps(config, checkpoint.backbone, tables, codec, state, frontend.specials["<|audio|>"])
-        graphs = Graphs(ctx, steps, shapes)
+        graphs = Graphs(ctx, steps, shapes, f"{config} {codec_config} {steps.audio_id}")
         fingerprint = Fingerprint.of(
             ctx, SCOPE, weights=checkpoint.digest, code=CODE, dtype=dtype, chunks=str(shapes.chunks)
         )

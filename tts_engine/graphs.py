@@ -58,13 +58,14 @@ def plan_shapes(max_positions: int, left: int, right: int) -> Shapes:
 class Graphs:
     """All captured steps of the engine."""
 
-    def __init__(self, ctx: ExecContext, steps: Steps, shapes: Shapes) -> None:
-        """Captures everything; the state is as before afterwards."""
-        pool = ctx.pool(SCOPE)
+    def __init__(self, ctx: ExecContext, steps: Steps, shapes: Shapes, facts: str) -> None:
+        """Captures everything; the state is as before afterwards. `facts`: all that the steps are made from, apart from
+        code and buffers."""
+        pool, shelf = ctx.pool(SCOPE), ctx.shelf(facts, "tts_engine")
         self.shapes = shapes
-        self._prefill = ctx.graph(f"{SCOPE}.prefill", pool=pool)
-        self._decode = ctx.graph(f"{SCOPE}.decode", pool=pool)
-        self._window = ctx.graph(f"{SCOPE}.window", pool=pool)
+        self._prefill = ctx.graph(f"{SCOPE}.prefill", pool=pool, shelf=shelf)
+        self._decode = ctx.graph(f"{SCOPE}.decode", pool=pool, shelf=shelf)
+        self._window = ctx.graph(f"{SCOPE}.window", pool=pool, shelf=shelf)
         for kv in shapes.buckets:
             self._decode.capture(ShapeKey(tokens=1, kv=kv), partial(steps.decode, kv))
             for chunk in shapes.chunks:

@@ -113,6 +113,11 @@ class Config:
         return platformdirs.user_cache_path("assistant", appauthor=False) / "kernels"
 
     @property
+    def recordings(self) -> Path:
+        """Where recorded steps are kept: made anew whenever code, model or machine are others."""
+        return platformdirs.user_cache_path("assistant", appauthor=False) / "recordings"
+
+    @property
     def logs(self) -> Path:
         return self.home / "logs"
 

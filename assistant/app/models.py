@@ -137,7 +137,7 @@ async def _deployment(config: Config, profile: Profile, stack: AsyncExitStack, r
     """The context, its thread (not started yet) and the registry."""
     device = "cpu" if profile.name == TINY and config.device == "auto" else config.device
     threads = config.threads or (1 if profile.name == TINY else 0)  # two threads over matrices this small lose time
-    ctx = open_context(device, threads, config.kernels, config.compiled)
+    ctx = open_context(device, threads, config.kernels, config.compiled, config.recordings)
     if " kernels " in ctx.describe() and not any(config.compiled.glob("*.so")):
         report("compiling C++ kernels for this processor: once, some ten seconds")
     budgets = Budgets(

@@ -20,11 +20,14 @@ from capsules.exec.cuda import unusable
 T = TypeVar("T")
 
 
-def open_context(device: str, threads: int = 0, kernels: str = "torch", folder: Path | None = None) -> ExecContext:
+def open_context(
+    device: str, threads: int = 0, kernels: str = "torch", folder: Path | None = None, recordings: Path | None = None
+) -> ExecContext:
     """The process's one context. `device` auto: a GPU if there is one.
 
-    kernels  on a processor: torch, or compiled into `folder`; auto: compiled if this is a machine of the kind on which
-             they were measured (Linux on x86-64) and has a compiler
+    kernels     on a processor: torch, or compiled into `folder`; auto: compiled if this is a machine of the kind on
+                which they were measured (Linux on x86-64) and has a compiler
+    recordings  on a processor: where what is recorded is kept for the next start
     Raises AssistantError without the device or the compiler that was asked for.
     """
     trouble = "" if device == "cpu" else unusable()
@@ -37,11 +40,11 @@ def open_context(device: str, threads: int = 0, kernels: str = "torch", folder: 
     measured = (platform.system(), platform.machine()) == ("Linux", "x86_64")
     if kernels == "compiled" or (kernels == "auto" and measured):
         try:
-            return ExecContext("cpu", folder)
+            return ExecContext("cpu", folder, recordings)
         except CompileError as error:
             if kernels == "compiled":
                 raise AssistantError(f"--kernels compiled: {error}") from error
-    return ExecContext("cpu")
+    return ExecContext("cpu", recordings=recordings)
 
 
 def gpu_free_bytes() -> int:

@@ -10,6 +10,7 @@
     recorder    one run of a step, watched, with what is refused
     recycle     host memory that is used again
     shapekey    the key of a variant
+    shelf       recordings kept on disk
     sync        streams and events
     tape        a recorded run, replayed without Python
 """

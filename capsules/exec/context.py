@@ -13,6 +13,7 @@ from capsules.exec.buffer import Buffer, Prefix, Role, Whole, contains, storage_
 from capsules.exec.graph import Graph
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.recycle import Recycler
+from capsules.exec.shelf import RecordingShelf
 from capsules.exec.sync import Stream
 
 
@@ -22,10 +23,11 @@ class ExecContext:
     device   "cpu", "cuda" or "cuda:N"; raises ContractMisuse if it is not there
     kernels  cpu only: a folder for C++ kernels, built on first use and found again later; needs a compiler (raises
              CompileError). Two to three times faster in bfloat16, equal to torch's own up to the order of sums
+    recordings  cpu only: a folder where what was recorded is kept, so that it need not run again at the next start
     Names are dotted; the part before the first dot is the scope, which an engine snapshots and releases as a whole.
     """
 
-    def __init__(self, device: str = "cpu", kernels: Path | None = None) -> None:
+    def __init__(self, device: str = "cpu", kernels: Path | None = None, recordings: Path | None = None) -> None:
         self._backend = _Guarded(backend_for(device, kernels))
         self._buffers: dict[str, Buffer] = {}
         self._by_storage: dict[int, list[Buffer]] = {}
@@ -33,6 +35,7 @@ class ExecContext:
         self._pools: dict[str, object] = {}
         self._streams: dict[str, Stream] = {}
         self._recycler = Recycler()
+        self._kernels, self._recordings = kernels, recordings if self.device.type == "cpu" else None
 
     @property
     def device(self) -> torch.device:
@@ -105,11 +108,19 @@ class ExecContext:
             self._streams[name] = self._backend.stream(name, priority)
         return self._streams[name]
 
-    def graph(self, name: str, *, pool: object = None) -> Graph:
+    def shelf(self, facts: str, *packages: str) -> RecordingShelf | None:
+        """Where recordings of graphs may be kept, or None: `facts` says all that their steps are made from, apart from
+        buffers and the code of `packages`."""
+        if self._recordings is None:
+            return None
+        told = f"{self.describe()}\n{facts}"
+        return RecordingShelf(self._recordings, packages, told, self._kernels, self._buffers, self.owner_of)
+
+    def graph(self, name: str, *, pool: object = None, shelf: RecordingShelf | None = None) -> Graph:
         """A new table of variants. Raises BufferMisuse if the name is taken."""
         if name in self._graphs:
             raise BufferMisuse(f"graph {name!r} exists already; names are unique in a context")
-        graph = Graph(name, self._backend, pool, self.owner_of)
+        graph = Graph(name, self._backend, pool, self.owner_of, shelf)
         self._graphs[name] = graph
         return graph
 

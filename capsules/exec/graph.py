@@ -7,16 +7,20 @@ from capsules.exec.backend import Backend
 from capsules.exec.buffer import Buffer
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.shapekey import ShapeKey
+from capsules.exec.shelf import RecordingShelf
 
 
 class Graph:
     """The variants of one step."""
 
-    def __init__(self, name: str, backend: Backend, pool: object, owner_of: OwnerOf) -> None:
+    def __init__(
+        self, name: str, backend: Backend, pool: object, owner_of: OwnerOf, shelf: RecordingShelf | None
+    ) -> None:
         self.name = name
         self._backend = backend
         self._pool = pool
         self._owner_of = owner_of
+        self._shelf = shelf
         self._variants: dict[ShapeKey, Recording] = {}
 
     @property
@@ -28,7 +32,8 @@ class Graph:
         return key in self._variants
 
     def capture(self, key: ShapeKey, fn: Callable[[], object], preserve: bool = True) -> None:
-        """Capture `fn` under `key`. It runs for real; `preserve` puts the STATE and IO bytes it touched back.
+        """Capture `fn` under `key`. It runs for real, unless a recording of it was kept; `preserve` puts the STATE and
+        IO bytes it touched back.
 
         Raises CaptureError if the step reads a tensor on the host, has a data-dependent shape, reads memory that is
         no declared buffer, draws hidden randomness, or moves a buffer.
@@ -38,9 +43,18 @@ class Graph:
         if key in self._variants:
             raise CaptureError(f"{self.name}: {key} is captured already; another step needs another key or graph")
         try:
-            self._variants[key] = self._backend.capture(fn, self._pool, self._owner_of, preserve)
+            self._variants[key] = self._kept(key) or self._captured(key, fn, preserve)
         except CaptureError as error:
             raise CaptureError(f"{self.name} {key}: {error}") from error
+
+    def _kept(self, key: ShapeKey) -> Recording | None:
+        return None if self._shelf is None else self._shelf.find(self.name, key)
+
+    def _captured(self, key: ShapeKey, fn: Callable[[], object], preserve: bool) -> Recording:
+        recording = self._backend.capture(fn, self._pool, self._owner_of, preserve)
+        if self._shelf is not None:
+            self._shelf.keep(self.name, key, recording)
+        return recording
 
     def replay(self, key: ShapeKey) -> None:
         """Run the captured step again. Results are in buffers. Raises GraphMissing, or BufferMisuse if one moved."""

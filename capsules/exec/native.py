@@ -11,9 +11,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ _FLAGS = ("-O3", "-march=native", "-std=c++20", "-fPIC", "-shared", "-Wno-psabi"
 _HEADER = Path(__file__).with_name("vectors.h")
 _folder: ContextVar[Path | None] = ContextVar("native_folder", default=None)
 _loaded: dict[Path, Any] = {}
+_files: dict[str, str] = {}
+"""Of operators that were handed out: the names of their libraries."""
 
 
 @contextmanager
@@ -46,14 +49,33 @@ def operators(name: str, source: Path) -> Any:
     if folder is None:
         return None
     if source not in _loaded:
-        torch.ops.load_library(str(_built(source, folder)))
-        _loaded[source] = getattr(torch.ops, name)
+        library = _built(source, folder)
+        torch.ops.load_library(str(library))
+        _loaded[source], _files[name] = getattr(torch.ops, name), library.name
     return _loaded[source]
+
+
+def needed(graph: str) -> list[str]:
+    """The libraries whose operators a recorded graph calls."""
+    return [library for name, library in _files.items() if f"{name}::" in graph]
+
+
+def load(libraries: Sequence[str], folder: Path | None) -> None:
+    """What `needed` named. Raises LookupError for one that is not in the folder any more."""
+    for library in libraries:
+        if folder is None or Path(library).name != library or not (folder / library).is_file():
+            raise LookupError(f"there is no library {library} in {folder}")
+        torch.ops.load_library(str(folder / library))
 
 
 def toolchain() -> str:
     """A digest of compiler and processor: with it the same source gives the same bits. Raises CompileError."""
-    macros = _run([_compiler(), "-march=native", "-dM", "-E", "-x", "c++", os.devnull])
+    return _toolchain(_compiler())
+
+
+@cache
+def _toolchain(compiler: str) -> str:
+    macros = _run([compiler, "-march=native", "-dM", "-E", "-x", "c++", os.devnull])
     return hashlib.sha256(f"{macros} {_FLAGS} {torch.__version__}".encode()).hexdigest()[:16]
 
 

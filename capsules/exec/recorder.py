@@ -40,17 +40,19 @@ _INDEXING = ("aten::index", "aten::index_put_", "aten::index_put", "aten::_index
 
 @dataclass(frozen=True)
 class Recording:
-    """What one run of a step did: a replay of it, and the STATE and IO buffers that it touched."""
+    """What one run of a step did: a replay of it, and the STATE and IO buffers that it touched. `tape`: what it is a
+    replay of, unless a device captured it by itself."""
 
     replay: Callable[[], None]
     touched: tuple[Buffer, ...]
+    tape: Tape | None = None
 
 
 def record(fn: Callable[[], object], owner_of: OwnerOf, preserve: bool) -> Recording:
     """Run `fn` once. Raises CaptureError. With `preserve`, touched buffers are put back, also after an error."""
     tape = Tape()
     touched = _run(fn, tape, owner_of, preserve)
-    return Recording(tape.finish(), touched)
+    return Recording(tape.finish(), touched, tape)
 
 
 def watch(fn: Callable[[], object], owner_of: OwnerOf, preserve: bool) -> tuple[Buffer, ...]:

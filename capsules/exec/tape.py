@@ -24,6 +24,29 @@ class Tape:
         self._literals: dict[tuple[type, str], Any] = {}
         self._alive: list[Tensor] = []  # an id may not be reused while the tape is written
         self.constants: list[Tensor] = []
+        self._whole = False
+
+    @classmethod
+    def read(cls, text: str, constants: Sequence[Tensor]) -> "Tape":
+        """A finished one from its text. Raises RuntimeError for what is none, or calls operators that are not here."""
+        tape = cls()
+        tape._graph, tape.constants, tape._whole = _C.parse_ir(text), list(constants), True
+        if len(list(tape._graph.inputs())) != len(tape.constants):
+            raise RuntimeError(f"a graph over {len(list(tape._graph.inputs()))} tensors got {len(tape.constants)}")
+        return tape
+
+    @property
+    def text(self) -> str:
+        """The graph in torch's own notation, floats in full."""
+        return str(self._graph)
+
+    def reads_back(self) -> bool:
+        """Whether `read` makes the very same graph of the text, which not every literal's notation allows."""
+        try:
+            parsed = _C.parse_ir(self.text)
+        except RuntimeError:
+            return False
+        return str(_C._jit_pass_canonicalize(parsed)) == str(_C._jit_pass_canonicalize(self._graph))
 
     def __contains__(self, tensor: Tensor) -> bool:
         return id(tensor) in self._values
@@ -53,7 +76,9 @@ class Tape:
 
     def finish(self) -> Callable[[], None]:
         """A function that replays the tape. The tape keeps the constants alive and nothing else."""
-        self._graph.registerOutput(self._graph.insertConstant(None))
+        if not self._whole:
+            self._graph.registerOutput(self._graph.insertConstant(None))
+            self._whole = True
         run = _C._create_function_from_graph("tape", self._graph)
         constants = tuple(self.constants)
         self._values.clear()

@@ -117,7 +117,7 @@ def test_every_variant_of_the_voice_can_be_captured(
         _adopt(ctx, "w", _whole(weights, config))
         _adopt(ctx, "codec", codec.tensors)
         _adopt(ctx, "table", vars(tables))
-        graphs = Graphs(ctx, Steps(config, weights, tables, codec, state, 7), shapes)
+        graphs = Graphs(ctx, Steps(config, weights, tables, codec, state, 7), shapes, "a test")
         touched = graphs._decode.touched(ShapeKey(tokens=1, kv=shapes.capacity))
     assert {"tts.kv", "tts.rows", "tts.track", "tts.row", "tts.position", "tts.out"} <= {b.name for b in touched}
 
