@@ -14,6 +14,7 @@ import { time as timeView } from "./view/time.js";
 import { welcome } from "./view/welcome.js";
 
 const KEPT_CONVERSATION = "conversation_id";
+const STARTING_EVERY_MS = 300;
 
 let state = EMPTY;
 let chosen = /** @type {string|null} */ (null); // the turn whose time is shown; null follows the latest
@@ -191,7 +192,9 @@ animate(score, () => state.playing !== null || state.microphone.status === "on" 
 /** What runs here, for the first-run panel; a server that does not say is no worse a server. */
 async function askMachine() {
   const answer = await fetch("/healthz").catch(() => null);
-  if (answer?.ok) dispatch({ type: "page.machine", facts: await answer.json() });
+  const facts = answer?.ok ? await answer.json() : null;
+  if (facts) dispatch({ type: "page.machine", facts });
+  if (facts?.status === "starting") setTimeout(askMachine, STARTING_EVERY_MS);
 }
 
 talk.wire.conversationId = sessionStorage.getItem(KEPT_CONVERSATION);

@@ -175,6 +175,13 @@ def choose_profile(wanted: str, gpu_free_bytes: int, present: Sequence[str]) -> 
     return max(fitting, key=lambda profile: profile.gpu_bytes, default=PROFILES[TINY])
 
 
+def certain_profile(config: Config, present: Sequence[str]) -> Profile | None:
+    """The profile that will run whatever GPU there is, or None where that decides. `present` as in `choose_profile`."""
+    if config.profile != "auto":
+        return PROFILES[config.profile]
+    return None if present else PROFILES[TINY]
+
+
 def offer(gpu_free_bytes: int) -> Profile | None:
     """The largest profile that this device could run, for the page's advice. None without a large enough one."""
     fitting = [profile for profile in PROFILES.values() if 0 < profile.gpu_bytes <= gpu_free_bytes]

@@ -6,10 +6,13 @@ holds many.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TypeAlias
 
-from assistant.app.config import Config
+from assistant.app.config import Config, Profile
 from assistant.app.hub import RepoPart, is_present, model_folder
 from assistant.asr import AUTO, module_of, open_asr
 from assistant.asr.local import LocalASR
@@ -24,6 +27,9 @@ SIZES: tuple[Size, ...] = ("medium", "small", "tiny")
 LAPTOP, DESKTOP = SIZES[1], SIZES[0]
 """What is fetched if nobody says otherwise: by itself, and with models that need a desktop's GPU."""
 LICENCE = "MIT"
+
+Hearing: TypeAlias = "asyncio.Future[ASR]"
+"""The ears, when they are warm."""
 
 
 def part_of(size: Size, word_times: bool = False) -> RepoPart:
@@ -57,6 +63,21 @@ def check_ears(config: Config) -> None:
         read_address(config.asr)
     elif config.asr != AUTO:
         module_of(config.asr)
+
+
+def limited(config: Config, profile: Profile) -> bool:
+    """Is the language model the shipped one, which knows the requests it was trained on and no others?"""
+    return not config.llm and not profile.llm
+
+
+def begin_hearing(
+    config: Config, profile: Profile, stack: AsyncExitStack, report: Callable[[str], None]
+) -> Hearing:
+    """`open_ears` on a thread of its own, waited for before `stack` is left. Raises SettingError."""
+    check_ears(config)
+    hearing = asyncio.ensure_future(asyncio.to_thread(open_ears, config, report, limited(config, profile)))
+    stack.push_async_callback(asyncio.wait, [hearing])
+    return hearing
 
 
 def open_ears(config: Config, report: Callable[[str], None] = lambda line: None, limited: bool = False) -> ASR:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from assistant.app.config import TINY, Config, Profile, choose_profile
-from assistant.app.ears import check_ears, open_ears
+from assistant.app.ears import Hearing, begin_hearing, limited
 from assistant.app.older import take_over
 from assistant.app.places import local_path, present_profiles
 from assistant.contracts import ASR, LLM, TTS
@@ -69,14 +69,15 @@ class Opening:
         return self.config.dtype or self.profile.dtype
 
 
-async def open_models(config: Config, stack: AsyncExitStack, report: Report) -> Models:
-    """Load all three, the ears beside the others. Raises SettingError, AssistantError and the engines' own errors."""
+async def open_models(config: Config, stack: AsyncExitStack, report: Report, hearing: Hearing | None) -> Models:
+    """Load all three, the ears beside the others. Raises SettingError, AssistantError and the engines' own errors.
+
+    hearing  the ears, if they could begin before this module was there
+    """
     profile = choose_profile(config.profile, gpu_free_bytes(), present_profiles(config))
     for name, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, name, repository)  # a wrong one is told before anything takes its time
-    check_ears(config)
-    hearing = asyncio.ensure_future(asyncio.to_thread(open_ears, config, report, limited(config, profile)))
-    stack.push_async_callback(asyncio.wait, [hearing])
+    hearing = hearing or begin_hearing(config, profile, stack, report)
     deployment = await _deployment(config, profile, stack, report)
     opening = Opening(config, profile, deployment, stack, report)
     llm, tts, asr = await open_llm(opening), await open_tts(opening), await hearing
@@ -123,11 +124,6 @@ async def open_tts(opening: Opening) -> TTS:
     opening.report(f"40 ms of sound take {ms:.1f} ms here; the first chunks are cut to that")
     name = path.name if config.tts else f"{profile.name}-tts"
     return LocalTTS(deployment, engine, voices, name, VoiceOptions(config.first_chunk))
-
-
-def limited(config: Config, profile: Profile) -> bool:
-    """Is the language model the shipped one, which knows the requests it was trained on and no others?"""
-    return not config.llm and not profile.llm
 
 
 # ------------------------------------------------------------------------------- what they stand on

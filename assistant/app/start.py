@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import gc
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from assistant.app.config import Config
+from assistant.app.config import Config, certain_profile
+from assistant.app.ears import begin_hearing
 from assistant.app.listed import ListedPersonas
-from assistant.app.models import Models, Report, open_models
+from assistant.app.places import present_profiles
 from assistant.base.clock import LoopClock
 from assistant.base.errors import SettingError
 from assistant.contracts import Line, Prompt, ReplyOptions
-from assistant.device.context import give_back_memory
+from assistant.device.thread import EngineThread
 from assistant.events import Settings
 from assistant.personas import Persona, load_personas
 from assistant.talk import Engines, Services
@@ -36,9 +39,15 @@ from assistant.tools.builtin import BuiltinTools, builtin_names, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tools.own import load_own_tools
 from assistant.tools.registry import Tool, ToolRegistry
-from capsules.registry import Listing
+
+if TYPE_CHECKING:
+    from assistant.app.models import Models
+    from capsules.registry import Listing
 
 T = TypeVar("T")
+Report = Callable[[str], None]
+QUIET_S = 5.0
+"""Without a step of the models for this long, there is time to tidy up behind the start."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,7 @@ async def open_talks(
         )
     async with AsyncExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
-        models = await open_models(config, stack, report)
+        models = await _models(config, stack, report)
         own = await asyncio.to_thread(load_own_tools, config.home, builtin_names())
         for line in own.told(limited=models.llm.limited):
             report(line)
@@ -119,15 +128,51 @@ async def open_talks(
         stack.callback(talks.close)
         listed = ListedPersonas(services, talks.defaults, config.home / "personas")
         await _rehearse(talks, personas[config.persona], listed.beginnings(), report)
-        await asyncio.to_thread(give_back_memory)
         app = App(talks, config, models, personas, time.monotonic() - begin)
         report(f"ready after {app.ready_s:.1f} s")
-        watching = asyncio.create_task(listed.run())
+        behind = [asyncio.create_task(listed.run()), asyncio.create_task(_tidy(models.deployment.thread))]
         try:
             yield app
         finally:
-            watching.cancel()
-            await asyncio.wait([watching])
+            for task in behind:
+                task.cancel()
+            await asyncio.wait(behind)
+
+
+async def _models(config: Config, stack: AsyncExitStack, report: Report) -> Models:
+    """The library that two of the models stand on takes as long to load as the rest: the ears, which need none of it,
+    begin beside it, and whoever is served meanwhile is answered."""
+    profile = certain_profile(config, present_profiles(config))
+    hearing = None if profile is None else begin_hearing(config, profile, stack, report)
+    report("loading the libraries")
+    with _no_collection():
+        await asyncio.to_thread(import_module, "assistant.app.models")
+        from assistant.app.models import open_models
+
+        return await open_models(config, stack, report, hearing)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """What is loaded stays, all million objects of it: the collector would look through them again and again."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+async def _tidy(thread: EngineThread) -> None:
+    """Give back what loading left over, once nobody has needed the models for a while: it takes a seventh of a second
+    in which nothing else runs."""
+    seen = -1
+    while thread.steps != seen:
+        seen = thread.steps
+        await asyncio.sleep(QUIET_S)
+    from assistant.device.context import give_back_memory
+
+    await asyncio.to_thread(give_back_memory)
 
 
 def _make_home(home: Path) -> None:

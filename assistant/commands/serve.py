@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from assistant.realtime.fields import Json
     from assistant.server.context import ServerContext
     from assistant.server.security import Gate
+    from assistant.server.starting import Starting
     from capsules.registry import Listing
 
 NAME = "serve"
@@ -109,8 +110,6 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser: bool) -> int:
     """Until cancelled."""
-    import asyncio
-
     from aiohttp import web
 
     from assistant.app.places import check_models
@@ -118,25 +117,42 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
     # What is cheap to tell is told first: a missing model, then a taken port, then seconds of imports and loading.
     check_models(config)
     with listening_socket(config.host, config.port) as sock:
-        from assistant.app.start import open_talks
         from assistant.server.app import make_app
+        from assistant.server.starting import Starting
 
-        port = sock.getsockname()[1]
-        async with open_talks(config, report=lambda line: print(line, flush=True)) as app:
-            ui = Path(__file__).resolve().parents[2] / "ui"
-            web_app = make_app(context_of(app), gate, ui if (ui / "index.html").is_file() else None)
-            runner = web.AppRunner(web_app, access_log=None, shutdown_timeout=STOP_SECONDS)
-            await runner.setup()
-            try:
-                await web.SockSite(runner, sock, ssl_context=tls, shutdown_timeout=STOP_SECONDS).start()
-                url = address_of(config.host, port, tls is not None)
-                announce(url, config, app)
-                if browser:
-                    open_page(url)
-                await asyncio.Event().wait()
-            finally:
-                await runner.cleanup()
+        starting, url = Starting(), address_of(config.host, sock.getsockname()[1], tls is not None)
+        ui = Path(__file__).resolve().parents[2] / "ui"
+        web_app = make_app(starting, gate, ui if (ui / "index.html").is_file() else None)
+        runner = web.AppRunner(web_app, access_log=None, shutdown_timeout=STOP_SECONDS)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, sock, ssl_context=tls, shutdown_timeout=STOP_SECONDS).start()
+            print("page       " + url + ("/#token=…" if config.token else ""), flush=True)
+            if browser:
+                open_page(url)
+            await _serve_models(config, starting, url, runner.cleanup)
+        finally:
+            await runner.cleanup()
     return 0
+
+
+async def _serve_models(config: Config, starting: Starting, url: str, close: Callable[[], Awaitable[None]]) -> None:
+    """Load what the server, which runs already, waits for, and keep it until cancelled; the server closes first."""
+    import asyncio
+
+    def report(line: str) -> None:
+        print(line, flush=True)
+        starting.tell(line)
+
+    from assistant.app.start import open_talks
+
+    async with open_talks(config, report) as app:
+        starting.ready(context_of(app))
+        announce(url, app)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await close()
 
 
 def address_of(host: str, port: int, secure: bool) -> str:
@@ -145,11 +161,10 @@ def address_of(host: str, port: int, secure: bool) -> str:
     return f"{'https' if secure else 'http'}://{f'[{name}]' if ':' in name else name}:{port}"
 
 
-def announce(url: str, config: Config, app: start.App) -> None:
+def announce(url: str, app: start.App) -> None:
     engines = app.talks.engines
-    page = url + ("/#token=…" if config.token else "")
     print(f"{engines.llm.name} thinks, {engines.tts.name} speaks, {engines.asr.name} listens")
-    print(f"page       {page}\nrealtime   {url.replace('http', 'ws', 1)}/v1/realtime\nOpenAI     {url}/v1")
+    print(f"realtime   {url.replace('http', 'ws', 1)}/v1/realtime\nOpenAI     {url}/v1")
     print("Ctrl-C stops.", flush=True)
 
 

@@ -55,7 +55,9 @@ def gpu_free_bytes() -> int:
 def give_back_memory() -> None:
     """What loading freed goes back to the system: the C library keeps it otherwise (150 MB of the tiny models). Where
     it is not glibc nothing happens."""
+    gc.unfreeze()
     gc.collect()
+    gc.freeze()
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -10,11 +10,13 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-import aiohttp
-
 from assistant.base.errors import EngineFailed, SettingError
+
+if TYPE_CHECKING:
+    import aiohttp  # a tenth of a second, at starts that have no server to ask
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 60.0
@@ -78,6 +80,8 @@ class Server:
             self._client = None
 
     def _open(self) -> aiohttp.ClientSession:
+        import aiohttp
+
         if self._client is None:
             headers = {"Authorization": f"Bearer {self.address.key}"} if self.address.key else {}
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
@@ -89,6 +93,8 @@ class Server:
         self, method: str, path: str, body: Mapping[str, object] | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer with status 200. Whatever goes wrong with it is an EngineFailed that names the server."""
+        import aiohttp
+
         url = self.address.base + path
         try:
             async with self._open().request(method, url, json=body) as answer:

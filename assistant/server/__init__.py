@@ -2,6 +2,7 @@
 
 security   who may connect, as pure decisions
 context    what the server knows of the process behind it
+starting   the server before that process is there
 answers    how plain HTTP answers: refusals, server-sent events, a peer that went away
 socket     one websocket, one talk
 chat       /v1/chat/completions

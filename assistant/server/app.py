@@ -21,8 +21,9 @@ from assistant.server.context import ServerContext
 from assistant.server.kept import capsules
 from assistant.server.listen import MAX_FILE, audio_transcriptions
 from assistant.server.security import Gate, keys_of
-from assistant.server.socket import SOCKETS, serve_socket
+from assistant.server.socket import SOCKETS, refuse_socket, serve_socket
 from assistant.server.speech import audio_speech
+from assistant.server.starting import PATIENCE_S, Starting
 
 GUARDED_PATHS = ("/v1/", "/metrics")
 """What a token protects; the page and `/healthz` are open to whoever reaches the server."""
@@ -35,17 +36,17 @@ CAPSULES = (
     ("DELETE", "/v1/capsules/{key}"), ("POST", "/v1/capsules/{key}/{verb:fork}"),
 )  # fmt: skip
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-CONTEXT: web.AppKey[ServerContext] = web.AppKey("context", ServerContext)
+STARTING: web.AppKey[Starting] = web.AppKey("starting", Starting)
 GATE: web.AppKey[Gate] = web.AppKey("gate", Gate)
 
 log = logging.getLogger(__name__)
 
 
-def make_app(context: ServerContext, gate: Gate, ui: Path | None = None) -> web.Application:
-    """The whole server. `ui`: the folder of the page, served at `/`."""
+def make_app(starting: Starting, gate: Gate, ui: Path | None = None) -> web.Application:
+    """The whole server. `ui`: the folder of the page, served at `/`, as `/healthz` is, before the models are there."""
     # The guard is outermost: who may not connect does not learn from an error what is here.
     app = web.Application(middlewares=[_guard, _tell_errors], client_max_size=MAX_FILE)
-    app[CONTEXT], app[GATE], app[SOCKETS] = context, gate, set()
+    app[STARTING], app[GATE], app[SOCKETS] = starting, gate, set()
     for path in ("/v1/realtime", "/v1/realtime/"):  # clients join a base URL and a path in both ways
         app.router.add_get(path, _realtime)
     app.router.add_post("/v1/realtime/client_secrets", _client_secrets)
@@ -71,9 +72,16 @@ def make_app(context: ServerContext, gate: Gate, ui: Path | None = None) -> web.
 
 def _with_context(serve: Callable[[web.Request, ServerContext], Awaitable[web.StreamResponse]]) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        return await serve(request, request.app[CONTEXT])
+        return await serve(request, _context(request))
 
     return handler
+
+
+def _context(request: web.Request) -> ServerContext:
+    """Of a request that the guard let through: nothing but the page and `/healthz` is served without one."""
+    context = request.app[STARTING].context
+    assert context is not None
+    return context
 
 
 def _page(file: Path) -> Handler:
@@ -89,7 +97,7 @@ def _page(file: Path) -> Handler:
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Host, then Origin, then the token; a browser's question about cross-origin use is answered here."""
-    gate, context = request.app[GATE], request.app[CONTEXT]
+    gate, starting = request.app[GATE], request.app[STARTING]
     host, origin = request.headers.get("Host"), request.headers.get("Origin")
     # Host first, because Origin is compared with it: a foreign name pointed at this machine agrees with itself.
     if (reason := gate.refuse_host(host)) is not None:
@@ -101,9 +109,13 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     if request.path.startswith(GUARDED_PATHS):
         keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
         # A temporary key was made for a page's talk and opens nothing else.
-        temporary = context.keys.valid(time.time()) if request.path.startswith("/v1/realtime") else []
+        realtime, context = request.path.startswith("/v1/realtime"), starting.context
+        temporary = context.keys.valid(time.time()) if realtime and context is not None else []
         if not gate.admits(keys, temporary):
             return problem(401, "invalid_api_key", "a token is needed: send it as `Authorization: Bearer TOKEN`")
+        socket = request.headers.get("Upgrade", "").lower() == "websocket"
+        if await starting.wait(PATIENCE_S if socket else None) is None:
+            return await refuse_socket(request, starting.sentence)
     return await handler(request)
 
 
@@ -153,7 +165,7 @@ async def _close_sockets(app: web.Application) -> None:
 
 
 async def _realtime(request: web.Request) -> web.StreamResponse:
-    context = request.app[CONTEXT]
+    context = _context(request)
     if request.headers.get("Upgrade", "").lower() != "websocket":
         return problem(426, "websocket_needed", "connect to this address with a websocket")
     if request.query.get("call_id"):
@@ -165,7 +177,7 @@ async def _realtime(request: web.Request) -> web.StreamResponse:
 
 async def _new_key(request: web.Request, field: str | None) -> tuple[str, int, Json]:
     """A temporary key for a browser, when it ends, and the session that it stands for."""
-    context = request.app[CONTEXT]
+    context = _context(request)
     body = await json_fields(request) if request.can_read_body else Fields({})  # no body asks for the defaults
     wanted = (body.obj(field) if field else body) or Fields({}, "session")
     # Merged now only to refuse what is wrong and to answer in full; the key keeps what was asked, and is merged again
@@ -200,12 +212,12 @@ def _models_json(context: ServerContext) -> list[Json]:
 
 
 async def _models(request: web.Request) -> web.StreamResponse:
-    return web.json_response({"object": "list", "data": _models_json(request.app[CONTEXT])})
+    return web.json_response({"object": "list", "data": _models_json(_context(request))})
 
 
 async def _model(request: web.Request) -> web.StreamResponse:
     name = request.match_info["name"]
-    for model in _models_json(request.app[CONTEXT]):
+    for model in _models_json(_context(request)):
         if model["id"] == name:
             return web.json_response(model)
     return problem(404, "model_not_found", f"there is no model {name[:80]!r} here; see /v1/models")
@@ -220,7 +232,9 @@ async def _no_endpoint(request: web.Request) -> web.StreamResponse:
 
 
 async def _healthz(request: web.Request) -> web.StreamResponse:
-    context = request.app[CONTEXT]
+    context = request.app[STARTING].context
+    if context is None:
+        return web.json_response(request.app[STARTING].health)
     engines = context.talks.engines
     body: Json = {
         "status": "ok",
@@ -233,5 +247,5 @@ async def _healthz(request: web.Request) -> web.StreamResponse:
 
 
 async def _metrics(request: web.Request) -> web.StreamResponse:
-    body = request.app[CONTEXT].metrics() + f"assistant_tasks {len(asyncio.all_tasks())}\n".encode()
+    body = _context(request).metrics() + f"assistant_tasks {len(asyncio.all_tasks())}\n".encode()
     return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4"})

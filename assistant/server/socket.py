@@ -108,15 +108,28 @@ class Connection:
             await self._ws.close(code=code)
 
 
-async def serve_socket(request: web.Request, context: ServerContext, key_session: Json | None) -> web.WebSocketResponse:
-    """`GET /v1/realtime`: one talk over this request's websocket. `key_session`: what its temporary key asks for."""
-    ws = web.WebSocketResponse(
+def _socket() -> web.WebSocketResponse:
+    return web.WebSocketResponse(
         protocols=("realtime",),
         max_msg_size=MAX_FRAME,
         heartbeat=HEARTBEAT_SECONDS,
         compress=False,  # base64 of sound hardly shrinks, and packing it delays every delta
         timeout=1.0,
     )
+
+
+async def refuse_socket(request: web.Request, why: str) -> web.WebSocketResponse:
+    """Tell a client that the server is not ready for it."""
+    ws = _socket()
+    await ws.prepare(request)
+    await ws.send_json(_with_id(error_json(PeerError("server_starting", why), None, "server_error")))
+    await ws.close(code=WSCloseCode.SERVICE_RESTART, message=b"the server is starting")
+    return ws
+
+
+async def serve_socket(request: web.Request, context: ServerContext, key_session: Json | None) -> web.WebSocketResponse:
+    """`GET /v1/realtime`: one talk over this request's websocket. `key_session`: what its temporary key asks for."""
+    ws = _socket()
     await ws.prepare(request)  # before any refusal: clients show an `error` event, of an HTTP status the number
     sockets: set[web.WebSocketResponse] = request.app[SOCKETS]
     sockets.add(ws)

@@ -21,6 +21,7 @@ from assistant.realtime.settings import Character, Facts
 from assistant.server.app import make_app
 from assistant.server.context import ServerContext
 from assistant.server.security import Gate
+from assistant.server.starting import Starting
 from tests.fakes.talk import PERSONAS, World
 
 PATIENCE = 10.0
@@ -152,7 +153,7 @@ async def serving(
     """A server for the time of the block; at the end nothing of it may be left."""
     world = world or World(speed=100.0)
     context = context_of(world)
-    server = TestServer(make_app(context, gate or Gate("127.0.0.1"), ui), host="127.0.0.1")
+    server = TestServer(make_app(Starting(context), gate or Gate("127.0.0.1"), ui), host="127.0.0.1")
     before = asyncio.all_tasks()
     await server.start_server()
     site = Site(server, world, context)

@@ -30,6 +30,9 @@ const HELP = {
 function sentence(state, now, name) {
   const { microphone, link, retryAt } = state;
   const seconds = retryAt === null ? 0 : Math.max(0, Math.ceil((retryAt - now) / 1000));
+  if (link !== "open" && state.machine?.status === "starting") {
+    return `Starting: ${state.machine.doing} (${Math.round(state.machine.uptime_s)} s)`;
+  }
   if (link === "full") return `All places are taken. Trying again in ${seconds} s.`;
   if (link === "lost") return seconds > 1 ? `The assistant is not reachable. Trying again in ${seconds} s.` : "The assistant is not reachable. Trying again…";
   if (link === "connecting") return state.everOpen ? "Coming back to our talk…" : "Connecting…";

@@ -1,0 +1,54 @@
+"""A server that answers before its models are there: what is being loaded, and who waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from assistant.realtime.fields import Json
+from assistant.server.context import ServerContext
+
+PATIENCE_S = 8.0
+"""How long a websocket is kept waiting before it is told: clients give up the handshake after ten seconds."""
+
+
+class Starting:
+    """Given to the server at birth, with the process behind it or without; `ready` brings that."""
+
+    def __init__(self, context: ServerContext | None = None) -> None:
+        self.context = context
+        self._there = asyncio.Event()
+        self._doing = "starting"
+        self._born = time.monotonic()
+        if context is not None:
+            self._there.set()
+
+    def tell(self, line: str) -> None:
+        """What is being done now, as a line for a person. Any thread may say so."""
+        self._doing = line
+
+    def ready(self, context: ServerContext) -> None:
+        """From now on requests are served, those that wait first."""
+        self.context = context
+        self._there.set()
+
+    async def wait(self, seconds: float | None = None) -> ServerContext | None:
+        """The process behind the server, once it is there; None if it is not after so many seconds."""
+        try:
+            await asyncio.wait_for(self._there.wait(), seconds)
+        except TimeoutError:
+            return None
+        return self.context
+
+    @property
+    def for_s(self) -> float:
+        return time.monotonic() - self._born
+
+    @property
+    def health(self) -> Json:
+        """For `/healthz` meanwhile."""
+        return {"status": "starting", "doing": self._doing, "uptime_s": round(self.for_s, 1)}
+
+    @property
+    def sentence(self) -> str:
+        return f"the models are being loaded ({self.for_s:.0f} s so far: {self._doing}); connect again in a moment"
