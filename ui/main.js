@@ -3,12 +3,14 @@
 import { inputDevices } from "./audio/capture.js";
 import { Measures, exported } from "./figures.js";
 import { EMPTY, phase, reduce } from "./session.js";
+import { View } from "./shown.js";
 import { Talk } from "./talk.js";
 import { controls, fillDevices } from "./view/controls.js";
 import { conversation } from "./view/conversation.js";
 import { byId, setText } from "./view/dom.js";
 import { picture, save } from "./view/picture.js";
 import { Score, animate } from "./view/score.js";
+import { drawShowing, showLarger as showPicture } from "./view/shown.js";
 import { state as stateView } from "./view/state.js";
 import { time as timeView } from "./view/time.js";
 import { welcome } from "./view/welcome.js";
@@ -53,11 +55,13 @@ const talk = new Talk({
   state: () => state,
   url,
   protocols: protocols(),
+  view: () => view,
   onYou: (power) => score.you(power, performance.now()),
   onReply: (power, at) => score.reply(power, at),
   onMark: (kind, at) => score.mark(kind, at),
   onDevices: fillDevices,
 });
+const view = new View(byId("view"), () => render());
 const measures = new Measures(talk.clock);
 
 const showTurn = (/** @type {string} */ id) => {
@@ -81,7 +85,14 @@ const step = (/** @type {number} */ by) => {
   render();
 };
 
-const drawConversation = conversation({ onTurn: showTurn });
+/** What is known of how a picture was seen stands with the turn that answered it. @param {any} item @param {any} picture */
+const enlarge = (item, picture) => {
+  const answer = state.items.slice(state.items.indexOf(item)).find((one) => one.role === "assistant" && one.kind === "message");
+  const figures = state.turns.find((turn) => turn.id === answer?.responseId)?.timeline?.figures ?? {};
+  showPicture(picture, { tokens: figures.image_tokens ?? null, ms: figures.picture_ms ?? null });
+};
+
+const drawConversation = conversation({ onTurn: showTurn, onLarger: enlarge });
 const drawTime = timeView({ onTurn: showTurn, onStep: step });
 const drawState = stateView({ onPersona: (name) => talk.persona(name), onVoice: (name) => talk.voice(name) });
 const drawControls = controls({ onDismiss: (id) => dispatch({ type: "page.dismiss", id }) });
@@ -111,6 +122,7 @@ function render() {
   const name = nameOf();
   const { turns, shown } = shownTurn();
   drawControls(state, name);
+  drawShowing(view.source, state.link === "open");
   drawWelcome(state);
   drawConversation(state, turns, nameOf);
   drawTime(turns, shown);
@@ -139,6 +151,7 @@ for (const end of ["pointerup", "pointercancel"]) mic.addEventListener(end, () =
 const takesKeys = (target) => target instanceof HTMLElement && target !== mic && target.matches("input, select, textarea, button, summary, a, [tabindex='0']");
 
 addEventListener("keydown", (event) => {
+  if (byId("larger").open) return; // its keys are its own
   if (event.key === "Escape") talk.hush();
   if (event.code !== "Space" || event.repeat || takesKeys(event.target) || !pushing()) return;
   event.preventDefault();
@@ -176,6 +189,45 @@ for (const button of document.querySelectorAll(".panels button")) {
     render();
   });
 }
+// ------------------------------------------------------------------------------------------- showing
+
+/** @param {DataTransfer|null} data */
+const picturesIn = (data) => [...(data?.files ?? [])].filter((file) => file.type.startsWith("image/"));
+/** @param {Iterable<File>} files */
+const show = (files) => state.link === "open" && talk.show(files);
+const toggleView = async (/** @type {import("./shown.js").Source} */ source) => {
+  if (view.source === source) return view.close();
+  const trouble = await view.open(source);
+  return trouble === null ? undefined : dispatch({ type: "page.notice", text: trouble });
+};
+
+byId("choose").addEventListener("click", () => byId("file").click());
+byId("file").addEventListener("change", (/** @type {any} */ event) => {
+  show([...event.target.files]);
+  event.target.value = ""; // the same file may be chosen again
+});
+byId("camera").addEventListener("click", () => toggleView("camera"));
+byId("screen").addEventListener("click", () => toggleView("screen"));
+byId("screen").hidden = navigator.mediaDevices?.getDisplayMedia === undefined; // phones share no windows
+byId("now").addEventListener("click", () => talk.showNow());
+byId("off").addEventListener("click", () => view.close());
+addEventListener("paste", (event) => show(picturesIn(event.clipboardData)));
+for (const over of ["dragenter", "dragover"]) {
+  addEventListener(over, (/** @type {any} */ event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    document.body.classList.add("dropping");
+  });
+}
+addEventListener("dragleave", (event) => event.relatedTarget === null && document.body.classList.remove("dropping"));
+addEventListener("drop", (event) => {
+  document.body.classList.remove("dropping");
+  if (!event.dataTransfer?.types.includes("Files")) return;
+  event.preventDefault(); // else the browser leaves the page for the file
+  const found = picturesIn(event.dataTransfer);
+  if (found.length === 0) dispatch({ type: "page.notice", text: "That file is no picture that this browser can read." });
+  else show(found);
+});
 byId("save-json").addEventListener("click", () => {
   const data = exported(state, measures.of(state.turns), new Date().toISOString());
   save(new Blob([JSON.stringify(data, null, 2)], { type: "application/json" }), "session.json");

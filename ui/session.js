@@ -13,7 +13,9 @@
  *   partial: boolean, stable: number, committed: boolean, spoken: boolean, marks: Mark[], audioMs: number, audioDone: boolean,
  *   heardMs: number|null, cut: {ms: number, transcript: string|null}|null, responseId: string|null,
  *   tool: {name: string, callId: string, args: string, output: string|null}|null, persona: string|null, nod: boolean, at: number,
+ *   pictures: Picture[], shown: boolean,
  * }} Item
+ * @typedef {{url: string|null, width: number, height: number, frame: boolean}} Picture as it was sent; null: not known here
  * @typedef {{
  *   id: string, n: number, status: string, reason: string|null, userItemId: string|null, typed: boolean,
  *   askedAt: number|null, receivedAt: number|null, renderedAt: number|null,
@@ -59,12 +61,15 @@ export const EMPTY = Object.freeze({
 /** Tools that the server ran by itself are no items of the conversation; the page keeps them under names of its own. */
 const OWN_TOOL = "tool:";
 
+/** @type {Picture[]} */
+const NONE = [];
+
 /** @param {string} id @param {Partial<Item>} fields @returns {Item} */
 function blank(id, fields) {
   return {
     id, kind: "message", role: "assistant", status: "in_progress", text: "", partial: false, stable: 0, committed: true,
     spoken: false, marks: [], audioMs: 0, audioDone: false, heardMs: null, cut: null, responseId: null,
-    tool: null, persona: null, nod: false, at: 0, ...fields,
+    tool: null, persona: null, nod: false, at: 0, pictures: NONE, shown: true, ...fields,
   };
 }
 
@@ -104,6 +109,12 @@ function words(wire) {
   return { text, spoken };
 }
 
+/** @param {any} wire @returns {Picture[]} */
+function picturesOf(wire) {
+  if (!Array.isArray(wire.pictures) || wire.pictures.length === 0) return NONE;
+  return wire.pictures.map((/** @type {any} */ one) => ({ url: one.image_url ?? null, width: one.width, height: one.height, frame: one.frame === true }));
+}
+
 /** @param {State} state @param {any} wire @param {string|null|undefined} after @param {boolean} done @param {number} at */
 function upsert(state, wire, after, done, at) {
   if (!wire || typeof wire.id !== "string") return state;
@@ -111,6 +122,7 @@ function upsert(state, wire, after, done, at) {
   const call = wire.type === "function_call";
   const { text, spoken } = words(wire);
   const known = state.items.find((item) => item.id === wire.id);
+  const pictures = picturesOf(wire);
   const status = wire.status ?? (done ? "completed" : known?.status ?? "in_progress");
   const tool = call
     ? { name: wire.name ?? "", callId: wire.call_id ?? "", args: wire.arguments ?? known?.tool?.args ?? "", output: known?.tool?.output ?? null }
@@ -120,6 +132,7 @@ function upsert(state, wire, after, done, at) {
     const item = blank(wire.id, {
       kind: call ? "call" : "message", role, status, text: text ?? "", spoken, tool, at,
       responseId: role === "assistant" && status === "in_progress" ? state.responseId : null,
+      pictures, shown: role !== "user" || spoken || text !== null || pictures.length > 0,
       persona: state.session?.assistant?.persona ?? null,
     });
     const next = insert(state, item, after);
@@ -127,7 +140,8 @@ function upsert(state, wire, after, done, at) {
   }
   return editItem(state, wire.id, (item) => {
     const fuller = text !== null && (item.text === "" || (item.role === "user" && text !== "")) ? text : item.text;
-    return { ...item, status, text: fuller, spoken: item.spoken || spoken, committed: true, tool: tool ?? item.tool };
+    const seen = item.pictures.length === pictures.length && item.pictures.every((one) => one.url !== null) ? item.pictures : pictures;
+    return { ...item, status, text: fuller, spoken: item.spoken || spoken, committed: true, tool: tool ?? item.tool, pictures: pictures.length > 0 ? seen : item.pictures };
   });
 }
 
@@ -253,6 +267,14 @@ const ON = {
   },
   "assistant.nod": (state, { item_id, text }) => insert(state, blank(item_id, { role: "user", text, nod: true, spoken: true }), null),
   "assistant.resume": (state) => ({ ...dropUncommitted(state), hearing: false }),
+  "assistant.frame": (state, { item_id, shown }) => {
+    const found = state.items.find((item) => item.id === item_id);
+    if (!found) return state;
+    // It stands where it was shown: before the words that it goes with, so behind all that was there.
+    const rest = state.items.filter((item) => item !== found);
+    const begun = rest.at(-1)?.role === "user" && (rest.at(-1)?.committed === false || state.responseId === null) ? rest.length - 1 : rest.length;
+    return { ...state, items: shown ? rest.toSpliced(begun, 0, { ...found, shown }) : state.items.map((item) => (item === found ? { ...found, shown } : item)) };
+  },
   "assistant.timeline": (state, event) => editTurn(state, event.response_id, { timeline: event }),
   "assistant.memory": (state, event) => {
     const memory = { what: event.what, engine: event.engine, position: event.position, ms: event.ms };
@@ -281,6 +303,13 @@ const ON = {
     ...EMPTY, link: state.link, everOpen: state.everOpen, microphone: state.microphone, speaker: state.speaker,
     personas: state.personas, capsules: state.capsules, clock: state.clock, session: state.session, machine: state.machine,
   }),
+  "page.shown": (state, { itemId, picture, at }) => {
+    const item = blank(itemId, { role: "user", status: "completed", pictures: [picture], shown: !picture.frame, at });
+    // A frame is drawn when the model has it; of those that never came that far only the newest still may.
+    const items = state.items.filter((one) => one.shown || !one.pictures.some((picture) => picture.frame));
+    return insert({ ...state, items }, item, null);
+  },
+  "page.notice": (state, { text }) => notice(state, text),
   "page.asked": (state, { at }) => ({ ...state, askedAt: at, typedAsk: true }),
   "page.microphone": (state, { type: _, ...fields }) => ({ ...state, microphone: { ...state.microphone, ...fields } }),
   "page.speaker": (state, { on }) => ({ ...state, speaker: on, notices: on ? state.notices.filter((one) => one.code !== "silent") : state.notices }),

@@ -8,6 +8,7 @@ import { WIRE_RATE, decodeBase64, encodeBase64 } from "./audio/pcm.js";
 import { Playback } from "./audio/playback.js";
 import { IDLE } from "./audio/player.js";
 import { InputClock, ServerClock } from "./clock.js";
+import { shotOf } from "./shown.js";
 import { Wire } from "./socket.js";
 
 const HEARD_EVERY_MS = 150;
@@ -18,6 +19,8 @@ const STOPPING_MS = 200;
 const SILENT_MS = 4000;
 /** A shorter press of push to talk says nothing. */
 const SHORTEST_PUSH = WIRE_RATE / 5;
+/** What a camera showed this long ago is still what it shows. */
+const GLANCE_MS = 1500;
 /** Turn detection while the microphone is open; push to talk has none. */
 const OPEN_MIC = { type: "semantic_vad", create_response: true, interrupt_response: true };
 
@@ -28,12 +31,15 @@ export class Talk {
    *   url: (conversationId: string|null) => string, protocols: string[],
    *   onYou: (power: number) => void, onReply: (power: number, at: number) => void,
    *   onMark: (kind: "asked"|"first"|"cut", at: number) => void,
+   *   view: () => import("./shown.js").View,
    *   onDevices: (devices: {id: string, label: string}[], chosen: string) => void,
    * }} options
    */
-  constructor({ dispatch, state, url, protocols, onYou, onReply, onMark, onDevices }) {
+  constructor({ dispatch, state, url, protocols, view, onYou, onReply, onMark, onDevices }) {
     this._dispatch = dispatch;
     this._state = state;
+    this._view = view;
+    this._glanced = -Infinity;
     this._onYou = onYou;
     this._onReply = onReply;
     this._onMark = onMark;
@@ -97,6 +103,7 @@ export class Talk {
     this.hush();
     this.wire.send({ type: "input_audio_buffer.clear" });
     this._heldFrom = this._inputSamples;
+    this._glance();
     this._dispatch({ type: "page.microphone", held: true });
   }
 
@@ -117,6 +124,7 @@ export class Talk {
     await this.wakeSpeaker();
     this.hush();
     this._quietly(() => {
+      this._glance();
       this.wire.send({ type: "conversation.item.create", item: { type: "message", role: "user", content: [{ type: "input_text", text }] } });
       this._ask();
     });
@@ -127,6 +135,38 @@ export class Talk {
     this.wire.send({ type: "response.create" });
     this._dispatch({ type: "page.asked", at });
     this._onMark("asked", at);
+  }
+
+  /** Picture files, dropped, pasted or chosen: each is shown at once, the words to it may follow. @param {Iterable<Blob>} files */
+  async show(files) {
+    for (const file of files) {
+      const shot = await shotOf(file);
+      if (shot === null) this._dispatch({ type: "page.notice", text: "That file is no picture that this browser can read." });
+      else this._show(shot, false);
+    }
+  }
+
+  /** What the camera or the window shows now, because the person says so. */
+  showNow() {
+    const shot = this._view().shot();
+    if (shot !== null) this._show(shot, false);
+  }
+
+  /** The person begins to say something: what is to be seen now goes with it. */
+  _glance() {
+    const now = performance.now();
+    const shot = now - this._glanced < GLANCE_MS ? null : this._view().shot();
+    if (shot === null) return;
+    this._glanced = now;
+    this._show(shot, true);
+  }
+
+  /** @param {import("./shown.js").Shot} shot @param {boolean} frame */
+  _show(shot, frame) {
+    if (this._state().link !== "open") return;
+    const id = `shown_${Date.now().toString(36)}${Math.random().toString(36).slice(2, 10)}`;
+    this._dispatch({ type: "page.shown", itemId: id, picture: { ...shot, frame }, at: performance.now() });
+    this.wire.send({ type: "conversation.item.create", item: { id, type: "message", role: "user", content: [{ type: "input_image", image_url: shot.url, frame }] } });
   }
 
   /** Stop the running reply, as an interruption would. */
@@ -142,7 +182,7 @@ export class Talk {
   }
 
   retry() {
-    const question = this._state().items.findLast((item) => item.role === "user" && !item.nod);
+    const question = this._state().items.findLast((item) => item.role === "user" && !item.nod && item.shown && (item.pictures.length === 0 || item.text !== ""));
     if (!question) return;
     this.hush();
     this._quietly(() => {
@@ -335,7 +375,14 @@ export class Talk {
         this.clock.add(event.client_ms, event.server_ms, event.at);
         this._dispatch({ type: "page.clock", offset: this.clock.best?.offset ?? 0, uncertainty: this.clock.uncertainty });
         break;
+      case "conversation.item.added":
+        // Of a talk that goes on only the sizes are told; the pictures themselves are asked for.
+        if (event.item.pictures?.length > 0 && this._state().items.some((item) => item.id === event.item.id && item.pictures.some((one) => one.url === null))) {
+          this.wire.send({ type: "conversation.item.retrieve", item_id: event.item.id });
+        }
+        break;
       case "input_audio_buffer.speech_started":
+        this._glance();
         this._speechAt = this._input.at(event.audio_start_ms + this._padding());
         if (!this._can("duck")) this._cutNow();
         break;
@@ -344,6 +391,7 @@ export class Talk {
         this._onMark("asked", event.at);
         break;
       case "assistant.duck":
+        this._glance();
         this._playback?.duck(event.level ?? DUCKED);
         break;
       case "assistant.resume":

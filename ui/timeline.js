@@ -13,6 +13,7 @@ const PARTS = {
   transcribe: ["Last words heard", "the end of your sentence is turned into words"],
   restore: ["Restore", "the model is put back to where this talk stood"],
   plan: ["Plan", "it is looked up how much of this talk the model still knows"],
+  picture: ["Picture", "the model looks at what you showed, as far as that was not done while you spoke"],
   prefill: ["Read the words", "the model reads what it does not know yet: your words"],
   llm_wait: ["Wait for the model", "the processor is still busy with something else"],
   tool: ["Tool", "the clock, a timer, a sum: whatever the model asked for"],

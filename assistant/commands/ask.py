@@ -3,6 +3,7 @@
   assistant ask question.wav --out reply.wav --json timeline.json
   assistant ask first.wav second.wav --out replies.wav          two turns of one talk
   assistant ask --say "what time is it" --out reply.wav         typed instead of spoken
+  assistant ask --image cat.jpg --say "what is this"            a picture, and words about it
   assistant ask --fast question.wav                             as fast as the machine can, no turn detection
 
 Files may be of any rate and format that libsndfile reads. Printed are the words of both sides and where the time of
@@ -17,12 +18,13 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from assistant.base.errors import AssistantError
+from assistant.base.errors import AssistantError, PeerError
 from assistant.commands._front import (
     Follow,
     FollowedTurn,
@@ -33,6 +35,7 @@ from assistant.commands._front import (
 )
 
 if TYPE_CHECKING:
+    from assistant.base.picture import Picture
     from assistant.talk import Session
 
 NAME = "ask"
@@ -45,14 +48,37 @@ TAIL_S = 1.6
 PATIENCE_S = 120.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """A picture file; the turn that follows is about it."""
+
+    path: Path
+
+    def read(self) -> Picture:
+        """Raises AssistantError for what is no picture."""
+        from assistant.base.picture import open_picture
+
+        try:
+            picture = open_picture(self.path.read_bytes())
+            _ = picture.pixels
+        except (OSError, PeerError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise AssistantError(f"{self.path} cannot be shown ({why}); name a PNG, JPEG, WebP or GIF file") from None
+        return picture
+
+
 class _InOrder(argparse.Action):
-    """Files and typed texts are turns of one talk in the order in which they stand on the command line."""
+    """Files, typed texts and pictures belong to one talk in the order in which they stand on the command line."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
         values: str | Sequence[object] | None, option_string: str | None = None,
     ) -> None:  # fmt: skip
-        given = [values] if isinstance(values, str) else [Path(str(value)) for value in values or ()]
+        given: list[str | Path | _Image]
+        if isinstance(values, str):
+            given = [_Image(Path(values)) if option_string == "--image" else values]
+        else:
+            given = [Path(str(value)) for value in values or ()]
         namespace.turns = [*namespace.turns, *given]
 
 
@@ -60,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(turns=[])
     parser.add_argument("files", nargs="*", action=_InOrder, metavar="FILE", help="sound files, one turn each")
     parser.add_argument("--say", action=_InOrder, metavar="TEXT", help="a typed turn; may be given again")
+    parser.add_argument("--image", action=_InOrder, metavar="FILE", help="a picture, shown with the turn behind it")
     parser.add_argument("--out", type=Path, metavar="WAV", help="save the replies here, 24 kHz")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save words and timelines here")
     parser.add_argument("--fast", action="store_true", help="do not speak in real time; one file is one turn for sure")
@@ -76,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
     for turn in args.turns:
         if isinstance(turn, Path):
             read_sound(turn)
+        elif isinstance(turn, _Image):
+            turn.read()
         elif not turn.strip():
             raise AssistantError("--say needs some words")
     check_writable(args.out)
@@ -102,8 +131,11 @@ async def _ask(args: argparse.Namespace) -> int:
         running = asyncio.ensure_future(session.run())
         try:
             reading = asyncio.ensure_future(talk.read())
-            for turn in args.turns:
-                await asyncio.wait_for(talk.turn(turn), PATIENCE_S)
+            for place, turn in enumerate(args.turns, 1):
+                if isinstance(turn, _Image):
+                    await talk.show(turn, alone=place == len(args.turns))
+                else:
+                    await asyncio.wait_for(talk.turn(turn), PATIENCE_S)
             session.close()
             await running
             await reading
@@ -143,6 +175,20 @@ class _FileTalk:
                     self._begun.clear()  # the file went on speaking: what follows is the answer
                 else:
                     self._ended.set()
+
+    async def show(self, image: _Image, *, alone: bool) -> None:
+        """Show a picture; `alone`: no words follow, so it is answered as it is."""
+        from assistant.base.ids import random_ids
+        from assistant.events import CreateItem, CreateResponse, Message, PicturePart
+
+        picture = image.read()
+        await self._session.send(CreateItem(Message(random_ids("item"), "user", (PicturePart(picture, frame=False),))))
+        if not self._args.quiet:
+            print(f"you    [{image.path.name}, {picture.width} x {picture.height}]", flush=True)
+        if alone:
+            self._ended.clear()
+            await self._session.send(CreateResponse())
+            await asyncio.wait_for(self._ended.wait(), PATIENCE_S)
 
     async def turn(self, turn: Path | str) -> None:
         """Speak or type one turn and wait for the end of its reply."""

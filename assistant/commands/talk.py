@@ -6,6 +6,9 @@
 
 Without headphones the loudspeaker comes back through the microphone. The session takes that out by itself, as for every
 front; an echo canceller that `pip install 'voice-assistant[talk]'` brings does it before, sooner after the first word.
+
+There is no camera here: nothing that this program depends on opens one. The page (assistant serve) has one, and
+pictures are shown to `assistant ask --image` too.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ from assistant.events.commands import (
 from assistant.events.extensions import (
     EXTENSIONS,
     Duck,
+    FrameShown,
     Nod,
     PersonaSwitched,
     Resume,
@@ -113,19 +114,19 @@ Event: TypeAlias = (
     | TranscriptPartial | TranscriptDelta | TranscriptCompleted | TranscriptFailed
     | ResponseCreated | ResponseDone | OutputItemAdded | OutputItemDone | PartAdded | PartDone
     | TextDelta | TextDone | SpokenText | SpokenTextDone | AudioDelta | AudioDone | CallDelta | CallDone
-    | Duck | Resume | StopPlayback | Nod | PersonaSwitched | StateChanged | ToolUsed | TimelineReady
+    | Duck | Resume | StopPlayback | Nod | PersonaSwitched | StateChanged | ToolUsed | FrameShown | TimelineReady
 )  # fmt: skip
 
 __all__ = [
     "EXTENSIONS", "REPLY_RATE", "AppendAudio", "AudioCleared", "AudioCommitted", "AudioDelta", "AudioDone",
     "AudioPart", "CallDelta", "CallDone", "CancelResponse", "ClearAudio", "Command", "CommitAudio", "CreateItem",
-    "CreateResponse", "DeleteItem", "Duck", "Error", "Event", "FunctionCall", "FunctionOutput", "IdleTimeout", "Item",
-    "ItemAdded", "ItemDeleted", "ItemDone", "ItemRetrieved", "ItemStatus", "ItemTruncated", "Message", "Modality",
-    "OutputItemAdded", "OutputItemDone", "Part", "PartAdded", "PartDone", "Pcm", "PersonaSwitched", "PicturePart",
-    "ReportHeard", "Response", "ResponseCreated", "ResponseDone", "ResponseParams", "ResponseStatus", "Resume",
-    "RetrieveItem", "Rewind", "SemanticVad", "ServerVad", "Settings", "SettingsUpdated", "SpeechStarted",
-    "SpeechStopped", "SpokenText", "SpokenTextDone", "StateChanged", "StopPlayback", "SwitchPersona", "TextDelta",
-    "TextDone", "TextPart", "Timeline", "TimelinePart", "TimelineReady", "ToolSpec", "ToolUsed",
+    "CreateResponse", "DeleteItem", "Duck", "Error", "Event", "FrameShown", "FunctionCall", "FunctionOutput",
+    "IdleTimeout", "Item", "ItemAdded", "ItemDeleted", "ItemDone", "ItemRetrieved", "ItemStatus", "ItemTruncated",
+    "Message", "Modality", "OutputItemAdded", "OutputItemDone", "Part", "PartAdded", "PartDone", "Pcm",
+    "PersonaSwitched", "PicturePart", "ReportHeard", "Response", "ResponseCreated", "ResponseDone", "ResponseParams",
+    "ResponseStatus", "Resume", "RetrieveItem", "Rewind", "SemanticVad", "ServerVad", "Settings", "SettingsUpdated",
+    "SpeechStarted", "SpeechStopped", "SpokenText", "SpokenTextDone", "StateChanged", "StopPlayback", "SwitchPersona",
+    "TextDelta", "TextDone", "TextPart", "Timeline", "TimelinePart", "TimelineReady", "ToolSpec", "ToolUsed",
     "TranscriptCompleted", "TranscriptDelta", "TranscriptFailed", "TranscriptPartial", "TruncateItem",
     "TurnDetection", "Undo", "UpdateSettings", "Usage",
 ]  # fmt: skip

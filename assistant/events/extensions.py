@@ -82,6 +82,14 @@ class ToolUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameShown:
+    """Extension: this frame is before the model now, or (`shown` False) it is no more."""
+
+    item_id: str
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TimelineReady:
     """Extension: the turn's timeline, right after its first sound."""
 
@@ -89,6 +97,7 @@ class TimelineReady:
 
 
 EXTENSIONS: tuple[type, ...] = (
-    TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, TimelineReady,
+    TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, FrameShown,
+    TimelineReady,
 )  # fmt: skip
 """Events that a front sends on only to a client which asked for them."""

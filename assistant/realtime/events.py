@@ -288,6 +288,7 @@ EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
         "assistant.memory",
         lambda e: {"what": e.what, "engine": e.engine, "position": e.position, "ms": round(e.ms, 3)},
     ),
+    talk.FrameShown: ("pictures", "assistant.frame", lambda e: {"item_id": e.item_id, "shown": e.shown}),
     talk.TimelineReady: ("timeline", "assistant.timeline", lambda e: timeline_json(e.timeline)),
     talk.ToolUsed: (
         "tools",

@@ -45,20 +45,25 @@ class Keeping:
             self._noted = (conversation.version, kept.version)
             tables: dict[str, Rows] = {KEPT: dict(kept.to_json()), WORDS: dict(self._of(conversation))}
             self._journal.put_all(tables, ordered=(WORDS,))
+            self._tidy(conversation)
 
     def note_words(self, conversation: Conversation) -> None:
         """What was said alone: the session is over, and its tools may be another one's."""
         if self._journal is not None:
             self._journal.put(WORDS, dict(self._of(conversation)), ordered=True)
-            shown = frozenset(picture.digest for entry in conversation for picture in pictures_of(entry))
-            if not self._shown <= shown:
-                self._album.only(shown)
-            self._shown = shown
+            self._tidy(conversation)
 
     def keep(self, entry: Entry) -> None:
         """The pictures of an entry, before it is told of: on the disk when this returns."""
         if self._journal is not None:
             self._album.keep(pictures_of(entry))
+
+    def _tidy(self, conversation: Conversation) -> None:
+        """Pictures that no entry shows any more are kept no longer."""
+        shown = frozenset(picture.digest for entry in conversation for picture in pictures_of(entry))
+        if not self._shown <= shown:
+            self._album.only(shown)
+        self._shown = shown
 
     def heard(self, item_id: str, played_ms: float) -> None:
         """So much of a reply was heard by now: what a front that is lost would have cut it to."""

@@ -217,6 +217,8 @@ class Session:
                     await self._replies.candidates.drop()
                 await self._answers[type(message)](message)
                 self._shown.follow()
+                for frame in self._shown.told():
+                    await self._context.emit(frame)
             except PeerError as error:
                 self._services.metrics.errors.labels(error.code).inc()
                 cause = getattr(message, "cause", None)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from assistant.base.picture import difference
-from assistant.events import CreateItem, Message, PicturePart
+from assistant.events import CreateItem, FrameShown, Message, PicturePart
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry, shows_only
 from assistant.talk.messages import Inbox, UserWords
@@ -67,6 +67,7 @@ class Shown:
         self._sizes: dict[tuple[int, int], tuple[str, float]] = {}
         """Of what came alone: the last of each size, and when."""
         self.let_go: dict[str, None] = {}
+        self._told: list[FrameShown] = []
 
     # ------------------------------------------------------------------------------------ what comes in
 
@@ -168,6 +169,11 @@ class Shown:
         if overlap is not None and not self._goes_on:
             self._take(speech)
 
+    def told(self) -> list[FrameShown]:
+        """What the front is to be told since it was asked last."""
+        told, self._told = self._told, []
+        return told
+
     def heard(self, words: UserWords) -> None:
         """What a turn said. Nothing: it was none."""
         if not words.text.strip():
@@ -217,6 +223,7 @@ class Shown:
             return
         self._newest, self._taken, self._turn = None, frame, turn
         self._talk.move(Entry(Message(frame.item_id, "user", (frame.part,)), frame=True), before)
+        self._told.append(FrameShown(frame.item_id, True))
         self._ahead()
 
     def _instead(self) -> None:
@@ -242,6 +249,7 @@ class Shown:
             entry = self._talk.entry(item_id)
             assert isinstance(entry.item, Message)
             self._talk.put(replace(entry, item=replace(entry.item, content=()), frame=True))
+            self._told.append(FrameShown(item_id, False))
 
     def _ahead(self) -> None:
         if self._sees and not self._context.turn.replying:

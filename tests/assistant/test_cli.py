@@ -72,6 +72,8 @@ def test_a_home_that_cannot_be_used_is_told_before_anything_loads(capsys, tmp_pa
         (["ask", "nowhere.wav"], "nowhere.wav cannot be read as sound (does not exist)"),
         (["ask", "."], "(is a folder); name a WAV"),
         (["ask", "text.wav"], "text.wav cannot be read as sound"),
+        (["ask", "--image", "text.wav"], "text.wav cannot be shown (the bytes are of no picture"),
+        (["ask", "--image", "nowhere.png"], "nowhere.png cannot be shown (No such file"),
         (["ask", "--say", "hello", "--out", "no/such/reply.wav"], "no/such/reply.wav cannot be written"),
         (["bench", "--turns", "-3"], "--turns is 1 or more"),
         (["bench", "--json", "."], "cannot be written; name a file"),

@@ -181,12 +181,12 @@ def run(story: Callable[[Site], Any], **kinds: Any) -> None:
 
 
 @contextmanager
-def serving_aside(make_world: Callable[[], World]) -> Iterator[str]:
+def serving_aside(make_world: Callable[[], World], ui: Path | None = None) -> Iterator[str]:
     """A server on a thread and a loop of its own, for clients that block; gives its base URL."""
     stop, ready, urls = threading.Event(), threading.Event(), []
 
     async def whole() -> None:
-        async with serving(make_world()) as site:
+        async with serving(make_world(), ui=ui) as site:
             urls.append(f"{site.http}/v1")
             ready.set()
             await asyncio.to_thread(stop.wait)

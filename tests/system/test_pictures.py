@@ -2,6 +2,10 @@
 
 import asyncio
 import base64
+import json
+import os
+import subprocess
+import sys
 import zlib
 from collections import Counter
 from struct import pack
@@ -221,3 +225,18 @@ def test_a_talk_that_goes_on_tells_of_its_pictures(tmp_path):
             assert found["pictures"][0]["image_url"] == ONE.data_url
 
     run(story, world=World(tells, sees=True, folder=tmp_path))
+
+
+@pytest.mark.slow
+def test_the_shipped_model_is_shown_a_picture_from_the_command_line(tmp_path):
+    """It says that it cannot see, aloud, with words about the picture and without, and then answers as ever."""
+    (tmp_path / "cat.png").write_bytes(ONE.encoded)
+    command = [sys.executable, "-m", "assistant", "ask", "--profile", "tiny", "--image", str(tmp_path / "cat.png"),
+               "--say", "what is this", "--say", "what is two plus two", "--image", str(tmp_path / "cat.png"),
+               "--out", str(tmp_path / "reply.wav"), "--json", str(tmp_path / "talk.json")]  # fmt: skip
+    env = {**os.environ, "ASSISTANT_HOME": str(tmp_path / "home")}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    turns = json.loads((tmp_path / "talk.json").read_text())["turns"]
+    assert [turn["said"] for turn in turns][::2] == [CANNOT_SEE, CANNOT_SEE] and "4" in turns[1]["said"]
+    assert all(turn["seconds"] > 0.5 for turn in turns)

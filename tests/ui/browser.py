@@ -15,14 +15,21 @@ RATE = 48_000
 EXECUTABLE = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def chromium(playwright: Playwright, microphone: Path | None = None, devices: int = 1) -> Browser:
-    """A headless browser; `microphone` is played once, each time that the page opens one of the microphones.
+def chromium(
+    playwright: Playwright, microphone: Path | None = None, devices: int = 1, camera: Path | None = None
+) -> Browser:
+    """A headless browser; `microphone` is played once, each time that the page opens one of the microphones. `camera`
+    is shown over and over.
 
-    Without it there are microphones, and every request for one is refused.
+    Without either there are microphones, and every request for one is refused.
     """
     fake = [f"--use-fake-device-for-media-stream=device-count={devices}"]
+    if microphone is not None or camera is not None:
+        fake += ["--use-fake-ui-for-media-stream", "--auto-select-desktop-capture-source=Entire screen"]
     if microphone is not None:
-        fake += ["--use-fake-ui-for-media-stream", f"--use-file-for-fake-audio-capture={microphone}%noloop"]
+        fake += [f"--use-file-for-fake-audio-capture={microphone}%noloop"]
+    if camera is not None:
+        fake += [f"--use-file-for-fake-video-capture={camera}"]
     return playwright.chromium.launch(
         executable_path=EXECUTABLE,
         args=[
@@ -47,6 +54,16 @@ def speech_file(path: Path, spans: list[tuple[float, float]], seconds: float) ->
         phase = 2 * np.pi * np.cumsum(pitch) / RATE
         sound[at] = 0.2 * syllables * sum(np.sin(h * phase) / h for h in range(1, 8))
     return write_wav(path, sound.astype(np.float32), RATE)
+
+
+def camera_file(path: Path, grey: int, width: int = 640, height: int = 480) -> Path:
+    """A picture that stands still, as YUV4MPEG: a bright square on a ground of this grey."""
+    light = np.full((height, width), grey, np.uint8)
+    light[height // 4 : height // 2, width // 4 : width // 2] = 235
+    colour = np.full((height // 2, width // 2), 128, np.uint8).tobytes() * 2
+    head = f"YUV4MPEG2 W{width} H{height} F10:1 Ip A1:1 C420jpeg\n".encode()
+    path.write_bytes(head + (b"FRAME\n" + light.tobytes() + colour) * 10)
+    return path
 
 
 def write_wav(path: Path, sound: np.ndarray, rate: int) -> Path:

@@ -3,6 +3,7 @@
 import { spokenLength } from "../spoken.js";
 import { showMs } from "../timeline.js";
 import { byId, make, setText } from "./dom.js";
+import { thumbnail } from "./shown.js";
 
 /** @typedef {import("../session.js").Item} Item */
 
@@ -20,13 +21,15 @@ function readable(args) {
   }
 }
 
-/** @param {{onTurn: (responseId: string) => void}} actions */
-export function conversation({ onTurn }) {
+/** @param {{onTurn: (responseId: string) => void, onLarger: (item: Item, picture: import("../session.js").Picture) => void}} actions */
+export function conversation({ onTurn, onLarger }) {
   const list = byId("conversation");
   const scroller = byId("words");
   const live = byId("spoken");
   /** @type {Map<string, {row: HTMLElement, item: Item|null, speaker: boolean, turn: any, name: string, told: boolean}>} */
   const rows = new Map();
+  /** @type {WeakMap<HTMLElement, import("../session.js").Picture[]>} */
+  const shots = new WeakMap();
   let following = true; // the end of the talk, until somebody scrolls away from it
   scroller.addEventListener("scroll", () => { following = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120; });
   const follow = new ResizeObserver(() => { if (following) scroller.scrollTop = scroller.scrollHeight; });
@@ -44,12 +47,14 @@ export function conversation({ onTurn }) {
   /** @param {HTMLElement} row @param {Item} item @param {boolean} speaker */
   function fillText(row, item, speaker) {
     const text = /** @type {HTMLElement} */ (row.querySelector(".text"));
+    fillShots(row, text, item);
     const length = spokenLength(item, speaker);
     const heard = item.text.slice(0, length).trimEnd();
     const rest = item.cut ? item.text.slice(heard.length).trim() : "";
     row.classList.toggle("partial", item.partial);
     row.classList.toggle("cut", item.cut !== null);
     row.classList.toggle("nod", item.nod);
+    if (item.pictures.length > 0 && heard === "") return setText(text, "");
     if (item.role === "user" && heard === "") {
       setText(text, item.status === "incomplete" ? "(not understood)" : "…");
       return;
@@ -71,6 +76,16 @@ export function conversation({ onTurn }) {
     text.dataset.rest = rest;
   }
 
+  /** @param {HTMLElement} row @param {HTMLElement} text @param {Item} item */
+  function fillShots(row, text, item) {
+    const before = row.querySelector(".shots");
+    if (item.pictures.length === 0) return before?.remove();
+    if (shots.get(row) === item.pictures) return undefined;
+    shots.set(row, item.pictures);
+    before?.remove();
+    return text.before(make("div.shots", {}, ...item.pictures.map((one) => thumbnail(one, () => onLarger(item, one)))));
+  }
+
   /** @param {HTMLElement} row @param {any} turn */
   function fillMeta(row, turn) {
     const meta = /** @type {HTMLElement} */ (row.querySelector(".meta"));
@@ -84,9 +99,11 @@ export function conversation({ onTurn }) {
 
   /** Tell a screen reader each finished utterance once. @param {any} known @param {Item} item @param {string} name */
   function tell(known, item, name) {
-    const finished = item.role === "user" ? item.committed && !item.partial && item.text !== "" : item.status !== "in_progress";
-    if (known.told || !finished || item.text === "") return;
+    const pictured = item.pictures.length > 0 && item.text === "";
+    const finished = item.role === "user" ? item.committed && !item.partial : item.status !== "in_progress";
+    if (known.told || !finished || (item.text === "" && !pictured)) return;
     known.told = true;
+    if (pictured) return live.append(make("p", { text: "You showed a picture." }));
     live.append(make("p", { text: `${item.role === "user" ? "You" : name}: ${item.text.slice(0, spokenLength({ ...item, heardMs: null }, false))}` }));
     while (live.childElementCount > 6) live.firstElementChild.remove();
   }
@@ -95,7 +112,7 @@ export function conversation({ onTurn }) {
   return function render(state, turns, nameOf) {
     const keep = new Set();
     let before = null;
-    const items = state.items.filter((item) => item.role !== "system");
+    const items = state.items.filter((item) => item.role !== "system" && item.shown);
     const firstOf = new Set();
     for (const item of items) {
       keep.add(item.id);
