@@ -8,7 +8,7 @@ llm     prompts, pieces of a reply, `LLM`
 tts     sound and the marks in it, `TTS`
 asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`
 keeper  capsules for programs, `CapsuleKeeper`
-work    what an engine's work cost and did, and work that may be taken back, `TakesBack`
+work    what an engine's work cost and did; states that go on twice, `Forks`; work that is taken back, `TakesBack`
 """
 
 from assistant.contracts.asr import (
@@ -39,11 +39,11 @@ from assistant.contracts.llm import (
     ToolCall,
 )
 from assistant.contracts.tts import TTS, Mark, SpeechChunk, Uttered
-from assistant.contracts.work import Cost, Synced, TakesBack
+from assistant.contracts.work import Cost, Forks, Synced, TakesBack
 
 __all__ = [
-    "ASR", "LLM", "MOST_TERMS", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper", "Cost", "HeardWord",
-    "KeptCapsule", "Line", "Mark", "Partial", "PlacedPicture", "PlayedSound", "Prompt", "PromptReady", "ReplyEnd",
-    "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TakesBack", "TextPiece",
-    "ToolCall", "Transcriber", "Transcript", "Uttered",
+    "ASR", "LLM", "MOST_TERMS", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper", "Cost", "Forks",
+    "HeardWord", "KeptCapsule", "Line", "Mark", "Partial", "PlacedPicture", "PlayedSound", "Prompt", "PromptReady",
+    "ReplyEnd", "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TakesBack",
+    "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered",
 ]  # fmt: skip

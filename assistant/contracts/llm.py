@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from assistant.base.picture import Picture
 from assistant.contracts.keeper import CapsuleKeeper
-from assistant.contracts.work import Cost, Synced, TakesBack
+from assistant.contracts.work import Cost, Forks, Synced, TakesBack
 from assistant.events import ToolSpec
 
 
@@ -121,7 +121,7 @@ class ReplyEnd:
 ReplyPiece: TypeAlias = PromptReady | TextPiece | CallPiece | BadCall | ReplyEnd
 
 
-class LLM(TakesBack, Protocol):
+class LLM(TakesBack, Forks, Protocol):
     """A language model behind a talk. All errors of the engine are raised as EngineFailed."""
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from assistant.base.sound import Pcm
-from assistant.contracts.work import Cost, Synced, TakesBack
+from assistant.contracts.work import Cost, Forks, Synced, TakesBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Uttered:
     samples: int
 
 
-class TTS(TakesBack, Protocol):
+class TTS(TakesBack, Forks, Protocol):
     """A voice behind a talk. Each piece is grounded on the pieces before it."""
 
     @property

@@ -23,6 +23,15 @@ class Synced:
     ms: float
 
 
+class Forks(Protocol):
+    """An engine that keeps the state of talks. Asked for only where `capsules`."""
+
+    async def fork(self, talk: str, branch: str) -> None:
+        """`branch`, a talk of its own, begins with the state that `talk` is in, bit for bit. Either goes on without the
+        other. Not while a reply of the talk is being made."""
+        ...
+
+
 class TakesBack(Protocol):
     """An engine whose work for a talk may turn out to be for nothing. Asked for only where `capsules`.
 

@@ -8,6 +8,7 @@ memory let go. Everything here runs on the engines' thread.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -112,9 +113,28 @@ class EngineLease(Generic[S]):
         capsule = None
         with suppress(CapsuleTooLarge):
             capsule = self._lessee.freeze(self._talks[talk], talk)
-        if capsule is None:
+        if capsule is not None:
+            self._set_aside(talk, capsule)
+
+    def fork(self, talk: str, branch: str) -> None:
+        """`branch` begins with the state that `talk` is in; what was known of it is dropped."""
+        self._drop(branch)
+        state, capsule = self.find(talk), None
+        if state is None:
             return
-        # What can be built again may be evicted; what cannot is pinned until its talk has it back, or is parked.
+        with suppress(CapsuleError):  # without one, the branch's state is built again as a lost one is
+            if self.owner == talk:
+                capsule = self._lessee.freeze(state, branch)
+            elif talk in self._outside:
+                capsule = self._outside[talk]
+            elif talk in self._keys:
+                capsule = self._registry.get(self._keys[talk])
+        self._talks[branch] = self._lessee.from_rows(json.loads(json.dumps(self._lessee.to_rows(state))))
+        if capsule is not None:
+            self._set_aside(branch, capsule)
+
+    def _set_aside(self, talk: str, capsule: Capsule) -> None:
+        """What can be built again may be evicted; what cannot is pinned until its talk has it back, or is parked."""
         key = self._put(talk, capsule, pin=not self._lessee.replaceable)
         if key is not None:
             self._keys[talk] = key

@@ -93,6 +93,8 @@ class ResponseParams:
     tool_choice: str | None = None
     max_output_tokens: int | None = None
     metadata: Mapping[str, str] | None = field(default=None, hash=False)
+    answers: int = 1
+    """Extension: so many replies from the talk's one state. The first is the conversation's, the others are asides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,8 @@ class Response:
     max_output_tokens: int | None = None
     metadata: Mapping[str, str] | None = field(default=None, hash=False)
     usage: Usage | None = None
+    answer: int | None = None
+    """Extension: its number, from 0, where several were asked for."""
 
 
 @dataclass(frozen=True, slots=True)

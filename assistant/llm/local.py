@@ -190,6 +190,9 @@ class LocalLLM:
                 found = key
         return found
 
+    async def fork(self, talk: str, branch: str) -> None:
+        await self._call(talk, lambda: self._lease.fork(talk, branch))
+
     async def forget(self, talk: str) -> None:
         def forget() -> None:
             self._gathered.pop(talk, None)

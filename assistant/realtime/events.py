@@ -7,7 +7,7 @@ and that is the connection's state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from assistant import events as talk
@@ -20,10 +20,11 @@ from assistant.realtime.settings import Facts, read_max_tokens, read_modality, r
 
 EXTENSION_NAMES = (
     "heard", "duck", "partials", "state", "timeline", "capsules", "personas", "undo", "clock", "tools",
-    "pictures",
+    "pictures", "answers",
 )  # fmt: skip
 MAX_MS = 1_000_000_000
 MAX_METADATA = 16
+MAX_ANSWERS = 4
 
 NewId: TypeAlias = Callable[[str], str]
 """Makes an id that is new in this connection from a prefix."""
@@ -49,7 +50,9 @@ def read_truncate(event: Fields) -> Command:
     return talk.TruncateItem(event.need_ident("item_id"), index, event.clamped("audio_end_ms", MAX_MS))
 
 
-def read_response_create(event: Fields, facts: Facts, new_id: NewId, rate: int) -> talk.CreateResponse:
+def read_response_create(
+    event: Fields, facts: Facts, new_id: NewId, rate: int, extensions: Collection[str] = ()
+) -> talk.CreateResponse:
     given = event.obj("response")
     if given is None:
         return talk.CreateResponse()
@@ -68,6 +71,7 @@ def read_response_create(event: Fields, facts: Facts, new_id: NewId, rate: int) 
             tool_choice=read_tool_choice(given),
             max_output_tokens=read_max_tokens(given, max_name),
             metadata=_read_metadata(given),
+            answers=(given.integer("answers", 1, MAX_ANSWERS) or 1) if "answers" in extensions else 1,
         )
     )
 

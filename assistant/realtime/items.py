@@ -104,7 +104,7 @@ def part_json(part: Part) -> Json:
 
 def response_json(response: Response, conversation_id: str, audio_output: Json) -> Json:
     """A reply; `audio_output` is the format and voice that it is sent with."""
-    return {
+    found: Json = {
         "id": response.id,
         "object": "realtime.response",
         "status": response.status,
@@ -117,6 +117,7 @@ def response_json(response: Response, conversation_id: str, audio_output: Json) 
         "metadata": dict(response.metadata) if response.metadata else None,
         "usage": usage_json(response.usage) if response.usage else None,
     }
+    return found if response.answer is None else found | {"answer": response.answer}
 
 
 def _status_details(response: Response) -> Json | None:

@@ -105,6 +105,7 @@ class Protocol:
         """Sent to the talk and not yet answered by it: a second update is merged into the first, not into what held."""
         self._formats: dict[str, AudioFormat] = {}
         """What the latest `response.create` asked for, by its cause, until the reply begins or is refused."""
+        self._answers_form = self._config.output_format
         self._inlet = SoundIn()
         self._replies: dict[str, _Reply] = {}
         self._state: State = "idle"
@@ -213,7 +214,9 @@ class Protocol:
         return Received((talk.UpdateSettings(merged.settings, cause),))
 
     def _create_response(self, event: Fields, event_id: str | None) -> Received:
-        command = read_response_create(event, self._facts, self._new_id, self._input_format.rate)
+        command = read_response_create(
+            event, self._facts, self._new_id, self._input_format.rate, self.extensions
+        )
         form = reply_format(event)
         cause = self._cause(event_id)
         if form is not None:
@@ -319,6 +322,8 @@ class Protocol:
         form = self._config.output_format
         if self._formats:
             form = self._formats.popitem()[1]
+        if response.answer is not None:  # one request made them all
+            form = self._answers_form = self._answers_form if response.answer else form
         self._replies[response.id] = _Reply(form, response.voice, response.in_conversation, {})
         return [self._event("response.created", {"response": self._response(response)})]
 

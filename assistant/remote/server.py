@@ -54,7 +54,11 @@ def read_address(text: str) -> Address:
 
 
 class NoWayBack:
-    """What a server has taken in cannot be taken back, so nothing is guessed where `capsules` is False."""
+    """What a server has taken in cannot be taken back, nor gone on from twice: where `capsules` is False nothing is
+    guessed and nothing forked."""
+
+    async def fork(self, talk: str, branch: str) -> None:
+        return None
 
     def guess(self, talk: str) -> None:
         return None

@@ -24,12 +24,14 @@ from assistant.realtime.fields import Fields, Json
 from assistant.realtime.protocol import Protocol, Received, WireSession, read_extensions
 from assistant.realtime.settings import SessionConfig, merge
 from assistant.server.context import ServerContext
-from assistant.server.security import keys_of, realm_of
+from assistant.server.security import from_elsewhere, keys_of, realm_of
 from assistant.talk import Session
 
 MAX_FRAME = 64 * 1024 * 1024
 """Beyond this the connection ends. Pictures and sound that are too long are refused below it, and the talk goes on."""
 HEARTBEAT_SECONDS = 20.0
+OF_STATE = frozenset({"capsules", "answers"})
+"""Extensions that reach for the models' state: not for pages from elsewhere, `--allow-origin` or not."""
 
 log = logging.getLogger(__name__)
 
@@ -147,6 +149,10 @@ async def _serve(
     problems = [
         PeerError("invalid_value", f"there is no extension {name[:60]!r}", "extensions") for name in unknown
     ]
+    if from_elsewhere(request.headers.get("Origin"), request.headers.get("Host")) and extensions & OF_STATE:
+        refused, extensions = sorted(extensions & OF_STATE), extensions - OF_STATE
+        message = f"{' and '.join(refused)}: for programs and the server's own page"
+        problems.append(PeerError("origin_refused", message, "extensions"))
     config = _first_config(request, context, key_session)
     # The session's ids are known when it is open, and it opens with settings that depend on the extensions: so one
     # protocol is asked for the settings and another, with the ids, serves.

@@ -14,7 +14,7 @@ from assistant.talk.candidates import Candidate, Candidates, first_failure
 from assistant.talk.context import TalkContext
 from assistant.talk.idle import IdleTimer
 from assistant.talk.messages import ReplyBegun, ReplyEnded, ReplyOver
-from assistant.talk.order import Ending, ReplyOrder
+from assistant.talk.order import Ending, ReplyOrder, several
 from assistant.talk.outlet import Outlet
 from assistant.talk.pending import PendingTranscripts
 from assistant.talk.prompt import CANNOT_SEE, entries_of
@@ -22,6 +22,7 @@ from assistant.talk.reply import Reply
 from assistant.talk.sync import StateSync
 from assistant.talk.tool_effects import ToolEffects
 from assistant.talk.turns import TurnTimes
+from assistant.telemetry.trace import TurnTrace
 
 ASIDES = 4
 """Side branches that may run at once."""
@@ -83,9 +84,14 @@ class Replies:
                 f"Conversation already has an active response in progress: {self.active.reply.id}. "
                 "Wait until the response is finished before creating a new one.",
             )
+        if params.answers > 1:
+            self._check_answers(params)
         if params.conversation == "auto":
             self._turns.asked()
-        await self.start(params)
+        if params.answers > 1:
+            await self._start_several(params)
+        else:
+            await self.start(params)
 
     async def start(self, params: ResponseParams, say: str | None = None) -> None:
         """Begin a reply. Raises PeerError, with nothing begun, for params that cannot be met."""
@@ -95,17 +101,50 @@ class Replies:
         order = self._order(params, say) if candidate is None else candidate.order
         trace = self._turns.trace(aside=aside)
         self.candidates.tell(trace)
+        await self._begin(order, trace, candidate)
+
+    async def _begin(self, order: ReplyOrder, trace: TurnTrace, candidate: Candidate | None = None) -> None:
         reply = Reply(order, self._context, Outlet(self._context, trace), self._words)
         await self._context.emit(ResponseCreated(order.response))
         await self._state_sync.wait()  # a rollback that is under way must not meet the reply in the engine
         active = Active(reply)
         active.task = self._context.group.create_task(self._run(active, candidate))
-        if aside:
+        if not reply.in_conversation:
             self._asides[reply.id] = active
             self._aside_talks.add(order.talk)
         else:
             self.active = active
             self._context.tell(ReplyBegun())
+
+    def _check_answers(self, params: ResponseParams) -> None:
+        llm, tts = self._context.services.llm, self._context.services.tts
+        if params.conversation == "none" or params.input is not None:
+            raise PeerError("invalid_value", "several answers go on from the talk, and have no input of their own")
+        if not (llm.capsules and tts.capsules):
+            raise PeerError("capsules_off", "several answers need the models' state, which a server keeps to itself")
+        if len(self._asides) + params.answers - 1 > ASIDES:
+            raise PeerError(
+                "rate_limit_exceeded", f"at most {ASIDES} replies run outside the conversation; wait for one of them"
+            )
+
+    async def _start_several(self, params: ResponseParams) -> None:
+        """Each is, bit for bit, what it would have been alone: the models' states are forked before any begins."""
+        self._idle.stop()
+        await self.candidates.drop()
+        orders = several(self._order(params, None) for _ in range(params.answers))
+        await self._state_sync.wait()
+        for order in orders[1:]:
+            self._aside_talks.add(order.talk)
+            try:
+                await self._context.services.llm.fork(self._context.talk, order.talk)
+                await self._context.services.tts.fork(self._context.talk, order.talk)
+            except EngineFailed as error:
+                raise PeerError("server_error", str(error)) from error
+        trace = self._turns.trace(aside=False)
+        self.candidates.tell(trace)
+        for order in orders:
+            main = order.response.in_conversation
+            await self._begin(order, trace if main else self._turns.trace(aside=True))
 
     def _order(self, params: ResponseParams, say: str | None) -> ReplyOrder:
         settings, view = self._context.settings, self._context.view

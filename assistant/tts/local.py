@@ -151,6 +151,9 @@ class LocalTTS:
     async def park(self, talk: str) -> None:
         await self._call(lambda: self._lease.park(talk), talk)
 
+    async def fork(self, talk: str, branch: str) -> None:
+        await self._call(lambda: self._lease.fork(talk, branch), talk)
+
     async def forget(self, talk: str) -> None:
         await self._call(lambda: self._lease.forget(talk), talk)
 

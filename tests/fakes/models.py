@@ -63,6 +63,11 @@ class Guessing:
     def confirm(self, talk: str) -> None:
         del self._guesses[talk]
 
+    async def fork(self, talk: str, branch: str) -> None:
+        assert talk not in self._guesses and not self.busy[talk] and branch not in self._state
+        if talk in self._state:
+            self._state[branch] = list(self._state[talk])
+
     async def drop(self, talk: str) -> float:
         assert not self.busy[talk], "the guess is still at work"
         before, worked_s = self._guesses.pop(talk)

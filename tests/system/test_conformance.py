@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from assistant.base.ids import random_ids
 from assistant.contracts import Prompt
+from assistant.server.security import Gate
 from assistant.text.written import as_written
 from tests.fakes.talk import World
 from tests.fakes.web import LISTEN_16K, RATE, SPOKEN_ORDER, Site, Wire, run
@@ -743,6 +744,21 @@ def test_extensions_over_the_wire():
             await wire.until("conversation.item.deleted")
 
     run(story)
+
+
+def test_extensions_of_state_are_not_for_pages_from_elsewhere():
+    async def story(site: Site) -> None:
+        for origin, allowed in (("https://friend.example", False), (site.http, True)):
+            async with site.wire("?extensions=capsules,answers,clock", headers={"Origin": origin}) as wire:
+                asked = wire.session["assistant"]["extensions"]
+                assert asked == (["answers", "capsules", "clock"] if allowed else ["clock"])
+                if not allowed:
+                    error = (await wire.until("error"))["error"]
+                    assert (error["code"], error["param"]) == ("origin_refused", "extensions")
+                await wire.send("assistant.capsules")
+                await wire.until("assistant.capsules" if allowed else "error")
+
+    run(story, gate=Gate("127.0.0.1", origins=frozenset({"https://friend.example"})))
 
 
 def test_duck_extension_lowers_first_and_stops_after_the_verdict():

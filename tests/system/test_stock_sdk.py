@@ -131,6 +131,39 @@ def test_typed_turn_with_metadata():
     run(story)
 
 
+async def say_it_twice(site: Site, extensions: str) -> list:
+    async with stock(site) as client:
+        options = {"model": "any-model", "extra_query": {"extensions": extensions}} if extensions else {"model": "any"}
+        async with client.realtime.connect(**options) as connection:
+            await connection.conversation.item.create(item=typed("good morning"))
+            await connection.response.create(response={"output_modalities": ["text"], "answers": 2})
+            events = await collect(connection)
+            if extensions:
+                events += await collect(connection)
+    return events
+
+
+def test_two_answers_of_one_state_for_those_who_ask_for_answers():
+    async def story(site: Site) -> None:
+        events = await say_it_twice(site, "answers")
+        made = {event.response.id: event.response for event in events if event.type == "response.done"}
+        assert [one.answer for one in made.values()] in ([0, 1], [1, 0])
+        kept = next(one for one in made.values() if one.answer == 0)
+        assert [one.conversation_id is None for one in made.values()] == [one.answer == 1 for one in made.values()]
+        texts = dict.fromkeys(made, "")
+        for event in events:
+            if event.type == "response.output_text.delta":
+                texts[event.response_id] += event.delta
+        assert list(texts.values()) == ["You said good morning."] * 2
+        added = [event.item.id for event in events if event.type == "conversation.item.added"]
+        assert [item.id for item in kept.output] == added[-1:] and len(added) == 2
+
+        [done] = [event.response for event in await say_it_twice(site, "") if event.type == "response.done"]
+        assert not hasattr(done, "answer"), "a stock client, for which the field means nothing, gets one"
+
+    run(story)
+
+
 def test_tool_round_trip():
     def mind(prompt: Prompt):
         if prompt.lines[-1].role == "tool":

@@ -394,6 +394,49 @@ def test_a_persona_is_restored_from_disk_the_second_time(engine, tmp_path):
     assert [again.registry.pins(one.key) for one in again.registry.listing()] == [1]
 
 
+@pytest.mark.parametrize("between", [False, True], ids=["owner", "waiting"])
+def test_a_branch_goes_on_as_the_talk_would_have(engine, between):
+    async def begun(llm):
+        text, _, _ = await reply(llm, "a", prompt(user("hello")), "r1.0", n=9, temperature=0.9, seed=3)
+        return (user("hello"), said(text[:5], "r1.0"), user("and now"))
+
+    async def alone(llm, seed):
+        lines = await begun(llm)
+        await llm.sync("a", prompt(*lines[:-1]))
+        text, _, _ = await reply(llm, "a", prompt(*lines), "r2.0", temperature=0.9, seed=seed)
+        return text, state_of(engine)
+
+    async def both(llm):
+        lines = await begun(llm)
+        await llm.sync("a", prompt(*lines[:-1]))
+        if between:
+            await reply(llm, "other", prompt(user("somebody else")), "r9.0", n=5)
+        await llm.fork("a", "a/1")
+        found = {}
+        for talk, seed in (("a", 5), ("a/1", 6)):
+            text, _, _ = await reply(llm, talk, prompt(*lines), f"{talk} r2.0", temperature=0.9, seed=seed)
+            found[seed] = text, state_of(engine)
+        await llm.forget("a/1")
+        return found
+
+    found = LLMBench(engine).run_(both)
+    for seed in (5, 6):
+        text, state = LLMBench(engine).run_(alone, seed)
+        assert found[seed][0] == text
+        assert_same_state(found[seed][1], state)
+    assert found[5][0] != found[6][0]
+
+
+def test_a_branch_of_nothing_is_a_new_talk_and_one_that_is_there_begins_anew(engine):
+    async def play(llm):
+        await llm.fork("a", "b")
+        await reply(llm, "b", prompt(user("hello")), "r1.0", n=5)
+        await llm.fork("a", "b")
+        return (await reply(llm, "b", prompt(user("hello")), "r1.0", n=5))[2]
+
+    assert LLMBench(engine).run_(play).cached_tokens == 0
+
+
 def test_a_parked_talk_is_kept_as_what_follows_its_persona_and_goes_on_from_the_very_state(engine, tmp_path):
     persona = "You are Ada, and this is said of you at some length. " * 3
 

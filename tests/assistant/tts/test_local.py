@@ -129,6 +129,29 @@ def test_memory_after_a_cut_is_that_of_a_voice_that_said_so_much(higgs, folder, 
     assert np.allclose(whole[: part.size], part, atol=1e-5) and np.allclose(again, again_b, atol=1e-5)
 
 
+@pytest.mark.parametrize("between", [False, True], ids=["owner", "waiting"])
+def test_a_branch_goes_on_in_the_tone_of_the_talk(higgs, folder, between):
+    async def alone(tts, text):
+        await say(tts, "a", "p0", "One two.", "other")
+        await say(tts, "a", "p1", text, "other")
+        return state_of(higgs)
+
+    async def both(tts):
+        await say(tts, "a", "p0", "One two.", "other")
+        if between:
+            await say(tts, "b", "q0", "Hm.", "own")
+        await tts.fork("a", "a/1")
+        found = []
+        for talk, text in (("a/1", "Yes."), ("a", "No, no.")):
+            await say(tts, talk, "p1", text, "other")
+            found.append(state_of(higgs))
+        return found
+
+    found = TTSBench(higgs, folder).run(both)
+    assert_same_state(found[0], TTSBench(higgs, folder).run(alone, "Yes."))
+    assert_same_state(found[1], TTSBench(higgs, folder).run(alone, "No, no."))
+
+
 @pytest.mark.slow
 def test_an_undone_piece_never_happened(higgs, folder):
     async def play(tts, undo):
