@@ -96,6 +96,32 @@ test("a cough leaves no trace: its item goes when the reply resumes", () => {
   assert.equal(state.hearing, false);
 });
 
+const SHOT = { url: "data:image/jpeg;base64,", width: 64, height: 48, frame: true };
+const SEEN = (id, shown) => ({ type: "assistant.frame", item_id: id, shown });
+
+test("a frame is drawn when the model has it, before the words that it goes with, and no longer when it has it not", () => {
+  const frame = { type: "page.shown", itemId: "f1", picture: SHOT, at: 1 };
+  const echo = { type: "conversation.item.added", item: { id: "f1", type: "message", role: "user", status: "completed", content: [], pictures: [] } };
+  const [began, ...rest] = SPOKEN;
+  let state = run([...OPEN, began, frame, echo]);
+  assert.deepEqual(state.items.map((item) => [item.id, item.shown]), [["u1", true], ["f1", false]]);
+  state = run([SEEN("f1", true), ...rest], state);
+  assert.deepEqual(state.items.map((item) => [item.id, item.shown]), [["f1", true], ["u1", true]]);
+  assert.equal(state.items[0].pictures[0].url, SHOT.url);
+  assert.equal(run([SEEN("f1", false)], state).items[0].shown, false);
+});
+
+test("of frames that never reached the model the newest alone is kept, and of a talk that goes on sizes come first", () => {
+  const state = run([...OPEN, ...["f1", "f2", "f3"].map((itemId) => ({ type: "page.shown", itemId, picture: SHOT, at: 1 }))]);
+  assert.deepEqual(state.items.map((item) => item.id), ["f3"]);
+  const wire = { id: "p", type: "message", role: "user", status: "completed", content: [], pictures: [{ digest: "d", width: 64, height: 48, frame: false }] };
+  const told = run([...OPEN, { type: "conversation.item.added", item: wire }]);
+  assert.deepEqual(told.items[0].pictures, [{ url: null, width: 64, height: 48, frame: false }]);
+  const whole = { ...wire, pictures: [{ ...wire.pictures[0], image_url: SHOT.url }] };
+  const fetched = run([{ type: "conversation.item.retrieved", item: whole }, { type: "conversation.item.done", item: wire }], told);
+  assert.equal(fetched.items[0].pictures[0].url, SHOT.url);
+});
+
 test("undo takes items away and marks their turn", () => {
   const state = run([...OPEN, ...SPOKEN, ...REPLY, ...DONE,
     { type: "conversation.item.deleted", item_id: "a1" }, { type: "conversation.item.deleted", item_id: "u1" }]);

@@ -5,6 +5,7 @@ The microphone file is read anew each time the page opens the microphone, so eac
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -16,8 +17,11 @@ import numpy as np
 import pytest
 import samplerate
 from browser import Rendered, chromium, listen, rendered
+from PIL import Image
 from playwright.sync_api import Page, Playwright, expect
 from product import Product, say
+
+from assistant.talk.prompt import CANNOT_SEE
 
 ROOT = Path(__file__).parents[2]
 MODELS = [ROOT / package / "tiny" / "model.safetensors" for package in ("llm_engine", "tts_engine")]
@@ -178,3 +182,29 @@ def check_sound(sound: Rendered, turns: list[dict], replies: list[str]) -> None:
     own, others = found.diagonal(), (found - np.diag(found.diagonal())).max()
     assert own.mean() >= AGREES > others, (replies, heard)
     assert own.min() > others, (replies, heard)
+
+
+def test_a_picture_asked_about_aloud_is_answered_aloud_and_taken_back(
+    playwright: Playwright, product: Product, tmp_path: Path
+) -> None:
+    """The shipped model has no eyes: it says so, and guesses nothing; undone, the talk is as if nothing was shown."""
+    microphone = tmp_path / "microphone.wav"
+    visitor = Visitor(playwright, product, microphone, "what is this")
+    page = visitor.page
+    out = io.BytesIO()
+    Image.new("RGB", (320, 200), "teal").save(out, "PNG")
+    page.set_input_files("#file", [{"name": "thing.png", "mimeType": "image/png", "buffer": out.getvalue()}])
+    expect(page.locator(".shot img")).to_have_count(1)
+    page.click("#mic")
+    assert finished(page, 1) == CANNOT_SEE
+    page.click("#mic")
+    page.wait_for_timeout(300)
+    turn = session_of(page, tmp_path)["turns"][0]
+    sound = rendered(page)
+    heard = transcript(sound.between(turn["rendered_at_ms"] - 50, np.inf), sound.rate)
+    assert agreement(CANNOT_SEE, heard) > AGREES, heard
+    page.click("#undo")
+    expect(page.locator("#conversation li")).to_have_count(0, timeout=SLOW)
+    answered(page, "who are you")
+    assert session_of(page, tmp_path)["turns"]
+    visitor.leave()
