@@ -360,6 +360,14 @@ class HybridLLM:
             self.restore(capsule)
             yield branch
 
+    def needed(self, position: int) -> list[int]:
+        """The pictures that a rollback to there folds again."""
+        whole(StateError, "position", position)
+        if position >= self.position - self._pending:
+            return []
+        base = max((at for at in self._points if at <= position), default=0)
+        return [one.id for one, _, _ in self._placed.among(base, position)]
+
     def rollback(self, position: int) -> None:
         """Back to an earlier position of this sequence, as if nothing after it had happened.
 
@@ -382,8 +390,8 @@ class HybridLLM:
         tokens, log, points = self._tokens[:position], self._log, self._points
         placed = self._placed.upto(position)
         base = max((at for at in points if at <= position), default=0)
-        for one, _, _ in placed.among(base, position):
-            at_hand(self.pictures, one.id)
+        for one in self.needed(position):
+            at_hand(self.pictures, one)
         log.truncate(position)
         if base:
             rollback(self._ctx, points[base])

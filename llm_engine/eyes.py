@@ -133,7 +133,7 @@ class Eyes:
         if key in self._graph:
             self._graph.replay(key)
         else:
-            self._graph.capture(key, self._step(grid, step), preserve=False)  # it runs for real, and that is the result
+            self._graph.capture(key, self._step(grid, step), preserve=False)  # on no shelf: it runs
 
     def _step(self, grid: PictureGrid, step: int) -> Callable[[], object]:
         if step == 0:

@@ -7,6 +7,7 @@ keeper        programs pin, name, fork and drop what is kept
 language      a model's text side: layout, tokens, streams
 local         the contract's face
 prefixes      beginnings of prompts that were folded once, found again
+sight         pictures, seen once and kept by content
 talk_state    what is known of one talk, and its form on disk
 token_log     what is folded into the state, and the way to what should be
 window        how much of a talk the context holds

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from assistant.base.errors import AssistantError
+from assistant.base.picture import Picture
 from assistant.contracts import Line
 from assistant.events import ToolSpec
+from llm_engine.errors import TextError
 from tts_engine.markup import strip_structure
 
 Render = Callable[[list[dict[str, Any]], list[dict[str, Any]], bool], str]
@@ -23,6 +25,7 @@ Render = Callable[[list[dict[str, Any]], list[dict[str, Any]], bool], str]
 
 _MARK = "QxMARKxQ"
 _OTHER = "QxOTHERxQ"
+_PAD = "<|image_pad|>"
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Layout:
     tool_head: str
     tool_tail: str
     value_lead: str
+    marks: tuple[str, str] | None = None
+    """What stands before and behind a picture; None where the format knows none."""
     read: Callable[[str], str] = str
     """How the model takes a user's words."""
 
@@ -55,6 +60,18 @@ class Layout:
     def begun(self, line: Line) -> str:
         """A user's turn that goes on."""
         return self.user_head + strip_structure(self.read(line.text), keep=()).strip()
+
+    def shown(self, line: Line) -> tuple[list[tuple[str, Picture]], str]:
+        """A user's turn with pictures that goes on: each with all the text that leads to it, and what follows the last
+        one's mark. The words are taken apart where a picture stands: none of them may join across it."""
+        assert self.marks is not None
+        found: list[tuple[str, Picture]] = []
+        at, lead = 0, self.user_head
+        for placed in line.pictures:
+            words = strip_structure(self.read(line.text[at : placed.at]), keep=())
+            found.append((lead + (words if found else words.lstrip()) + self.marks[0], placed.picture))
+            at, lead = placed.at, ""
+        return found, strip_structure(self.read(line.text[at:]), keep=()).rstrip()
 
     def reply(self, line: Line) -> str:
         """The words and calls of a reply whose tokens are not known, without opening and closing."""
@@ -88,7 +105,21 @@ def find_layout(render: Render) -> Layout:
     if not open_.startswith(bare):
         raise AssistantError("the chat template changes earlier turns when a reply begins; use another model")
     user_head = head[head.rindex("<|im_start|>") :] if "<|im_start|>" in head else head
-    return Layout(render, user_head, tail, open_[len(bare) :], closing, tool_head, tool_tail, _value_lead(render))
+    return Layout(
+        render, user_head, tail, open_[len(bare) :], closing, tool_head, tool_tail, _value_lead(render),
+        _marks(render, user_head),
+    )  # fmt: skip
+
+
+def _marks(render: Render, head: str) -> tuple[str, str] | None:
+    """Around the one pad that a template of the family writes for a picture."""
+    content = [{"type": "image"}, {"type": "text", "text": _MARK}]
+    try:
+        shown = render([{"role": "user", "content": content}], [], False)
+    except TextError:  # a format of text alone
+        return None
+    found = re.search(re.escape(head) + rf"(.*?){re.escape(_PAD)}(.*?){_MARK}", shown, re.DOTALL)
+    return (found[1], found[2]) if found else None
 
 
 def _value_lead(render: Render) -> str:

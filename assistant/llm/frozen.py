@@ -9,7 +9,7 @@ from assistant.llm.talk_state import TalkState
 from capsules import Capsule, Checkpoint
 from capsules.errors import CapsuleError
 from capsules.journal import Rows
-from llm_engine import HybridLLM
+from llm_engine import HybridLLM, StateError
 from llm_engine.grid import Fold, FoldLog
 
 
@@ -34,11 +34,11 @@ class FrozenTalks:
             return False
         try:
             self._llm.restore(capsule)
-        except CapsuleError:
+            for point in points_in(capsule):
+                self._llm.hold(point)
+            self._llm.rollback(common)  # no further than what counts
+        except (CapsuleError, StateError):  # or a picture would have to be seen first
             return False
-        for point in points_in(capsule):
-            self._llm.hold(point)
-        self._llm.rollback(common)  # no further than what counts
         return True
 
     def clear(self, state: TalkState) -> None:

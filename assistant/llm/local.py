@@ -25,6 +25,7 @@ from assistant.llm.frozen import FrozenTalks
 from assistant.llm.keeper import LocalKeeper
 from assistant.llm.language import Language
 from assistant.llm.prefixes import LISTED, Gathered, Prefixes, cold_ends
+from assistant.llm.sight import Sight, image_tokens
 from assistant.llm.talk_state import TalkState
 from assistant.llm.token_log import FoldPlan, FoldStep, TokenLog, Written
 from assistant.llm.window import ContextWindow
@@ -78,7 +79,8 @@ class LocalLLM:
         self._gathered: dict[str, Gathered] = {}
         self.keeper = LocalKeeper(deployment.thread, deployment.registry, self._prefixes.key)
         self._registry.charge(f"checkpoints of {name}", engine.checkpoint_bytes)
-        self._window = ContextWindow(language, engine.max_positions)
+        self._sight = Sight(engine, language, deployment.now)
+        self._window = ContextWindow(language, self._sight.encode, engine.max_positions)
         self._preparing: dict[str, Job[None]] = {}
         self._guesses: Guesses[TalkBefore, TalkState] = Guesses(deployment.thread, EngineKind.LLM, self._lease)
 
@@ -90,7 +92,7 @@ class LocalLLM:
 
     @property
     def sees(self) -> bool:
-        return False
+        return self._sight.eyes is not None
 
     async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         guess = self._guesses.find(talk)
@@ -100,6 +102,7 @@ class LocalLLM:
                 guess.before = self._before(talk, prompt)
             return self._guarded(talk, self._reply(talk, prompt, options))
 
+        await self._sight.ready(talk, prompt)
         if guess is None:
             self._interrupt(talk)
         made: AbstractAsyncContextManager[Job[ReplyPiece]]
@@ -120,14 +123,18 @@ class LocalLLM:
         return await self._guesses.drop(talk, lambda guess: self._whole(talk, lambda: self._drop(talk, guess)))
 
     async def hear(self, talk: str, prompt: Prompt) -> None:
-        if self._engine_thread.awaited:  # the next words come soon, and more may be folded then
+        shows = bool(prompt.lines and prompt.lines[-1].pictures)  # takes too long to be left to the next words
+        if self._engine_thread.awaited and not shows:  # those come soon, and more may be folded then
             return
 
         def work() -> Work[None]:
             return self._guarded(talk, self._hear(talk, prompt))
 
+        urgency = Urgency.IDLE if shows else Urgency.GUESS
+
+        await self._sight.ready(talk, prompt)
         job: Job[None]
-        async with self._engine_thread.job(EngineKind.LLM, work, talk=talk, urgency=Urgency.GUESS) as job:
+        async with self._engine_thread.job(EngineKind.LLM, work, talk=talk, urgency=urgency) as job:
             async for _ in job.results():
                 pass
 
@@ -139,6 +146,7 @@ class LocalLLM:
             self._lease.forget(_ahead(talk))
             return self._guarded(talk, self._recover(talk, state, prompt))
 
+        await self._sight.ready(talk, prompt)
         self._interrupt(talk)
         job: Job[None]
         async with self._engine_thread.job(EngineKind.LLM, work, talk=_ahead(talk), urgency=Urgency.IDLE) as job:
@@ -147,11 +155,14 @@ class LocalLLM:
                 pass
 
     async def sync(self, talk: str, prompt: Prompt) -> Synced:
+        await self._sight.ready(talk, prompt)
         return await self._call(talk, lambda: self._whole(talk, lambda: self._sync(talk, prompt)))
 
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
         if self._engine_thread.awaited:
             return None
+
+        await self._sight.ready(talk, prompt)
 
         def work() -> float | None:
             return self._whole(talk, lambda: self._turn_end(talk, prompt))
@@ -174,10 +185,12 @@ class LocalLLM:
         def park() -> None:
             self._lease.forget(_ahead(talk))
             self._lease.park(talk)
+            self._sight.forget(talk)
 
         await self._call(talk, park)
 
     async def keep(self, talk: str, prompt: Prompt) -> str | None:
+        await self._sight.ready(talk, prompt)
         self._interrupt(talk)
 
         def work() -> Work[str]:
@@ -198,6 +211,7 @@ class LocalLLM:
             self._gathered.pop(talk, None)
             self._lease.forget(_ahead(talk))
             self._lease.forget(talk)
+            self._sight.forget(talk)
 
         await self._call(talk, forget)
 
@@ -235,6 +249,7 @@ class LocalLLM:
         """Make the engine's state this talk's. What of it was lost the engine is behind the log: see `_catch_up`."""
         state = self._lease.begin(talk, TalkState)
         self._lease.own(talk)
+        self._sight.hold(talk)
         return state
 
     def _take_back(self, talk: str) -> None:
@@ -255,7 +270,7 @@ class LocalLLM:
             return 0
         log = state.log
         log.keep(keep)
-        self._llm.rollback(min(keep, self._llm.position))
+        self._sight.rollback(min(keep, self._llm.position))
         begin = self._llm.position
         reentry, capsule = self._prefixes.find(LISTED, log.steps, Live(begin, begin))
         if capsule is not None:
@@ -265,17 +280,22 @@ class LocalLLM:
             at = self._llm.position
             fold = log.folds(at)[0]
             if fold.kind == "chunk":
+                yield from self._sight.look(ids[at : at + fold.count])
                 self._llm.append(ids[at : at + fold.count])
             else:
                 self._llm.follow(ids[at : at + min(fold.count, FOLLOWED)])
             yield None
         return reentry.replay
 
-    def _fold(self, state: TalkState, plan: FoldPlan, gathered: Gathered | None = None) -> Work[None]:
-        """Append the owner's next steps, one chunk of the prefill grid at a time."""
-        goes_on = plan.goes_on
+    def _fold(
+        self, state: TalkState, plan: FoldPlan, gathered: Gathered | None = None
+    ) -> Generator[None, None, float]:
+        """Append the owner's next steps, one chunk of the prefill grid at a time. Returns the seconds that those with
+        pictures took."""
+        goes_on, pictured_s = plan.goes_on, 0.0
         for step in plan.steps:
-            done = 0
+            done, begin = 0, self._now()
+            yield from self._sight.look(step.ids)
             for chunk in chunks(self._llm.position, len(step.ids)):
                 ids = step.ids[done : done + chunk.count]
                 self._llm.append(ids)
@@ -286,6 +306,9 @@ class LocalLLM:
                 goes_on = True
                 yield None
             goes_on = False
+            if any(i < 0 for i in step.ids):
+                pictured_s += self._now() - begin
+        return pictured_s
 
     def _fold_now(self, state: TalkState, plan: FoldPlan) -> None:
         """All of it in this step: nobody else gets the engine meanwhile."""
@@ -305,14 +328,17 @@ class LocalLLM:
         rolled = self._now()
         if gathered is None:
             yield from self._fold_instructions(state, wanted, prompt.realm)
-        yield from self._fold(state, state.log.plan(wanted), gathered)
-        total = state.log.position
+        pictured_s = yield from self._fold(state, state.log.plan(wanted), gathered)
+        ids, known = state.log.ids, max(0, kept - again)
         costs: tuple[Cost, ...] = (
             Cost("restore", (owned - begin) * 1000),
             Cost("rollback" if way is Way.ROLLBACK else "plan", (rolled - owned) * 1000),
-            Cost("prefill", (self._now() - rolled) * 1000),
+            Cost("prefill", (self._now() - rolled - pictured_s) * 1000),
         )
-        yield PromptReady(total, max(0, kept - again), costs)
+        if pictured_s:
+            costs = (*costs, Cost("picture", pictured_s * 1000))
+        seen = image_tokens(ids), image_tokens(ids[:known]), self._sight.took_ms(prompt)
+        yield PromptReady(len(ids), known, costs, *seen)
         begin = self._now()
         self._llm.set_sampling(self._sampling_for(options))
         writing = Writing(self._llm, self._language, state, prompt, options)
@@ -341,7 +367,7 @@ class LocalLLM:
                 self._llm.hold(point)
             said = cold_ends(state.log.steps)[-1:]
             if said and said[0] < state.log.position:
-                self._llm.rollback(said[0])
+                self._sight.rollback(said[0])
                 state.log.keep(said[0])
             wanted = self._window.steps(state, prompt, open_reply=prompt.lines[-1].role != "assistant")
             plan = state.log.plan(wanted)
@@ -381,7 +407,7 @@ class LocalLLM:
             return
         self._own(talk)
         state.log.keep(before.position)
-        self._llm.rollback(min(before.position, self._llm.position))
+        self._sight.rollback(min(before.position, self._llm.position))
         state.written, state.dropped = dict(before.written), before.dropped
         self._llm.set_sampling(before.sampling)
         self._lease.note(talk)
@@ -411,7 +437,7 @@ class LocalLLM:
         self._own(talk)
         if self._behind(state):  # in words now; nobody waits for the rest, and `prepare` comes soon
             state.log.keep(plan.keep)
-            self._llm.rollback(min(plan.keep, self._llm.position))
+            self._sight.rollback(min(plan.keep, self._llm.position))
             self._lease.note(talk)
             return Synced("rebuild", plan.keep, (self._now() - begin) * 1000)
         kept, way = self._back_to(state, wanted, prompt.realm)
@@ -423,23 +449,17 @@ class LocalLLM:
         """Only from a state that is there already: this must cost less than it saves."""
         if self._lease.owner not in (None, talk):
             return None
-        before = replace(prompt, lines=prompt.lines[:-1])
         state = self._own(talk)
-        wanted = self._window.steps(state, before, open_reply=False)
+        wanted, ids = self._window.open_steps(state, prompt)
         plan = state.log.plan(wanted)
         if plan.keep < state.log.position or len(plan.steps) > 1 or any(step.written for step in plan.steps):
             return None
-        if self._behind(state):
+        if self._behind(state) or any(i < 0 and i not in self._llm.pictures for step in plan.steps for i in step.ids):
             return None
         self._back_to(state, wanted, prompt.realm)
         self._fold_now(state, state.log.plan(wanted))
         if not state.log.position:
             return None
-        layout, encode = self._language.layout, self._language.encode
-        asked = prompt.lines[-1]
-        answered, closing = bool(before.lines) and before.lines[-1].role == "assistant", tuple(encode(layout.closing))
-        tail = layout.closing if answered and wanted[-1].ids[-len(closing) :] != closing else ""
-        ids = encode(tail + layout.begun(asked))
         if self._llm.position + len(ids) >= self._llm.max_positions:
             return None
         return self._llm.turn_end_probability(ids)
@@ -532,7 +552,7 @@ class LocalLLM:
             case Way.APPEND:
                 return keep, None
             case Way.ROLLBACK:
-                self._llm.rollback(keep)
+                self._sight.rollback(keep)
                 state.log.keep(keep)
             case Way.RESTORE:
                 assert capsule is not None

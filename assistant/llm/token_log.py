@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
+from assistant.base.picture import Picture
 from assistant.contracts import Line, Prompt
 from assistant.llm.chat_layout import Layout
 from llm_engine.grid import Fold, chunks
 
-Encode = Callable[[str], Sequence[int]]
+Encode = Callable[[str | Picture], Sequence[int]]
+"""Of a picture, what stands for it: its virtual id, once per row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +189,36 @@ def heard_steps(
 ) -> list[FoldStep]:
     """The steps that lead to a prompt whose last line, a user's, still goes on: what surely stays, and of the append
     that the turn will be the calls that it makes whatever follows. More rows in a call would be other sums."""
-    steps, waiting = _steps_to(replace(prompt, lines=prompt.lines[:-1]), layout, encode, written)
-    ids = (*waiting, *encode(layout.begun(prompt.lines[-1])))
+    steps, ids = open_steps(prompt, layout, encode, written)
     sure = sum(chunk.count for chunk in chunks(sum(len(step.ids) for step in steps), len(ids))[:-1])
     return [*steps, FoldStep(ids[:sure])] if sure else steps
+
+
+def open_steps(
+    prompt: Prompt, layout: Layout, encode: Encode, written: Callable[[str], Written | None]
+) -> tuple[list[FoldStep], tuple[int, ...]]:
+    """The same: what surely stays, pictures of the last line included, and the ids since then that go on."""
+    steps, waiting = _steps_to(replace(prompt, lines=prompt.lines[:-1]), layout, encode, written)
+    line = prompt.lines[-1]
+    if not line.pictures:
+        return steps, (*waiting, *encode(layout.begun(line)))
+    seen, waiting = _shown(line, layout, encode, waiting)
+    return [*steps, *seen], waiting
+
+
+def _shown(
+    line: Line, layout: Layout, encode: Encode, waiting: Sequence[int]
+) -> tuple[list[FoldStep], tuple[int, ...]]:
+    """A user's line with pictures. Each ends a step, so that what is folded while the user speaks makes the same calls
+    as what is folded with the words; the ids behind the last are the words."""
+    steps: list[FoldStep] = []
+    assert layout.marks is not None
+    behind = encode(layout.marks[1])
+    shown, words = layout.shown(line)
+    for text, picture in shown:
+        steps.append(FoldStep((*waiting, *encode(text), *encode(picture), *behind)))
+        waiting = ()
+    return steps, (*waiting, *encode(words))
 
 
 def _steps_to(
@@ -202,6 +230,11 @@ def _steps_to(
         steps.append(FoldStep(tuple(system)))
     waiting: list[int] = []
     for line in prompt.lines:
+        if line.pictures:
+            seen, words = _shown(line, layout, encode, waiting)
+            steps += seen
+            waiting = [*words, *encode(layout.user_tail)]
+            continue
         if line.role != "assistant":
             waiting += encode(layout.turn(line))
             continue

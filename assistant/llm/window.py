@@ -13,7 +13,7 @@ from assistant.base.errors import ContextExceeded
 from assistant.contracts import Prompt
 from assistant.llm.language import Language
 from assistant.llm.talk_state import TalkState
-from assistant.llm.token_log import FoldStep, heard_steps, wanted_steps
+from assistant.llm.token_log import Encode, FoldStep, heard_steps, open_steps, wanted_steps
 
 REPLY_ROOM = 256
 """Positions that a prompt leaves free for the reply."""
@@ -26,20 +26,24 @@ KEPT_SHARE = 0.6
 class ContextWindow:
     """Of a model that holds `max_positions`."""
 
-    def __init__(self, language: Language, max_positions: int) -> None:
-        self._language = language
+    def __init__(self, language: Language, encode: Encode, max_positions: int) -> None:
+        self._language, self._encode = language, encode
         self._limit = max_positions - REPLY_ROOM
 
     def steps(self, state: TalkState, prompt: Prompt, *, open_reply: bool) -> list[FoldStep]:
         """The steps that lead to what is shown of a prompt."""
         shown = replace(prompt, lines=prompt.lines[state.dropped :])
-        language = self._language
-        return wanted_steps(shown, language.layout, language.encode, state.written.get, open_reply=open_reply)
+        return wanted_steps(shown, self._language.layout, self._encode, state.written.get, open_reply=open_reply)
 
     def heard_steps(self, state: TalkState, prompt: Prompt) -> list[FoldStep]:
         """The same where the prompt's last line still goes on."""
         shown = replace(prompt, lines=prompt.lines[state.dropped :])
-        return heard_steps(shown, self._language.layout, self._language.encode, state.written.get)
+        return heard_steps(shown, self._language.layout, self._encode, state.written.get)
+
+    def open_steps(self, state: TalkState, prompt: Prompt) -> tuple[list[FoldStep], tuple[int, ...]]:
+        """The steps that surely stay where the prompt's last line still goes on, and its ids since then."""
+        shown = replace(prompt, lines=prompt.lines[state.dropped :])
+        return open_steps(shown, self._language.layout, self._encode, state.written.get)
 
     def holds(self, steps: Sequence[FoldStep]) -> bool:
         """Whether there is room for these and a reply."""

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 
 from assistant.llm.chat_layout import find_layout
 from assistant.llm.language import Language
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.model import init_params
 from llm_engine.toolcalls import ParsedCall
+from llm_engine.vision_config import VisionConfig
+from llm_engine.vision_weights import tower_parts
 from llm_engine.weights import save_checkpoint
 
-SPECIALS = {"<|im_start|>": 130, "<|im_end|>": 131, "<think>": 132, "</think>": 133}
+SPECIALS = {
+    "<|im_start|>": 130, "<|im_end|>": 131, "<think>": 132, "</think>": 133,
+    "<|vision_start|>": 134, "<|image_pad|>": 135, "<|vision_end|>": 136,
+}  # fmt: skip
 NAMES = {number: name for name, number in SPECIALS.items()}
 _PARTS = re.compile("(" + "|".join(re.escape(name) for name in SPECIALS) + ")")
 
@@ -33,6 +40,27 @@ def write_llm(folder: Path, seed: int = 1) -> Path:
     return folder
 
 
+def write_seeing_llm(folder: Path, seed: int = 1) -> Path:
+    """The same with a vision tower, for pictures of 4 rows and more."""
+    write_llm(folder, seed)
+    raw = json.loads((folder / "config.json").read_text())
+    tower = {
+        "depth": 2, "hidden_size": 48, "num_heads": 4, "intermediate_size": 72, "out_hidden_size": 48,
+        "num_position_embeddings": 36,
+    }  # fmt: skip
+    raw |= {"vision_config": tower, "image_token_id": SPECIALS["<|image_pad|>"]}
+    (folder / "config.json").write_text(json.dumps(raw))
+    size = {"shortest_edge": 4096, "longest_edge": 65_536}
+    (folder / "preprocessor_config.json").write_text(json.dumps({"size": size, "patch_size": 16}))
+    generator = torch.Generator().manual_seed(seed)
+    tensors = load_file(folder / "model.safetensors")
+    for part in tower_parts(VisionConfig.parse(tower, {})):
+        shape = (part.shape[0], 3, 2, 16, 16) if part.name == "patch" else part.shape
+        tensors[f"model.visual.{part.source}"] = torch.randn(shape, generator=generator) * 0.3
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
 def render(messages: list[dict[str, Any]], tools: list[dict[str, Any]], add_generation_prompt: bool) -> str:
     """ChatML as the family writes it, thinking off, earlier replies without their empty block."""
     out = ""
@@ -46,8 +74,15 @@ def render(messages: list[dict[str, Any]], tools: list[dict[str, Any]], add_gene
             out += f"<|im_start|>user\n[{message['content']}]<|im_end|>\n"
         elif role != "system":
             calls = "".join(f"({call['function']['name']})" for call in message.get("tool_calls", []))
-            out += f"<|im_start|>{role}\n{message['content']}{calls}<|im_end|>\n"
+            out += f"<|im_start|>{role}\n{_content(message['content'])}{calls}<|im_end|>\n"
     return out + ("<|im_start|>assistant\n<think>\n\n</think>\n\n" if add_generation_prompt else "")
+
+
+def _content(content: str | list[dict[str, str]]) -> str:
+    if isinstance(content, str):
+        return content
+    mark = "<|vision_start|><|image_pad|><|vision_end|>"
+    return "".join(mark if part["type"] == "image" else part["text"] for part in content)
 
 
 def encode(text: str) -> list[int]:

@@ -1,0 +1,133 @@
+"""The pictures of a model's talks: brought to size beside the engines' thread, seen on it, kept by their content.
+
+A picture is seen once: its rows stay in the engine's store, held while a talk shows them. Those that had to go are seen
+again with the same bits, from what was sent, which the talk has as long as the picture stands in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from assistant.base.picture import Picture
+from assistant.contracts import Prompt
+from assistant.device.thread import Work
+from assistant.llm.language import Language
+from llm_engine import HybridLLM
+from llm_engine.pictures import at_hand
+from llm_engine.pixels import FittedPicture, fit
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+REMEMBERED = 1024
+"""Pictures of which it is known what stands for them in a sequence, and what seeing them took."""
+SOURCES = 256
+"""Pictures that can be seen again, as they were sent."""
+WAITING = 16
+"""Pictures at size, up to 6 MB each, that are still to be seen."""
+MARKS = 2
+"""Tokens around a picture."""
+
+
+class Sight:
+    """Of one engine; without a tower, or a chat format that places pictures, it sees nothing. `now`: seconds."""
+
+    def __init__(self, llm: HybridLLM, language: Language, now: Callable[[], float]) -> None:
+        self._llm, self._now = llm, now
+        self.eyes = llm.eyes if language.layout.marks is not None else None
+        self._encode = language.encode
+        self._ids: dict[tuple[str, str], tuple[int, ...]] = {}
+        self._sources: dict[int, Picture] = {}
+        self._waiting: dict[int, FittedPicture] = {}
+        self._shown: dict[str, frozenset[int]] = {}
+        self._took_ms: dict[int, float] = {}
+
+    def encode(self, part: str | Picture) -> Sequence[int]:
+        """The language's, for pictures too."""
+        return self.ids(part) if isinstance(part, Picture) else self._encode(part)
+
+    def ids(self, picture: Picture) -> tuple[int, ...]:
+        """What stands for it in a sequence, once per row."""
+        found = self._ids.get((picture.digest, picture.detail))
+        return self._fit(picture) if found is None else found
+
+    async def ready(self, talk: str, prompt: Prompt) -> None:
+        """Bring what a prompt shows to size, before its work begins: to decode a photograph takes up to a second.
+        Raises PeerError for one that is damaged, PictureError for one of no use."""
+        shown = set()
+        for picture in _pictures(prompt):
+            ids = self._ids.get((picture.digest, picture.detail))
+            if ids is None or not (ids[0] in self._llm.pictures or ids[0] in self._waiting):
+                ids = await asyncio.to_thread(self._fit, picture)
+            _remember(self._sources, ids[0], picture, SOURCES)
+            shown.add(ids[0])
+        self._shown[talk] = frozenset(shown)
+
+    def hold(self, talk: str) -> None:
+        """What a talk shows stays seen from here on; what it showed before may go."""
+        self._llm.pictures.hold(talk, self._shown.get(talk, frozenset()))
+
+    def forget(self, talk: str) -> None:
+        """The talk shows nothing any more, or pauses."""
+        self._shown.pop(talk, None)
+        self.hold(talk)
+
+    def look(self, ids: Iterable[int]) -> Work[None]:
+        """See the pictures among these ids that are not at hand. Raises StateError for one that nobody showed."""
+        for name in dict.fromkeys(i for i in ids if i < 0):
+            if name in self._llm.pictures:
+                continue
+            if name not in self._waiting and name in self._sources:
+                self._fit(self._sources[name])
+            if self.eyes is None or name not in self._waiting:
+                at_hand(self._llm.pictures, name)
+                continue
+            begun = self._now()
+            seen = yield from self.eyes.look(self._waiting[name])
+            self._llm.pictures.put(name, seen)
+            self._waiting.pop(name, None)
+            _remember(self._took_ms, name, (self._now() - begun) * 1000, REMEMBERED)
+
+    def rollback(self, position: int) -> None:
+        """The engine's, with the pictures that it folds again at hand: after a restart they may not be."""
+        for _ in self.look(self._llm.needed(position)):
+            pass
+        self._llm.rollback(position)
+
+    def took_ms(self, prompt: Prompt) -> float:
+        """What seeing the pictures of a prompt's last turn took, told once."""
+        last = next((line for line in reversed(prompt.lines) if line.role == "user"), None)
+        shown = [placed.picture for placed in last.pictures] if last is not None else []
+        return sum(self._took_ms.pop(self.ids(picture)[0], 0.0) for picture in shown)
+
+    def _fit(self, picture: Picture) -> tuple[int, ...]:
+        """From any thread."""
+        assert self.eyes is not None, "a model without eyes is shown no pictures"
+        fitted = fit(picture.pixels, *self.eyes.pixels_of(picture.detail))
+        _remember(self._waiting, fitted.id, fitted, WAITING)
+        ids = (fitted.id,) * fitted.grid.count
+        _remember(self._ids, (picture.digest, picture.detail), ids, REMEMBERED)
+        return ids
+
+
+def image_tokens(ids: Sequence[int]) -> int:
+    """Of these, those that pictures and their marks stand on."""
+    rows = sum(i < 0 for i in ids)
+    ends = sum(i < 0 and after != i for i, after in zip(ids, (*ids[1:], 0), strict=False))
+    return rows + MARKS * ends
+
+
+def _pictures(prompt: Prompt) -> Iterator[Picture]:
+    for line in prompt.lines:
+        for placed in line.pictures:
+            yield placed.picture
+
+
+def _remember(held: dict[K, T], key: K, value: T, most: int) -> None:
+    """The newest `most`."""
+    held.pop(key, None)
+    held[key] = value
+    for old in list(held)[:-most]:
+        held.pop(old, None)

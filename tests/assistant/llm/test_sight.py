@@ -1,0 +1,253 @@
+"""Pictures in the talks of a local model: seen once, folded ahead or with the words to the same bits, taken back."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from assistant.base.picture import Picture
+from assistant.contracts import Line, PlacedPicture
+from assistant.llm.sight import image_tokens
+from capsules import ExecContext
+from llm_engine import HybridLLM
+from llm_engine.rowstore import PictureStore
+from tests.assistant.llm.test_local import LLMBench, assert_same_state, prompt, reply, said, state_of, user
+from tests.fakes.engines import write_llm, write_seeing_llm
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    return HybridLLM.load(write_seeing_llm(tmp_path_factory.mktemp("eyes")), ExecContext("cpu"), max_positions=700)
+
+
+@pytest.fixture
+def engine(loaded):
+    """With nothing seen yet."""
+    loaded.pictures = PictureStore(loaded.config.hidden_size)
+    return loaded
+
+
+def drawn(seed, height=96, width=160):
+    return Picture.of(np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8))
+
+
+CAT, DOG, TALL = drawn(1), drawn(2), drawn(3, 320, 64)
+
+
+def showing(text, *pictures, at=0):
+    return Line("user", text, pictures=tuple(PlacedPicture(at, picture) for picture in pictures))
+
+
+@pytest.fixture
+def looks(engine, monkeypatch):
+    """The size of every picture that goes through the tower."""
+    found = []
+    embed = engine.eyes._run
+
+    def run(grid, step):
+        if step == 0:
+            found.append((grid.rows, grid.columns))
+        embed(grid, step)
+
+    monkeypatch.setattr(engine.eyes, "_run", run)
+    return found
+
+
+def run(engine, play, **options):
+    return LLMBench(engine, **options).run_(play)
+
+
+def test_a_model_sees_where_it_has_a_tower(engine, tmp_path):
+    assert LLMBench(engine).llm.sees
+    blind = HybridLLM.load(write_llm(tmp_path), ExecContext("cpu"), max_positions=300, capture=False)
+    assert not LLMBench(blind).llm.sees
+
+
+def test_what_stands_in_the_prompt_is_the_formats(engine):
+    async def play(llm):
+        _, _, ready = await reply(llm, "a", prompt(showing("what is this ", CAT), system=""), "r1", n=1)
+        return ready, state_of(engine)[1]
+
+    ready, tokens = run(engine, play)
+    rows = [i for i in tokens if i < 0]
+    assert len(rows) == 15 and len(set(rows)) == 1
+    text = "".join(chr(i) if 0 <= i < 128 else f"[{i}]" if i >= 0 else "*" for i in tokens[: ready.input_tokens])
+    assert text.startswith("[130]user\n[134]" + "*" * 15 + "[136]what is this[131]\n[130]assistant")
+    assert ready.image_tokens == image_tokens(tokens) == 17 and ready.cached_image_tokens == 0
+    assert ready.picture_ms >= 0 and {cost.name for cost in ready.costs} >= {"picture", "prefill"}
+
+
+@pytest.mark.parametrize("ahead", ["hear", "prepare", "both"])
+def test_folded_ahead_or_with_the_words_is_the_same(engine, looks, ahead):
+    before = (user("hello"), said("", "r0"))
+    whole = prompt(*before, showing("what is this then, and who made it", CAT))
+
+    async def at_once(llm):
+        await reply(llm, "a", prompt(*before[:1]), "r0", n=5)
+        return await reply(llm, "a", whole, "r1"), state_of(engine)
+
+    async def early(llm):
+        await reply(llm, "a", prompt(*before[:1]), "r0", n=5)
+        shown = prompt(*before, showing("", CAT))
+        if ahead != "hear":
+            await llm.prepare("a", shown)
+        if ahead != "prepare":
+            await llm.hear("a", prompt(*before, showing("what is this", CAT)))
+        assert len(looks) == 2
+        return await reply(llm, "a", whole, "r1"), state_of(engine)
+
+    (text, _, _), expected = run(engine, at_once)
+    engine.pictures = PictureStore(engine.config.hidden_size)
+    (again, _, ready), state = run(engine, early)
+    assert again == text and len(looks) == 2
+    assert_same_state(state, expected)
+    assert ready.cached_image_tokens == ready.image_tokens == 17
+    assert "picture" not in {cost.name for cost in ready.costs}
+
+
+def test_the_same_picture_is_seen_once_by_all(engine, looks):
+    async def play(llm):
+        await reply(llm, "a", prompt(showing("one", CAT)), "r1", n=3)
+        await reply(llm, "a", prompt(showing("one", CAT), said("", "r1"), showing("again", CAT, DOG)), "r2", n=3)
+        await reply(llm, "conv_1", prompt(showing("other words", CAT, TALL)), "r1", n=3)
+
+    run(engine, play)
+    assert len(looks) == 3
+
+
+def test_an_undo_takes_a_picture_back_and_another_stands_in_its_place(engine):
+    async def shown(llm):
+        lines = user("hi"), said("", "r0"), showing("and this", TALL)
+        return await reply(llm, "a", prompt(*lines), "r2"), state_of(engine)
+
+    async def changed(llm):
+        await reply(llm, "a", prompt(user("hi")), "r0", n=1)
+        base = user("hi"), said("", "r0")
+        await reply(llm, "a", prompt(*base, showing("look", CAT)), "r1", n=9)
+        assert (await llm.sync("a", prompt(*base))).what == "rollback"
+        await reply(llm, "a", prompt(*base, showing("look", DOG)), "r1b", n=9)
+        await llm.sync("a", prompt(*base))
+        return await shown(llm)
+
+    async def plain(llm):
+        await reply(llm, "a", prompt(user("hi")), "r0", n=1)
+        return await shown(llm)
+
+    (text, _, _), expected = run(engine, plain)
+    (again, _, _), state = run(engine, changed)
+    assert again == text
+    assert_same_state(state, expected)
+
+
+def test_two_pictures_of_one_size_share_what_stands_before(engine):
+    async def play(llm):
+        one = await reply(llm, "a", prompt(showing("what", CAT)), "r1")
+        other = await reply(llm, "conv_1", prompt(showing("what", DOG)), "r1")
+        return one, other
+
+    (one, _, _), (other, _, ready) = run(engine, play)
+    assert one != other and ready.cached_image_tokens == 0
+
+
+def test_a_guess_with_a_picture_that_is_dropped_never_was(engine):
+    async def play(llm, guessed):
+        await reply(llm, "a", prompt(showing("look", CAT)), "r0", n=4)
+        base = showing("look", CAT), said("", "r0")
+        if guessed:
+            llm.guess("a")
+            await reply(llm, "a", prompt(*base, showing("is it", DOG)), "r1", n=9)
+            await llm.drop("a")
+        return await reply(llm, "a", prompt(*base, showing("is it so", TALL)), "r2"), state_of(engine)
+
+    (text, _, _), expected = run(engine, lambda llm: play(llm, guessed=False))
+    (again, _, _), state = run(engine, lambda llm: play(llm, guessed=True))
+    assert again == text
+    assert_same_state(state, expected)
+
+
+def test_whether_a_turn_is_over_is_asked_behind_a_picture_that_is_folded(engine):
+    async def play(llm):
+        base = showing("hello", CAT), said("", "r0")
+        await reply(llm, "a", prompt(*base[:1]), "r0", n=2)
+        asked = prompt(*base, showing("is that so", DOG))
+        unknown = await llm.turn_end_probability("a", asked)
+        await llm.prepare("a", prompt(*base, showing("", DOG)))
+        before = state_of(engine)
+        known = await llm.turn_end_probability("a", asked)
+        assert_same_state(state_of(engine), before)
+        return unknown, known
+
+    unknown, known = run(engine, play)
+    assert unknown is None and 0 < known < 1
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["capsule", "journal"])
+def test_a_talk_with_a_picture_goes_on_after_a_restart(engine, looks, tmp_path, kept):
+    base = showing("look", CAT), said("", "r0")
+    asked = prompt(*base, user("and what is it"))
+
+    async def begin(llm):
+        await reply(llm, "a", prompt(*base[:1]), "r0", n=7)
+
+    async def through(llm):
+        await begin(llm)
+        return await reply(llm, "a", asked, "r1"), state_of(engine)
+
+    async def end(llm):
+        await begin(llm)
+        await (llm.park("a") if kept else llm.prepare("a", prompt(*base)))
+
+    async def again(llm):
+        engine.pictures = PictureStore(engine.config.hidden_size)
+        looks.clear()
+        return await reply(llm, "a", asked, "r1"), state_of(engine)
+
+    (text, _, _), expected = run(engine, through)
+    run(engine, end, folder=tmp_path, disk_bytes=1 << 28 if kept else 0)
+    (after, _, _), state = run(engine, again, folder=tmp_path, disk_bytes=1 << 28 if kept else 0)
+    assert after == text
+    assert_same_state(state, expected)
+    assert len(looks) == (0 if kept else 1)  # its effect is in the capsule; else its rows are folded again
+
+
+def test_two_talks_that_look_at_once_say_what_they_would_alone(engine):
+    async def alone(llm):
+        return [await reply(llm, talk, prompt(showing("what", *shown)), "r1")
+                for talk, shown in (("a", (CAT, TALL)), ("conv_1", (DOG, CAT)))]  # fmt: skip
+
+    async def together(llm):
+        return await asyncio.gather(
+            reply(llm, "a", prompt(showing("what", CAT, TALL)), "r1"),
+            reply(llm, "conv_1", prompt(showing("what", DOG, CAT)), "r1"),
+        )
+
+    expected = [one[0] for one in run(engine, alone)]
+    engine.pictures = PictureStore(engine.config.hidden_size)
+    assert [one[0] for one in run(engine, together)] == expected
+
+
+def test_what_a_talk_shows_is_held_until_it_is_forgotten(engine, looks):
+    engine.pictures.budget = 0
+
+    async def play(llm):
+        await reply(llm, "a", prompt(showing("what", CAT, TALL)), "r1", n=2)
+        held = len(engine.pictures)
+        await llm.forget("a")
+        await reply(llm, "a", prompt(showing("what", DOG)), "r2", n=2)
+        return held, len(engine.pictures)
+
+    assert run(engine, play) == (2, 1)
+    assert len(looks) == 3
+
+
+def test_words_around_pictures_keep_their_places(engine):
+    line = Line("user", " look here and there ", pictures=(PlacedPicture(6, CAT), PlacedPicture(15, DOG)))
+
+    async def play(llm):
+        await reply(llm, "a", prompt(line, system=""), "r1", n=1)
+        return state_of(engine)[1]
+
+    text = "".join(chr(i) if 0 <= i < 128 else f"[{i}]" if i >= 0 else "" for i in run(engine, play))
+    assert text.startswith("[130]user\nlook [134][136]here and [134][136]there[131]\n")
