@@ -3,8 +3,9 @@
 The product's hearing stage, with the real detector, gets what a microphone in a room would: replies that come back
 through an impulse response, delayed as by a client's buffers (a little otherwise for each reply), some distorted
 as by a small loudspeaker, and the user over them. Virtual time, so a busy machine changes nothing but how long it takes
-(about 5 minutes for both halves). Voices: what `recipes.asr.voices` made. The development and the test set share no
-room, no voice and no delay; constants were fitted on the first.
+(about 5 minutes a part). Voices: what `recipes.asr.voices` made. The development and the other sets share no
+room, no voice and no delay; constants were fitted on the first. With `--headphones` the microphone brings the user
+alone: then whatever is told must be the same, at the same moments, as if the ears did not know what is played.
 
     own       onsets that were told while a reply sounded and nobody else spoke
     noticed   share of interruptions that were told while they lasted, and how long after their first sound, ms
@@ -33,6 +34,7 @@ from recipes.asr.noise import speech_power
 from recipes.asr.rooms import Room, response
 from recipes.asr.voices import spoken
 
+SILENT_DB = -200.0
 REPLIES = 5
 """In one session."""
 PUSH = RATE // 50
@@ -62,17 +64,24 @@ ROOMS = {
         Room((3.6, 2.9, 2.5), (0.9, 0.8, 0.8), (1.3, 1.4, 1.2), 0.25),
         Room((6.4, 4.7, 2.8), (3.1, 1.4, 0.9), (2.2, 2.3, 1.1), 0.45),
     ),
+    "other": (
+        Room((3.1, 2.4, 2.4), (0.8, 1.7, 0.9), (1.4, 1.1, 1.2), 0.22),
+        Room((6.9, 4.9, 2.9), (3.0, 3.1, 0.8), (4.6, 2.2, 1.1), 0.55),
+    ),
 }
 DELAYS_MS = {"dev": (80.0, 150.0, 220.0, 300.0, 380.0), "test": (60.0, 120.0, 190.0, 270.0, 400.0)}
-VOICES = {"dev": ("heart", "joe"), "test": ("alpha", "kumo")}
+DELAYS_MS["other"] = (65.0, 110.0, 180.0, 290.0, 360.0)
+VOICES = {"dev": ("heart", "joe"), "test": ("alpha", "kumo"), "other": ("kumo", "alpha")}
 """Who replies, who interrupts."""
 
 
-def scenes(part: Literal["dev", "test"]) -> list[LoudspeakerScene]:
-    """Ten sessions, so fifty replies: two rooms, five delays, -6 and -12 dB in turns, every fifth distorted."""
+def scenes(part: Literal["dev", "test", "other"], db: float | None = None) -> list[LoudspeakerScene]:
+    """Ten sessions, so fifty replies: two rooms, five delays, -6 and -12 dB in turns or all `db`, every fifth
+    distorted."""
+    levels = (-6.0, -12.0) if db is None else (db, db)
     pairs = [(room, delay) for delay in DELAYS_MS[part] for room in ROOMS[part]]
     return [
-        LoudspeakerScene(room, delay, -6.0 if (n + n // 2) % 2 else -12.0, 4.0 if n % 5 == 4 else 0.0)
+        LoudspeakerScene(room, delay, levels[0] if (n + n // 2) % 2 else levels[1], 4.0 if n % 5 == 4 else 0.0)
         for n, (room, delay) in enumerate(pairs)
     ]
 
@@ -155,15 +164,22 @@ def listened(asr: ASR, scene: LoudspeakerTalk, known: bool) -> list[tuple[float,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--voices", type=Path, required=True, help="the folder of recipes.asr.voices")
-    parser.add_argument("--part", choices=("dev", "test"), default="test")
+    parser.add_argument("--part", choices=("dev", "test", "other"), default="test")
+    parser.add_argument("--db", type=float, help="of every echo against the user; else -6 and -12")
+    parser.add_argument("--headphones", action="store_true", help="no echo: is anything changed?")
     parser.add_argument("--unknown", action="store_true", help="do not tell the ears what is played, to compare")
     parser.add_argument("--only", type=int, help="the session of this number alone")
     parser.add_argument("--json", type=Path)
     a = parser.parse_args()
     asr = open_asr("pocketsphinx")  # words are not what is asked here
     own, late, first, rows = 0, [], [], []
-    for number, scene in enumerate(scenes(a.part)):
+    for number, scene in enumerate(scenes(a.part, SILENT_DB if a.headphones else a.db)):
         if a.only not in (None, number):
+            continue
+        if a.headphones:
+            talk = session(scene, number, a.voices, a.part, interrupted=True)
+            late.append([listened(asr, talk, known) for known in (False, True)])
+            print("the same" if late[-1][0] == late[-1][1] else late[-1], flush=True)
             continue
         alone = listened(asr, session(scene, number, a.voices, a.part, interrupted=False), not a.unknown)
         over = session(scene, number, a.voices, a.part, interrupted=True)
@@ -178,8 +194,11 @@ def main() -> None:
         rows.append({"rt60_s": scene.room.rt60_s, "delay_ms": scene.delay_ms, "db": scene.db, "drive": scene.drive,
                      "own": len(alone), "noticed_ms": waits})  # fmt: skip
         print(rows[-1], flush=True)
+    if a.headphones:
+        print(f"{sum(one == other for one, other in late)} of {len(late)} sessions the same")
+        return
     there = [ms for ms in late if ms is not None]
-    table = {"part": a.part, "known": not a.unknown, "replies": len(late), "own": own,
+    table = {"part": a.part, "db": a.db, "known": not a.unknown, "replies": len(late), "own": own,
              "noticed": round(len(there) / len(late), 3), "noticed_first": sum(ms is not None for ms in first),
              "ms_median": int(np.median(there)) if there else None,
              "ms_p90": int(np.percentile(there, 90)) if there else None, "sessions": rows}  # fmt: skip

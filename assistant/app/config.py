@@ -66,9 +66,8 @@ class Config:
     """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are."""
     candidates: str = "on"
     """Whether a reply is begun before it is certain that the user has finished, where models can take it back."""
-    echo: str = "off"
-    """Whether our own voice is taken out of what the microphone brings, for loudspeakers whose front does not do so; it
-    costs words of users who speak soon behind a reply."""
+    echo: str = "on"
+    """Whether our own voice is taken out where a microphone brings it back; where none comes back nothing changes."""
     persona: str = "ada"
     voice: str = ""
     first_chunk: str = "exact"
@@ -138,7 +137,7 @@ _CHOICES: dict[str, Sequence[str]] = {
     "dtype": ("", "float32", "bfloat16", "float8"),
     "first_chunk": ("exact", "fast"),
     "candidates": ("on", "off"),
-    "echo": ("off", "on"),
+    "echo": ("on", "off"),
     "kernels": ("auto", "torch", "compiled"),
 }
 

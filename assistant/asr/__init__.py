@@ -5,6 +5,7 @@ bias           expected words, lifted
 cutting        where a long utterance is cut
 detector       speech or not
 echo_filter    the way from loudspeaker to microphone, learnt and taken out
+echo_search    is there an echo of what is played, and how late
 foreground     the user's, or that of people in the background
 graph_facts    what an ONNX file says of itself
 grown          the words of one stretch, read again and again

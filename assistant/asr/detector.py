@@ -54,5 +54,6 @@ class SileroDetector:
     def reset(self) -> None:
         self._model.reset()
         self._foreground = Foreground()
+        self._own_voice = OwnVoice()  # whoever gets it next sits in another room
         self._waiting = self._played = np.zeros(0, np.float32)
         self._position = 0

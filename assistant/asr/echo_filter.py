@@ -30,6 +30,9 @@ LEARNT = 0.12
 still, speech repeats itself. At 0.12 it is as wrong as it says."""
 UNKNOWN = 4.0
 """Power of a way that is not known yet: an echo 6 dB louder than what is played."""
+DIES, EARLIER, NOT_BEFORE = 0.45, 0.05, 1e-3
+"""What the way may be from one partition to the next (half a second of reverberation), at least, and where no echo was
+heard."""
 SHIFTED = 0.3
 """Of the way's power: how unsure it is again once it was moved."""
 NOISE_MEMORY = 0.6
@@ -89,13 +92,12 @@ class EchoFilter:
         """Power of the echo over that of what is played, as far as is known."""
         return float(np.mean(np.sum(np.square(np.abs(self._way)), axis=0)))
 
-    def doubt(self, gain: float) -> None:
-        """There may be an echo of this power on any way, whatever was learnt."""
-        self._unsure += gain / PARTITIONS
-
-    def trust(self, gain: float) -> None:
-        """No echo is louder than this, on whatever way."""
-        self._unsure = np.minimum(self._unsure, np.float32(gain / PARTITIONS))
+    def expect(self, lag: int) -> None:
+        """The echo comes `lag` samples late, or a little sooner, and dies out behind."""
+        behind = np.arange(PARTITIONS) - lag // HOP
+        share = np.where(behind < 0, EARLIER, np.maximum(DIES**behind, EARLIER))
+        share[behind < -1] = NOT_BEFORE
+        self._unsure = np.repeat((UNKNOWN * share / np.sum(share)).astype(np.float32)[:, None], HOP + 1, axis=1)
 
     def shift(self, lag: int, gain: float) -> None:
         """The echo comes `lag` samples later than was learnt, and so much louder."""

@@ -1,9 +1,10 @@
 """Our own voice in the microphone: taken out, and told from the user. Block by block, one stream.
 
-Every reply may come back at another delay, because the front's player begins anew. So at the beginning of each, what
-the filter expects is laid beside what is heard until the two are found to be the same at some lag. Until then whatever
-is not much louder than the expected echo is taken for it; and so it is where taking the echo out made things louder,
-because then the player has stumbled.
+Until an echo is surely there (`echo_search`) every sound goes on as it came: with headphones, or a front that takes the
+echo out itself, nothing is changed. From then on a filter follows it. Every reply may come back at another delay,
+because the front's player begins anew. So at the beginning of each, what the filter expects is laid beside what is
+heard until the two are found to be the same at some lag. Until then whatever is not much louder than the expected echo
+is taken for it; and so it is where taking the echo out made things louder, because then the player has stumbled.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assistant.asr.echo_filter import PARTITIONS, EchoFilter
+from assistant.asr.echo_search import EchoSearch, EchoThere
 from assistant.base.sound import HEARING_RATE, Pcm
 
 OVER_DOUBT = 3.0
@@ -23,11 +25,11 @@ OVER_UNALIGNED = 4.0
 """The same before the delay is known, of the loudest echo that the reply can have made until now."""
 LONGEST_LAG = HEARING_RATE // 8
 """How much a reply's delay may differ from the one before."""
-LEAST_BLOCKS, ENOUGH_BLOCKS, MOST_BLOCKS = 8, 16, 48
+LEAST_BLOCKS, LEAST_HEARD, ENOUGH_BLOCKS, MOST_BLOCKS = 8, 4, 16, 48
 MOST_COMPARED = 96
 ALIKE, SOMEWHAT_ALIKE = 0.7, 0.5
-"""Blocks with sound that are compared for a lag, and how alike they must be; with more of them, and perhaps the user's
-voice among them, less is enough."""
+"""Blocks with sound that are compared for a lag, so many of them heard, and how alike they must be; with more of them,
+and perhaps the user's voice among them, less is enough."""
 SOFT = 0.01
 """Of the loudest block's power: what is softer tells no lag."""
 SILENT = 1e-6
@@ -35,11 +37,8 @@ SILENT = 1e-6
 STUMBLE_BLOCKS, STUMBLES, SURE = 8, 1.3, 0.1
 """Power of what is left over what was heard, over a quarter of a second in which the filter was sure: doubt over echo.
 """
-FAINT, MAY_COME = 1e-3, 0.05
-"""An echo below the first is none: headphones, or a front that takes it out itself. At the next reply one of the second
-is thought possible again."""
-LONG_ENOUGH = PARTITIONS + 4
-"""Blocks with sound of the first reply behind which its echo must have come, if there is one."""
+FAINT = 1e-3
+"""An echo below this power of what is played is none any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,39 +66,39 @@ class OwnVoice:
     """`part` for every block of HOP samples. While nothing plays or may still sound it costs nothing."""
 
     def __init__(self) -> None:
-        self._filter = EchoFilter()
+        self._search = EchoSearch()
+        self._filter: EchoFilter | None = None
+        """None until an echo may be there."""
         self._silent = PARTITIONS
         """Blocks since something was played."""
-        self._known = False
-        """The filter has followed a reply before."""
         self._aligning = False
         self._compared: list[tuple[Pcm, Pcm]] = []
         self._loudest = 0.0
         self._recent: list[tuple[float, float]] = []
-        self._went: list[float] = []
-        self._came = 0.0
 
     def begin(self) -> None:
         """A reply begins to play, or its player has stumbled: the delay may have changed."""
         self._recent = []
-        if not self._known:
-            return
-        if self._filter.gain > FAINT:
+        if self._filter is None or self._search.there is EchoThere.LIKELY:
+            self._lose()
+        elif self._filter.gain > FAINT:
             self._aligning, self._compared, self._loudest = True, [], 0.0
         else:
-            self._filter.doubt(MAY_COME)
+            self._lose()
 
     def part(self, played: Pcm, heard: Pcm) -> tuple[Pcm, bool]:
         """[HOP] each, of the same stretch of time -> [HOP] without the echo, and whether anything else is in it."""
         self._silent = 0 if np.any(played) else self._silent + 1
         if self._silent > PARTITIONS:
             return heard, True
+        if self._search.there is not EchoThere.FOUND:
+            self._look(played, heard)
+            return heard, self._filter is None
+        assert self._filter is not None
         echo = self._filter.hear(played)
         if self._aligning:
-            return heard, self._align(played, echo, heard)
+            return heard, self._align(self._filter, played, echo, heard)
         parted = self._filter.part(heard, echo)
-        self._known = True
-        self._look_for_any(float(np.mean(np.square(played))), float(np.mean(np.square(heard))))
         before, after = float(np.sum(np.square(heard))), float(np.sum(np.square(parted.sound)))
         user = parted.left > OVER_DOUBT * parted.doubt and parted.left > OVER_ECHO * parted.echo
         sure = user and parted.doubt < SURE * parted.echo
@@ -109,32 +108,45 @@ class OwnVoice:
             return heard, False
         return parted.sound if after < before else heard, user
 
-    def _look_for_any(self, went: float, came: float) -> None:
-        """Powers of a block. Where the first reply has sounded for a while and nothing came back, nothing will: the
-        filter alone would take seconds to believe it, and take the user for an echo meanwhile."""
-        if went > SILENT and len(self._went) < LONG_ENOUGH:
-            self._went.append(went)
-            self._came = max(self._came, came)
-            if len(self._went) == LONG_ENOUGH and self._came < FAINT * sum(self._went) / LONG_ENOUGH:
-                self._filter.trust(MAY_COME)
+    def _look(self, played: Pcm, heard: Pcm) -> None:
+        """Is there an echo at all? From the first sign of one a filter learns it, from all that may hold it."""
+        before = self._filter
+        there = self._search.hear(played, heard)
+        if there in (EchoThere.NONE, EchoThere.ABSENT):
+            self._filter = None
+        elif before is None:
+            self._filter = EchoFilter()
+            self._filter.expect(self._search.lag)
+            for was_played, was_heard in self._search.recent():
+                self._filter.part(was_heard, self._filter.hear(was_played))
+        else:
+            before.part(heard, before.hear(played))
 
-    def _align(self, played: Pcm, echo: Pcm, heard: Pcm) -> bool:
+    def _lose(self) -> None:
+        self._search, self._filter, self._aligning = EchoSearch(), None, False
+
+    def _align(self, follows: EchoFilter, played: Pcm, echo: Pcm, heard: Pcm) -> bool:
         """Look for the lag -> whether this block is too loud to be an echo at any lag."""
         self._compared = [*self._compared[-MOST_COMPARED:], (echo, heard)]
         self._loudest = max(self._loudest, float(np.mean(np.square(played))))
-        powers = [float(np.mean(np.square(each))) for each, _ in self._compared]
-        active = sum(each > max(SILENT, SOFT * max(powers)) for each in powers)
-        if active >= LEAST_BLOCKS:
+        active, came = (_loud([blocks[which] for blocks in self._compared]) for which in (0, 1))
+        if active >= LEAST_BLOCKS and came >= LEAST_HEARD:
             expected, all_heard = (np.concatenate(row) for row in zip(*self._compared, strict=True))
             found = lag_of(expected, all_heard)
             if found.alike >= (ALIKE if active < ENOUGH_BLOCKS else SOMEWHAT_ALIKE):
-                self._filter.shift(found.samples, float(np.clip(found.gain, 0.1, 10.0)))
+                follows.shift(found.samples, float(np.clip(found.gain, 0.1, 10.0)))
                 self._compared = []
-            elif active >= MOST_BLOCKS:  # no echo any more, or quite another one: it is learnt anew
-                self._filter.forget()
-                self._compared = []
+        if self._compared and active >= MOST_BLOCKS:  # no echo any more, or quite another one
+            self._lose()
+            return True
         self._aligning = bool(self._compared)
-        return float(np.mean(np.square(heard))) > OVER_UNALIGNED * self._filter.gain * self._loudest
+        return float(np.mean(np.square(heard))) > OVER_UNALIGNED * follows.gain * self._loudest
+
+
+def _loud(blocks: list[Pcm]) -> int:
+    """How many of them are not much softer than the loudest."""
+    powers = [float(np.mean(np.square(each))) for each in blocks]
+    return sum(each > max(SILENT, SOFT * max(powers)) for each in powers)
 
 
 def _louder(powers: list[tuple[float, float]]) -> bool:
