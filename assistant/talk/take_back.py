@@ -35,11 +35,14 @@ class TakeBack:
         await self._drop(tuple(reversed([item.id for item in self._context.conversation.items])))
 
     async def _drop(self, item_ids: tuple[str, ...]) -> None:
-        """From the end backwards: that is what an undo looks like to a client that knows only deletions."""
-        conversation = self._context.conversation
+        """From the end backwards: that is what an undo looks like to a client that knows only deletions. All are gone
+        before the first is told, so that half an undo is never what is kept."""
+        conversation, gone = self._context.conversation, []
         for item_id in item_ids:
             if item_id in conversation:  # hidden ones go with their last visible neighbour
                 conversation.delete(item_id)
-                self.gone.add(item_id)
-                await self._context.emit(ItemDeleted(item_id))
+                gone.append(item_id)
+        self.gone.update(gone)
+        for item_id in gone:
+            await self._context.emit(ItemDeleted(item_id))
         self._state_sync.soon()

@@ -63,6 +63,7 @@ from assistant.tools.answers import AnswerError
 from assistant.tools.builtin import BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tools.registry import Tool, ToolRegistry, ToolResult
+from capsules.durable import HEAD, entry_bytes, read_entries
 from capsules.journal import Journals
 from tests.fakes.loop import run
 from tests.fakes.models import FakeTTS
@@ -440,6 +441,25 @@ def test_whatever_a_front_was_told_outlives_a_kill_the_moment_after(tmp_path):
         again = {item.id: item for item in other.talks.open(resume=talk).items}
         for item_id, item in items.items():
             assert item_text(again[item_id]) == item_text(item), event
+
+
+def test_an_undo_is_whole_after_a_kill_at_any_change_or_was_not_begun(tmp_path):
+    folder = tmp_path / "talks"
+    world = World(counting, folder=folder)
+    typed_turns = ((0.0, typed("one", "a")), (0.1, CreateResponse()), (6.0, typed("two", "b")), (6.1, CreateResponse()))
+    session = world.play(*typed_turns, (16.0, Undo(1)), until=18)
+    path = folder / f"{session.talk}.journal"
+    payloads, lengths = read_entries(path).payloads, set()
+    assert len(session.items) == 2
+    for count in range(1, len(payloads) + 1):
+        data = HEAD
+        for payload in payloads[:count]:
+            data += entry_bytes(len(data), payload)
+        path.write_bytes(data)
+        lengths.add((count, len(World(folder=folder).talks.open(resume=session.talk).items)))
+    counts = [length for _, length in sorted(lengths)]
+    assert counts[-1] == 2 and max(counts) == 4
+    assert 3 not in counts[counts.index(4) :]
 
 
 def test_a_reply_that_is_killed_keeps_the_words_that_were_heard(tmp_path):
