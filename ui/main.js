@@ -197,6 +197,9 @@ const picturesIn = (data) => [...(data?.files ?? [])].filter((file) => file.type
 const show = (files) => state.link === "open" && talk.show(files);
 const toggleView = async (/** @type {import("./shown.js").Source} */ source) => {
   if (view.source === source) return view.close();
+  if (state.session?.assistant?.sees === false) {
+    return dispatch({ type: "page.notice", text: "The model that answers here has no eyes, so it would see nothing of it." });
+  }
   const trouble = await view.open(source);
   return trouble === null ? undefined : dispatch({ type: "page.notice", text: trouble });
 };

@@ -82,6 +82,7 @@ class WireSession:
     session_id: str
     conversation_id: str
     capsules: bool = True
+    sees: bool = True
     born_ms: float = 0.0
     born_unix: int = 0
 
@@ -154,6 +155,7 @@ class Protocol:
                 "conversation_id": self._conversation_id,
                 "persona": self._config.settings.persona,
                 "capsules": self._session_facts.capsules,
+                "sees": self._session_facts.sees,
                 "server_ms": round(self._session_facts.born_ms, 3),
             }
         return self._event(kind, {"session": session})

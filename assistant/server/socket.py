@@ -164,8 +164,8 @@ async def _serve(
         await ws.send_json(_with_id(full))
         await ws.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"all places are taken")
         return
-    capsules, born_ms = context.talks.engines.llm.capsules, context.clock.now() * 1000
-    wire = WireSession(session.id, session.talk, capsules, born_ms, int(time.time()))
+    llm, born_ms = context.talks.engines.llm, context.clock.now() * 1000
+    wire = WireSession(session.id, session.talk, llm.capsules, llm.sees, born_ms, int(time.time()))
     protocol = Protocol(wire, context.facts, config, extensions)
     await Connection(ws, session, protocol, context).run(protocol.opening(session.items, problems))
 

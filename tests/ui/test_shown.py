@@ -13,6 +13,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, Playwright, expect
 
 from assistant.contracts import Prompt
+from assistant.talk.prompt import CANNOT_SEE
 from tests.fakes.talk import World
 from tests.fakes.web import serving_aside
 
@@ -213,6 +214,20 @@ def test_a_talk_that_goes_on_has_its_pictures(page: Page) -> None:
     page.reload()
     expect(page.locator(".shot img")).to_have_count(1, timeout=SLOW)
     assert page.evaluate("document.querySelector('.shot img').naturalWidth") == 320
+
+
+def test_a_model_without_eyes_is_told_of_before_a_camera_is_opened(browser: Browser) -> None:
+    with serving_aside(lambda: World(speed=20.0), UI) as base:
+        page = browser.new_context(permissions=["camera"]).new_page()
+        page.goto(base.removesuffix("v1"))
+        page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+        page.click("#camera")
+        expect(page.locator(".notice")).to_contain_text("has no eyes")
+        expect(page.locator("#showing")).to_be_hidden()
+        page.set_input_files("#file", [file()])
+        ask(page, "what is this")
+        answer(page, CANNOT_SEE)
+        page.context.close()
 
 
 def test_a_refused_camera_is_told(playwright: Playwright, url: str) -> None:

@@ -22,7 +22,7 @@ UNION: TypeAdapter = TypeAdapter(RealtimeServerEvent)
 
 
 def connection(*extensions: str) -> Protocol:
-    return Protocol(WireSession("sess_1", "conv_1", True, 5.0, 1000), FACTS, extensions=frozenset(extensions))
+    return Protocol(WireSession("sess_1", "conv_1", True, False, 5.0, 1000), FACTS, extensions=frozenset(extensions))
 
 
 def send(protocol: Protocol, **event: object):
