@@ -46,12 +46,24 @@ Wanted = Literal["capsules", "personas"]
 
 
 @dataclass(frozen=True, slots=True)
+class CapsuleVerb:
+    """What a program wants done with what is kept of its own prompts. `event_id`: the client's, for an error."""
+
+    verb: str
+    key: str | None
+    name: str | None
+    event_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Received:
-    """What a client's frame leads to. `wanted`: lists that the server has to look up and give to `listing`."""
+    """What a client's frame leads to. `wanted`: lists that the server has to look up and give to `listing`; `verb`:
+    what it has to do and to answer by `done` or `failed`."""
 
     commands: tuple[Command, ...] = ()
     replies: tuple[Json, ...] = ()
     wanted: Wanted | None = None
+    verb: CapsuleVerb | None = None
 
 
 @dataclass(slots=True)
@@ -237,6 +249,9 @@ class Protocol:
                 raise event.missing("client_ms")
             pong: Json = {"client_ms": client_ms, "server_ms": round(now_ms, 3)}
             return Received(replies=(self._event("assistant.pong", pong),))
+        if kind == "assistant.capsule":
+            self._need("capsules", kind)
+            return Received(verb=CapsuleVerb(event.need_text("verb"), event.ident("id"), event.text("name"), event_id))
         if kind in {"assistant.capsules", "assistant.personas"}:
             wanted: Wanted = "capsules" if kind == "assistant.capsules" else "personas"
             self._need(wanted, kind)
@@ -255,6 +270,14 @@ class Protocol:
     def listing(self, wanted: Wanted, content: Json) -> Json:
         """The answer to a `Received.wanted`."""
         return self._event(f"assistant.{wanted}", content)
+
+    def done(self, content: Json) -> Json:
+        """The answer to a `Received.verb`."""
+        return self._event("assistant.capsule", content)
+
+    def failed(self, verb: CapsuleVerb, error: PeerError) -> Json:
+        """The same where it could not be done."""
+        return self._error(error, verb.event_id)
 
     # ----------------------------------------------------------------------------- talk's events
 

@@ -14,12 +14,14 @@ from assistant.base.errors import PeerError
 from assistant.base.ids import random_ids
 from assistant.contracts import CapsuleKeeper, KeptCapsule, PromptReady
 from assistant.realtime.fields import Fields, Json
+from assistant.realtime.protocol import CapsuleVerb
 from assistant.server.answers import json_fields, problem, while_connected
 from assistant.server.chat import ChatRequest, opened_chat
 from assistant.server.context import ServerContext
 from assistant.server.security import from_elsewhere, keys_of, realm_of
 
 MAX_NAME = 200
+VERBS = ("pin", "unpin", "name", "fork", "drop")
 
 
 async def capsules(request: web.Request, context: ServerContext) -> web.StreamResponse:
@@ -69,8 +71,33 @@ async def _fold(chat: ChatRequest, context: ServerContext) -> str | None:
     return await llm.keep(talk, chat.prompt)
 
 
+async def do_verb(keeper: CapsuleKeeper | None, realm: str, asked: CapsuleVerb) -> Json:
+    """What `assistant.capsule` of the realtime protocol asks for, and its answer. Raises PeerError."""
+    if keeper is None:
+        raise PeerError("capsules_off", "the language model runs on another server, which keeps its own state")
+    if asked.verb == "list":
+        return {"verb": "list", "capsules": [capsule_json(one) for one in keeper.listing(realm)]}
+    if asked.verb not in VERBS:
+        raise PeerError("invalid_value", f"verb: list, {', '.join(VERBS)}", "verb")
+    if asked.key is None:
+        raise PeerError("missing_required_parameter", "id: which capsule; list them", "id")
+    if asked.verb == "drop":
+        await keeper.drop(realm, asked.key)
+        return {"verb": "drop", "id": asked.key}
+    if asked.verb in {"name", "fork"}:
+        name = _checked(asked.name or "", needed=True)
+        change = keeper.fork if asked.verb == "fork" else keeper.change
+        found = await change(realm, asked.key, name)
+    else:
+        found = await keeper.change(realm, asked.key, pinned=asked.verb == "pin")
+    return {"verb": asked.verb, "capsule": capsule_json(found)}
+
+
 def _name(body: Fields, *, needed: bool = False) -> str:
-    name = body.need_text("name") if needed else body.text("name") or ""
+    return _checked(body.need_text("name") if needed else body.text("name") or "", needed=needed)
+
+
+def _checked(name: str, *, needed: bool) -> str:
     if len(name) > MAX_NAME or (needed and not name.strip()) or name.startswith("talk/"):
         raise PeerError("invalid_value", f"name: 1 to {MAX_NAME} characters, not beginning with talk/", "name")
     return name

@@ -21,9 +21,10 @@ from assistant.base.ids import random_ids
 from assistant.events import Settings
 from assistant.realtime.events import error_json
 from assistant.realtime.fields import Fields, Json
-from assistant.realtime.protocol import Protocol, Received, WireSession, read_extensions
+from assistant.realtime.protocol import CapsuleVerb, Protocol, Received, WireSession, read_extensions
 from assistant.realtime.settings import SessionConfig, merge
 from assistant.server.context import ServerContext
+from assistant.server.kept import do_verb
 from assistant.server.security import from_elsewhere, keys_of, realm_of
 from assistant.talk import Session
 
@@ -94,6 +95,15 @@ class Connection:
         elif step.wanted == "personas":
             current = {"current": self._session.settings.persona}
             await self._send([self._protocol.listing("personas", self._context.personas() | current)])
+        if step.verb is not None:
+            await self._send([await self._do(step.verb)])
+
+    async def _do(self, verb: CapsuleVerb) -> Json:
+        keeper = self._context.talks.engines.llm.keeper
+        try:
+            return self._protocol.done(await do_verb(keeper, self._session.settings.realm, verb))
+        except PeerError as error:
+            return self._protocol.failed(verb, error)
 
     async def _send(self, frames: list[Json]) -> None:
         for frame in frames:

@@ -36,6 +36,56 @@ class Caller:
 
 
 @pytest.mark.slow
+def test_the_same_over_a_realtime_connection():
+    async def story() -> None:
+        async with asyncio.timeout(120), local_llm() as behind, serving(World(llm=behind.engine)) as site:
+            one = Caller(site, "one")
+            made = await one("POST", "capsules", {"messages": MESSAGES})
+            key = {"headers": {"Authorization": "Bearer one"}}
+            async with site.wire("?extensions=capsules", **key) as wire, site.wire("?extensions=capsules") as other:
+
+                async def do(verb: str, **fields: str):
+                    await wire.send("assistant.capsule", verb=verb, **fields)
+                    return await wire.until("assistant.capsule")
+
+                assert [x["id"] for x in (await do("list"))["capsules"]] == [made["id"]]
+                pinned = (await do("pin", id=made["id"]))["capsule"]
+                assert pinned == made | {"pinned": True, "idle_s": pinned["idle_s"]}
+                assert (await do("unpin", id=made["id"]))["capsule"]["pinned"] is False
+                named = (await do("name", id=made["id"], name="handbook"))["capsule"]
+                forked = (await do("fork", id=named["id"], name="second"))["capsule"]
+                assert (named["name"], forked["name"]) == ("handbook", "second")
+                assert (await do("drop", id=named["id"]))["id"] == named["id"]
+                assert [x["name"] for x in (await do("list"))["capsules"]] == ["second"]
+                assert await one.cached() >= made["tokens"]
+
+                await other.send("assistant.capsule", verb="list")
+                assert (await other.until("assistant.capsule"))["capsules"] == []
+                for fields, code in (
+                    ({"verb": "drop", "id": forked["id"]}, "capsule_not_found"),
+                    ({"verb": "melt", "id": forked["id"]}, "invalid_value"),
+                    ({"verb": "pin"}, "missing_required_parameter"),
+                    ({"verb": "fork", "id": forked["id"]}, "invalid_value"),
+                    ({}, "missing_required_parameter"),
+                ):
+                    await other.send("assistant.capsule", event_id="mine", **fields)
+                    error = (await other.until("error"))["error"]
+                    assert (error["code"], error["event_id"]) == (code, "mine")
+
+    asyncio.run(story())
+
+
+def test_nothing_is_kept_for_a_connection_whose_model_is_elsewhere_or_that_did_not_ask():
+    async def story(site: Site) -> None:
+        for extensions, code in (("capsules", "capsules_off"), ("clock", "invalid_event")):
+            async with site.wire(f"?extensions={extensions}") as wire:
+                await wire.send("assistant.capsule", verb="list")
+                assert (await wire.until("error"))["error"]["code"] == code
+
+    run(story)
+
+
+@pytest.mark.slow
 def test_a_programs_capsules():
     async def story() -> None:
         async with asyncio.timeout(120), local_llm() as behind, serving(World(llm=behind.engine)) as site:
