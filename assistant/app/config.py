@@ -68,6 +68,8 @@ class Config:
     """Whether a reply is begun before it is certain that the user has finished, where models can take it back."""
     echo: str = "on"
     """Whether our own voice is taken out where a microphone brings it back; where none comes back nothing changes."""
+    vision: str = "auto"
+    """auto: a language model here is loaded with its eyes, if its files have any; off: without, which saves memory."""
     persona: str = "ada"
     voice: str = ""
     first_chunk: str = "exact"
@@ -138,6 +140,7 @@ _CHOICES: dict[str, Sequence[str]] = {
     "first_chunk": ("exact", "fast"),
     "candidates": ("on", "off"),
     "echo": ("on", "off"),
+    "vision": ("auto", "off"),
     "kernels": ("auto", "torch", "compiled"),
 }
 

@@ -99,7 +99,7 @@ async def open_llm(opening: Opening) -> LLM:
     path = local_path(config, "llm", profile.llm)
     opening.report(f"loading the language model from {path}")
     packed = ctx.device.type == "cuda"  # a processor has no kernels for packed ones
-    load = partial(HybridLLM.load, packed=packed, aside=config.digests)
+    load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=config.vision)
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, llm_dtype(opening.dtype), config.max_positions)
     sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
     name = path.name if config.llm else f"{profile.name}-llm"
@@ -160,7 +160,9 @@ def _gpu_room(config: Config, profile: Profile, ctx: ExecContext, report: Report
     llm_bytes = tts_bytes = 0
     if not is_address(config.llm):
         path = local_path(config, "llm", profile.llm)
-        llm_bytes = llm_footprint.needed_bytes(path, llm_dtype(dtype), config.max_positions, packed=True)
+        llm_bytes = llm_footprint.needed_bytes(
+            path, llm_dtype(dtype), config.max_positions, packed=True, eyes=config.vision
+        )
     if not is_address(config.tts):
         tts_bytes = tts_footprint.needed_bytes(local_path(config, "tts", profile.tts), dtype)
     told, room = memory_plan.plan(gpu_free_bytes(), llm_bytes, tts_bytes, wanted)

@@ -30,7 +30,7 @@ from assistant.events import (
 ASR_HELP = "auto, moonshine, pocketsphinx, a folder with Moonshine or Whisper, or the URL of a transcription server"
 MODEL_FLAGS = (
     "profile", "llm", "tts", "asr", "device", "dtype", "persona", "voice", "first_chunk", "max_positions", "threads",
-    "kernels",
+    "kernels", "vision",
 )  # fmt: skip
 BAR = 40
 LAST_WORDS = 6
@@ -46,6 +46,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--asr", help=ASR_HELP)
     models.add_argument("--device", help="auto, cpu or cuda")
     models.add_argument("--dtype", help="float32, bfloat16, or float8: bfloat16 with a smaller voice")
+    models.add_argument(
+        "--no-vision", dest="vision", action="store_const", const="off", help="leave a model's eyes out: 0.2 to 0.9 GB"
+    )
     models.add_argument("--persona", help="who answers: ada, ben, or a file of yours in ASSISTANT_HOME/personas")
     models.add_argument("--voice", help="another voice than the persona's own")
     models.add_argument("--first-chunk", help="exact, or fast: sound starts earlier and differs a little")

@@ -79,7 +79,7 @@ class LocalLLM:
         self._gathered: dict[str, Gathered] = {}
         self.keeper = LocalKeeper(deployment.thread, deployment.registry, self._prefixes.key)
         self._registry.charge(f"checkpoints of {name}", engine.checkpoint_bytes)
-        self._sight = Sight(engine, language, deployment.now)
+        self._sight = Sight(engine, language, deployment.now, partial(self._charge_pictures, deployment))
         self._window = ContextWindow(language, self._sight.encode, engine.max_positions)
         self._preparing: dict[str, Job[None]] = {}
         self._guesses: Guesses[TalkBefore, TalkState] = Guesses(deployment.thread, EngineKind.LLM, self._lease)
@@ -218,6 +218,11 @@ class LocalLLM:
     async def _call(self, talk: str, work: Callable[[], T]) -> T:
         self._interrupt(talk)
         return await self._engine_thread.call(EngineKind.LLM, work, talk=talk)
+
+    def _charge_pictures(self, deployment: Deployment, nbytes: int) -> None:
+        """Against the capsules' budget where they share that memory: on a processor."""
+        if deployment.ctx.device.type == "cpu":
+            self._registry.charge(f"pictures of {self.name}", nbytes)
 
     def _interrupt(self, talk: str) -> None:
         """Somebody waits: what is done ahead of time stops before its next step, and what it did stays."""

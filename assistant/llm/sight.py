@@ -32,10 +32,13 @@ MARKS = 2
 
 
 class Sight:
-    """Of one engine; without a tower, or a chat format that places pictures, it sees nothing. `now`: seconds."""
+    """Of one engine; without a tower, or a chat format that places pictures, it sees nothing. `now`: seconds; `charge`
+    is told how many bytes of this machine's memory are kept."""
 
-    def __init__(self, llm: HybridLLM, language: Language, now: Callable[[], float]) -> None:
-        self._llm, self._now = llm, now
+    def __init__(
+        self, llm: HybridLLM, language: Language, now: Callable[[], float], charge: Callable[[int], None]
+    ) -> None:
+        self._llm, self._now, self._charge = llm, now, charge
         self.eyes = llm.eyes if language.layout.marks is not None else None
         self._encode = language.encode
         self._ids: dict[tuple[str, str], tuple[int, ...]] = {}
@@ -87,6 +90,7 @@ class Sight:
             begun = self._now()
             seen = yield from self.eyes.look(self._waiting[name])
             self._llm.pictures.put(name, seen)
+            self._charge(self._llm.pictures.nbytes)
             self._waiting.pop(name, None)
             _remember(self._took_ms, name, (self._now() - begun) * 1000, REMEMBERED)
 

@@ -1,9 +1,12 @@
 """Settings: who wins over whom, refusals with their origin, and a profile for each machine."""
 
+import argparse
+
 import pytest
 
 from assistant.app.config import Config, choose_profile, load_config, offer
 from assistant.base.errors import SettingError
+from assistant.commands._front import add_model_arguments, model_flags
 
 
 def test_flags_win_over_environment_over_file_over_defaults(tmp_path):
@@ -37,3 +40,13 @@ def test_profiles_follow_what_the_machine_has():
     assert choose_profile("auto", 48 * gib, ()).name == "tiny" and offer(48 * gib).name == "desk-9b"
     assert choose_profile("desk", 0, ()).name == "desk" and offer(0) is None
     assert Config.__dataclass_params__.frozen
+
+
+def test_a_model_may_be_loaded_without_its_eyes(tmp_path):
+    parser = argparse.ArgumentParser()
+    add_model_arguments(parser)
+    environment = {"ASSISTANT_HOME": str(tmp_path)}
+    assert load_config(model_flags(parser.parse_args([])), environment).vision == "auto"
+    assert load_config(model_flags(parser.parse_args(["--no-vision"])), environment).vision == "off"
+    with pytest.raises(SettingError, match="vision"):
+        load_config({"vision": "perhaps"}, environment)

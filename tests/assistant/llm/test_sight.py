@@ -242,6 +242,17 @@ def test_what_a_talk_shows_is_held_until_it_is_forgotten(engine, looks):
     assert len(looks) == 3
 
 
+def test_rows_that_are_kept_are_in_the_registrys_account(engine):
+    bench = LLMBench(engine)
+
+    async def play(llm):
+        await reply(llm, "a", prompt(showing("what", CAT)), "r1", n=1)
+
+    before = bench.registry.counters.total("charged")
+    bench.run_(play)
+    assert bench.registry.counters.total("charged") - before == engine.pictures.nbytes == 15 * 48 * 4
+
+
 def test_words_around_pictures_keep_their_places(engine):
     line = Line("user", " look here and there ", pictures=(PlacedPicture(6, CAT), PlacedPicture(15, DOG)))
 
