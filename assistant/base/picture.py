@@ -66,8 +66,8 @@ class Picture:
 
     @property
     def pixels(self) -> Pixels:
-        """Decoded anew each time: 4 ms of processor time for 1280 x 720, 0.4 s (JPEG) to 1.2 s (PNG) at the limit, so not
-        for the event loop. Raises PeerError for a damaged picture."""
+        """Decoded anew each time: 4 ms of processor time for 1280 x 720, 0.4 s (JPEG) to 1.2 s (PNG) at the limit, so
+        not for the event loop. Raises PeerError for a damaged picture."""
         return _pixels(self.encoded)
 
     @property
@@ -85,7 +85,7 @@ class Picture:
 
 
 def open_picture(encoded: bytes, detail: Detail = "auto") -> Picture:
-    """Reads the header alone; the digest takes the time, half a millisecond for a camera's frame. Raises PeerError."""
+    """Reads the header alone: half a millisecond for a camera's frame. Raises PeerError."""
     if not encoded:
         raise PeerError("empty_image_file", "the picture has no bytes")
     kind = _kind(encoded)
