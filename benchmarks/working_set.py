@@ -1,25 +1,34 @@
 """How many tokens a working set of talks folds again under a budget for eight: by worth, and by least recent use.
 
-    python -m benchmarks.working_set [--visits 4000] [--out benchmarks/results/working_set.json]
+    python -m benchmarks.working_set [--visits 4000] [--measure] [--out benchmarks/results/working_set.json]
 
 Talks of 200 to 4,000 tokens, each with a state of a fixed part and a part that grows with it, come back by one of three
 patterns: in a circle; by popularity (Zipf); in bursts of turns with long pauses between. What is not found is folded
 again. Counts of tokens and of visits that found their state, over the registry itself with its clock set by hand; no
-time of this machine is in them. Where the time of one token and one restore is known, --token-ms and --restore-ms turn
-them into the mean time of a visit. About half a minute.
+time of this machine is in them. --measure times a token of prefill and a restore here, of the shipped model and of
+random weights in a shape of 120 million (processor time, one thread, median of 20), which turns the counts into the
+mean time of a visit. About half a minute, and half a minute more.
 """
 
 import argparse
 import json
+import shutil
+import statistics
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from benchmarks.reuse import LARGE, TINY
 from capsules import Capsule, ExecContext, Fingerprint, StateKey
 from capsules.registry import Registry, named_key
 from capsules.tiers import MemoryTier, Mover
+from llm_engine import HybridLLM
+from llm_engine.model import init_params
+from llm_engine.weights import save_checkpoint
 
 REALM, HERE = StateKey("working set"), Fingerprint((("weights", "one"),))
 FIXED_BYTES, TOKEN_BYTES = 400, 1
@@ -78,27 +87,56 @@ def play(kind: type[Registry], pattern: str, talks: int, visits: int) -> dict[st
     return {"found": found / counted, "folded_per_visit": folded / counted}
 
 
+def measured() -> dict[str, dict[str, float]]:
+    """Of each model: milliseconds for a token of a long prefill, and to take a state of 2,100 tokens back."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "large"
+        shutil.copytree(TINY, folder)
+        save_checkpoint(folder, LARGE, init_params(LARGE, torch.Generator().manual_seed(1), deviation=0.02))
+        return {name: _timed(place) for name, place in (("small", TINY), ("120m", folder))}
+
+
+def _timed(folder: Path) -> dict[str, float]:
+    engine = HybridLLM.load(folder, ExecContext("cpu"), max_positions=4096)
+    ids = [5 + n % 900 for n in range(2100)]
+    begin = time.process_time()
+    engine.append(ids)
+    token_ms = (time.process_time() - begin) * 1000 / len(ids)
+    capsule, rows = engine.snapshot(), []
+    for _ in range(20):
+        engine.reset()
+        begin = time.process_time()
+        engine.restore(capsule)
+        rows.append((time.process_time() - begin) * 1000)
+    return {"token_ms": token_ms, "restore_ms": statistics.median(rows)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--visits", type=int, default=4000)
-    parser.add_argument("--token-ms", type=float, default=0.0, help="of prefill")
-    parser.add_argument("--restore-ms", type=float, default=0.0)
+    parser.add_argument("--measure", action="store_true", help="time a token and a restore on this machine")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    times = measured() if args.measure else {}
+    print(times, flush=True)
     rows = []
     for pattern in ("circle", "popularity", "bursts"):
         for talks in TALKS:
             row: dict[str, object] = {"pattern": pattern, "talks": talks}
             for name, kind in (("worth", Registry), ("least recent", LeastRecent)):
                 got = play(kind, pattern, talks, args.visits)
-                got["ms"] = got["folded_per_visit"] * args.token_ms + got["found"] * args.restore_ms
+                for model, cost in times.items():
+                    got[f"{model}_ms"] = (
+                        got["folded_per_visit"] * cost["token_ms"] + got["found"] * cost["restore_ms"]
+                    )
                 row[name] = got
             rows.append(row)
             told = "   ".join(f"{name} {row[name]['found']:6.1%} {row[name]['folded_per_visit']:7.1f}"  # type: ignore[index]
                               for name in ("worth", "least recent"))  # fmt: skip
             print(f"{pattern:12}{talks:4} talks   found, tokens folded a visit:   {told}", flush=True)
     if args.out:
-        facts = {"visits": args.visits, "room": ROOM, "token_ms": args.token_ms, "restore_ms": args.restore_ms}
+        facts = {"visits": args.visits, "room": ROOM, "measured": times}
         args.out.write_text(json.dumps({**facts, "rows": rows}, indent=1) + "\n")
 
 

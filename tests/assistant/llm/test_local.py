@@ -460,6 +460,7 @@ def test_a_parked_talk_is_kept_as_what_follows_its_persona_and_goes_on_from_the_
         for listed, bench in benches.items()
     }
     assert_same_state(before[True], before[False])
+    assert all(one.pinned for one in parked.values()), "its front may come back"
     assert parked[False].base is None and parked[True].base is not None
     assert parked[False].homes["host"] - parked[True].homes["host"] == parked[True].base.nbytes > 0
     assert parked[False].homes["disk"] - parked[True].homes["disk"] > 0.9 * parked[True].base.nbytes
