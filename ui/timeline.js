@@ -11,6 +11,7 @@ const PARTS = {
   hearing: ["Hearing", "what you say is turned into words"],
   turn_wait: ["Turn wait", "silence, until it is sure that you have finished"],
   transcribe: ["Last words heard", "the end of your sentence is turned into words"],
+  wake: ["Wake", "the memory of models that slept is brought back"],
   restore: ["Restore", "the model is put back to where this talk stood"],
   plan: ["Plan", "it is looked up how much of this talk the model still knows"],
   picture: ["Picture", "the model looks at what you showed, as far as that was not done while you spoke"],

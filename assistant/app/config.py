@@ -85,6 +85,9 @@ class Config:
     capsule_disk_mb: int = 2048
     capsule_days: int = 30
     """How long a state is kept after its last use; 0: until others need its room."""
+    sleep_after: int = 0
+    """Minutes without work until the models sleep by themselves: their memory is free, the first answer comes later; 0:
+    never."""
     threads: int = 0
     """Processor threads for the models; 0: one for the tiny models, for others what the library takes."""
     kernels: str = "auto"
@@ -130,6 +133,7 @@ class Config:
 _SETTINGS = {f.name: f for f in fields(Config) if f.name not in ("home", "origins")}
 _BOUNDS: dict[str, tuple[int, int | None]] = {
     "max_positions": (256, None), "sessions": (1, None), "port": (0, 65_535), "threads": (0, 1024),
+    "sleep_after": (0, 525_600),
     "capsule_gpu_mb": (0, None), "capsule_host_mb": (0, None), "capsule_disk_mb": (0, None),
     "capsule_days": (0, None),
 }  # fmt: skip

@@ -18,6 +18,7 @@ from assistant.contracts import ASR, LLM, TTS
 from assistant.device import memory_plan
 from assistant.device.context import gpu_free_bytes, load_on, open_context
 from assistant.device.deployment import Deployment
+from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
 from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
@@ -81,7 +82,9 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
     deployment = await _deployment(config, profile, stack, report)
     opening = Opening(config, profile, deployment, stack, report)
     llm, tts, asr = await open_llm(opening), await open_tts(opening), await hearing
-    deployment.thread.start()
+    sleep = Sleep(deployment.ctx, config.home / "asleep")
+    stack.callback(sleep.close)
+    deployment.thread.start(sleep)
     stack.callback(deployment.registry.close)
     stack.callback(deployment.thread.join, STOP_SECONDS)
     stack.callback(deployment.thread.stop)

@@ -26,7 +26,7 @@ from assistant.app.ears import begin_hearing
 from assistant.app.listed import ListedPersonas
 from assistant.app.places import present_profiles
 from assistant.base.clock import LoopClock
-from assistant.base.errors import SettingError
+from assistant.base.errors import EngineFailed, SettingError
 from assistant.contracts import Line, Prompt, ReplyOptions
 from assistant.device.thread import EngineThread
 from assistant.events import Settings
@@ -130,7 +130,9 @@ async def open_talks(
         await _rehearse(talks, personas[config.persona], listed.beginnings(), report)
         app = App(talks, config, models, personas, time.monotonic() - begin)
         report(f"ready after {app.ready_s:.1f} s")
-        behind = [asyncio.create_task(listed.run()), asyncio.create_task(_tidy(models.deployment.thread))]
+        thread = models.deployment.thread
+        idle = (listed.run(), _tidy(thread), _fall_asleep(thread, config.sleep_after * 60, report))
+        behind = [asyncio.create_task(work) for work in idle]
         try:
             yield app
         finally:
@@ -166,13 +168,29 @@ def _no_collection() -> Iterator[None]:
 async def _tidy(thread: EngineThread) -> None:
     """Give back what loading left over, once nobody has needed the models for a while: it takes a seventh of a second
     in which nothing else runs."""
-    seen = -1
-    while thread.steps != seen:
-        seen = thread.steps
-        await asyncio.sleep(QUIET_S)
+    await _quiet(thread, QUIET_S)
     from assistant.device.context import give_back_memory
 
     await asyncio.to_thread(give_back_memory)
+
+
+async def _fall_asleep(thread: EngineThread, after_s: float, report: Report) -> None:
+    """The models sleep whenever nobody has needed them for so long. Where they cannot, that is told once."""
+    try:
+        while after_s:
+            await _quiet(thread, after_s)
+            if thread.asleep_bytes == 0 and (freed := await thread.fall_asleep()):
+                report(f"the models sleep; {freed / 1e6:.0f} MB of memory are free until they are needed")
+    except EngineFailed as error:
+        report(str(error))
+
+
+async def _quiet(thread: EngineThread, seconds: float) -> None:
+    """Return when no step was made for so long."""
+    seen = -1
+    while thread.steps != seen:
+        seen = thread.steps
+        await asyncio.sleep(seconds)
 
 
 def _make_home(home: Path) -> None:

@@ -7,7 +7,10 @@ transcribe  recordings as text or subtitles
 pull      larger models, fetched and verified
 doctor    what works on this machine
 capsule   frozen states on disk: list, show, remove, export
+sleep     the memory of a running server's models, let go
+wake      and brought back
 bench     turns measured
 _front    what those that talk have in common
 _run      how a command runs until it is stopped
+_server   how one asks a server that runs
 """

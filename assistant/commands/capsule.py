@@ -24,14 +24,16 @@ import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError
+from assistant.commands._server import RunningServer, add_server_arguments, running_server
 
 if TYPE_CHECKING:
     from capsules.disk import About, CapsuleFolder
 
 NAME = "capsule"
+PATH = "/v1/capsules"
 HELP = "list, show, remove or export frozen model states; pin, name and fork those of a running server"
 VERBS = {
     "running": "what a running server keeps", "pin": "keep it whatever else wants the room", "unpin": "undo that",
@@ -56,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument("key")
         if verb in {"name", "fork"}:
             action.add_argument("name")
-        action.add_argument("--url", help="of the server (from the settings: http://127.0.0.1:8765)")
-        action.add_argument("--key", dest="api_key", help="the key that the program sends (the token)")
+        add_server_arguments(action)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,8 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
     config = load_config()
     if args.action in VERBS:
-        url = args.url or f"http://{config.host}:{config.port}"
-        return ask_server(Running(url.rstrip("/"), args.api_key or config.token), args)
+        return ask_server(running_server(args, config), args)
     shelf = Shelf(config.capsules)
     if args.action == "ls":
         print_list(shelf)
@@ -136,43 +136,11 @@ class Shelf:
             raise AssistantError(f"{key} was not exported: {error}") from error
 
 
-@dataclass(frozen=True)
-class Running:
-    """The capsules of a server that runs, as `/v1/capsules` shows them to a key."""
-
-    url: str
-    key: str
-
-    def ask(self, method: str, path: str = "", body: dict[str, object] | None = None) -> dict[str, Any]:
-        """Raises AssistantError with what the server says."""
-        import urllib.error
-        import urllib.request
-
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if self.key else {})
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.url}/v1/capsules{path}", data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                found: dict[str, Any] = json.load(answer)
-                return found
-        except urllib.error.HTTPError as error:
-            raise AssistantError(_said(error.read()) or f"{self.url} answered {error.code}") from error
-        except (OSError, ValueError) as error:
-            raise AssistantError(f"no server answers at {self.url} ({error}); start one: assistant serve") from error
-
-
-def _said(body: bytes) -> str:
-    try:
-        return str(json.loads(body)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return ""
-
-
-def ask_server(server: Running, args: argparse.Namespace) -> int:
+def ask_server(server: RunningServer, args: argparse.Namespace) -> int:
     from urllib.parse import quote
 
     if args.action == "running":
-        rows = server.ask("GET")["data"]
+        rows = server.ask("GET", PATH)["data"]
         for one in rows:
             marks = [mark for mark in ("pinned", "listed") if one[mark]]
             marks += [f"and {one['shared_bytes'] / 1e6:.1f} MB of {one['base']}"] if one["base"] else []
@@ -180,7 +148,7 @@ def ask_server(server: Running, args: argparse.Namespace) -> int:
         held, shared = (sum(one[field] for one in rows) / 1e6 for field in ("bytes", "shared_bytes"))
         print(f"{len(rows)} capsules, {held:.1f} MB; {shared:.1f} MB more without the bases that they share")
         return 0
-    path = f"/{quote(args.key, safe='')}"
+    path = f"{PATH}/{quote(args.key, safe='')}"
     match args.action:
         case "drop":
             server.ask("DELETE", path)

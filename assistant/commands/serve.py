@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 NAME = "serve"
 HELP = "the page and the APIs, in a browser or for any OpenAI client"
-NETWORK_FLAGS = ("host", "port", "sessions", "token")
+SERVER_FLAGS = ("host", "port", "sessions", "token", "sleep_after")
 TIERS = ("gpu", "host", "disk")
 STOP_SECONDS = 0.3
 """What answers that are under way get to end by themselves; the server waits twice as long at most."""
@@ -56,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     net.add_argument("--tls-key", type=Path, metavar="FILE")
     net.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
     net.add_argument("--allow-origin", action="append", default=[], metavar="URL", help="a page from elsewhere")
+    talk.add_argument(
+        "--sleep-after", metavar="MINUTES", help="free the models' memory after so long without work; 0: never (0)"
+    )
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
 
 
@@ -64,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     from assistant.commands._run import run_async
     from assistant.server.security import TLS_HINT, is_loopback, make_gate
 
-    config = load_config(model_flags(args) | {name: getattr(args, name) for name in NETWORK_FLAGS})
+    config = load_config(model_flags(args) | {name: getattr(args, name) for name in SERVER_FLAGS})
     origins = (*config.origins_allowed, *args.allow_origin)
     gate = make_gate(config.host, config.token or None, args.allow_host, origins)
     tls = tls_context(args.tls_cert, args.tls_key)
@@ -202,6 +205,7 @@ def context_of(app: start.App) -> ServerContext:
         capsules=lambda: capsules_json(app.capsules(), app.config),
         about=lambda: about_json(app),
         metrics=app.metrics,
+        thread=app.models.deployment.thread,
         settings=app.talks.defaults,
     )
 

@@ -14,10 +14,13 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from assistant.base.errors import AssistantError, EngineFailed
 from assistant.device.schedule import EngineKind, LLMWork, TTSWork, Urgency, due, next_engine, next_llm, next_tts
+
+if TYPE_CHECKING:
+    from assistant.device.sleep import Sleep
 
 T = TypeVar("T")
 Work = Generator[T | None, None, None]
@@ -32,8 +35,11 @@ class _End:
 class Job(Generic[T]):
     """Work handed to the thread, and its results on the loop's side."""
 
-    def __init__(self, engine: EngineKind, begin: Callable[[], Work[T]], talk: str | None, urgency: Urgency) -> None:
+    def __init__(
+        self, engine: EngineKind, begin: Callable[[], Work[T]], talk: str | None, urgency: Urgency, wakes: bool = True
+    ) -> None:
         self.engine = engine
+        self.wakes = wakes
         self.talk = talk
         self.urgency = urgency
         self.cancelled = False
@@ -76,6 +82,10 @@ class Job(Generic[T]):
     def _end(self, failure: BaseException | None) -> bool:
         self._failure = failure
         return False
+
+    def fail(self, failure: BaseException) -> None:
+        """In place of a step."""
+        self._end(failure)
 
     def tell_over(self) -> None:
         """The work has let go of everything: tell whoever waits."""
@@ -120,10 +130,37 @@ class EngineThread:
         self._changed = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._serve, name="replays", daemon=True)
+        self._sleep: Sleep | None = None
         self.steps = 0
 
-    def start(self) -> None:
+    def start(self, sleep: Sleep | None = None) -> None:
+        """`sleep`: what is woken before a step is made."""
+        self._sleep = sleep
         self._thread.start()
+
+    @property
+    def asleep_bytes(self) -> int:
+        """Memory of the models that is let go now; 0: they are awake."""
+        return 0 if self._sleep is None else self._sleep.freed_bytes
+
+    def waking_ms(self, asked: float) -> float:
+        """How long somebody who asked at this moment waited for the models to wake."""
+        return 0.0 if self._sleep is None else self._sleep.latest.ms_after(asked)
+
+    async def fall_asleep(self) -> int:
+        """When nothing waits; returns the bytes that are let go then, 0 if work came up. Raises EngineFailed."""
+        sleep = self._sleep
+        if sleep is None:
+            raise EngineFailed("there is no model here that could sleep")
+        job: Job[None] = Job(EngineKind.LLM, sleep.fall, "sleep", Urgency.IDLE, wakes=False)
+        async with self._handed_over(job):
+            async for _ in job.results():
+                pass
+        return sleep.freed_bytes
+
+    async def wake(self) -> None:
+        """The models are there when this returns; whatever they are asked for wakes them too."""
+        await self.call(EngineKind.LLM, lambda: None, talk="wake")
 
     def stop(self) -> None:
         """End after the step that is running; waiting jobs are cancelled."""
@@ -157,12 +194,16 @@ class EngineThread:
 
         Waiting cannot be interrupted: whoever leaves may rely on the engine's state being at rest.
         """
-        job: Job[T] = Job(engine, begin, talk, urgency)
+        async with self._handed_over(Job(engine, begin, talk, urgency)) as job:
+            yield job
+
+    @asynccontextmanager
+    async def _handed_over(self, job: Job[T]) -> AsyncGenerator[Job[T], None]:
         with self._changed:
             if self._stopping:
                 raise EngineFailed("the engines are being shut down")
-            self._hasten(engine, talk, urgency)
-            self._queues[engine].append(job)
+            self._hasten(job.engine, job.talk, job.urgency)
+            self._queues[job.engine].append(job)
             self._changed.notify()
         try:
             yield job
@@ -220,13 +261,24 @@ class EngineThread:
         while (job := self._next()) is not None:
             self.steps += 1
             job.steps += 1
+            awake = self._awake_for(job)
             begin = self._now()
-            goes_on = job.step()
+            goes_on = awake and job.step()
             job.worked_s += self._now() - begin
             if not goes_on:
                 with self._changed:
                     self._queues[job.engine].remove(job)
                 job.tell_over()
+
+    def _awake_for(self, job: AnyJob) -> bool:
+        """Wake the models. Where that fails, so does whatever asks for them, and the next may try again."""
+        if self._sleep is not None and job.wakes:
+            try:
+                self._sleep.wake()
+            except OSError as error:
+                job.fail(EngineFailed(f"the models cannot be woken ({error}); try again, or start the assistant anew"))
+                return False
+        return True
 
     def _next(self) -> AnyJob | None:
         with self._changed:

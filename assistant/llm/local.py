@@ -95,12 +95,13 @@ class LocalLLM:
         return self._sight.eyes is not None
 
     async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
+        asked = self._now()
         guess = self._guesses.find(talk)
 
         def work() -> Work[ReplyPiece]:
             if guess is not None and guess.before is None:  # outside the guard: to refuse a guess loses nothing
                 guess.before = self._before(talk, prompt)
-            return self._guarded(talk, self._reply(talk, prompt, options))
+            return self._guarded(talk, self._reply(talk, prompt, options, asked))
 
         await self._sight.ready(talk, prompt)
         if guess is None:
@@ -320,7 +321,7 @@ class LocalLLM:
         for _ in self._fold(state, plan):
             pass
 
-    def _reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> Work[ReplyPiece]:
+    def _reply(self, talk: str, prompt: Prompt, options: ReplyOptions, asked: float) -> Work[ReplyPiece]:
         begin = self._now()
         wanted = self._fitting(talk, prompt)
         state = self._own(talk)
@@ -336,6 +337,7 @@ class LocalLLM:
         pictured_s = yield from self._fold(state, state.log.plan(wanted), gathered)
         ids, known = state.log.ids, max(0, kept - again)
         costs: tuple[Cost, ...] = (
+            Cost("wake", self._engine_thread.waking_ms(asked)),
             Cost("restore", (owned - begin) * 1000),
             Cost("rollback" if way is Way.ROLLBACK else "plan", (rolled - owned) * 1000),
             Cost("prefill", (self._now() - rolled - pictured_s) * 1000),

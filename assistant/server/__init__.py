@@ -7,6 +7,7 @@ answers    how plain HTTP answers: refusals, server-sent events, a peer that wen
 socket     one websocket, one talk
 chat       /v1/chat/completions
 kept       /v1/capsules: pinned, named, forked, dropped
+sleep      /v1/sleep, /v1/wake
 speech     /v1/audio/speech
 listen     /v1/audio/transcriptions
 app        routes, errors, middlewares

@@ -21,6 +21,7 @@ from assistant.server.context import ServerContext
 from assistant.server.kept import capsules
 from assistant.server.listen import MAX_FILE, audio_transcriptions
 from assistant.server.security import Gate, keys_of
+from assistant.server.sleep import sleep, wake
 from assistant.server.socket import SOCKETS, refuse_socket, serve_socket
 from assistant.server.speech import audio_speech
 from assistant.server.starting import PATIENCE_S, Starting
@@ -57,6 +58,8 @@ def make_app(starting: Starting, gate: Gate, ui: Path | None = None) -> web.Appl
     app.router.add_post("/v1/audio/transcriptions", _with_context(audio_transcriptions))
     for method, path in CAPSULES:
         app.router.add_route(method, path, _with_context(capsules))
+    app.router.add_post("/v1/sleep", _with_context(sleep))
+    app.router.add_post("/v1/wake", _with_context(wake))
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/v1/models/{name:.+}", _model)
     app.router.add_route("*", "/v1/{rest:.*}", _no_endpoint)  # behind all others: what is wrong, in a sentence
@@ -242,6 +245,7 @@ async def _healthz(request: web.Request) -> web.StreamResponse:
         "sessions": {"open": context.talks.active, "limit": context.talks.limit},
         "models": {"llm": engines.llm.name, "tts": engines.tts.name, "hearing": engines.asr.name},
         "capsules": {"llm": engines.llm.capsules, "tts": engines.tts.capsules},
+        "asleep": context.thread is not None and context.thread.asleep_bytes > 0,
     }
     return web.json_response(body | dict(context.about()))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from assistant.base.clock import Clock
 from assistant.base.errors import EngineFailed
+from assistant.device.thread import EngineThread
 from assistant.events import Settings
 from assistant.realtime.fields import Json
 from assistant.realtime.settings import Facts
@@ -59,6 +60,8 @@ class ServerContext:
     about: Callable[[], Mapping[str, object]] = dict
     """What `/healthz` adds: profile, models, device, how to get larger ones."""
     metrics: Callable[[], bytes] = bytes
+    thread: EngineThread | None = None
+    """Of the models that may sleep."""
     settings: Settings = field(default_factory=Settings)
     """What a session starts with."""
     keys: Keys = field(default_factory=Keys)

@@ -145,6 +145,8 @@ async def serve_socket(request: web.Request, context: ServerContext, key_session
     await ws.prepare(request)  # before any refusal: clients show an `error` event, of an HTTP status the number
     sockets: set[web.WebSocketResponse] = request.app[SOCKETS]
     sockets.add(ws)
+    if context.thread is not None and context.thread.asleep_bytes:
+        context.later(context.thread.wake())  # whoever connects will say something soon
     try:
         await _serve(ws, request, context, key_session)
     finally:

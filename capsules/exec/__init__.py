@@ -1,5 +1,6 @@
 """The execution contract: Buffer, Graph, Context. See ../README.md.
 
+    away        memory that is let go, at addresses that stay
     backend     what a device must provide, and which one a name means
     buffer      named memory with a role and a live extent
     context     ExecContext, the owner of everything

@@ -56,3 +56,30 @@ def test_a_stop_while_it_loads_is_clean(starting: tuple[subprocess.Popen[str], s
     said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and said.splitlines()[-1].startswith("stopped"), said
     assert "Traceback" not in said
+
+
+def ask(url: str, words: str) -> str:
+    body = json.dumps({"model": "local", "messages": [{"role": "user", "content": words}], "temperature": 0}).encode()
+    request = urllib.request.Request(f"{url}/v1/chat/completions", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        return str(json.load(answer)["choices"][0]["message"]["content"])
+
+
+def command(*words: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "assistant", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is let go on Linux only")
+def test_the_models_sleep_when_told_and_wake_when_asked(starting: tuple[subprocess.Popen[str], str]) -> None:
+    _, url = starting
+    said = ask(url, "Count to five.")
+    told = command("sleep", "--url", url)
+    assert "the models sleep" in told and int(told.split("; ")[1].split()[0]) > 50, told
+    assert health(url)["asleep"] is True
+    assert ask(url, "Count to five.") == said
+    assert health(url)["asleep"] is False
+    command("sleep", "--url", url)
+    assert "awake" in command("wake", "--url", url)
+    assert health(url)["asleep"] is False

@@ -14,9 +14,11 @@ from assistant.contracts import CallPiece, Line, Prompt, PromptReady, ReplyEnd, 
 from assistant.device import schedule
 from assistant.device.deployment import Deployment
 from assistant.device.schedule import EngineKind
+from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
 from assistant.llm.local import LocalLLM
 from capsules import ExecContext
+from capsules.exec import away
 from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
@@ -41,7 +43,7 @@ class LLMBench:
     def __init__(self, engine, calls=False, folder=None, host_bytes=1 << 28, disk_bytes=0):
         self.engine = engine
         engine.reset()
-        self.engine_thread = EngineThread()
+        self.engine_thread, self.sleep = EngineThread(), None
         self.registry = Registry.standard(
             engine._ctx, Budgets(host_bytes=host_bytes, disk_bytes=disk_bytes), lambda: 0.0, folder
         )
@@ -53,7 +55,7 @@ class LLMBench:
 
     def run(self, coroutine):
         async def inside():
-            self.engine_thread.start()
+            self.engine_thread.start(self.sleep)
             try:
                 return await asyncio.wait_for(coroutine, 600)
             finally:
@@ -73,6 +75,23 @@ def user(text):
 
 def said(text, reply_id):
     return Line("assistant", text, (), reply_id)
+
+
+def test_the_first_reply_after_a_sleep_says_what_waking_took(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(away, "SMALLEST", 1)
+    bench = LLMBench(engine)
+    bench.sleep = Sleep(engine._ctx, tmp_path)
+
+    async def story():
+        told = []
+        for number, slept in enumerate((False, True, False)):
+            assert not slept or await bench.engine_thread.fall_asleep() > 0
+            _, _, ready = await reply(bench.llm, "a", prompt(user("how are you?")), f"r{number}", 3)
+            told.append({cost.name: cost.ms for cost in ready.costs}["wake"] > 0)
+        return told
+
+    assert bench.run(story()) == [False, True, False]
+    bench.sleep.close()
 
 
 async def reply(llm, talk, asked, reply_id, n=30, **sampling):

@@ -1,0 +1,25 @@
+"""Bring the memory of a server's sleeping models back now, so that nobody waits for it later.
+
+  assistant wake         see `assistant sleep`
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from assistant.commands._server import add_server_arguments, running_server
+
+NAME = "wake"
+HELP = "bring it back ahead of the next word"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_server_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from assistant.app.config import load_config
+
+    found = running_server(args, load_config()).ask("POST", "/v1/wake")
+    print(f"the models are awake ({found['ms']:.0f} ms)")
+    return 0

@@ -1,0 +1,76 @@
+"""The models sleep: their memory is let go while nobody needs them, and the next step of work brings it back.
+
+Nothing else knows of it. Everything of both engines lies in buffers whose bytes wait in a file and whose addresses
+stay; what waits is whole, so a talk goes on from the very bit at which it was, between two steps of a reply if need be.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from assistant.base.errors import EngineFailed
+from capsules import ExecContext
+from capsules.errors import ContractMisuse
+from capsules.exec.away import Away
+
+
+@dataclass(frozen=True, slots=True)
+class Waking:
+    """When memory came back, in the thread's seconds; both 0 before the first time."""
+
+    begin: float = 0.0
+    end: float = 0.0
+
+    def ms_after(self, moment: float) -> float:
+        """How much of it somebody waited for who asked at this moment."""
+        return max(0.0, self.end - max(self.begin, moment)) * 1000
+
+
+class Sleep:
+    """Of all models in a context. `fall` and `wake` are called on the engines' thread, the rest from anywhere."""
+
+    def __init__(self, ctx: ExecContext, folder: Path, now: Callable[[], float] = time.monotonic) -> None:
+        self._ctx, self._folder, self._now = ctx, folder, now
+        self._away: Away | None = None
+        self.latest = Waking()
+        """The last time that the models woke."""
+        self.count = 0
+        """How often they did."""
+
+    @property
+    def freed_bytes(self) -> int:
+        """Memory that is let go now; 0: awake."""
+        return 0 if self._away is None else self._away.nbytes
+
+    def fall(self) -> Generator[None, None, None]:
+        """Step by step; whoever wakes the models meanwhile ends it. Raises EngineFailed where they cannot sleep, and
+        then they are awake."""
+        woken = self.count
+        try:
+            if self._away is None:
+                self._away = Away(self._ctx.buffers(), self._folder)
+            with closing(self._away.let_go()) as steps:
+                for _ in steps:
+                    yield None
+                    if self.count != woken:
+                        return
+        except (OSError, ContractMisuse) as error:
+            self.wake()
+            raise EngineFailed(f"the models stay awake: {error}") from error
+
+    def wake(self) -> None:
+        """Everything is as it was. Nothing is done if it is."""
+        if self._away is None or not self._away.nbytes:
+            return
+        begin = self._now()
+        self._away.bring_back()
+        self.latest = Waking(begin, self._now())
+        self.count += 1
+
+    def close(self) -> None:
+        if self._away is not None:
+            self._away.close()
