@@ -1,7 +1,7 @@
 """Which words of a hypothesis will not change any more? Pure: words in, a count out.
 
 LocalAgreement (Liu et al. 2020), over time instead of over passes: a word is stable when every pass over the last
-`SETTLED_MS` of sound, two at least, has written it the same way. So it ended that long before the sound did, and no
+`settled_ms` of sound, two at least, has written it the same way. So it ended that long before the sound did, and no
 word times are needed to know it.
 """
 
@@ -33,9 +33,10 @@ def begin_alike(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 class Agreement:
-    """Passes over one growing stretch of sound."""
+    """Passes over one growing stretch of sound. `settled_ms`: how much of it must come behind a word."""
 
-    def __init__(self) -> None:
+    def __init__(self, settled_ms: float = SETTLED_MS) -> None:
+        self._settled_ms = settled_ms
         self._passes: deque[tuple[float, Sequence[str]]] = deque()
 
     @property
@@ -48,10 +49,10 @@ class Agreement:
 
         Of the last one, the marks behind it are not agreed on.
         """
-        while len(self._passes) > 1 and self._passes[1][0] <= end_ms - SETTLED_MS:
+        while len(self._passes) > 1 and self._passes[1][0] <= end_ms - self._settled_ms:
             self._passes.popleft()
         agreed = 0
-        if self._passes and self._passes[0][0] <= end_ms - SETTLED_MS:
+        if self._passes and self._passes[0][0] <= end_ms - self._settled_ms:
             agreed = min(begin_alike(words, earlier) for _, earlier in self._passes)
         self._passes.append((end_ms, words))
         return agreed

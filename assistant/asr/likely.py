@@ -1,8 +1,10 @@
-"""Which of several texts was more likely said? People ask an assistant some things more often than others.
+"""What do people ask an assistant? Which of several texts was more likely said, and what the sound may have said if it
+was something of that kind.
 
-A trigram of what is asked of this one, which the ears of last resort listen by, too. What lies outside its words counts
-the same whatever it is, so among open texts it hardly chooses. Its weight was fitted on sentences and voices of their
-own (`PLAIN` of `recipes/asr/voices.py`): the largest at which not a word more of them is wrong.
+The trigram and the decoder are those of the ears of last resort. They make more errors than the network, but others:
+where it was unsure, their text is one more to choose from, as likely as the network finds it. What lies outside the
+trigram's words counts the same whatever it is, so among open texts it hardly chooses. The weight was fitted on
+sentences and voices of their own: the largest at which not a word more of open sentences in human-like voices is wrong.
 """
 
 from __future__ import annotations
@@ -11,30 +13,57 @@ import re
 import threading
 from pathlib import Path
 
+import numpy as np
 from pocketsphinx import Config, LogMath, NGramModel
 
+from assistant.asr.level import gain
+from assistant.asr.pocketsphinx import TINY, open_decoder
+from assistant.base.sound import Pcm
+from assistant.text.written import as_written
 from tts_engine.text import speech_text
 
-TRIGRAM = Path(__file__).parent / "tiny" / "words.lm"
-WEIGHT = 0.15
-UNKNOWN = -12.0
-"""The logarithm of the probability of a word that it does not know, or of one that it never saw there."""
-_LEAST = -400_000
-"""The library's way to say never, in its own logarithms."""
+WEIGHT = 0.3
+LEAST = -12.0
+"""The logarithm of the probability of a word that it does not know, or of one that it hardly saw there."""
+EVERY = 2
+"""Frames that one look of the decoder serves: a third less work, and not a request less right."""
+DITHER = 50 / 32768
+"""Root mean square: it hears worse in a silence of zeros."""
 _WORDS = re.compile(r"[a-z']+")
 
 
 class Likely:
-    """One for all talks. The library keeps its last look-ups, so one thread at a time asks it."""
+    """One for all talks; one thread at a time asks it."""
 
-    def __init__(self, path: Path = TRIGRAM) -> None:
+    def __init__(self, folder: Path = TINY) -> None:
         self._math = LogMath()
-        self._model = NGramModel(Config(loglevel="FATAL"), self._math, str(path))
+        self._model = NGramModel(Config(loglevel="FATAL"), self._math, str(folder / "words.lm"))
+        self._decoder = open_decoder(folder, EVERY)
         self._lock = threading.Lock()
 
     def __call__(self, text: str) -> float:
         """The weighted natural logarithm of how likely somebody asks this."""
-        said = ["<s>", *_WORDS.findall(speech_text(text).lower()), "</s>"]
+        said = ["<s>", *_words(text), "</s>"]
         with self._lock:
             found = [self._model.prob(said[max(0, at - 2) : at + 1][::-1]) for at in range(1, len(said))]
-        return WEIGHT * sum(UNKNOWN if one < _LEAST else self._math.log_to_ln(one) for one in found)
+        return WEIGHT * sum(max(LEAST, self._math.log_to_ln(one)) for one in found)
+
+    def hears(self, sound: Pcm, behind: str = "") -> tuple[str, ...]:
+        """What the sound said if it was a request, behind as many words as these: in words, and with digits."""
+        text = " ".join(self._heard(sound)[len(_words(behind)) :])
+        text = re.sub(r"\bi\b", "I", text if behind else text[:1].upper() + text[1:])
+        return tuple(dict.fromkeys([text, as_written(text)])) if text else ()
+
+    def _heard(self, sound: Pcm) -> list[str]:
+        dithered = sound * gain(sound) + np.random.default_rng(0).standard_normal(sound.size) * DITHER
+        with self._lock:
+            self._decoder.reinit_feat()
+            self._decoder.start_utt()
+            self._decoder.process_raw((np.clip(dithered, -1, 1) * 32767).astype("<i2").tobytes(), full_utt=True)
+            self._decoder.end_utt()
+            found = self._decoder.hyp()
+        return found.hypstr.split() if found else []
+
+
+def _words(text: str) -> list[str]:
+    return _WORDS.findall(speech_text(text).lower())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from assistant.asr.agreement import Agreement
+from assistant.asr.agreement import SETTLED_MS, Agreement
 from assistant.asr.bias import Lift
 from assistant.asr.cutting import cut_point
 from assistant.asr.local import LocalASR
@@ -29,6 +29,9 @@ from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
 if TYPE_CHECKING:
     from assistant.asr.likely import Likely
 
+LATER_MS = 800.0
+"""Words are held later where there is somebody to choose at the end: what is held can no longer be chosen."""
+NOTHING = np.zeros(0, np.float32)
 FACTS = AsrFacts("moonshine tiny", ("en",), cased=True, cadence_ms=250.0, bias=True, word_times=False)
 
 
@@ -61,9 +64,9 @@ def moonshine(network: Network, likely: Likely | None = None) -> Paced:
 class _Piece:
     """The open end of an utterance."""
 
-    sound: Pcm = field(default_factory=lambda: np.zeros(0, np.float32))
+    sound: Pcm
+    agreement: Agreement
     written: Decoded = field(default_factory=Decoded)
-    agreement: Agreement = field(default_factory=Agreement)
     held: int = 0
     """Tokens of `written` that are stable …"""
     settled_ms: float = 0.0
@@ -84,8 +87,11 @@ class MoonshineFollower:
 
     def drop(self) -> None:
         self._new: list[Pcm] = []
-        self._piece = _Piece()
+        self._piece = self._opened()
         self._closed: list[HeardWord] = []
+
+    def _opened(self, sound: Pcm = NOTHING) -> _Piece:
+        return _Piece(sound, Agreement(SETTLED_MS if self._likely is None else LATER_MS))
 
     def forget(self) -> None:
         """Nothing is learnt of a speaker."""
@@ -105,7 +111,7 @@ class MoonshineFollower:
             rest = piece.sound[cut:]
             self._write(piece, piece.sound[:cut], last=True)
             self._closed += self._words(piece)
-            piece = self._piece = _Piece(rest)
+            piece = self._piece = self._opened(rest)
         if piece.sound.size:
             self._write(piece, piece.sound, last=whole)
             self._settle(piece)
@@ -122,10 +128,15 @@ class MoonshineFollower:
         """The last pass over a piece chooses among all that it may have said."""
         asked = (sound, piece.written.tokens, piece.held, self._lift)
         if last and (likely := self._likely) is not None:
-            rivals = self._network.rivals(*asked)
+            rivals = self._network.rivals(*asked, lambda: self._requests(likely, piece, sound))
             piece.written = max(rivals, key=lambda one: one.score + likely(self._tokens.text(one.tokens)))
         else:
             piece.written = self._network.write(*asked)
+
+    def _requests(self, likely: Likely, piece: _Piece, sound: Pcm) -> list[tuple[int, ...]]:
+        """What else a piece may have said behind what is held, if it is something that people ask."""
+        held = piece.written.tokens[: piece.held]
+        return [(*held, *self._tokens.of(text)) for text in likely.hears(sound, self._tokens.text(held))]
 
     def _settle(self, piece: _Piece) -> None:
         """Hold the words that passes agree on."""

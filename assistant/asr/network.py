@@ -16,7 +16,7 @@ import heapq
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -39,6 +39,8 @@ FEWEST_TOKENS = 8
 
 RIVALS = 8
 """Other texts that are decoded at most. Where the network is sure there are none: of 200 requests, half have fewer."""
+UNSURE = -1.0
+"""The logarithm of the probability of the greedy text below which somebody else is asked, too."""
 UNLIKELY = 3.0
 """The logarithm of how many times less likely than the greedy text one may be to be worth decoding to its end."""
 CHOICES = 3
@@ -46,6 +48,8 @@ CHOICES = 3
 
 Bias = Callable[[Sequence[int], np.ndarray], np.ndarray]
 """(tokens so far, logits [V] float32) -> logits, with what is expected lifted."""
+Others = Callable[[], Iterable[Sequence[int]]]
+"""() -> texts, what is held before them included."""
 Kept: TypeAlias = dict[str, np.ndarray]
 """What the decoder keeps of what it has read, by the names of its inputs."""
 Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
@@ -124,12 +128,22 @@ class Network:
             return self._hear(sound, bias).greedy(draft, held).decoded()
 
     def rivals(
-        self, sound: Pcm, draft: Sequence[int] = (), held: int = 0, bias: Bias | None = None
+        self,
+        sound: Pcm,
+        draft: Sequence[int] = (),
+        held: int = 0,
+        bias: Bias | None = None,
+        others: Others = tuple,
     ) -> Sequence[Decoded]:
-        """As `write`, and what else the sound may have said behind what is held; the first is the greedy one."""
+        """As `write`, and what else the sound may have said behind what is held; the first is the greedy one. `others`:
+        who is asked for more texts where that is unsure."""
         with self._seats:
             hearing = self._hear(sound, bias)
-            return [path.decoded() for path in hearing.rivals(hearing.greedy(draft, held), held)]
+            greedy = hearing.greedy(draft, held)
+            found = hearing.rivals(greedy, held)
+            if sum(greedy.scores) < UNSURE:
+                found += [hearing.greedy(tokens, len(tokens)) for tokens in others()]
+            return [path.decoded() for path in found]
 
     def _hear(self, sound: Pcm, bias: Bias | None) -> _Hearing:
         louder = np.pad(sound * np.float32(gain(sound)), (0, int(BEHIND_S * HEARING_RATE)))

@@ -26,6 +26,20 @@ LEAST_S = 0.05
 """Less sound than this has no frame to decode."""
 
 
+def open_decoder(folder: Path = TINY, every: int = 1) -> Decoder:
+    """Over the words and the trigram of a folder. `every`: how many frames of sound one look serves."""
+    return Decoder(
+        Config(
+            lm=str(folder / "words.lm"),
+            dict=str(folder / "words.dict"),
+            lw=6.5,
+            fwdflat=False,  # the second pass costs 60 ms after the end and gained nothing
+            ds=every,
+            loglevel="FATAL",
+        )
+    )
+
+
 def pocketsphinx(folder: Path = TINY) -> Paced:
     """A transcriber for one talk: `folder` holds words.lm and words.dict. Loading takes a quarter of a second."""
     return Paced(PocketsphinxFollower(folder))
@@ -38,15 +52,7 @@ class PocketsphinxFollower:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._decoder = Decoder(
-            Config(
-                lm=str(folder / "words.lm"),
-                dict=str(folder / "words.dict"),
-                lw=6.5,
-                fwdflat=False,  # the second pass costs 60 ms after the end and gained nothing
-                loglevel="FATAL",
-            )
-        )
+        self._decoder = open_decoder(folder)
         self._decoding = False
         self.drop()
 

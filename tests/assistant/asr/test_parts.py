@@ -9,7 +9,7 @@ from assistant.asr.grown import splice
 from assistant.asr.level import gain
 from assistant.asr.likely import Likely
 from assistant.asr.moonshine import FACTS, MoonshineFollower, moonshine
-from assistant.asr.network import BEHIND_S, RIVALS, UNLIKELY, Decoded, Network
+from assistant.asr.network import BEHIND_S, RIVALS, UNLIKELY, UNSURE, Decoded, Network
 from assistant.asr.paced import LONGEST_CADENCE_MS, SHARE, Paced
 from assistant.asr.sense import repeats, sensible
 from assistant.contracts import Partial, Transcript
@@ -200,6 +200,25 @@ def test_requests_are_likelier_than_what_sounds_like_them() -> None:
     assert likely("Flip a coin.") > likely("Flipper coin.")
     assert likely("What's 25 x 4?") > likely("What's 25 x for?")
     assert all(np.isfinite(likely(text)) for text in ("", "…", "<think>", "¿Qué?", "9" * 400, "\x00"))
+
+
+def test_somebody_else_is_asked_only_where_the_network_was_unsure(network: Network, two_cities: Pcm, spoken) -> None:
+    other = tuple(network.tokens.of("It was the pest of rhymes"))
+    sure, unsure = spoken("what time is it"), two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.02)
+    assert network.write(sure).score > UNSURE > network.write(unsure).score
+    for sound, more in (sure, 0), (unsure, 1):
+        plain, rivals = network.rivals(sound), network.rivals(sound, others=lambda: [other])
+        assert rivals[: len(plain)] == plain and len(rivals) == len(plain) + more
+    assert rivals[-1].tokens[: len(other)] == other
+
+
+def test_what_a_request_may_have_been_is_told_in_words_and_in_digits(spoken) -> None:
+    likely = Likely()
+    sound = spoken("set a timer for twelve minutes")
+    whole = likely.hears(sound)
+    assert whole == ("Set a timer for twelve minutes", "Set a timer for 12 minutes") == likely.hears(sound)
+    assert likely.hears(sound, "Set a timer,") == ("for twelve minutes", "for 12 minutes")
+    assert likely.hears(sound, " ".join(["so"] * 20)) == likely.hears(np.zeros(RATE // 100, np.float32)) == ()
 
 
 @pytest.mark.slow
