@@ -17,6 +17,7 @@ import pytest
 
 from assistant.base.errors import ContextExceeded
 from assistant.contracts import ReplyPiece
+from assistant.server.socket import MAX_FRAME
 from tests.fakes.talk import World
 from tests.fakes.web import Site, Wire, run
 from tests.system.test_conformance import counted, counter, slow
@@ -138,7 +139,7 @@ def test_a_frame_beyond_the_limit_ends_its_connection_only():
     async def story(site: Site) -> None:
         async with site.wire() as wire, site.wire() as other:
             with contextlib.suppress(ConnectionError):
-                await wire.ws.send_str("x" * (17 * 1024 * 1024))
+                await wire.ws.send_str("x" * (MAX_FRAME + 1024))
             while not wire.ws.closed:
                 await wire.ws.receive()
             assert wire.ws.close_code in {1009, 1006}  # 1006: the server closed before it had read everything
