@@ -68,10 +68,27 @@ def test_manner_follows_the_settings():
         (Overheard(32, 96, "You."), Signal.BACKCHANNEL),  # a click
         (Overheard(400, 0, "That's it.", sure=0.3), None),  # a laugh
         (Overheard(400, 96, "That's it.", sure=0.3), Signal.BACKCHANNEL),
+        (Overheard(400, 0, "Cut it out.", sure=0.45), Signal.INTERRUPTION),  # somebody shouts
     ],
 )
 def test_verdict(heard, expected):
     assert verdict(heard) is expected
+
+
+@pytest.mark.parametrize(
+    ("heard", "expected"),
+    [
+        (Overheard(224, 0, "And then."), Signal.LIKELY),  # a nod, misread: silence, and a little later …
+        (Overheard(256, 96, "Mm-hm.", read=True), Signal.BACKCHANNEL),  # … it is one
+        (Overheard(256, 96, "And then.", read=True), Signal.BACKCHANNEL),
+        (Overheard(256, 96, "What time?", read=True), Signal.INTERRUPTION),
+        (Overheard(480, 0, "And then."), Signal.INTERRUPTION),
+        (Overheard(224, 0, "Stop."), Signal.INTERRUPTION),
+        (Overheard(1020, 0, "mm"), Signal.INTERRUPTION),
+    ],
+)
+def test_a_front_that_is_silent_meanwhile_gives_the_verdict_time(heard, expected):
+    assert verdict(heard, holds=True) is expected
 
 
 def test_words_that_only_stop():

@@ -61,7 +61,7 @@ BY_HAND = Settings(turn_detection=None)
 FRONTS = {"stop": STOP, "judge": JUDGE, "duck": DUCK, "listen": LISTEN, "asked": ASKED, "by hand": BY_HAND}
 
 UNDECIDED, LIKELY = (100.0, "", 0.0), (300.0, "", 0.0)
-NOD, WORDS = (250.0, "mhm", 96.0, 3, True), (400.0, "ten minutes", 0.0)
+NOD, WORDS = (250.0, "mhm", 96.0, 3, True), (500.0, "ten minutes", 0.0)
 
 
 def progress(item_id, ms, text, silent, *more):
