@@ -188,6 +188,7 @@ def print_list(shelf: Shelf) -> None:
     from capsules.errors import CapsuleError
 
     table = Table("key", "label", "engine", "position", "MB", "and of its base", "last used")
+    table.columns[0].no_wrap = True  # what the other commands ask for
     total = 0
     for key in shelf.names():
         folder, name = shelf.find(key)

@@ -39,7 +39,7 @@ def test_serve_prints_an_address_that_can_be_opened(host, secure, url):
 
 
 def test_capsules_are_told_once_each_at_their_fastest_tier(tmp_path):
-    row = Listing("k", "n", "", "llm", 3, {"disk": 10, "host": 8}, True, 1.0, "")
+    row = Listing("k", "n", "", "llm", 3, {"disk": 10, "host": 8}, True, 1.0, "", None)
     kept = [row, replace(row, label="ada", homes={"disk": 5})]
     told = serve.capsules_json(kept, Config(tmp_path, capsule_disk_mb=1))
     assert [(c["name"], c["tier"], c["bytes"]) for c in told["capsules"]] == [("n", "host", 8), ("ada", "disk", 5)]
