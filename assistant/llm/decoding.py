@@ -15,6 +15,8 @@ from llm_engine.textcut import StopStrings
 from llm_engine.toolcalls import MalformedCall, Piece
 
 MOST_TOKENS = 1024
+MOST_HIDDEN = 160
+"""Tokens in a row that show nothing, a call's, after which a limited model has lost its way: its calls have a fifth."""
 
 
 class Writing:
@@ -25,6 +27,7 @@ class Writing:
     ) -> None:
         self.reason: Literal["stop", "length", "tool_calls"] = "length"
         self._llm, self._stop_tokens, self._state = llm, language.stops, state
+        self._most_hidden = MOST_HIDDEN if language.limited else MOST_TOKENS
         self._written = state.written[options.reply_id] = Written()
         self._text, self._calls = language.text_stream(), language.call_stream(prompt)
         self._ends = StopStrings(options.stop)
@@ -37,6 +40,7 @@ class Writing:
 
     def steps(self) -> Work[ReplyPiece]:
         """Decode until the model ends its turn; the ending token is not folded, the next append begins with it."""
+        hidden = 0
         for _ in range(self._room):
             token = self._llm.step()
             if token in self._stop_tokens:
@@ -48,6 +52,9 @@ class Writing:
             self._written.add(token, _words(found))
             pieces: list[ReplyPiece | None] = [*self._pieces(found)]
             yield from pieces or [None]
+            hidden = 0 if pieces else hidden + 1
+            if hidden > self._most_hidden:
+                break
             if self._ends.stopped:
                 self.reason = "stop"
                 break

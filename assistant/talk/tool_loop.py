@@ -5,6 +5,9 @@ the model is asked again; calls that are the client's go out like words, for the
 
 A candidate runs only tools that read; at any other call it waits until it is certain.
 
+A limited model may lose its way: to words that make no sense to it, it writes a call that cannot be read. Silence would
+be no answer, so it says that it did not understand. With a large model that is its client's to decide.
+
 A tool that fails says why in a sentence. A large model reads it: it may mend its call, and it tells the reason in the
 words and the language of the talk. A limited one has no words for it, so there the sentence itself is said.
 """
@@ -29,6 +32,8 @@ MAX_ROUNDS = 4
 """Passes within one reply; a model that asks for more tools is going in circles."""
 FILLER_AFTER_S = 0.8
 FILLER = "One moment."
+LOST = "I did not catch that. Could you say it again?"
+"""Said where a limited model came to nothing at all; a sentence that it knows of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,8 @@ class ToolLoop:
         self.reason: str | None = None
         self._order, self._context, self._out, self._outlet = order, context, out, outlet
         self._llm = context.services.llm
+        self._put = False
+        """Whether anything of this reply went out."""
 
     async def run(self) -> None:
         async with self._out:
@@ -73,12 +80,18 @@ class ToolLoop:
             for place in range(MAX_ROUNDS):
                 results = await self._pass(self._reply_id(place))
                 if not results:
+                    if self._llm.limited and not self._put and self._order.options.max_tokens is None:
+                        await self._say(LOST, place + 1)
+                        self.status, self.reason = "completed", None
                     return
                 if self._llm.limited and (said := [result.say for result in results if result.say is not None]):
-                    await self._out.send(TextOut(" ".join(said), self._reply_id(place + 1)))
-                    await self._out.send(EndOfMessage())
+                    await self._say(" ".join(said), place + 1)
                     return
             self.status, self.reason = "incomplete", "tool_rounds"
+
+    async def _say(self, text: str, place: int) -> None:
+        await self._out.send(TextOut(text, self._reply_id(place)))
+        await self._out.send(EndOfMessage())
 
     def _reply_id(self, place: int) -> str:
         return f"{self._order.options.reply_id}.{place}"
@@ -98,6 +111,7 @@ class ToolLoop:
                     case TextPiece():
                         said = said or bool(piece.text.strip())  # blank lines before a call are no message
                         if said:
+                            self._put = True
                             await self._out.send(TextOut(piece.text, reply_id))
                     case CallPiece(done=True) if piece.name in self._order.own_tools:
                         own.append(piece)
@@ -105,6 +119,7 @@ class ToolLoop:
                         if said:
                             await self._out.send(EndOfMessage())
                             said = False
+                        self._put = True
                         await self._out.send(CallOut(piece.call_id, piece.name, piece.arguments, reply_id))
                     case BadCall():
                         self._outlet.trace.figure("bad_calls", 1)
