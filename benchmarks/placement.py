@@ -10,7 +10,9 @@ Laws: where in a prefix of `length` tokens a rollback lands. `drifting` is a str
 that moves from 20 % to 90 % of the prefix: there the optimal strategy sees only what has happened so far, through
 exponential weights (0.99), and solves again after every tenth. `document` and `chat` are made too, after
 requests with full history: twenty questions about one document (80 % of the prefix) that is edited now and then; and a
-talk that goes on, of which most requests share all but the last turn and some undo or edit an earlier one.
+talk that goes on, of which most requests share all but the last turn and some undo or edit an earlier one. `requests`
+is no law of ours: where the requests that `benchmarks/reuse.py` really made (one document, twenty questions; a chat)
+left the prefix that the one before had folded, at their own length.
 """
 
 import argparse
@@ -33,6 +35,7 @@ from capsules.placement import (
     recompute,
 )
 
+REUSE = Path(__file__).parent / "results" / "reuse.json"
 Law = NDArray[np.float64]
 
 
@@ -54,6 +57,15 @@ def laws(length: int) -> dict[str, Law]:
         "chat": turns,
     }
     return {name: p / p.sum() for name, p in raw.items()}
+
+
+def requests(path: Path) -> tuple[int, Law]:
+    """The length of the longest request that was made, and where the later ones branched off, as found."""
+    small = json.loads(path.read_text("utf-8"))["small"]
+    depths = [*small["document"]["cached"][1:], *(row["cached"] for row in small["chat"])]
+    length = small["document"]["tokens"]
+    law = np.bincount(depths, minlength=length + 1).astype(float)
+    return length, law / law.sum()
 
 
 def drifting(length: int, budget: int, steps: int = 2000) -> dict[str, float]:
@@ -116,11 +128,21 @@ def main() -> None:
         count = next(iter(theirs.values()))[baseline]["checkpoints"]
         row = "".join(f"{column[baseline]['tokens']:10.1f}" for column in theirs.values())
         print(f"M = {count:3} {baseline:16}{row}")
+    length, law = requests(REUSE)
+    real: dict[str, dict[str, float]] = {}
+    for budget in args.budgets:
+        real[str(budget)] = {str(s): expected_recompute(law, place(s, budget, law, GRID)) for s in Strategy}
+        row = ", ".join(f"{s} {tokens:.1f}" for s, tokens in real[str(budget)].items())
+        print(f"requests, {length} tokens, M = {budget:3} {row}")
+    theirs_real = paper(length, law)
+    told = [f"{name} (M = {row['checkpoints']}) {row['tokens']:.1f}" for name, row in theirs_real.items()]
+    print(f"requests, {', '.join(told)}")
     took = seconds(100_000, 64, 5)
     print("exact solve, 100,000 positions, 64 checkpoints, n=5, median (least) processor s: ", end="")
     print(", ".join(f"{name} {sorted(t)[2]:.2f} ({min(t):.2f})" for name, t in took.items()))
     if args.out:
         facts = {"length": args.length, "tokens": tables, "paper": theirs, "solve_s": took}
+        facts |= {"requests": {"length": length, "tokens": real, "paper": theirs_real}}
         args.out.write_text(json.dumps(facts, indent=1) + "\n")
 
 
