@@ -113,9 +113,10 @@ def serve(tree: Path, home: Path) -> dict[str, float]:
 
 
 def environment(tree: Path, home: Path) -> dict[str, str]:
-    """Each tree has a home and a cache of its own, so that neither finds what the other made."""
+    """Each tree has a home and a cache of its own, so that neither finds what the other made. Bytecode is kept, as
+    where people run it: the first start compiles what the later ones only read."""
     kept = {"PYTHONPATH": str(tree), "ASSISTANT_HOME": str(home / "home"), "XDG_CACHE_HOME": str(home / "cache")}
-    return os.environ | kept
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | kept
 
 
 def table(starts: list[list[tuple[str, float, float]]]) -> list[str]:

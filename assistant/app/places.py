@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 
 from assistant.app.config import PROFILES, TINY, Config
@@ -24,11 +24,19 @@ def local_path(config: Config, kind: str, repository: str) -> Path:
     elif repository:
         path = model_folder(config.models, repository)
     else:
-        path = Path(str(resources.files(f"{kind}_engine"))) / "tiny"
+        path = shipped(kind)
     if not (path / "config.json").is_file():
         advice = f"`assistant pull {repository}` fetches it" if repository and not asked else "name another directory"
         raise SettingError(f"there is no model in {path}; {advice}")
     return path
+
+
+def shipped(kind: str) -> Path:
+    """The model beside an engine's code. The engine is looked for and not imported: a page that has to tell that all is
+    being loaded would wait for torch."""
+    found = find_spec(f"{kind}_engine")
+    assert found is not None and found.origin is not None
+    return Path(found.origin).parent / "tiny"
 
 
 def present_profiles(config: Config) -> list[str]:

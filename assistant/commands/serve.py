@@ -142,11 +142,13 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
 async def _serve_models(config: Config, starting: Starting, url: str, close: Callable[[], Awaitable[None]]) -> None:
     """Load what the server, which runs already, waits for, and keep it until cancelled; the server closes first."""
     import asyncio
+    from importlib import import_module
 
     def report(line: str) -> None:
         print(line, flush=True)
         starting.tell(line)
 
+    await asyncio.to_thread(import_module, "assistant.app.start")  # beside the first who ask
     from assistant.app.start import open_talks
 
     async with open_talks(config, report) as app:

@@ -48,6 +48,23 @@ def test_it_says_starting_serves_the_page_and_then_is_there(starting: tuple[subp
     assert health(url)["status"] == "ok"
 
 
+BEFORE_THE_PAGE = """
+import sys
+from assistant.app.config import load_config
+from assistant.app.places import check_models
+import assistant.server.app
+check_models(load_config({"profile": "tiny"}))
+print(*{"torch", "onnxruntime", "PIL", "scipy", "jinja2", "llm_engine", "tts_engine"}.intersection(sys.modules))
+"""
+
+
+def test_the_page_waits_for_no_library_of_the_models(tmp_path: Path) -> None:
+    environment = os.environ | {"ASSISTANT_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", BEFORE_THE_PAGE]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0 and done.stdout.strip() == "", done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("after_s", [0.0, 0.6, 1.5])
 def test_a_stop_while_it_loads_is_clean(starting: tuple[subprocess.Popen[str], str], after_s: float) -> None:
     process, _ = starting
