@@ -82,8 +82,10 @@ class PromptReady:
     image_tokens: int = 0
     """Of the input, those that pictures and their marks stand on."""
     cached_image_tokens: int = 0
+    shown_tokens: int = 0
+    """Of the image tokens, those of the turn that is answered, cached or not."""
     picture_ms: float = 0.0
-    """What seeing the pictures of this turn took, most of it before anybody waited; 0 for those that were known."""
+    """What seeing the pictures of that turn took, most of it before anybody waited; 0 for those that were known."""
 
 
 @dataclass(frozen=True, slots=True)

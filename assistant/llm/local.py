@@ -344,8 +344,8 @@ class LocalLLM:
         )
         if pictured_s:
             costs = (*costs, Cost("picture", pictured_s * 1000))
-        seen = image_tokens(ids), image_tokens(ids[:known]), self._sight.took_ms(prompt)
-        yield PromptReady(len(ids), known, costs, *seen)
+        seen = image_tokens(ids), image_tokens(ids[:known])
+        yield PromptReady(len(ids), known, costs, *seen, *self._sight.last_seen(talk, prompt))
         begin = self._now()
         self._llm.set_sampling(self._sampling_for(options))
         writing = Writing(self._llm, self._language, state, prompt, options)

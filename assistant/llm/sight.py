@@ -45,7 +45,8 @@ class Sight:
         self._sources: dict[int, Picture] = {}
         self._waiting: dict[int, FittedPicture] = {}
         self._shown: dict[str, frozenset[int]] = {}
-        self._took_ms: dict[int, float] = {}
+        self._took: dict[int, tuple[float, tuple[str, int] | None]] = {}
+        """Milliseconds, and the turn that they are told to, by its talk and its line."""
 
     def encode(self, part: str | Picture) -> Sequence[int]:
         """The language's, for pictures too."""
@@ -92,7 +93,7 @@ class Sight:
             self._llm.pictures.put(name, seen)
             self._charge(self._llm.pictures.nbytes)
             self._waiting.pop(name, None)
-            _remember(self._took_ms, name, (self._now() - begun) * 1000, REMEMBERED)
+            _remember(self._took, name, ((self._now() - begun) * 1000, None), REMEMBERED)
 
     def rollback(self, position: int) -> None:
         """The engine's, with the pictures that it folds again at hand: after a restart they may not be."""
@@ -100,11 +101,20 @@ class Sight:
             pass
         self._llm.rollback(position)
 
-    def took_ms(self, prompt: Prompt) -> float:
-        """What seeing the pictures of a prompt's last turn took, told once."""
-        last = next((line for line in reversed(prompt.lines) if line.role == "user"), None)
-        shown = [placed.picture for placed in last.pictures] if last is not None else []
-        return sum(self._took_ms.pop(self.ids(picture)[0], 0.0) for picture in shown)
+    def last_seen(self, talk: str, prompt: Prompt) -> tuple[int, float]:
+        """Tokens of the pictures of a prompt's last turn, and what seeing them took, milliseconds: told to each reply
+        to the first turn that shows them."""
+        place = max((i for i, line in enumerate(prompt.lines) if line.pictures), default=-1)
+        if place < 0 or any(line.role == "user" for line in prompt.lines[place + 1 :]):
+            return 0, 0.0
+        shown = [self.ids(placed.picture) for placed in prompt.lines[place].pictures]
+        took_ms = 0.0
+        for name in {ids[0] for ids in shown} & self._took.keys():
+            ms, turn = self._took[name]
+            if turn in (None, (talk, place)):
+                self._took[name] = ms, (talk, place)
+                took_ms += ms
+        return sum(map(image_tokens, shown)), took_ms
 
     def _fit(self, picture: Picture) -> tuple[int, ...]:
         """From any thread."""

@@ -181,8 +181,8 @@ class ToolLoop:
                 trace.figure(f"{cost.name}_ms", cost.ms)
         if ready.picture_ms:
             trace.figure("picture_ms", ready.picture_ms)
-        if ready.image_tokens > ready.cached_image_tokens:
-            trace.figure("image_tokens", ready.image_tokens - ready.cached_image_tokens)
+        if ready.shown_tokens:
+            trace.figure("image_tokens", ready.shown_tokens)
 
     def _count_output(self, end: ReplyEnd) -> None:
         self.usage = replace(self.usage, output_text_tokens=self.usage.output_text_tokens + end.output_tokens)

@@ -133,7 +133,9 @@ class FakeLLM(Guessing):
             await asyncio.sleep(self.prefill_s)
             self._worked_s += self.prefill_s
             costs = (Cost("prefill", self.prefill_s * 1000),)
-            yield PromptReady(total, same, costs, sum(images), sum(images[:same]))
+            asked = next((line for line in reversed(prompt.lines) if line.role == "user"), None)
+            shown = len(asked.pictures) if asked is not None else 0
+            yield PromptReady(total, same, costs, sum(images), sum(images[:same]), shown)
             state = self.folded[talk]
             state.append("<assistant>")
             ends = StopStrings(options.stop)

@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import samplerate
-from browser import Rendered, chromium, listen, rendered
+from browser import Rendered, camera_file, chromium, listen, rendered
 from PIL import Image
 from playwright.sync_api import Page, Playwright, expect
 from product import Product, say
 
 from assistant.talk.prompt import CANNOT_SEE
+from tests.fakes.seeing import write_published_llm
 
 ROOT = Path(__file__).parents[2]
 MODELS = [ROOT / package / "tiny" / "model.safetensors" for package in ("llm_engine", "tts_engine")]
@@ -52,10 +53,12 @@ def product(tmp_path: Path) -> Iterator[Product]:
 class Visitor:
     """A browser with its microphone file, on the product's page."""
 
-    def __init__(self, playwright: Playwright, product: Product, microphone: Path, first_words: str) -> None:
+    def __init__(
+        self, playwright: Playwright, product: Product, microphone: Path, first_words: str, camera: Path | None = None
+    ) -> None:
         say(first_words, microphone)
-        self._browser = chromium(playwright, microphone)
-        context = self._browser.new_context(permissions=["microphone"], bypass_csp=True)
+        self._browser = chromium(playwright, microphone, camera=camera)
+        context = self._browser.new_context(permissions=["microphone", "camera"], bypass_csp=True)
         listen(context)
         self.page = context.new_page()
         self.said: list[str] = []
@@ -207,4 +210,40 @@ def test_a_picture_asked_about_aloud_is_answered_aloud_and_taken_back(
     expect(page.locator("#conversation li")).to_have_count(0, timeout=SLOW)
     answered(page, "who are you")
     assert session_of(page, tmp_path)["turns"]
+    visitor.leave()
+
+
+@pytest.fixture
+def seeing(tmp_path: Path) -> Iterator[Product]:
+    """With a random model that sees behind it: what it says means nothing."""
+    product = Product(tmp_path / "home", "--llm", str(write_published_llm(tmp_path / "seeing")))
+    yield product
+    product.stop()
+
+
+def test_a_model_that_sees_is_asked_aloud_about_what_the_camera_shows(
+    playwright: Playwright, seeing: Product, tmp_path: Path
+) -> None:
+    """The frame of when the question began was seen while it was spoken; what that took stands with the picture."""
+    microphone = tmp_path / "microphone.wav"
+    camera = camera_file(tmp_path / "camera.y4m", 60)
+    visitor = Visitor(playwright, seeing, microphone, "what is this", camera)
+    page = visitor.page
+    page.click("#camera")
+    expect(page.locator("#view")).not_to_have_js_property("videoWidth", 0, timeout=SLOW)
+    page.click("#mic")
+    said = finished(page, 1)
+    page.click("#mic")
+    assert said.strip() and said != CANNOT_SEE
+    expect(page.locator(".shot img")).to_have_count(1)
+    page.wait_for_timeout(300)
+    turn = session_of(page, tmp_path)["turns"][0]
+    assert "picture" not in {part["name"] for part in turn["parts"]} and turn["figures"]["picture_ms"] > 0
+    assert np.abs(rendered(page).between(turn["rendered_at_ms"], np.inf)).max() > 0.02
+    page.locator(".shot").click()
+    facts = re.compile(r"640 × 480 · \d+ tokens in this turn · seen in \d+ ms")
+    expect(page.locator("#larger-facts")).to_have_text(facts)
+    page.keyboard.press("Escape")
+    page.click("#undo")
+    expect(page.locator("#conversation li")).to_have_count(0, timeout=SLOW)
     visitor.leave()

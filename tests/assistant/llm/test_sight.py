@@ -167,6 +167,23 @@ def test_a_guess_with_a_picture_that_is_dropped_never_was(engine):
     assert_same_state(state, expected)
 
 
+def test_what_seeing_took_is_told_to_the_turn_that_shows_it_first(engine):
+    async def play(llm):
+        look, more = showing("look", CAT), showing("and", CAT, DOG)
+        first, again = prompt(look), prompt(look, said("", "r0"), more)
+        llm.guess("a")
+        guessed = await reply(llm, "a", first, "g0", n=3)
+        await llm.drop("a")
+        found = [guessed, await reply(llm, "a", first, "r0", n=3), await reply(llm, "a", again, "r1", n=3)]
+        found.append(await reply(llm, "a", prompt(*again.lines, said("", "r1"), user("well")), "r2", n=3))
+        return [ready for _, _, ready in found]
+
+    one, two, three, none = run(engine, play)
+    assert one.picture_ms == two.picture_ms > 0 and one.shown_tokens == two.shown_tokens == 17
+    assert three.shown_tokens == 34 and three.picture_ms not in (0, one.picture_ms)
+    assert (none.shown_tokens, none.picture_ms) == (0, 0)
+
+
 def test_whether_a_turn_is_over_is_asked_behind_a_picture_that_is_folded(engine):
     async def play(llm):
         base = showing("hello", CAT), said("", "r0")
