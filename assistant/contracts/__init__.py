@@ -25,7 +25,9 @@ from assistant.contracts.asr import (
 )
 from assistant.contracts.keeper import CapsuleKeeper, KeptCapsule
 from assistant.contracts.llm import (
+    CANNOT_SEE,
     LLM,
+    PICTURE,
     BadCall,
     CallPiece,
     Line,
@@ -42,8 +44,8 @@ from assistant.contracts.tts import TTS, Mark, SpeechChunk, Uttered
 from assistant.contracts.work import Cost, Forks, Synced, TakesBack
 
 __all__ = [
-    "ASR", "LLM", "MOST_TERMS", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper", "Cost", "Forks",
-    "HeardWord", "KeptCapsule", "Line", "Mark", "Partial", "PlacedPicture", "PlayedSound", "Prompt", "PromptReady",
-    "ReplyEnd", "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced", "TakesBack",
-    "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered",
+    "ASR", "CANNOT_SEE", "LLM", "MOST_TERMS", "PICTURE", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper",
+    "Cost", "Forks", "HeardWord", "KeptCapsule", "Line", "Mark", "Partial", "PlacedPicture", "PlayedSound", "Prompt",
+    "PromptReady", "ReplyEnd", "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced",
+    "TakesBack", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered",
 ]  # fmt: skip

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, Protocol, TypeAlias
 
 from assistant.base.picture import Picture
 from assistant.contracts.keeper import CapsuleKeeper
 from assistant.contracts.work import Cost, Forks, Synced, TakesBack
 from assistant.events import ToolSpec
+
+PICTURE = "[picture]"
+"""Stands for a picture that the model does not see."""
+CANNOT_SEE = "I can't see pictures. I can only hear and read, so tell me in words what it shows."
+"""What is answered to it, as it is: a model that does not see would guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,13 @@ class Line:
     pictures: tuple[PlacedPicture, ...] = ()
     """Of a user's line, in order. Only for a model that `sees`; its text may be empty then."""
 
+    @property
+    def in_words(self) -> Line:
+        """A word stands where each picture stood."""
+        ends = [0, *(placed.at for placed in self.pictures), len(self.text)]
+        pieces = [self.text[begin:end] for begin, end in pairwise(ends)]
+        return replace(self, text=f" {PICTURE} ".join(pieces).strip(), pictures=()) if self.pictures else self
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -52,6 +65,17 @@ class Prompt:
     lines: tuple[Line, ...] = ()
     realm: str = ""
     """Who may find what is folded for it: prompts of one realm find each other's beginnings, those of two do not."""
+
+    @property
+    def shows(self) -> bool:
+        """Whether pictures stand behind the last answer."""
+        answered = max((n for n, line in enumerate(self.lines, 1) if line.role == "assistant"), default=0)
+        return any(line.pictures for line in self.lines[answered:])
+
+    @property
+    def in_words(self) -> Prompt:
+        """For a model that does not see."""
+        return replace(self, lines=tuple(line.in_words for line in self.lines))
 
 
 @dataclass(frozen=True, slots=True)

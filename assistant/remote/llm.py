@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Literal
 
 from assistant.base.errors import EngineFailed
 from assistant.contracts import (
+    CANNOT_SEE,
     BadCall,
     CallPiece,
     Line,
@@ -22,7 +26,16 @@ from assistant.contracts import (
 from assistant.events import ToolSpec
 from assistant.remote.server import Address, NoWayBack, Server, events
 
+log = logging.getLogger(__name__)
+
 NOTHING = Synced(None, 0, 0.0)
+NO_EYES = re.compile(
+    r"(not|n't|cannot|no endpoints found that) (support|accept|process|compiled for|an?)( any)? "
+    r"(multi-?modal|vision|images?(?! format| type| of))"
+    r"|(images?|vision|multi-?modal)( inputs?)? (is|are) not (supported|enabled)|mmproj|unknown variant",
+    re.IGNORECASE,
+)
+"""How servers refuse pictures whatever they show: vLLM, llama.cpp, Ollama, routers; not how they refuse one of them."""
 
 
 class RemoteLLM(NoWayBack):
@@ -30,11 +43,12 @@ class RemoteLLM(NoWayBack):
 
     capsules = False
     limited = False
-    sees = True
     keeper = None
 
     def __init__(self, address: Address) -> None:
         self._server = Server(address)
+        self.sees = True
+        """Until the server says that its model does not: there is no way to ask before."""
 
     @property
     def name(self) -> str:
@@ -44,6 +58,25 @@ class RemoteLLM(NoWayBack):
         await self._server.close()
 
     async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
+        begun = False
+        if self.sees and any(line.pictures for line in prompt.lines):
+            try:
+                async with aclosing(self._answer(prompt, options)) as pieces:
+                    async for piece in pieces:
+                        begun = True
+                        yield piece
+                return
+            except EngineFailed as error:
+                if begun or NO_EYES.search(str(error)) is None:
+                    raise
+                log.warning("pictures are not sent any more: %s", error)
+                self.sees = False
+        made = _cannot_see() if prompt.shows and not self.sees else self._answer(prompt.in_words, options)
+        async with aclosing(made) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _answer(self, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         body = chat_body(await self._server.model_name(), prompt, options)
         answered, ready, told = _Answer(), False, 0
         async with self._server.request("POST", "/chat/completions", body) as answer:
@@ -87,6 +120,12 @@ class RemoteLLM(NoWayBack):
 
     async def forget(self, talk: str) -> None:
         return None
+
+
+async def _cannot_see() -> AsyncGenerator[ReplyPiece, None]:
+    yield PromptReady(0, 0)
+    yield TextPiece(CANNOT_SEE)
+    yield ReplyEnd("stop", 0)
 
 
 def chat_body(model: str, prompt: Prompt, options: ReplyOptions) -> dict[str, object]:

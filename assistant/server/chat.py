@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -15,6 +14,7 @@ from assistant.base.errors import EngineFailed, PeerError
 from assistant.base.ids import random_ids
 from assistant.base.picture import MOST_PER_MESSAGE, MOST_PER_REQUEST
 from assistant.contracts import (
+    CANNOT_SEE,
     LLM,
     BadCall,
     CallPiece,
@@ -35,7 +35,6 @@ from assistant.realtime.settings import read_tool_choice
 from assistant.server.answers import EventStream, error_body, json_fields, while_connected
 from assistant.server.context import ServerContext
 from assistant.server.security import keys_of, realm_of
-from assistant.talk.prompt import CANNOT_SEE, PICTURE
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MAX_STOPS = 4
@@ -72,9 +71,9 @@ def read_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequ
     tools = tuple(_read_tool(tool.need_obj("function")) for tool in body.objs("tools"))
     stream_options = body.obj("stream_options")
     prompt = _read_prompt(body, tools, context.facts.character(context.settings.persona).instructions)
-    shown, unseen = _shown(prompt), False
+    unseen = prompt.shows and not context.talks.engines.llm.sees
     if not context.talks.engines.llm.sees:
-        prompt, unseen = _without_pictures(prompt), shown
+        prompt = prompt.in_words
     return ChatRequest(
         prompt=replace(prompt, realm=realm),
         options=ReplyOptions(
@@ -171,23 +170,6 @@ def _read_content(message: Fields, role: str) -> tuple[str, tuple[PlacedPicture,
             "invalid_value", f"a message shows at most {MOST_PER_MESSAGE} pictures", message.at("content")
         )
     return text, tuple(pictures)
-
-
-def _shown(prompt: Prompt) -> bool:
-    """Whether pictures stand behind the last answer."""
-    answered = max((n for n, line in enumerate(prompt.lines, 1) if line.role == "assistant"), default=0)
-    return any(line.pictures for line in prompt.lines[answered:])
-
-
-def _without_pictures(prompt: Prompt) -> Prompt:
-    """For a model that does not see: a word stands where each stood."""
-    return replace(prompt, lines=tuple(replace(line, text=_told(line), pictures=()) for line in prompt.lines))
-
-
-def _told(line: Line) -> str:
-    ends = [0, *(placed.at for placed in line.pictures), len(line.text)]
-    pieces = [line.text[begin:end] for begin, end in itertools.pairwise(ends)]
-    return f" {PICTURE} ".join(pieces).strip() if line.pictures else line.text
 
 
 def _read_call(call: Fields) -> ToolCall:

@@ -12,12 +12,11 @@ from typing import Any
 
 from assistant.base.errors import PeerError
 from assistant.base.picture import Picture, open_picture
-from assistant.contracts import Mark
+from assistant.contracts import PICTURE, Mark
 from assistant.events import AudioPart, FunctionCall, FunctionOutput, Item, Message, Part, PicturePart, TextPart
 from assistant.talk.album import Album
 from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.heard import SpokenPiece
-from assistant.talk.prompt import PICTURE
 from assistant.tools.kept import Kept
 from capsules.journal import JSON, Journal, Rows
 

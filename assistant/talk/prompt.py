@@ -10,16 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from assistant.base.errors import PeerError
-from assistant.contracts import Line, PlacedPicture, Prompt, ToolCall
+from assistant.contracts import PICTURE, Line, PlacedPicture, Prompt, ToolCall
 from assistant.events import FunctionCall, FunctionOutput, Item, Message, PicturePart, ToolSpec
 from assistant.talk.conversation import Conversation, Entry, item_text, part_text, shows_only
 
 NOT_UNDERSTOOD = "[inaudible]"
 """Stands for a user's turn in which no words were recognised."""
-PICTURE = "[picture]"
-"""Stands for a picture that the model does not see."""
-CANNOT_SEE = "I can't see pictures. I can only hear and read, so tell me in words what it shows."
-"""What is answered to it, as it is: a model that does not see would guess."""
 
 
 class Lines:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from assistant.base.errors import EngineFailed, PeerError
-from assistant.contracts import ReplyOptions
+from assistant.contracts import CANNOT_SEE, ReplyOptions
 from assistant.events import Response, ResponseCreated, ResponseParams
 from assistant.talk.candidates import Candidate, Candidates, first_failure
 from assistant.talk.context import TalkContext
@@ -17,7 +17,7 @@ from assistant.talk.messages import ReplyBegun, ReplyEnded, ReplyOver
 from assistant.talk.order import Ending, ReplyOrder, several
 from assistant.talk.outlet import Outlet
 from assistant.talk.pending import PendingTranscripts
-from assistant.talk.prompt import CANNOT_SEE, entries_of
+from assistant.talk.prompt import entries_of
 from assistant.talk.reply import Reply
 from assistant.talk.sync import StateSync
 from assistant.talk.tool_effects import ToolEffects

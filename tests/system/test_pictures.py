@@ -15,9 +15,8 @@ import openai
 import pytest
 
 from assistant.base.picture import Picture
-from assistant.contracts import Prompt
+from assistant.contracts import CANNOT_SEE, Prompt
 from assistant.remote import Address, RemoteLLM
-from assistant.talk.prompt import CANNOT_SEE
 from tests.fakes.talk import World
 from tests.fakes.web import Site, run, serving
 

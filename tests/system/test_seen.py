@@ -16,10 +16,10 @@ from assistant.app.config import load_config
 from assistant.app.start import App, open_talks
 from assistant.base.picture import Picture
 from assistant.commands.serve import context_of
+from assistant.contracts import PICTURE
 from assistant.server.app import make_app
 from assistant.server.security import Gate
 from assistant.server.starting import Starting
-from assistant.talk.prompt import PICTURE
 from tests.assistant.llm.test_local import assert_same_state, state_of
 from tests.fakes import web
 from tests.fakes.seeing import write_published_llm

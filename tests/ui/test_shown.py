@@ -12,8 +12,7 @@ from browser import camera_file, chromium
 from PIL import Image
 from playwright.sync_api import Browser, Page, Playwright, expect
 
-from assistant.contracts import Prompt
-from assistant.talk.prompt import CANNOT_SEE
+from assistant.contracts import CANNOT_SEE, Prompt
 from tests.fakes.talk import World
 from tests.fakes.web import serving_aside
 

@@ -21,7 +21,7 @@ from PIL import Image
 from playwright.sync_api import Page, Playwright, expect
 from product import Product, say
 
-from assistant.talk.prompt import CANNOT_SEE
+from assistant.contracts import CANNOT_SEE
 from tests.fakes.seeing import write_published_llm
 
 ROOT = Path(__file__).parents[2]

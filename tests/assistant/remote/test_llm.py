@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestServer
 from assistant.base.errors import EngineFailed
 from assistant.base.picture import Picture, read_picture
 from assistant.contracts import (
+    CANNOT_SEE,
     BadCall,
     CallPiece,
     Line,
@@ -187,6 +188,70 @@ def test_calls_in_pieces_comments_and_split_lines():
 def test_servers_that_fail(chunks, kinds, told):
     with pytest.raises(EngineFailed, match=told):
         ask_scripted(chunks, **kinds)
+
+
+NO_EYES = [  # as Ollama, llama.cpp, vLLM, a strict reader of JSON and a router say it
+    (400, "this model does not support image input"),
+    (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
+    (400, "facebook/opt-125m is not a multimodal model None"),
+    (422, "messages[0]: unknown variant `image_url`, expected `text`"),
+    (404, "No endpoints found that support image input"),
+]
+
+
+def blind(status: int, message: str, asked: list[dict]) -> web.Application:
+    """A server that refuses pictures, and answers words."""
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(await request.json())
+        if "image_url" in json.dumps(asked[-1]["messages"]):
+            return web.json_response({"error": {"message": message}}, status=status)
+        return web.Response(body=delta(content="Well.") + b"data: [DONE]\n\n", content_type="text/event-stream")
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", answer)
+    return app
+
+
+def ask_blind(status: int, message: str, *prompts: Prompt) -> tuple[list[str], list[dict], RemoteLLM]:
+    async def story():
+        asked: list[dict] = []
+        server = TestServer(blind(status, message, asked))
+        await server.start_server()
+        llm = RemoteLLM(Address(f"http://{server.host}:{server.port}/v1", model="m"))
+        try:
+            found = [await pieces_of(llm, prompt) for prompt in prompts]
+            return ["".join(p.text for p in one if isinstance(p, TextPiece)) for one in found], asked, llm
+        finally:
+            await server.close()
+
+    return asyncio.run(story())
+
+
+CAT = PlacedPicture(5, Picture.of(np.full((8, 16, 3), 9, np.uint8)))
+LOOK = Line("user", "look at this", pictures=(CAT,))
+GOES_ON = Prompt("", (), (LOOK, Line("assistant", CANNOT_SEE), Line("user", "well then")))
+
+
+@pytest.mark.parametrize(("status", "message"), NO_EYES)
+def test_a_server_without_eyes_is_asked_once_and_its_talks_go_on(status, message):
+    said, asked, llm = ask_blind(status, message, Prompt("", (), (LOOK,)), Prompt("", (), (LOOK,)), GOES_ON)
+    assert said == [CANNOT_SEE, CANNOT_SEE, "Well."] and not llm.sees
+    assert len(asked) == 2 and asked[1]["messages"][0]["content"] == "look  [picture] at this"
+
+
+def test_pictures_of_before_are_told_in_words_without_an_error():
+    said, asked, llm = ask_blind(400, NO_EYES[0][1], GOES_ON)
+    assert said == ["Well."] and len(asked) == 2 and not llm.sees
+
+
+@pytest.mark.parametrize(
+    "message", ["out of memory", "could not decode image", "unsupported image format", "image is too large",
+                "we do not support image type webp", "cannot process image of 9 MB"],
+)  # fmt: skip
+def test_a_server_that_fails_with_a_picture_may_still_see(message):
+    with pytest.raises(EngineFailed, match=message):
+        ask_blind(400, message, Prompt("", (), (LOOK,)))
 
 
 def test_a_server_that_is_not_there():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from assistant.base.picture import Picture
-from assistant.contracts import Prompt
+from assistant.contracts import CANNOT_SEE, Prompt
 from assistant.events import (
     AudioDelta,
     CommitAudio,
@@ -25,7 +25,6 @@ from assistant.events import (
     TextPart,
     Undo,
 )
-from assistant.talk.prompt import CANNOT_SEE
 from assistant.talk.shown import MOST_FRAMES
 from tests.fakes.talk import World
 
