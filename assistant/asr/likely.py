@@ -48,6 +48,13 @@ class Likely:
             found = [self._model.prob(said[max(0, at - 2) : at + 1][::-1]) for at in range(1, len(said))]
         return WEIGHT * sum(max(LEAST, self._math.log_to_ln(one)) for one in found)
 
+    @staticmethod
+    def breaks_off(text: str, heard: str) -> bool:
+        """Whether a text is only the beginning of what was heard. Fewer words are always likelier, so what was said
+        behind a pause would be lost."""
+        words, all_words = _words(text), _words(heard)
+        return len(words) < len(all_words) and words == all_words[: len(words)]
+
     def hears(self, sound: Pcm, behind: str = "") -> tuple[str, ...]:
         """What the sound said if it was a request, behind as many words as these: in words, and with digits."""
         text = " ".join(self._heard(sound)[len(_words(behind)) :])

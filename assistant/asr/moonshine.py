@@ -128,8 +128,10 @@ class MoonshineFollower:
         """The last pass over a piece chooses among all that it may have said."""
         asked = (sound, piece.written.tokens, piece.held, self._lift)
         if last and (likely := self._likely) is not None:
-            rivals = self._network.rivals(*asked, lambda: self._requests(likely, piece, sound))
-            piece.written = max(rivals, key=lambda one: one.score + likely(self._tokens.text(one.tokens)))
+            greedy, *others = self._network.rivals(*asked, lambda: self._requests(likely, piece, sound))
+            texts = {one: self._tokens.text(one.tokens) for one in (greedy, *others)}
+            whole = [greedy, *(one for one in others if not likely.breaks_off(texts[one], texts[greedy]))]
+            piece.written = max(whole, key=lambda one: one.score + likely(texts[one]))
         else:
             piece.written = self._network.write(*asked)
 

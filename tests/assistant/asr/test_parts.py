@@ -202,6 +202,30 @@ def test_requests_are_likelier_than_what_sounds_like_them() -> None:
     assert all(np.isfinite(likely(text)) for text in ("", "…", "<think>", "¿Qué?", "9" * 400, "\x00"))
 
 
+def test_the_beginning_of_what_was_heard_is_no_other_text() -> None:
+    heard = "What is half of, and sixty-four?"
+    assert Likely.breaks_off("What is half of?", heard) and Likely.breaks_off("", heard)
+    assert not any(Likely.breaks_off(text, heard) for text in (heard, "What is half of 64?", "What is half of a lot?"))
+
+
+def test_likelier_words_do_not_cost_what_was_said_behind_them() -> None:
+    greedy, short = Decoded((1, 2, 3), (0.9,) * 3, -2.0), Decoded((1, 2), (0.9,) * 2, -2.1)
+
+    class TwoTexts:
+        """Writes one text, and might have stopped before its end."""
+
+        tokens = type("", (), {"text": lambda self, ids: " ".join(["how", "long", "now"][: len(ids)])})()
+
+        def rivals(self, *asked: object) -> list[Decoded]:
+            return [greedy, short]
+
+    likely = Likely()
+    assert short.score + likely("how long") > greedy.score + likely("how long now")
+    follower = MoonshineFollower(TwoTexts(), likely)  # type: ignore[arg-type]  # as much of a network as is asked
+    follower._write(follower._piece, noisy(1.0, 0.01), last=True)
+    assert follower._piece.written == greedy
+
+
 def test_somebody_else_is_asked_only_where_the_network_was_unsure(network: Network, two_cities: Pcm, spoken) -> None:
     other = tuple(network.tokens.of("It was the pest of rhymes"))
     sure, unsure = spoken("what time is it"), two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.02)
