@@ -54,8 +54,9 @@ from assistant.talk.messages import (
 
 REOPEN_S = 1.5
 """Who goes on this soon after the end of a turn had not finished it."""
-LITTLE_S = 0.7
-"""Sound of a reply that says nothing yet: up to here it can be taken back as if it had never begun."""
+LITTLE_S = 0.85
+"""Sound of a reply that says nothing yet: up to here it can be taken back as if it had never begun. Behind a prepared
+reply to a turn that ended after 150 ms this reaches whoever goes on after 900."""
 
 # ------------------------------------------------------------------------------------------------ state
 
