@@ -739,6 +739,25 @@ def test_persona_switch_changes_voice_and_instructions():
     assert world.of(ResponseDone)[0].response.voice == "ben"
 
 
+def test_a_switch_takes_until_both_engines_could_go_on(monkeypatch):
+    world = World()
+    prepare, warm = world.llm.prepare, world.tts.warm
+
+    async def folded(talk, prompt):
+        await asyncio.sleep(0.2)
+        await prepare(talk, prompt)
+
+    async def opened(voice):
+        await asyncio.sleep(0.3)
+        return await warm(voice)
+
+    monkeypatch.setattr(world.llm, "prepare", folded)
+    monkeypatch.setattr(world.tts, "warm", opened)
+    world.play((0.0, typed("hi")), (0.1, SwitchPersona("ben")), until=3)
+    [told] = world.of(PersonaSwitched)
+    assert told.ms == pytest.approx(500) and world.when(PersonaSwitched) == [pytest.approx(0.6)]
+
+
 def test_retrieve_gives_the_heard_words_or_the_known_error():
     world = World(counting)
     world.play(
