@@ -394,6 +394,8 @@ def kills(machine: Machine, count: int, seed: int) -> dict[str, Any]:
         bad = ("failed" in row and not row["empty"]) or row.get("resumed", {}).get("differs")
         if bad:
             print(json.dumps(row)[:1500], flush=True)
+        if "failed" in row:
+            row["failed"] = row["failed"].strip().splitlines()[-1]  # the trace is for who looks on
         if len(rows) % 10 == 0:
             print(len(rows), "kills", flush=True)
         if over or bad or row["empty"] or job["talk"] is None:

@@ -150,7 +150,7 @@ def report(args: argparse.Namespace, turns: Sequence[MeasuredTurn], process: Pro
     print(f"{len(turns) - len(answered)} of {len(turns)} turns without an answer{grown}")
     if args.json is not None:
         whole = {
-            "command": " ".join(sys.argv),
+            "command": " ".join(["assistant", *sys.argv[1:]]),
             "machine": platform.platform(),
             "processors": os.cpu_count(),
             "turns": len(turns),
