@@ -137,6 +137,9 @@ class OneClocked:
     def release(self, transcriber: Transcriber) -> None:
         transcriber.forget()
 
+    def release_detector(self, detector: SpeechDetector) -> None:
+        self._asr.release_detector(detector)
+
 
 @dataclass(frozen=True, slots=True)
 class Played:
