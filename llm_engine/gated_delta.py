@@ -79,10 +79,12 @@ def chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Ten
     writing = (k * (last - total).exp()[..., None]).transpose(-1, -2)
 
     out = []
-    for c in range(q.shape[-4]):
-        corrections = fresh[..., c, :, :, :] - reach[..., c, :, :, :] @ state
-        out.append(reading[..., c, :, :, :] @ state + scores[..., c, :, :, :] @ corrections)
-        state = state * last[..., c, :, :, None].exp() + writing[..., c, :, :, :] @ corrections
+    # Unbound rather than indexed: the gradient of an index is a whole tensor of zeros for every chunk.
+    parts = (part.unbind(-4) for part in (fresh, reach, reading, scores, last[..., None].exp(), writing))
+    for values, keys, queries, weights, kept, written in zip(*parts, strict=True):
+        corrections = values - keys @ state
+        out.append(queries @ state + weights @ corrections)
+        state = state * kept + written @ corrections
     joined = torch.stack(out, -4).transpose(-2, -3).flatten(-4, -3)  # [..., T + pad, Hv, N]
     return joined.narrow(-3, 0, rows), state
 

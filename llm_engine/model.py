@@ -150,10 +150,13 @@ def logits_of(weights: ModelWeights, config: LLMConfig, x: Tensor) -> Tensor:
     return linear(rms_norm(x, weights.norm, config.rms_norm_eps), weights.head).float()
 
 
-def forward_train(config: LLMConfig, params: Mapping[str, Tensor], ids: Tensor) -> Tensor:
+def forward_train(
+    config: LLMConfig, params: Mapping[str, Tensor], ids: Tensor, wanted: Tensor | None = None
+) -> Tensor:
     """Logits [B, T, V] for ids [B, T], every sequence from position 0; differentiable in `params`.
 
     params  by published name, as from `init_params`. Logits come in the parameters' type (or autocast's).
+    wanted  [B, T] bool: only the logits of these rows, [n, V] in their order
     """
     weights = assemble(config, params)
     lanes, rows = ids.shape
@@ -171,6 +174,8 @@ def forward_train(config: LLMConfig, params: Mapping[str, Tensor], ids: Tensor) 
         else:
             y = gated_attention(normed, layer.mixer, config, positions, cos, sin, lambda k, v: (k, v))
         x = _feed(x + y, layer, config)
+    if wanted is not None:
+        x = x[wanted]
     return linear(rms_norm(x, weights.norm, config.rms_norm_eps), weights.head)
 
 

@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 
 
-def orthogonal(matrix: Tensor, steps: int = 5) -> Tensor:
-    """About the nearest (semi-)orthogonal matrix, by the quintic Newton-Schulz iteration."""
+def orthogonal(matrix: Tensor, steps: int = 5, dtype: torch.dtype = torch.float32) -> Tensor:
+    """About the nearest (semi-)orthogonal matrix, by the quintic Newton-Schulz iteration in `dtype`."""
     a, b, c = 3.4445, -4.7750, 2.0315
-    x = matrix / (matrix.norm() + 1e-7)
+    x = (matrix / (matrix.norm() + 1e-7)).to(dtype)
     tall = x.shape[0] > x.shape[1]
     if tall:
         x = x.T
     for _ in range(steps):
         square = x @ x.T
         x = a * x + (b * square + c * square @ square) @ x
-    return x.T if tall else x
+    return (x.T if tall else x).to(matrix.dtype)
 
 
 class Muon:
@@ -37,7 +37,9 @@ class Muon:
         *,
         momentum: float = 0.95,
         weight_decay: float = 0.02,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
+        self._dtype = dtype
         self._matrices, self._others = list(matrices), list(others)
         self._matrix_rate, self._other_rate = matrix_rate, other_rate
         self._momentum, self._weight_decay = momentum, weight_decay
@@ -55,7 +57,7 @@ class Muon:
             for p, m in zip(self._matrices, self._momenta, strict=True):
                 assert p.grad is not None
                 m.lerp_(p.grad, 1 - self._momentum)
-                update = orthogonal(p.grad.lerp(m, self._momentum))
+                update = orthogonal(p.grad.lerp(m, self._momentum), dtype=self._dtype)
                 p.mul_(1 - rate * self._weight_decay)
                 p.add_(update, alpha=-rate * max(1.0, p.shape[0] / p.shape[1]) ** 0.5)
         for p in (*self._matrices, *self._others):
