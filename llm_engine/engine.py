@@ -51,8 +51,9 @@ class HybridLLM:
         self.state = EngineState.declare(ctx, loaded.config, dtype, rows, scope)
         self.graphs = EngineGraphs(ctx, loaded.config, loaded.model, self.state, rows, scope)
         self.fingerprint = Fingerprint.of(
-            ctx, scope, weights=loaded.digest, code=CODE, dtype=str(dtype), schedule=f"grid 64, rows {ROWS}"
-        )
+            ctx, scope, weights=loaded.digest, code=CODE, dtype=options.dtype if options.bits else str(dtype),
+            schedule=f"grid 64, rows {ROWS}",
+        )  # fmt: skip
         self._recurrent = Recurrent(ctx, scope)
         self._checkpoints = options.checkpoints
         self._placer = Placer(options.checkpoints)
@@ -90,7 +91,8 @@ class HybridLLM:
     ) -> "HybridLLM":
         """From a directory in the published layout.
 
-        dtype             "float32" or "bfloat16", of the matrices and the KV cache; the recurrent state is float32
+        dtype             "float32" or "bfloat16", of the matrices and the KV cache; the recurrent state is float32.
+                          "int8" and "int4", on a processor, are bfloat16 with matrices packed while they are loaded
         max_positions     longest sequence; its KV cache is allocated now
         packed            keep FP8 or int4 matrices packed (see `load_weights`)
         checkpoints       how many recurrent checkpoints may be held for rollbacks; each is a copy of the fixed state
@@ -104,9 +106,11 @@ class HybridLLM:
         a_kind(ConfigError, "path", path, str | Path, "a checkpoint directory")
         a_kind(StateError, "ctx", ctx, ExecContext, "an ExecContext")
         a_function(StateError, "progress", progress)
+        if options.bits and ctx.device.type != "cpu":
+            raise StateError(f"dtype is {dtype} on {ctx.device}; it is for a processor: take bfloat16, or packed files")
         loaded = load_weights(
-            path, ctx, options.tensor_dtype, scope=scope, packed=packed, eyes=eyes != "off", progress=progress,
-            aside=aside,
+            path, ctx, options.tensor_dtype, scope=scope, packed=packed, bits=options.bits, eyes=eyes != "off",
+            progress=progress, aside=aside,
         )  # fmt: skip
         engine = cls(ctx, loaded, options, _end_of_turn(Path(path)))
         if capture:

@@ -8,12 +8,13 @@ import torch
 
 from capsules import ExecContext
 from capsules.ledger import Ledger
+from capsules.nn.panels import panel_shapes
 from capsules.weights import catalogue
 from llm_engine.config import LLMConfig
 from llm_engine.eyes import EyesBuffers, most_pixels
 from llm_engine.grid import capacity
-from llm_engine.names import Kind, parts
-from llm_engine.options import DTYPES
+from llm_engine.names import Kind, Part, packed_bits, parts
+from llm_engine.options import BITS, DTYPES
 from llm_engine.state import EngineState
 from llm_engine.vision_config import CELL, MERGE, VisionConfig
 from llm_engine.vision_weights import tower_bytes, tower_prefix
@@ -31,7 +32,7 @@ def needed_bytes(
     tower = VisionConfig.read(path) if eyes != "off" and held and tower_prefix(catalogue(path)) else None
     most = held if packed and config.quantisation and held else None
     seeing = eyes_bytes(tower, DTYPES[dtype], most_pixels(tower, device, max_positions)) if tower is not None else 0
-    return model_bytes(config, DTYPES[dtype], max_positions, most=most) + seeing
+    return model_bytes(config, dtype, max_positions, most=most) + seeing
 
 
 def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
@@ -44,11 +45,19 @@ def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
 
 
 def model_bytes(
-    config: LLMConfig, dtype: torch.dtype, max_positions: int, checkpoints: int = 8, most: int | None = None
+    config: LLMConfig, dtype: str, max_positions: int, checkpoints: int = 8, most: int | None = None
 ) -> int:
     """Weights (`most` of them, if given), all buffers, and the checkpoints of one talk. Captured graphs come on top."""
-    weights = sum(prod(p.shape) * (dtype if p.kind is Kind.MATRIX else torch.float32).itemsize for p in parts(config))
+    weights = sum(_part_bytes(part, dtype) for part in parts(config))
     weights = weights if most is None else min(weights, most)
     ledger = Ledger()
-    EngineState.declare(cast(ExecContext, ledger), config, dtype, capacity(max_positions))
+    EngineState.declare(cast(ExecContext, ledger), config, DTYPES[dtype], capacity(max_positions))
     return weights + ledger.nbytes + checkpoints * ledger.checkpoint_bytes
+
+
+def _part_bytes(part: Part, dtype: str) -> int:
+    bits = packed_bits(part, BITS.get(dtype))
+    if bits is None:
+        return prod(part.shape) * (DTYPES[dtype] if part.kind is Kind.MATRIX else torch.float32).itemsize
+    values, scale = panel_shapes(part.shape[0], part.shape[1], bits)
+    return prod(values) + prod(scale) * torch.bfloat16.itemsize

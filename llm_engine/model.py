@@ -21,9 +21,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from capsules.nn import Weight, gated_mlp, linear, rms_norm, rope_table
+from capsules.nn import Weight, embed, gated_mlp, linear, rms_norm, rope_table
 from llm_engine.config import LINEAR, LLMConfig
 from llm_engine.layers import (
     FullWeights,
@@ -53,7 +52,7 @@ class LayerWeights:
 class ModelWeights:
     """The whole network."""
 
-    embed: Tensor  # [V, h]
+    embed: Weight  # [V, h]
     layers: tuple[LayerWeights, ...]
     norm: Tensor  # [h] float32, 1 + w
     head: Weight  # [V, h]; the embedding itself if tied
@@ -113,7 +112,7 @@ def forward_chunk(
     """
     positions = start + torch.arange(chunk.ids.shape[0], device=chunk.ids.device)
     cos, sin = angles_of(chunk.axes, config)
-    x = torch.where(chunk.pictured[:, None], chunk.pictures, F.embedding(chunk.ids, weights.embed))
+    x = torch.where(chunk.pictured[:, None], chunk.pictures, embed(chunk.ids, weights.embed))
     for layer, held in zip(weights.layers, state, strict=True):
         normed = rms_norm(x, layer.norm_in, config.rms_norm_eps)
         if isinstance(layer.mixer, LinearWeights):
@@ -133,7 +132,7 @@ def forward_step(
     Returns [1, h] before the final norm.
     """
     cos, sin = rope_table(position + delta, config.rotary_dim, config.rope_theta)
-    x = F.embedding(token, weights.embed)
+    x = embed(token, weights.embed)
     for layer, held in zip(weights.layers, state, strict=True):
         normed = rms_norm(x, layer.norm_in, config.rms_norm_eps)
         if isinstance(layer.mixer, LinearWeights):
@@ -162,7 +161,7 @@ def forward_train(
     lanes, rows = ids.shape
     positions = torch.arange(rows, device=ids.device).expand(lanes, rows)
     cos, sin = rope_table(positions, config.rotary_dim, config.rope_theta)
-    x = F.embedding(ids, weights.embed)
+    x = embed(ids, weights.embed)
     window = x.new_zeros(lanes, config.linear_conv_kernel_dim - 1, config.conv_dim)
     memory = torch.zeros(
         lanes, config.linear_num_value_heads, config.linear_key_head_dim, config.linear_value_head_dim, device=x.device

@@ -11,6 +11,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
+from capsules.nn.panels import PANEL
 from llm_engine.config import LINEAR, LLMConfig
 
 
@@ -38,6 +39,19 @@ class Part:
         rows = sum(shape[0] for _, shape in self.sources)
         first = self.sources[0][1]
         return (first[-1], rows) if self.kind is Kind.CONV else (rows, *first[1:])
+
+
+def packed_bits(part: Part, bits: int | None) -> int | None:
+    """To how many bits a tensor is packed where matrices are packed to `bits`; None if it stays as it is.
+
+    Embedding and head keep eight: they cost agreement before anything else does. The gates of the delta rule are small
+    and decide how much is forgotten. Parts of a joined matrix that do not end at a panel's edge cannot be filled one
+    after the other.
+    """
+    fits = all(shape[0] % PANEL == 0 for _, shape in part.sources[:-1])
+    if bits is None or part.kind is not Kind.MATRIX or not fits or part.name.endswith(".ba"):
+        return None
+    return 8 if part.name in ("embed", "head") else bits
 
 
 def prepare(kind: Kind, stored: Tensor) -> Tensor:

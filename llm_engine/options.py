@@ -8,7 +8,10 @@ import torch
 from capsules.arguments import shown, whole
 from llm_engine.errors import StateError
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+BITS = {"int8": 8, "int4": 4}
+"""Matrices are packed to so many bits while they are loaded, on a processor."""
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16} | dict.fromkeys(BITS, torch.bfloat16)
+"""Of activations and cache, and of matrices that are not packed."""
 
 EYES = ("auto", "off")
 """auto: with the vision tower, where the checkpoint has one."""
@@ -28,7 +31,7 @@ class LLMOptions:
     def __post_init__(self) -> None:
         allowed: Any = tuple(DTYPES)  # a dtype of any type may come, a torch.dtype above all
         if self.dtype not in allowed:
-            raise StateError(f"dtype is {shown(self.dtype)}; {' and '.join(DTYPES)}, by name, are implemented")
+            raise StateError(f"dtype is {shown(self.dtype)}; {', '.join(DTYPES)}, by name, are implemented")
         for name in ("max_positions", "checkpoints", "checkpoint_every"):
             whole(StateError, name, getattr(self, name), least=1)
         known: Any = EYES
@@ -40,3 +43,8 @@ class LLMOptions:
     @property
     def tensor_dtype(self) -> torch.dtype:
         return DTYPES[self.dtype]
+
+    @property
+    def bits(self) -> int | None:
+        """What matrices are packed to while they are loaded, if they are."""
+        return BITS.get(self.dtype)

@@ -1,7 +1,7 @@
 """Published checkpoints in and out: prefixes, fusions, quantised matrices; all the rest is refused by name."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,12 @@ from capsules.errors import WeightsError
 from capsules.nn import Weight, empty_matrix
 from capsules.nn.fp8 import Fp8Weight, unpack_fp8
 from capsules.nn.int4 import Int4Weight, unpack_int4
+from capsules.nn.panels import GROUPS, PANEL, PanelWeight, panel_shapes
 from capsules.weights import Progress, Target, catalogue, load
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
-from llm_engine.names import Kind, Part, parts, prepare, published_shapes, text_only
+from llm_engine.names import Kind, Part, packed_bits, parts, prepare, published_shapes, text_only
 from llm_engine.tower import TowerWeights
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import PREFIXES as TOWERS
@@ -31,6 +32,7 @@ VISION = tuple(f"{prefix}*" for prefix in TOWERS)
 _FLOAT32 = ("A_log", "linear_attn.norm.weight")  # float32 in the published files of the first generation
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 _FP8 = "F8_E4M3"
+_STRIP_VALUES = 1 << 24  # read and packed at a time
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def load_weights(
     *,
     scope: str = "llm",
     packed: bool = False,
+    bits: int | None = None,
     eyes: bool = False,
     progress: Callable[[Progress], None] | None = None,
     aside: Path | None = None,
@@ -69,13 +72,14 @@ def load_weights(
     dtype    of the large matrices; norms, decays and convolutions are widened to float32, which keeps every bit
     packed   keep quantised matrices in their few bits and unpack at every use (saves memory, costs time without a
              kernel for it) instead of unpacking them once, here
+    bits     pack matrices to 8 or 4 bits for a processor, whatever they are stored as
     eyes     read the vision tower too, if there is one
     aside    where the weights' digest is kept if it cannot be kept beside them
     Raises ConfigError, or CheckpointError with the name of what is unknown, missing or of the wrong shape or type.
     """
     config = LLMConfig.read(path)
     try:
-        return _Loader(Path(path), ctx, dtype, scope, packed, config).run(eyes, progress, aside)
+        return _Loader(Path(path), ctx, scope, config, _Form(dtype, packed, bits)).run(eyes, progress, aside)
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
@@ -103,13 +107,20 @@ def save_checkpoint(
     (folder / "config.json").write_text(json.dumps(config.to_json(), indent=1) + "\n", encoding="utf-8")
 
 
+@dataclass(frozen=True)
+class _Form:
+    """How matrices are held."""
+
+    dtype: torch.dtype
+    packed: bool
+    bits: int | None
+
+
 class _Loader:
     """One load: what the files hold, what the network wants, and how the two meet."""
 
-    def __init__(
-        self, path: Path, ctx: ExecContext, dtype: torch.dtype, scope: str, packed: bool, config: LLMConfig
-    ) -> None:
-        self.path, self.ctx, self.dtype, self.scope, self.packed = path, ctx, dtype, scope, packed
+    def __init__(self, path: Path, ctx: ExecContext, scope: str, config: LLMConfig, form: _Form) -> None:
+        self.path, self.ctx, self.scope, self.form = path, ctx, scope, form
         self.names = catalogue(path)
         self.prefix = self._prefix()
         self.head = next((n for n in ("lm_head.weight", "language_model.lm_head.weight") if n in self.names), None)
@@ -117,7 +128,7 @@ class _Loader:
         tied = self.head is None if config.tie_word_embeddings is None else config.tie_word_embeddings
         self.draft = any(n.startswith("mtp.") for n in self.names)
         self.config = replace(config, tie_word_embeddings=tied, mtp_layers=len(drafts))
-        self.plan: dict[str, Target] = {}
+        self.plan: dict[str, Target | Sequence[Target]] = {}
         self.scales: dict[str, Tensor] = {}  # read first, because unpacking needs them
 
     def run(self, eyes: bool, progress: Callable[[Progress], None] | None, aside: Path | None) -> LoadedWeights:
@@ -146,7 +157,7 @@ class _Loader:
             name = f"{eyes_scope(self.scope)}.w.{part.name}"
             if not part.matrix:
                 return self.ctx.buffer(name, part.shape, torch.float32, role=Role.WEIGHT).tensor
-            memory = empty_matrix(part.shape[0], part.shape[1], self.dtype, self.ctx.device)
+            memory = empty_matrix(part.shape[0], part.shape[1], self.form.dtype, self.ctx.device)
             return self.ctx.adopt(name, memory).tensor
 
         weights, plan = place_tower(self.path, self.names, config, allocate)
@@ -209,11 +220,14 @@ class _Loader:
     def _place(self, part: Part) -> Any:
         """Allocate one tensor of the network and plan how the files fill it."""
         stored = [self._stored_as(self._full(source)) for source, _ in part.sources if part.kind is Kind.MATRIX]
-        if self.packed and stored and stored[0] != "plain" and len(set(stored)) == 1 and self._joinable(part):
+        bits = packed_bits(part, self.form.bits)
+        if bits is not None:
+            return self._place_panels(part, bits)
+        if self.form.packed and stored and stored[0] != "plain" and len(set(stored)) == 1 and self._joinable(part):
             return self._place_packed(part, stored[0])
         if part.kind is Kind.MATRIX:
             rows, columns = part.shape
-            memory = empty_matrix(rows, columns, self.dtype, self.ctx.device)
+            memory = empty_matrix(rows, columns, self.form.dtype, self.ctx.device)
             whole = self.ctx.adopt(self._named(part.name), memory).tensor
         else:
             whole = self._weight(part.name, part.shape, torch.float32)
@@ -229,25 +243,59 @@ class _Loader:
                 self._plan_matrix(name, view, shape)
         return whole
 
+    def _place_panels(self, part: Part, bits: int) -> PanelWeight:
+        rows, columns = part.shape
+        values, scale = panel_shapes(rows, columns, bits)
+        whole = PanelWeight(
+            self._weight(part.name, values, torch.uint8),
+            self._weight(f"{part.name}.scale", scale, torch.bfloat16),
+            torch.Size((rows, columns)),
+        )
+        row = 0
+        for source, shape in part.sources:
+            self._plan_panels(self._full(source), whole[row : row + shape[0]], shape)
+            row += shape[0]
+        return whole
+
+    def _plan_panels(self, name: str, target: PanelWeight, shape: tuple[int, ...]) -> None:
+        """Packed some rows at a time, so that no wide matrix is ever held; one that is stored packed, at once."""
+        stored = self._stored_as(name)
+        if stored == "plain":
+            step = max(PANEL, _STRIP_VALUES // shape[1] // PANEL * PANEL)
+            strips = [slice(first, min(first + step, shape[0])) for first in range(0, shape[0], step)]
+            self.plan[name] = [
+                Target(target[rows].values, rows=rows, shape=shape, transform=target[rows].fill, accept=_FLOATS)
+                for rows in strips
+            ]
+            return
+        unpack = self._unpacking(name, stored)
+        groups = self._known_groups(name, stored, target.bits)
+        key, stored_shape, kind = _stored_values(name, stored, shape)
+        self.plan[key] = Target(
+            target.values, shape=stored_shape, accept=(kind,), transform=lambda v: target.fill(unpack(v), groups)
+        )
+
+    def _known_groups(self, name: str, stored: str, bits: int) -> Tensor | None:
+        """Scales that published four bits bring along, so that packing them again loses nothing."""
+        assert self.config.quantisation is not None
+        size = self.config.quantisation.block[1]
+        if stored != "int4" or bits != 4 or size % GROUPS[4]:
+            return None
+        return self.scales[_scale_name(name, stored)].repeat_interleave(size // GROUPS[4], 1)
+
     def _plan_matrix(self, name: str, view: Tensor, shape: tuple[int, ...]) -> None:
         stored = self._stored_as(name)
         if stored == "plain":
             self.plan[name] = Target(view)
             return
-        scale = self.scales[_scale_name(name, stored)].cpu()
-        if stored == "fp8":
-            assert self.config.quantisation is not None
-            block = self.config.quantisation.block
-            self.plan[name] = Target(
-                view, shape=shape, accept=(torch.float8_e4m3fn,), transform=lambda v: unpack_fp8(v, scale, block)
-            )
-        else:
-            self.plan[name.removesuffix("weight") + "weight_packed"] = Target(
-                view,
-                shape=(shape[0], shape[1] // 8),
-                accept=(torch.int32,),
-                transform=lambda v: unpack_int4(v, scale),
-            )
+        key, stored_shape, kind = _stored_values(name, stored, shape)
+        self.plan[key] = Target(view, shape=stored_shape, accept=(kind,), transform=self._unpacking(name, stored))
+
+    def _unpacking(self, name: str, stored: str) -> Callable[[Tensor], Tensor]:
+        """From what the file holds to the plain matrix."""
+        assert self.config.quantisation is not None
+        scale, block = self.scales[_scale_name(name, stored)].cpu(), self.config.quantisation.block
+        return (lambda v: unpack_fp8(v, scale, block)) if stored == "fp8" else (lambda v: unpack_int4(v, scale))
 
     def _joinable(self, part: Part) -> bool:
         """Whether the scales of joined matrices line up: all but the last must end at a block's edge."""
@@ -293,3 +341,10 @@ class _Prepare:
 
 def _scale_name(name: str, stored: str) -> str:
     return name + "_scale_inv" if stored == "fp8" else name.removesuffix("weight") + "weight_scale"
+
+
+def _stored_values(name: str, stored: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...], torch.dtype]:
+    """Of a quantised matrix [O, I] in the files: name, shape and type of its values."""
+    if stored == "fp8":
+        return name, shape, torch.float8_e4m3fn
+    return name.removesuffix("weight") + "weight_packed", (shape[0], shape[1] // 8), torch.int32

@@ -63,7 +63,8 @@ class Config:
     audio transcriptions; auto: the best that is here and keeps up."""
     device: str = "auto"
     dtype: str = ""
-    """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are."""
+    """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are. int8 and int4,
+    on a processor, pack the language model's matrices while it is loaded; the voice stays as the profile has it."""
     candidates: str = "on"
     """Whether a reply is begun before it is certain that the user has finished, where models can take it back."""
     echo: str = "on"
@@ -140,7 +141,7 @@ _BOUNDS: dict[str, tuple[int, int | None]] = {
 _CHOICES: dict[str, Sequence[str]] = {
     "profile": ("auto", *PROFILES),
     "device": ("auto", "cpu", "cuda"),
-    "dtype": ("", "float32", "bfloat16", "float8"),
+    "dtype": ("", "float32", "bfloat16", "float8", "int8", "int4"),
     "first_chunk": ("exact", "fast"),
     "candidates": ("on", "off"),
     "echo": ("on", "off"),

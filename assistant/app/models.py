@@ -14,6 +14,7 @@ from assistant.app.config import TINY, Config, Profile, choose_profile
 from assistant.app.ears import Hearing, begin_hearing, limited
 from assistant.app.older import take_over
 from assistant.app.places import local_path, present_profiles
+from assistant.base.errors import SettingError
 from assistant.contracts import ASR, LLM, TTS
 from assistant.device import memory_plan
 from assistant.device.context import gpu_free_bytes, load_on, open_context
@@ -30,6 +31,7 @@ from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
 from llm_engine import footprint as llm_footprint
+from llm_engine.options import BITS
 from tts_engine import footprint as tts_footprint
 from tts_engine.engine import HiggsTTS
 
@@ -66,8 +68,13 @@ class Opening:
     report: Report
 
     @property
-    def dtype(self) -> str:
-        return self.config.dtype or self.profile.dtype
+    def llm_dtype(self) -> str:
+        return llm_dtype(self.config.dtype or self.profile.dtype)
+
+    @property
+    def tts_dtype(self) -> str:
+        """int8 and int4 are the language model's."""
+        return self.profile.dtype if self.config.dtype in BITS else self.config.dtype or self.profile.dtype
 
 
 async def open_models(config: Config, stack: AsyncExitStack, report: Report, hearing: Hearing | None) -> Models:
@@ -103,7 +110,7 @@ async def open_llm(opening: Opening) -> LLM:
     opening.report(f"loading the language model from {path}")
     packed = ctx.device.type == "cuda"  # a processor has no kernels for packed ones
     load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=config.vision)
-    engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, llm_dtype(opening.dtype), config.max_positions)
+    engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, opening.llm_dtype, config.max_positions)
     sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
     name = path.name if config.llm else f"{profile.name}-llm"
     return LocalLLM(opening.deployment, engine, load_language(path, limited=limited(config, profile)), name, sampling)
@@ -120,7 +127,7 @@ async def open_tts(opening: Opening) -> TTS:
     path = local_path(config, "tts", profile.tts)
     opening.report(f"loading the voice from {path}")
     load = partial(HiggsTTS.load, aside=config.digests)
-    engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, opening.dtype)
+    engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, opening.tts_dtype)
     voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry)
     pace = await asyncio.to_thread(engine.measure)
     ms = pace.row_ms + pace.frame_ms
@@ -160,6 +167,11 @@ def _gpu_room(config: Config, profile: Profile, ctx: ExecContext, report: Report
     if ctx.device.type != "cuda":
         return wanted
     dtype = config.dtype or profile.dtype
+    if dtype in BITS:
+        raise SettingError(
+            f"dtype {dtype} packs matrices for a processor; on a GPU take bfloat16, a model published in FP8 or int4, "
+            "or --device cpu"
+        )
     llm_bytes = tts_bytes = 0
     if not is_address(config.llm):
         path = local_path(config, "llm", profile.llm)

@@ -45,7 +45,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--tts", help="a model directory, or the URL of a server that speaks audio speech")
     models.add_argument("--asr", help=ASR_HELP)
     models.add_argument("--device", help="auto, cpu or cuda")
-    models.add_argument("--dtype", help="float32, bfloat16, or float8: bfloat16 with a smaller voice")
+    models.add_argument("--dtype", help="float32, bfloat16, float8 (bfloat16 with a smaller voice), or on a "
+                        "processor int8 or int4: about a half or a quarter of the language model's memory")
     models.add_argument(
         "--no-vision", dest="vision", action="store_const", const="off", help="leave a model's eyes out: 0.2 to 0.9 GB"
     )

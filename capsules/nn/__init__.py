@@ -12,6 +12,7 @@ No function here reads a tensor on the host, draws from torch's hidden random st
 data. Nothing writes in place except `write_rows` and `count_token`, which are for captured steps and not for training.
 
     linear(x [..., T, I], w [O, I])                            -> [..., T, O]
+    embed(ids [T], w [V, h])                                   -> [T, h]
     rms_norm(x [..., N], w [N], eps)                           -> [..., N]      weight as it is
     rope_table(positions [...], dims, theta)                   -> cos, sin [..., dims] float32
     turns(positions [..., dims/2], dims, theta)                -> the same, a position per frequency
@@ -29,19 +30,20 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
     linear      products with a matrix, packed or plain
     mlp         the gated feed-forward block
     norm        RMS normalisation
+    panels      matrices of eight and four bits for a processor
     rope        rotary position embedding
     sampling    draws inside a captured step, and penalties
 """
 
 from capsules.nn.attention import attend, write_rows
-from capsules.nn.linear import PackedWeight, Weight, empty_matrix, linear
+from capsules.nn.linear import PackedWeight, Weight, embed, empty_matrix, linear
 from capsules.nn.mlp import gated_mlp
 from capsules.nn.norm import rms_norm
 from capsules.nn.rope import norm_rotate, rope_table, rotate, turns
 from capsules.nn.sampling import SamplerBuffers, count_token, penalise, sample
 
 __all__ = [
-    "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "empty_matrix", "gated_mlp", "linear",
+    "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "embed", "empty_matrix", "gated_mlp", "linear",
     "norm_rotate", "penalise", "rms_norm", "rope_table", "rotate", "sample", "turns",
     "write_rows",
 ]  # fmt: skip

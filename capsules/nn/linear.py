@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from capsules.nn import kernels
 from capsules.nn.fp8 import Fp8Weight
 from capsules.nn.int4 import Int4Weight
+from capsules.nn.panels import PanelWeight, plain_linear
 
 
 @runtime_checkable
@@ -45,6 +46,8 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
         parts = [_packed(part, weight) for part in x.reshape(rows, -1).split(kernels.MAX_ROWS)]
         made = parts[0] if len(parts) == 1 else torch.cat(parts)  # one row is one launch, without a copy
         return made.view(*x.shape[:-1], weight.shape[0])
+    if isinstance(weight, PanelWeight):
+        return _panel_linear(x, weight)
     matrix = weight if isinstance(weight, Tensor) else weight.unpack(x.dtype)
     if kernels.fits(x) and rows <= kernels.MAX_ROWS:
         from capsules.nn.kernels.gemv import gemv
@@ -60,6 +63,22 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
     wide = x.float()
     strips = matrix.split(max(64, _STRIP_VALUES // matrix.shape[1]))
     return torch.cat([F.linear(wide, strip.float()) for strip in strips], -1).to(x.dtype)
+
+
+def _panel_linear(x: Tensor, weight: PanelWeight) -> Tensor:
+    host = kernels.panels(x)
+    if host is None:
+        return plain_linear(x, weight)
+    made: Tensor = host.linear(x.contiguous(), weight.values, weight.scale, weight.shape[0])
+    return made
+
+
+def embed(ids: Tensor, weight: Weight) -> Tensor:
+    """Rows of a matrix [V, h]: ids [T] to [T, h]."""
+    if isinstance(weight, Tensor):
+        return F.embedding(ids, weight)
+    assert isinstance(weight, PanelWeight), "published packed forms are for matrices of layers"
+    return weight.rows(ids)
 
 
 def _packed(x: Tensor, weight: Fp8Weight | Int4Weight) -> Tensor:

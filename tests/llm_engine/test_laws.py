@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 GREEDY = Sampling.greedy()
 WARM = Sampling(temperature=0.9, top_k=40, top_p=0.95, presence_penalty=1.0, repetition_penalty=1.1, seed=11)
-DTYPES = ["float32", "bfloat16"]
+DTYPES = ["float32", "bfloat16", "int8", "int4"]
 PROMPT = torch.randint(0, 160, (150,), generator=torch.Generator().manual_seed(5)).tolist()
 OTHER = torch.randint(0, 160, (217,), generator=torch.Generator().manual_seed(6)).tolist()
 
@@ -194,10 +194,11 @@ def test_a_foreign_capsule_is_refused_and_nothing_changes(engine: Callable[..., 
     before = state_of(llm)
     with pytest.raises(CapsuleMismatch, match=r"weights|layout"):
         llm.restore(foreign)
-    wide = engine(dtype="bfloat16")
-    wide.append([1, 2, 3])
-    with pytest.raises(CapsuleMismatch, match="dtype is"):
-        llm.restore(wide.snapshot())
+    for dtype in DTYPES[1:]:
+        other = engine(dtype=dtype)
+        other.append([1, 2, 3])
+        with pytest.raises(CapsuleMismatch, match=rf"dtype is torch\.float32 here and .*{dtype} there"):
+            llm.restore(other.snapshot())
     assert_same(state_of(llm), before)
 
 

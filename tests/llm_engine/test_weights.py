@@ -14,16 +14,20 @@ from capsules import ExecContext
 from capsules.nn import PackedWeight
 from capsules.nn.fp8 import unpack_fp8
 from capsules.nn.int4 import unpack_int4
+from capsules.nn.panels import PanelWeight, pack_panels
 from llm_engine import CheckpointError, HybridLLM, Sampling
-from llm_engine.footprint import needed_bytes
+from llm_engine.footprint import model_bytes, needed_bytes
 from llm_engine.model import ModelWeights
+from llm_engine.options import BITS
 from llm_engine.weights import LoadedWeights, load_weights
 
 LARGE = ("_proj.weight", "in_proj_qkv.weight", "in_proj_z.weight")
 
 
-def load(path: Path, dtype: torch.dtype = torch.float32, packed: bool = False) -> LoadedWeights:
-    return load_weights(path, ExecContext("cpu"), dtype, packed=packed)
+def load(
+    path: Path, dtype: torch.dtype = torch.float32, packed: bool = False, bits: int | None = None
+) -> LoadedWeights:
+    return load_weights(path, ExecContext("cpu"), dtype, packed=packed, bits=bits)
 
 
 def tensors_of(model: ModelWeights) -> list[Tensor]:
@@ -32,7 +36,7 @@ def tensors_of(model: ModelWeights) -> list[Tensor]:
     def plain(weight: Any) -> Tensor:
         return weight.unpack(torch.float32) if isinstance(weight, PackedWeight) else weight
 
-    out = [model.embed, model.norm, plain(model.head)]
+    out = [plain(model.embed), model.norm, plain(model.head)]
     for layer in model.layers:
         out += [layer.norm_in, layer.norm_post, plain(layer.gate_up), plain(layer.down)]
         out += [plain(value) for value in vars(layer.mixer).values()]
@@ -260,6 +264,79 @@ def test_a_packed_models_memory_plan_covers_what_it_declares(copy: Callable[[str
     declared = sum(buffer.nbytes for buffer in ctx.buffers("llm"))
     planned = needed_bytes(path, "float32", 100, packed=True)
     assert declared <= planned < needed_bytes(path, "float32", 100)
+
+
+def repacked(value: Any, bits: int) -> Tensor:
+    """What packing leaves of a matrix."""
+    return PanelWeight(*pack_panels(value, bits), value.shape).unpack(torch.float32)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("shape", ["two", "three"])
+def test_matrices_packed_while_loading_are_those_packed_whole(
+    oracle: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, shape: str, bits: int
+) -> None:
+    monkeypatch.setattr("llm_engine.weights._STRIP_VALUES", 16 * 48)  # a panel at a time
+    plain, found = load(oracle(shape).path).model, load(oracle(shape).path, bits=bits).model
+    assert torch.equal(found.embed.unpack(torch.float32), repacked(plain.embed, 8))  # type: ignore[union-attr]
+    for ours, theirs in zip(found.layers, plain.layers, strict=True):
+        for name, value in vars(theirs.mixer).items() | {("gate_up", theirs.gate_up), ("down", theirs.down)}:
+            held = getattr(ours, name, None) if name in ("gate_up", "down") else getattr(ours.mixer, name)
+            if isinstance(held, PanelWeight):
+                assert torch.equal(held.unpack(torch.float32), repacked(value, bits))
+            else:  # 104 rows do not end at a panel's edge
+                assert torch.equal(held, value) and (name in ("qkvz", "ba") or value.dim() == 1 or name == "conv")
+        assert isinstance(ours.gate_up, PanelWeight) and ours.gate_up.bits == bits
+        assert shape == "three" or isinstance(getattr(ours.mixer, "qkvz", ours.gate_up), PanelWeight)
+
+
+@pytest.mark.parametrize(("form", "bits"), [("fp8", 8), ("int4", 8), ("int4", 4)])
+def test_quantised_files_are_packed_anew(copy: Callable[[str], Copy], form: str, bits: int) -> None:
+    """Published four bits lose nothing in four bits."""
+    changed = copy("wide")
+    reference = (to_fp8 if form == "fp8" else to_int4)(changed, 32)
+    found, name = load(changed.write(), bits=bits), "model.layers.0.mlp.down_proj.weight"
+    down: Any = found.model.layers[0].down
+    expected = reference[name] if form == "int4" and bits == 4 else repacked(reference[name], bits)
+    assert isinstance(down, PanelWeight) and torch.equal(down.unpack(torch.float32), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+def test_a_model_packed_while_loading_talks_like_its_unpacked_self(
+    oracle: Callable[[str], Any], copy: Callable[[str], Copy], kernel_folder: Path, dtype: str
+) -> None:
+    changed, path = copy("wide"), oracle("wide").path
+    for name, value in changed.tensors.items():
+        if value.dim() == 2 and "in_proj_a" not in name and "in_proj_b" not in name:
+            changed.tensors[name] = repacked(value, 8 if "embed" in name or "lm_head" in name else BITS[dtype])
+    unpacked, ids = changed.write(), list(range(100))
+
+    def logits(place: Path, form: str, folder: Path | None = None) -> Tensor:
+        llm = HybridLLM.load(place, ExecContext("cpu", folder), form, max_positions=200)
+        return torch.stack([llm.append(ids), *(llm.append([token]) for token in ids[:20])])
+
+    exact = logits(unpacked, "float32")
+
+    def error(found: Tensor) -> float:
+        return float((found - exact).norm() / exact.norm())
+
+    rounded, packing = error(logits(unpacked, "bfloat16")), error(logits(path, "float32"))
+    plain, kernels = error(logits(path, dtype)), error(logits(path, dtype, kernel_folder))
+    print(f"bfloat16 {rounded:.4f}, {dtype} {plain:.4f}, by kernels {kernels:.4f}, lost by packing {packing:.4f}")
+    assert plain < rounded * 1.1
+    assert kernels < packing * 1.3  # inputs in eight bits cost about what the weights in eight bits did
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+def test_the_plan_of_a_model_packed_while_loading_is_what_it_declares(
+    oracle: Callable[[str], Any], dtype: str
+) -> None:
+    for shape in ("two", "three"):
+        path, ctx = oracle(shape).path, ExecContext("cpu")
+        llm = HybridLLM.load(path, ctx, dtype, max_positions=100, capture=False)
+        declared = sum(buffer.nbytes for buffer in ctx.buffers("llm"))
+        assert model_bytes(llm.config, dtype, 100, checkpoints=0) == declared
 
 
 def test_zero_points_and_half_a_description_are_refused(copy: Callable[[str], Copy]) -> None:

@@ -16,6 +16,7 @@ well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and n
     gemv        gemv, gemv_fp8, gemv_int4
     norm        rms_norm, norm_rotate, swiglu
     host.cpp    the same for a CPU, built by `capsules.exec.native`
+    panels.cpp  products with matrices of eight and four bits for a CPU
 """
 
 from pathlib import Path
@@ -39,6 +40,15 @@ def fits(x: Tensor) -> bool:
 
 def host(x: Tensor) -> Any:
     """The same for a CPU in C++ (`host.cpp`; any number of rows, products in bfloat16), or None where switched off."""
+    return _built(x, "capsules_host", "host.cpp")
+
+
+def panels(x: Tensor) -> Any:
+    """Products with matrices in panels on a CPU in C++ (`panels.cpp`; any number of rows), or None."""
+    return _built(x, "capsules_packed", "panels.cpp")
+
+
+def _built(x: Tensor, name: str, source: str) -> Any:
     if x.is_cuda or torch.is_grad_enabled() or x.dtype not in (torch.float32, torch.bfloat16):
         return None
-    return native.operators("capsules_host", Path(__file__).with_name("host.cpp"))
+    return native.operators(name, Path(__file__).with_name(source))

@@ -30,7 +30,7 @@ QWEN = {  # profile, layers, hidden, intermediate, query and key heads, linear v
 def test_the_language_models_plan_is_what_it_declares() -> None:
     path, ctx = ROOT / "llm_engine" / "tiny", ExecContext("cpu")
     llm = HybridLLM.load(path, ctx, max_positions=512, capture=False)
-    held = llm_footprint.model_bytes(llm.config, torch.float32, 512, checkpoints=0)
+    held = llm_footprint.model_bytes(llm.config, "float32", 512, checkpoints=0)
     assert held == sum(buffer.nbytes for buffer in ctx.buffers("llm"))
     point = sum(b.nbytes for b in ctx.buffers("llm") if b.role == "state" and b.name != "llm.kv")
     assert llm_footprint.needed_bytes(path, "float32", 512) == held + 8 * point
@@ -57,7 +57,7 @@ def test_profiles_ask_for_what_their_models_take(name: str) -> None:
     )  # fmt: skip
     recurrent = layers * 3 // 4 * values * 128 * 128 * 4
     kv = layers // 4 * 2 * 4160 * groups * 256 * 2
-    llm = llm_footprint.model_bytes(config, torch.bfloat16, 4096)
+    llm = llm_footprint.model_bytes(config, "bfloat16", 4096)
     assert llm == pytest.approx(weights_gb * 1e9 + kv + 9 * recurrent, rel=0.005)
     voice = parse_config(config_json(replace(PUBLISHED, layers=36)))
     tts = tts_footprint.backbone_bytes(voice, "bfloat16")

@@ -1,0 +1,87 @@
+"""What packing costs in agreement: the shipped language model in fewer bits beside itself in float32, teacher-forced.
+
+    python -m benchmarks.packing [--talks 40] [--kernels FOLDER] [--out benchmarks/results/packing.json]
+
+Talks of the split that training leaves out are folded token by token. At every token of a reply both choose: `same` is
+how often they choose alike, `loss` the mean negative log-likelihood of the token that stands there, `divergence` the
+mean Kullback-Leibler divergence from float32, in nats. Forty talks take about a minute on one thread.
+"""
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from capsules import ExecContext, Role
+from llm_engine import HybridLLM
+from recipes.chatml import TalkEncoder
+from recipes.score import talks_for
+
+TINY = Path(__file__).parents[1] / "llm_engine" / "tiny"
+DTYPES = ("float32", "bfloat16", "int8", "int4")
+
+Talk = tuple[list[int], list[int]]
+"""Tokens, and the places of those that a reply is made of."""
+
+
+def tokens_of(count: int) -> list[Talk]:
+    encoder = TalkEncoder(Tokenizer.from_file(str(TINY / "tokenizer.json")))
+    found = []
+    for talk in islice(talks_for(count), count):
+        ids, places = list(encoder.system(talk)), []
+        for turn in talk.turns:
+            more, weights = encoder.turn(turn)
+            places += [len(ids) + at for at, weight in enumerate(weights) if weight >= 1.0]
+            ids += more
+        found.append((ids[:1000], [at for at in places if at < 1000]))
+    return found
+
+
+def choices(llm: HybridLLM, talks: Sequence[Talk]) -> Tensor:
+    """Log-probabilities before every token of a reply: [n, V]."""
+    rows = []
+    for ids, places in talks:
+        llm.reset()
+        wanted = set(places)
+        for at, token in enumerate(ids[:-1]):
+            logits = llm.append([token])
+            if at + 1 in wanted:
+                rows.append(logits.log_softmax(-1))
+    return torch.stack(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--talks", type=int, default=40)
+    parser.add_argument("--kernels", type=Path, default=Path(tempfile.gettempdir()) / "llm-bench" / "kernels")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    talks = tokens_of(args.talks)
+    targets = torch.tensor([ids[at] for ids, places in talks for at in places])
+    exact: Tensor | None = None
+    rows = {}
+    for dtype in DTYPES:
+        ctx = ExecContext("cpu", args.kernels)
+        found = choices(HybridLLM.load(TINY, ctx, dtype, 1100), talks)
+        exact = found if exact is None else exact
+        rows[dtype] = {
+            "n": len(found),
+            "same": float((found.argmax(-1) == exact.argmax(-1)).float().mean()),
+            "loss": float(-found.gather(1, targets[:, None]).mean()),
+            "divergence": float((exact.exp() * (exact - found)).sum(-1).mean()),
+            "weight_bytes": sum(buffer.nbytes for buffer in ctx.buffers("llm", Role.WEIGHT)),
+        }
+        print(dtype, json.dumps(rows[dtype]), flush=True)
+    if args.out:
+        args.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+// Products with matrices of eight or four bits on a CPU, as a torch operator; capsules/nn/panels.py says how they lie.
+//
+// A row of the input is brought to eight bits, group by group. Within a group everything is integers and so exact, on
+// any processor in any order; the groups are added in float32 in ascending order. So a row's result does not depend on
+// its neighbours, nor on whether it has any, nor on the number of threads.
+
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <algorithm>
+#include <vector>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "vectors.h"
+
+using namespace vectors;
+using torch::stable::Tensor;
+using torch::headeronly::ScalarType;
+
+namespace {
+
+constexpr int64_t PANEL = 16, TILE = 8;
+
+typedef uint8_t bytes __attribute__((vector_size(64)));  // a step: sixteen rows, four inputs of each
+typedef int32_t sums __attribute__((vector_size(64)));
+typedef float floats __attribute__((vector_size(64)));
+typedef uint32_t words __attribute__((vector_size(64)));
+typedef uint16_t halves __attribute__((vector_size(32)));
+
+template <int BITS>
+struct Form {
+  static constexpr int64_t GROUP = BITS == 8 ? 64 : 32, BYTES = PANEL * GROUP * BITS / 8, STEPS = GROUP / 4;
+  static constexpr int32_t ZERO = BITS == 8 ? 128 : 8;
+};
+
+// Rows of the input: values [rows][columns], and per row and group the scale and what ZERO adds to a sum, negated.
+struct Inputs {
+  int64_t columns, groups;
+  std::vector<int8_t> values;
+  std::vector<float> scale;
+  std::vector<int32_t> zero;
+};
+
+inline bytes load64(const uint8_t* p) {
+  bytes v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+inline floats scales(const bf16* p) {
+  halves v;
+  std::memcpy(&v, p, sizeof v);
+  return cast<floats>(__builtin_convertvector(v, words) << 16);
+}
+
+// total[n] += w[4 n] · x[0] + … + w[4 n + 3] · x[3], w unsigned, x signed
+#if defined(__AVX512VNNI__)
+constexpr const char* INSTRUCTIONS = "avx512-vnni";
+inline void add(sums& total, const bytes& w, const int8_t* x) {
+  int32_t four;
+  std::memcpy(&four, x, 4);
+  total = cast<sums>(_mm512_dpbusd_epi32(cast<__m512i>(total), cast<__m512i>(w), _mm512_set1_epi32(four)));
+}
+#elif defined(__AVXVNNI__)
+constexpr const char* INSTRUCTIONS = "avx-vnni";
+inline void add(sums& total, const bytes& w, const int8_t* x) {
+  int32_t four;
+  std::memcpy(&four, x, 4);
+  __m256i t[2], u[2];
+  std::memcpy(t, &total, sizeof t);
+  std::memcpy(u, &w, sizeof u);
+  for (int h = 0; h < 2; ++h) t[h] = _mm256_dpbusd_avx_epi32(t[h], u[h], _mm256_set1_epi32(four));
+  std::memcpy(&total, t, sizeof t);
+}
+#elif defined(__AVX2__)
+constexpr const char* INSTRUCTIONS = "avx2";
+inline void add(sums& total, const bytes& w, const int8_t* x) {
+  int32_t four;
+  std::memcpy(&four, x, 4);
+  __m256i t[2], u[2];
+  std::memcpy(t, &total, sizeof t);
+  std::memcpy(u, &w, sizeof u);
+  const __m256i all = _mm256_set1_epi32(four), odd = _mm256_srai_epi16(all, 8);
+  const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(all, 8), 8), low = _mm256_set1_epi16(255);
+  for (int h = 0; h < 2; ++h) {  // in sixteen bits: products of bytes in pairs would not fit into them
+    const __m256i a = _mm256_madd_epi16(_mm256_and_si256(u[h], low), even);
+    const __m256i b = _mm256_madd_epi16(_mm256_srli_epi16(u[h], 8), odd);
+    t[h] = _mm256_add_epi32(t[h], _mm256_add_epi32(a, b));
+  }
+  std::memcpy(&total, t, sizeof t);
+}
+#else
+constexpr const char* INSTRUCTIONS = "plain";
+inline void add(sums& total, const bytes& w, const int8_t* x) {
+  for (int n = 0; n < PANEL; ++n)
+    total[n] += w[4 * n] * x[0] + w[4 * n + 1] * x[1] + w[4 * n + 2] * x[2] + w[4 * n + 3] * x[3];
+}
+#endif
+
+// ------------------------------------------------------------------------------------------------------------- inputs
+
+// One row to eight bits: the largest magnitude of a group becomes 127.
+template <int BITS, class T>
+void take(const T* x, int64_t size, Inputs& to, int64_t row) {
+  constexpr int64_t GROUP = Form<BITS>::GROUP;
+  const f8 shift = all(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer, ties to even
+  for (int64_t g = 0; g < to.groups; ++g) {
+    alignas(32) float wide_x[GROUP];
+    const int64_t count = std::min(GROUP, size - g * GROUP);
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) store(wide_x + i, load(x + g * GROUP + i));
+    for (; i < count; ++i) wide_x[i] = wide(x[g * GROUP + i]);
+    std::fill(wide_x + count, wide_x + GROUP, 0.0f);
+    f8 peaks = all(0);
+    for (i = 0; i < GROUP; i += LANES) {
+      const f8 v = load(wide_x + i), size_of = v < 0.0f ? -v : v;
+      peaks = peaks > size_of ? peaks : size_of;
+    }
+    float peak = 0;
+    for (int64_t n = 0; n < LANES; ++n) peak = std::max(peak, peaks[n]);
+    const f8 factor = all(peak > 0 ? 127.0f / peak : 0.0f);
+    i8 total = i8{};
+    int8_t* const values = to.values.data() + row * to.columns + g * GROUP;
+    for (i = 0; i < GROUP; i += LANES) {
+      const i8 whole = __builtin_convertvector((load(wide_x + i) * factor + shift) - shift, i8);
+      total += whole;
+      typedef int8_t q8 __attribute__((vector_size(8)));
+      const q8 narrow = __builtin_convertvector(whole, q8);
+      std::memcpy(values + i, &narrow, sizeof narrow);
+    }
+    int32_t sum = 0;
+    for (int64_t n = 0; n < LANES; ++n) sum += total[n];
+    to.scale[row * to.groups + g] = peak / 127.0f;
+    to.zero[row * to.groups + g] = -Form<BITS>::ZERO * sum;
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------------- products
+
+// One panel times T rows of the input from `row` on: out [T] of sixteen sums.
+template <int BITS, int T>
+inline void tile(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t row, floats* out) {
+  using F = Form<BITS>;
+  const int8_t* values[T];
+  floats total[T];
+  for (int t = 0; t < T; ++t) {
+    values[t] = x.values.data() + (row + t) * x.columns;
+    total[t] = floats{};
+  }
+  const float* const factor = x.scale.data() + row * x.groups;
+  const int32_t* const zero = x.zero.data() + row * x.groups;
+  for (int64_t g = 0; g < x.groups; ++g) {
+    sums whole[T];
+    for (int t = 0; t < T; ++t) whole[t] = sums{} + zero[t * x.groups + g];
+    for (int64_t s = 0; s < F::STEPS; s += BITS == 8 ? 1 : 2) {
+      if (T == 1) __builtin_prefetch(w + 4096);  // the processor's own prefetching stops at the end of a page
+      const bytes both = load64(w);
+      w += sizeof both;
+      const int64_t at = g * F::GROUP + s * 4;
+      if constexpr (BITS == 8) {
+        for (int t = 0; t < T; ++t) add(whole[t], both, values[t] + at);
+      } else {
+        const bytes first = both & 15, second = both >> 4;
+        for (int t = 0; t < T; ++t) add(whole[t], first, values[t] + at);
+        for (int t = 0; t < T; ++t) add(whole[t], second, values[t] + at + 4);
+      }
+    }
+    const floats each = scales(scale + g * PANEL);
+    for (int t = 0; t < T; ++t) total[t] += __builtin_convertvector(whole[t], floats) * (each * factor[t * x.groups + g]);
+  }
+  for (int t = 0; t < T; ++t) out[t] = total[t];
+}
+
+template <int BITS, class T>
+void multiply(const Tensor& x, const Tensor& weight, const Tensor& scale, Tensor& y, int64_t rows, int64_t size) {
+  const int64_t panels = weight.size(0), groups = weight.size(1), outputs = y.size(y.dim() - 1);
+  const int64_t padded = rows == 1 ? 1 : (rows + TILE - 1) / TILE * TILE;
+  thread_local Inputs inputs;  // fresh pages at every call would cost more than what is written to them
+  Inputs& in = inputs;
+  in.columns = groups * Form<BITS>::GROUP;
+  in.groups = groups;
+  in.values.resize(std::max<size_t>(in.values.size(), padded * in.columns));
+  in.scale.resize(std::max<size_t>(in.scale.size(), padded * groups));
+  in.zero.resize(std::max<size_t>(in.zero.size(), padded * groups));
+  const T* const from_x = static_cast<const T*>(x.const_data_ptr());
+  torch::stable::parallel_for(0, rows, std::max<int64_t>(1, 16384 / size), [&](int64_t from, int64_t to) {
+    for (int64_t t = from; t < to; ++t) take<BITS>(from_x + t * size, size, in, t);
+  });
+  T* const to_y = static_cast<T*>(y.mutable_data_ptr());
+  const uint8_t* const w = static_cast<const uint8_t*>(weight.const_data_ptr());
+  const bf16* const s = static_cast<const bf16*>(scale.const_data_ptr());
+  const int64_t grain = std::max<int64_t>(1, 65536 / (PANEL * in.columns));
+  torch::stable::parallel_for(0, panels, grain, [&](int64_t from, int64_t to) {
+    floats made[TILE];
+    for (int64_t p = from; p < to; ++p) {
+      const uint8_t* const panel = w + p * groups * Form<BITS>::BYTES;
+      const int64_t first = p * PANEL, count = std::min(PANEL, outputs - first);
+      for (int64_t t = 0; t < rows; t += TILE) {
+        if (rows == 1)
+          tile<BITS, 1>(panel, s + p * groups * PANEL, in, 0, made);
+        else
+          tile<BITS, TILE>(panel, s + p * groups * PANEL, in, t, made);
+        for (int64_t k = 0; k < std::min(TILE, rows - t); ++k)
+          for (int64_t n = 0; n < count; ++n) put(to_y + (t + k) * outputs + first + n, made[k][n]);
+      }
+    }
+  });
+}
+
+// x [..., I], contiguous; values and scale as PanelWeight has them -> [..., outputs] in x's type
+Tensor linear(const Tensor& x, const Tensor& values, const Tensor& scale, int64_t outputs) {
+  const int64_t size = x.size(x.dim() - 1), rows = x.numel() / size;
+  std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end());
+  shape.back() = outputs;
+  Tensor y = torch::stable::new_empty(x, shape);
+  const bool eight = values.size(2) == Form<8>::BYTES, narrow = x.scalar_type() == ScalarType::BFloat16;
+  STD_TORCH_CHECK(eight || values.size(2) == Form<4>::BYTES, "panels of eight or four bits are needed");
+  STD_TORCH_CHECK(narrow || x.scalar_type() == ScalarType::Float, "float32 or bfloat16 is needed");
+  if (eight)
+    narrow ? multiply<8, bf16>(x, values, scale, y, rows, size) : multiply<8, float>(x, values, scale, y, rows, size);
+  else
+    narrow ? multiply<4, bf16>(x, values, scale, y, rows, size) : multiply<4, float>(x, values, scale, y, rows, size);
+  return y;
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY(capsules_packed, m) { m.def("linear(Tensor x, Tensor values, Tensor scale, int outputs) -> Tensor"); }
+
+STABLE_TORCH_LIBRARY_IMPL(capsules_packed, CPU, m) { m.impl("linear", TORCH_BOX(&linear)); }
