@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from assistant.llm.talk_state import TalkState
+from assistant.llm.talk_state import LetGo, TalkState
 from assistant.llm.token_log import FoldStep, TokenLog, Written
 from assistant.talk.keeping import KEPT, WORDS
 from capsules.journal import JSON, Journals
@@ -54,4 +54,5 @@ def _taken(old: Path, journals: Journals) -> bool:
 def _state(path: Path) -> TalkState:
     facts = json.loads(path.read_text("utf-8"))
     log_ = TokenLog([FoldStep(tuple(ids), bool(written)) for written, ids in facts["tape"]])
-    return TalkState(log_, {reply: Written.from_json(row) for reply, row in facts["written"].items()}, facts["dropped"])
+    written = {reply: Written.from_json(row) for reply, row in facts["written"].items()}
+    return TalkState(log_, written, LetGo(facts["dropped"]))

@@ -26,9 +26,9 @@ from assistant.llm.keeper import LocalKeeper
 from assistant.llm.language import Language
 from assistant.llm.prefixes import LISTED, Gathered, Prefixes, cold_ends
 from assistant.llm.sight import Sight, image_tokens
-from assistant.llm.talk_state import TalkState
+from assistant.llm.talk_state import LetGo, TalkState
 from assistant.llm.token_log import FoldPlan, FoldStep, TokenLog, Written
-from assistant.llm.window import ContextWindow
+from assistant.llm.window import ContextWindow, come_back
 from capsules.prefix import StateKey
 from capsules.reentry import Live, Way
 from llm_engine import HybridLLM, Sampling
@@ -53,7 +53,7 @@ class TalkBefore:
     known: bool
     position: int
     written: Mapping[str, Written]
-    dropped: int
+    let_go: LetGo
     sampling: Sampling
 
 
@@ -255,7 +255,7 @@ class LocalLLM:
         """Make the engine's state this talk's. What of it was lost the engine is behind the log: see `_catch_up`."""
         state = self._lease.begin(talk, TalkState)
         self._lease.own(talk)
-        self._sight.hold(talk)
+        self._sight.hold(talk, state.let_go)
         return state
 
     def _take_back(self, talk: str) -> None:
@@ -396,12 +396,12 @@ class LocalLLM:
         """Raises EngineFailed where a guess could not be taken back: to make room the talk would be shortened."""
         state = self._lease.find(talk)
         if state is None:
-            return TalkBefore(False, 0, {}, 0, self._llm.sampling)
+            return TalkBefore(False, 0, {}, LetGo(), self._llm.sampling)
         wanted = self._window.steps(state, prompt, open_reply=True)
         if not self._window.holds(wanted):
             raise EngineFailed("there is no room for a guess in the context; the reply itself will make room")
         keep = state.log.plan(wanted).keep
-        return TalkBefore(True, keep, dict(state.written), state.dropped, self._llm.sampling)
+        return TalkBefore(True, keep, dict(state.written), state.let_go, self._llm.sampling)
 
     def _drop(self, talk: str, guess: Guess[TalkBefore]) -> None:
         """The guess never was. What it found out of line with the talk stays rolled back."""
@@ -415,7 +415,7 @@ class LocalLLM:
         self._own(talk)
         state.log.keep(before.position)
         self._sight.rollback(min(before.position, self._llm.position))
-        state.written, state.dropped = dict(before.written), before.dropped
+        state.written, state.let_go = dict(before.written), before.let_go
         self._llm.set_sampling(before.sampling)
         self._lease.note(talk)
 
@@ -437,6 +437,7 @@ class LocalLLM:
         if state is None:
             return Synced(None, 0, 0.0)
         begin = self._now()
+        come_back(state, prompt)
         wanted = self._window.steps(state, prompt, open_reply=False)
         plan = state.log.plan(wanted)
         if plan.keep >= state.log.position:
@@ -497,7 +498,7 @@ class LocalLLM:
 
     def _fitting(self, talk: str, prompt: Prompt) -> list[FoldStep]:
         """The steps of as much of the prompt as finds room. Where not all does, the talk goes on with what was folded
-        ahead of time, even if that is only begun; else its oldest turns go now."""
+        ahead of time, even if that is only begun; else its oldest pictures and turns go now."""
         state = self._known(talk, prompt)
         wanted = self._window.steps(state, prompt, open_reply=True)
         if self._window.holds(wanted):
@@ -531,7 +532,7 @@ class LocalLLM:
         if ahead is None or self._window.crowded(ahead, prompt):
             self._lease.forget(_ahead(talk))
             ahead = self._lease.begin(_ahead(talk), TalkState)
-            ahead.written, ahead.dropped = state.written, state.dropped
+            ahead.written, ahead.let_go = state.written, state.let_go
             self._window.shorten(ahead, prompt)
         self._own(_ahead(talk))
         wanted = self._window.steps(ahead, prompt, open_reply=False)
@@ -542,10 +543,8 @@ class LocalLLM:
         self._lease.note(talk)
 
     def _known(self, talk: str, prompt: Prompt) -> TalkState:
-        """What is known of a talk; one that was begun anew shows all its lines again."""
         state = self._lease.begin(talk, TalkState)
-        if state.dropped >= len(prompt.lines):
-            state.dropped = 0
+        come_back(state, prompt)
         return state
 
     def _back_to(

@@ -14,6 +14,7 @@ from assistant.base.picture import Picture
 from assistant.contracts import Prompt
 from assistant.device.thread import Work
 from assistant.llm.language import Language
+from assistant.llm.talk_state import LetGo
 from llm_engine import HybridLLM
 from llm_engine.pictures import at_hand
 from llm_engine.pixels import FittedPicture, fit
@@ -44,7 +45,10 @@ class Sight:
         self._ids: dict[tuple[str, str], tuple[int, ...]] = {}
         self._sources: dict[int, Picture] = {}
         self._waiting: dict[int, FittedPicture] = {}
-        self._shown: dict[str, frozenset[int]] = {}
+        self._shown: dict[str, dict[int, int]] = {}
+        """By talk and picture: the last line that shows it."""
+        self._first: dict[str, int] = {}
+        """By talk: the line from which on its pictures are shown."""
         self._took: dict[int, tuple[float, tuple[str, int] | None]] = {}
         """Milliseconds, and the turn that they are told to, by its talk and its line."""
 
@@ -60,23 +64,27 @@ class Sight:
     async def ready(self, talk: str, prompt: Prompt) -> None:
         """Bring what a prompt shows to size, before its work begins: to decode a photograph takes up to a second.
         Raises PeerError for one that is damaged, PictureError for one of no use."""
-        shown = set()
-        for picture in _pictures(prompt):
+        shown = {}
+        first = min(self._first.get(talk, 0), len(prompt.lines))
+        for place, picture in _pictures(prompt, first):
             ids = self._ids.get((picture.digest, picture.detail))
             if ids is None or not (ids[0] in self._llm.pictures or ids[0] in self._waiting):
                 ids = await asyncio.to_thread(self._fit, picture)
             _remember(self._sources, ids[0], picture, SOURCES)
-            shown.add(ids[0])
-        self._shown[talk] = frozenset(shown)
+            shown[ids[0]] = place
+        self._shown[talk] = shown
 
-    def hold(self, talk: str) -> None:
+    def hold(self, talk: str, gone: LetGo) -> None:
         """What a talk shows stays seen from here on; what it showed before may go."""
-        self._llm.pictures.hold(talk, self._shown.get(talk, frozenset()))
+        if (shown := self._shown.get(talk)) is not None:
+            first = self._first[talk] = max(gone.lines, gone.pictured)
+            self._llm.pictures.hold(talk, [name for name, place in shown.items() if place >= first])
 
     def forget(self, talk: str) -> None:
         """The talk shows nothing any more, or pauses."""
         self._shown.pop(talk, None)
-        self.hold(talk)
+        self._first.pop(talk, None)
+        self._llm.pictures.hold(talk, ())
 
     def look(self, ids: Iterable[int]) -> Work[None]:
         """See the pictures among these ids that are not at hand. Raises StateError for one that nobody showed."""
@@ -133,10 +141,11 @@ def image_tokens(ids: Sequence[int]) -> int:
     return rows + MARKS * ends
 
 
-def _pictures(prompt: Prompt) -> Iterator[Picture]:
-    for line in prompt.lines:
+def _pictures(prompt: Prompt, first: int) -> Iterator[tuple[int, Picture]]:
+    """Those from a line on, each with its line's place."""
+    for place, line in enumerate(prompt.lines[first:], first):
         for placed in line.pictures:
-            yield placed.picture
+            yield place, placed.picture
 
 
 def _remember(held: dict[K, T], key: K, value: T, most: int) -> None:

@@ -10,20 +10,28 @@ from assistant.llm.token_log import FoldStep, TokenLog, Written
 from capsules.journal import JSON, Rows
 
 
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """What found no room in the context any more: the talk's first `lines`, and the pictures of its first `pictured`
+    lines, of which a word is left."""
+
+    lines: int = 0
+    pictured: int = 0
+
+
 @dataclass(slots=True)
 class TalkState:
     """The steps folded for a talk, and its replies as the model wrote them."""
 
     log: TokenLog = field(default_factory=TokenLog)
     written: dict[str, Written] = field(default_factory=dict)
-    dropped: int = 0
-    """Lines at the start of the talk that no longer fit into the context."""
+    let_go: LetGo = LetGo()
     kept: int = 0
     """The position at which its capsule was last written to disk at leisure."""
 
     def to_rows(self) -> dict[str, JSON]:
         """One for each step and each reply, so that a turn adds rows and changes none."""
-        rows: dict[str, JSON] = {"dropped": self.dropped}
+        rows: dict[str, JSON] = {"dropped": self.let_go.lines, "pictures dropped": self.let_go.pictured}
         rows |= {f"reply {reply}": one.to_json() for reply, one in self.written.items()}
         rows |= {f"fold {place}": [int(step.written), *step.ids] for place, step in enumerate(self.log.steps)}
         return rows
@@ -36,4 +44,5 @@ class TalkState:
         count = sum(key.startswith("fold ") for key in found)
         steps = [found[f"fold {place}"] for place in range(count)]
         log = TokenLog([FoldStep(tuple(int(i) for i in ids), bool(written)) for written, *ids in steps])
-        return cls(log, {reply: Written.from_json(row) for reply, row in replies.items()}, int(found["dropped"]))
+        let_go = LetGo(int(found["dropped"]), int(found.get("pictures dropped", 0)))
+        return cls(log, {reply: Written.from_json(row) for reply, row in replies.items()}, let_go)

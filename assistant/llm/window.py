@@ -1,7 +1,9 @@
-"""How much of a talk the model's context holds, and which of its oldest turns have to go.
+"""How much of a talk the model's context holds, and what of its beginning has to go: old pictures, then old turns.
 
-Many go at once, so that it happens seldom. What goes depends on what surely stays of the talk, not on what is being
-said now; so it is the same whether it is found ahead of time, while nobody speaks, or when the next reply is due.
+A picture takes hundreds of positions and leaves a word behind, so those of all but the last turns go before any turn
+does. Much goes at once, so that it happens seldom, and the talk is folded anew from there. What goes depends on what
+surely stays of the talk, not on what is being said now; so it is the same whether it is found ahead of time, while
+nobody speaks, or when the next reply is due.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from assistant.base.errors import ContextExceeded
-from assistant.contracts import Prompt
+from assistant.contracts import Line, Prompt
 from assistant.llm.language import Language
-from assistant.llm.talk_state import TalkState
+from assistant.llm.talk_state import LetGo, TalkState
 from assistant.llm.token_log import Encode, FoldStep, heard_steps, open_steps, wanted_steps
 
 REPLY_ROOM = 256
@@ -21,6 +23,9 @@ CROWDED_SHARE = 0.85
 """Of the rest, from which on the next turn may not find room."""
 KEPT_SHARE = 0.6
 """And what is kept of it then: far below."""
+SEEN_TURNS = 2
+"""The last turns, whose pictures stay as long as the turns do; the newest frame of a camera is taken to be among them
+(`talk/shown.py`)."""
 
 
 class ContextWindow:
@@ -32,18 +37,16 @@ class ContextWindow:
 
     def steps(self, state: TalkState, prompt: Prompt, *, open_reply: bool) -> list[FoldStep]:
         """The steps that lead to what is shown of a prompt."""
-        shown = replace(prompt, lines=prompt.lines[state.dropped :])
+        shown = _shown(state, prompt)
         return wanted_steps(shown, self._language.layout, self._encode, state.written.get, open_reply=open_reply)
 
     def heard_steps(self, state: TalkState, prompt: Prompt) -> list[FoldStep]:
         """The same where the prompt's last line still goes on."""
-        shown = replace(prompt, lines=prompt.lines[state.dropped :])
-        return heard_steps(shown, self._language.layout, self._encode, state.written.get)
+        return heard_steps(_shown(state, prompt), self._language.layout, self._encode, state.written.get)
 
     def open_steps(self, state: TalkState, prompt: Prompt) -> tuple[list[FoldStep], tuple[int, ...]]:
         """The steps that surely stay where the prompt's last line still goes on, and its ids since then."""
-        shown = replace(prompt, lines=prompt.lines[state.dropped :])
-        return open_steps(shown, self._language.layout, self._encode, state.written.get)
+        return open_steps(_shown(state, prompt), self._language.layout, self._encode, state.written.get)
 
     def holds(self, steps: Sequence[FoldStep]) -> bool:
         """Whether there is room for these and a reply."""
@@ -54,16 +57,14 @@ class ContextWindow:
         return _length(self.steps(state, prompt, open_reply=False)) > self._limit * CROWDED_SHARE
 
     def shorten(self, state: TalkState, prompt: Prompt) -> list[FoldStep]:
-        """Let the oldest turns go; returns the steps of what is left. Raises ContextExceeded if the last message
-        alone is too long."""
-        while state.dropped < len(prompt.lines) - 1:
-            state.dropped += 1
-            if prompt.lines[state.dropped].role != "user":
-                continue
-            kept = _length(self.steps(state, prompt, open_reply=False))
-            if kept <= self._limit * KEPT_SHARE and self.holds(self.steps(state, prompt, open_reply=True)):
+        """Let the oldest pictures and turns go; returns the steps of what is left. Raises ContextExceeded if the last
+        message alone is too long."""
+        kept = replace(prompt, lines=prompt.lines[: _answered(prompt.lines)])
+        while True:
+            wanted = self.steps(state, prompt, open_reply=True)
+            roomy = _length(self.steps(state, kept, open_reply=False)) <= self._limit * KEPT_SHARE
+            if (roomy and self.holds(wanted)) or not _let_go(state, prompt.lines):
                 break
-        wanted = self.steps(state, prompt, open_reply=True)
         if not self.holds(wanted):
             raise ContextExceeded(
                 f"the last message takes {_length(wanted)} tokens, this model holds {self._limit} beside its reply; "
@@ -73,8 +74,40 @@ class ContextWindow:
 
     def forget(self, state: TalkState, prompt: Prompt) -> None:
         """The tokens of replies that are no longer shown are not needed again."""
-        shown = {line.reply_id for line in prompt.lines[state.dropped :]}
+        shown = {line.reply_id for line in prompt.lines[state.let_go.lines :]}
         state.written = {reply: written for reply, written in state.written.items() if reply in shown}
+
+
+def come_back(state: TalkState, prompt: Prompt) -> None:
+    """A talk that was begun anew shows all again, and one that went back the pictures that come behind its answers."""
+    gone = state.let_go
+    anew = gone.lines >= len(prompt.lines)
+    state.let_go = LetGo() if anew else replace(gone, pictured=min(gone.pictured, _answered(prompt.lines)))
+
+
+def _shown(state: TalkState, prompt: Prompt) -> Prompt:
+    gone = state.let_go
+    in_words = (line.in_words for line in prompt.lines[gone.lines : gone.pictured])
+    return replace(prompt, lines=(*in_words, *prompt.lines[max(gone.lines, gone.pictured) :]))
+
+
+def _answered(lines: Sequence[Line]) -> int:
+    """How many lines surely stay: those up to the last answer."""
+    return max((place for place, line in enumerate(lines, 1) if line.role == "assistant"), default=0)
+
+
+def _let_go(state: TalkState, lines: Sequence[Line]) -> bool:
+    """One more thing: the oldest picture's turn, else the oldest turn. False: nothing is left that may go."""
+    gone = state.let_go
+    turns = [place for place in range(_answered(lines)) if lines[place].role == "user"]
+    for place in turns[:-SEEN_TURNS]:
+        if place >= max(gone.lines, gone.pictured) and lines[place].pictures:
+            state.let_go = replace(gone, pictured=place + 1)
+            return True
+    last = len(lines) - 1
+    ends = (place for place in range(gone.lines + 1, last) if lines[place].role == "user")
+    state.let_go = replace(gone, lines=max(gone.lines, next(ends, last)))
+    return state.let_go != gone
 
 
 def _length(steps: Sequence[FoldStep]) -> int:

@@ -33,7 +33,7 @@ def test_parked_talks_go_on_in_words_and_tokens_and_older_voices_are_let_go_with
     talk = resumed(journal)
     assert talk.items == (Message("a", "user", (TextPart("hi"),)),) and talk.kept == kept
     state = TalkState.from_rows(journal.table("llm"))
-    assert state.log.ids == (1, 2, 3) and state.written["r.0"].text == "hi" and state.dropped == 1
+    assert state.log.ids == (1, 2, 3) and state.written["r.0"].text == "hi" and state.let_go.lines == 1
     assert [one.name for one in registry.listing()] == ["voice/tiny/ada/x"] and len(told) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["conv_1.journal", "conv_2.json"]
     assert "conv_2.json was kept by the version before and cannot be read" in caplog.text

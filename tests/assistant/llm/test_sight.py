@@ -5,11 +5,14 @@ import asyncio
 import numpy as np
 import pytest
 
+from assistant.base.errors import EngineFailed
 from assistant.base.picture import Picture
 from assistant.contracts import Line, PlacedPicture
 from assistant.llm.sight import image_tokens
+from assistant.llm.talk_state import LetGo, TalkState
 from capsules import ExecContext
 from llm_engine import HybridLLM
+from llm_engine.eyes import Eyes
 from llm_engine.rowstore import PictureStore
 from tests.assistant.llm.test_local import LLMBench, assert_same_state, prompt, reply, said, state_of, user
 from tests.fakes.engines import write_llm, write_seeing_llm
@@ -41,17 +44,17 @@ def showing(text, *pictures, at=0):
 
 
 @pytest.fixture
-def looks(engine, monkeypatch):
+def looks(monkeypatch):
     """The size of every picture that goes through the tower."""
     found = []
-    embed = engine.eyes._run
+    embed = Eyes._run
 
-    def run(grid, step):
+    def run(eyes, grid, step):
         if step == 0:
             found.append((grid.rows, grid.columns))
-        embed(grid, step)
+        embed(eyes, grid, step)
 
-    monkeypatch.setattr(engine.eyes, "_run", run)
+    monkeypatch.setattr(Eyes, "_run", run)
     return found
 
 
@@ -279,3 +282,159 @@ def test_words_around_pictures_keep_their_places(engine):
 
     text = "".join(chr(i) if 0 <= i < 128 else f"[{i}]" if i >= 0 else "" for i in run(engine, play))
     assert text.startswith("[130]user\nlook [134][136]here and [134][136]there[131]\n")
+
+
+# ------------------------------------------------------------------------------------------- a full context
+
+
+FRAMES = [drawn(seed, 256, 256) for seed in range(10, 34)]
+"""Of 64 rows each, beside which stand two marks."""
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    return HybridLLM.load(write_seeing_llm(tmp_path_factory.mktemp("wide")), ExecContext("cpu"), max_positions=1200)
+
+
+@pytest.fixture
+def roomy(wide):
+    """With nothing seen yet."""
+    wide.pictures = PictureStore(wide.config.hidden_size)
+    return wide
+
+
+class Shows:
+    """A talk that shows a picture with every turn. `told`: how many tokens of pictures stood in each."""
+
+    def __init__(self, llm):
+        self.llm, self.lines, self.told = llm, (), []
+
+    async def turn(self, prepare=False):
+        if prepare:
+            await self.llm.prepare("a", prompt(*self.lines, system=""))
+        number = len(self.told)
+        self.lines = (*self.lines, showing("look", FRAMES[number]))
+        text, _, ready = await reply(self.llm, "a", prompt(*self.lines, system=""), f"r{number}", n=3)
+        self.told.append(ready.image_tokens)
+        self.lines = (*self.lines, said(text, f"r{number}"))
+        return text
+
+    @property
+    def written(self):
+        return dict(self.state.written) if self.lines else {}
+
+    @property
+    def state(self):
+        return self.llm._lease.find("a")
+
+
+def test_old_pictures_leave_before_old_turns(roomy):
+    async def play(llm):
+        talk = Shows(llm)
+        while talk.told == sorted(talk.told):
+            await talk.turn()
+        return talk, talk.state.let_go, state_of(roomy)[1]
+
+    talk, gone, tokens = run(roomy, play)
+    turns = len(talk.told)
+    assert talk.told[:-1] == [66 * turn for turn in range(1, turns)] and gone.lines == 0
+    left = talk.told[-1] // 66
+    assert 3 <= left == turns - (gone.pictured + 1) // 2 and len({i for i in tokens if i < 0}) == left
+    text = "".join(chr(i) for i in tokens if 0 <= i < 128)
+    assert text.count("[picture] look") == turns - left and text.count("user") == turns
+
+
+def test_where_pictures_are_not_enough_turns_go_too_but_no_picture_of_the_last_two_answers(roomy):
+    async def play(llm):
+        talk = Shows(llm)
+        for turn in range(24):
+            await talk.turn(prepare=True)
+            assert talk.told[-1] >= min(turn + 1, 3) * 66
+        return talk.state.let_go, len(talk.lines)
+
+    gone, count = run(roomy, play)
+    assert gone.lines > 0 and gone.pictured <= count - 4
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["when due", "ahead"])
+def test_a_talk_without_its_old_pictures_is_one_that_never_showed_them(roomy, ahead):
+    """Bit for bit, words and state, as soon as they are gone."""
+
+    async def shown(llm):
+        talk = Shows(llm)
+        while talk.told == sorted(talk.told):
+            written = talk.written
+            text = await talk.turn(prepare=ahead)
+        return text, state_of(roomy), talk.lines[:-1], talk.state.let_go.pictured, written
+
+    async def never(llm):
+        words = (*(line.in_words for line in asked[:pictured]), *asked[pictured:])
+        llm._lease.begin("a", TalkState).written = written
+        text, _, _ = await reply(llm, "a", prompt(*words, system=""), f"r{len(asked) // 2}", n=3)
+        return text, state_of(roomy)
+
+    text, state, asked, pictured, written = run(roomy, shown)
+    again, expected = run(roomy, never)
+    assert pictured > 0 and again == text
+    assert_same_state(state, expected)
+
+
+def test_whoever_goes_back_sees_what_comes_next(roomy):
+    async def play(llm):
+        talk = Shows(llm)
+        while talk.told == sorted(talk.told):
+            await talk.turn()
+        talk.lines, talk.told = talk.lines[:2], talk.told[:1]
+        await llm.sync("a", prompt(*talk.lines, system=""))
+        await talk.turn()
+        return talk.told[-1], talk.state.let_go.pictured
+
+    assert run(roomy, play) == (66, 2)
+
+
+def test_what_a_guess_would_have_to_let_go_stays(roomy):
+    async def play(llm):
+        talk = Shows(llm)
+        while not llm._window.crowded(talk.state or TalkState(), prompt(*talk.lines, system="")):
+            await talk.turn()
+        llm.guess("a")
+        long = prompt(*talk.lines, showing("y" * 200, CAT), system="")
+        with pytest.raises(EngineFailed, match="no room for a guess"):
+            await reply(llm, "a", long, "r99")
+        await llm.drop("a")
+        before = talk.state.let_go
+        await reply(llm, "a", long, "r100")
+        return before, talk.state.let_go
+
+    before, after = run(roomy, play)
+    assert before == LetGo() and after.pictured > 0
+
+
+def test_let_go_outlives_the_process(roomy, tmp_path):
+    async def begin(llm):
+        talk = Shows(llm)
+        while talk.told == sorted(talk.told):
+            await talk.turn()
+        return talk.lines, talk.state.let_go
+
+    async def again(llm):
+        _, _, ready = await reply(llm, "a", prompt(*lines, user("so"), system=""), "r99", n=3)
+        return llm._lease.find("a").let_go, ready.image_tokens
+
+    lines, gone = run(roomy, begin, folder=tmp_path)
+    shown = sum(bool(line.pictures) for line in lines[gone.pictured :])
+    assert run(roomy, again, folder=tmp_path) == (gone, 66 * shown)
+
+
+def test_pictures_that_are_gone_are_kept_no_longer_nor_seen_again(roomy, looks):
+    roomy.pictures.budget = 0
+
+    async def play(llm):
+        talk = Shows(llm)
+        while talk.told == sorted(talk.told):
+            await talk.turn()
+        await talk.turn()
+        return talk, len(roomy.pictures)
+
+    talk, kept = run(roomy, play)
+    assert kept == talk.told[-1] // 66 and len(looks) == len(talk.told)
