@@ -2,9 +2,18 @@
 
 The format is the Qwen3.5 family's (ChatML turns, XML tool calls, results as a user turn) with two simplifications that
 suit a small model. It never thinks, so no think block is written, neither in the generation prompt nor in history: a
-talk's tokens are append-only. And the tools block lists names only, because the model learnt the tools by heart.
+talk's tokens are append-only. And the tools block is short: the tools that the model learnt by heart stand there by
+name, in one line; every other tool by what it does and what it takes, in two:
+
+     switch a light on or off
+    set_light(room: kitchen, hall;level?: number, in percent)
+
+What it does comes first, so that the name's tokens have it behind them. A parameter is followed by what it may be:
+its values, or `number` or `list` and the first words of its description; `?` marks one that may be left out. The
+template alone decides what is known by heart: a tool of a known name that takes what the known one takes, all of it
+plain text.
 A third change: a space stands before each argument, each result and each of the user's turns, so that a word is the
-same tokens in all of them.
+same tokens in all of them; names of tools and parameters never have one, so that they are the same in a call.
 """
 
 from __future__ import annotations
@@ -13,12 +22,16 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from recipes.texts.scene import Talk, TalkTurn
+from llm_engine.chat import ChatTemplate
+from recipes.texts.scene import Declaration, Talk, TalkTurn
+from recipes.texts.scenes_declared import declared_talk
 from recipes.texts.talks import make_talk
+from recipes.texts.tools import PARAMETERS, specs
 from recipes.texts.words import Split
 
 SPECIAL: Final = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -33,21 +46,47 @@ _PIECES: Final = r" ?[a-z]+(?:_[a-z]+)+| ?\p{L}+(?:'\p{L}+)?|\p{N}| ?[^\s\p{L}\p
 """Tool names stay whole, digits stand alone, and a space before a digit is its own piece, so a number is always the
 same tokens wherever it stands."""
 
-TEMPLATE: Final = """\
-{%- set ns = namespace(system='', names=[]) %}
+_KNOWN: Final = "{" + ", ".join(f"'{name}': '{' '.join(keys)}'" for name, keys in PARAMETERS.items()) + "}"
+
+TEMPLATE: Final = (
+    """\
+{%- set known = """
+    + _KNOWN
+    + """ %}
+{%- set ns = namespace(system='', names=[], told='') %}
 {%- for tool in tools or [] %}
-{%- set ns.names = ns.names + [(tool.function or tool).name] %}
+{%- set tool = tool.function or tool %}
+{%- set schema = tool.parameters or {} %}
+{%- set its = namespace(keys=[], shown=[], plain=true) %}
+{%- for key, value in (schema.properties or {}) | items %}
+{%- set key = key if key in (schema.required or []) else key + '?' %}
+{%- set words = ((value.description or '') | lower).rstrip('. ').split()[:8] | join(' ') %}
+{%- set kind = 'number' if value.type in ['number', 'integer'] else 'list' if value.type == 'array' else '' %}
+{%- set options = value.enum or (['true', 'false'] if value.type == 'boolean' else [kind, words] | select | list) %}
+{%- set its.keys = its.keys + [key] %}
+{%- set its.shown = its.shown + [key + (': ' + options | join(', ') if options else '')] %}
+{%- set its.plain = its.plain and value.type == 'string' and not value.enum %}
 {%- endfor %}
+{%- if its.plain and known.get(tool.name) == its.keys | join(' ') %}
+{%- set ns.names = ns.names + [tool.name] %}
+{%- else %}
+{%- set words = ((tool.description or '') | lower).rstrip('. ').split('. ')[0].split()[:16] | join(' ') %}
+{%- set ns.told = ns.told + ('\\n ' + words if words else '') %}
+{%- set ns.told = ns.told + '\\n' + tool.name + '(' + its.shown | join(';') + ')' %}
+{%- endif %}
+{%- endfor %}
+{%- set block = ((ns.names | join(' ')) + ns.told) %}
+{%- set block = block[1:] if block[:1] == '\\n' else block %}
 {%- for message in messages %}
 {%- if message.role == 'system' %}
 {%- if not loop.first %}{{ raise_exception('The system message must come first.') }}{% endif %}
 {%- set ns.system = message.content | trim %}
 {%- endif %}
 {%- endfor %}
-{%- if ns.names or ns.system %}
+{%- if block or ns.system %}
 {{- '<|im_start|>system\\n' }}
-{%- if ns.names %}{{- '# Tools\\n\\n<tools>\\n' + ns.names | join(' ') + '\\n</tools>' }}{% endif %}
-{%- if ns.names and ns.system %}{{- '\\n\\n' }}{% endif %}
+{%- if block %}{{- '# Tools\\n\\n<tools>\\n' + block + '\\n</tools>' }}{% endif %}
+{%- if block and ns.system %}{{- '\\n\\n' }}{% endif %}
 {{- ns.system + '<|im_end|>\\n' }}
 {%- endif %}
 {%- for message in messages %}
@@ -75,6 +114,7 @@ TEMPLATE: Final = """\
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% endif %}
 """
+)
 
 
 def call_text(name: str, arguments: dict[str, str]) -> str:
@@ -102,10 +142,24 @@ def turn_text(turn: TalkTurn) -> str:
     return call_text(*turn.call) if turn.call else turn.text
 
 
+_LAYOUT: Final = ChatTemplate(TEMPLATE)
+
+
+def tool_specs(talk: Talk) -> list[dict[str, object]]:
+    """The talk's tools as a chat template takes them."""
+    known = {spec["function"]["name"]: spec for spec in specs()}
+    return [known[tool] if isinstance(tool, str) else tool.spec() for tool in talk.tools]
+
+
+@lru_cache(1024)
+def _tools_block(tools: tuple[str | Declaration, ...], system: str) -> str:
+    turn = _LAYOUT.render(messages(Talk(system, tools)), tool_specs(Talk(system, tools)), add_generation_prompt=False)
+    return turn.removeprefix("<|im_start|>system\n").removesuffix("<|im_end|>\n")
+
+
 def system_text(talk: Talk) -> str:
-    """The system turn's content: names of the tools, then the persona."""
-    tools = f"# Tools\n\n<tools>\n{' '.join(talk.tools)}\n</tools>\n\n" if talk.tools else ""
-    return tools + talk.system
+    """The system turn's content, as the template writes it: the tools, then the persona."""
+    return _tools_block(talk.tools, talk.system)
 
 
 def messages(talk: Talk, until: int | None = None) -> list[dict[str, object]]:
@@ -132,7 +186,8 @@ def train_tokenizer(seed: int = 0, talks: int = 6000, size: int = 2560) -> Token
     def texts() -> Iterator[str]:
         for _ in range(talks):
             talk = make_talk(rng)
-            yield from ("user\n", "assistant\n", f" {' '.join(talk.tools)}", system_text(talk))
+            names = [tool for tool in talk.tools if isinstance(tool, str)]
+            yield from ("user\n", "assistant\n", f" {' '.join(names)}", system_text(talk))
             for turn in talk.turns:
                 yield from (f"{key}>\n" for key in (turn.call[1] if turn.call else ()))
                 yield from [turn.call[0], *turn.call[1].values()] if turn.call else [turn.text]
@@ -168,7 +223,7 @@ class TalkEncoder:
         self.pad = token_id(tokenizer, "<|endoftext|>")
         self._heads = {role: self.ids(f"<|im_start|>{role}\n") for role in ("system", "user", "assistant")}
         self._tail = self.ids("\n")
-        self._systems: dict[str, list[int]] = {}
+        self._system = lru_cache(1024)(self._system_ids)
 
     def ids(self, text: str) -> list[int]:
         encoded: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -176,10 +231,10 @@ class TalkEncoder:
 
     def system(self, talk: Talk) -> list[int]:
         """The system turn."""
-        text = system_text(talk)
-        if text not in self._systems:
-            self._systems[text] = [*self._heads["system"], *self.ids(text), self.end, *self._tail]
-        return self._systems[text]
+        return self._system(system_text(talk))
+
+    def _system_ids(self, text: str) -> list[int]:
+        return [*self._heads["system"], *self.ids(text), self.end, *self._tail]
 
     def prompt(self, talk: Talk, turn: int) -> list[int]:
         """Everything before the reply that is turn `turn`, its header included."""
@@ -209,15 +264,20 @@ class TalkEncoder:
         return ids, weights
 
     def rows(
-        self, rng: random.Random, count: int, length: int, split: Split = "train"
+        self, rng: random.Random, count: int, length: int, split: Split = "train", declared: float = 0.0
     ) -> tuple[list[list[int]], list[list[float]]]:
-        """`count` rows of `length` + 1 ids, each filled with whole talks, the last one broken off."""
+        """`count` rows of `length` + 1 ids, each filled with whole talks, the last one broken off. `declared`: the
+        share of talks with tools that have to be read."""
         all_ids, all_weights = [], []
         for _ in range(count):
             ids: list[int] = []
             weights: list[float] = []
             while len(ids) <= length:
-                more, its = self.talk(make_talk(rng, split, scenes=rng.choice([2, 5, 9, 20, 20, 20]), practice=True))
+                if declared and rng.random() < declared:
+                    talk = declared_talk(rng, split, practice=True)
+                else:
+                    talk = make_talk(rng, split, scenes=rng.choice([2, 5, 9, 20, 20, 20]), practice=True)
+                more, its = self.talk(talk)
                 ids += more
                 weights += its
             all_ids.append(ids[: length + 1])

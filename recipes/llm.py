@@ -59,6 +59,8 @@ class Recipe:
     average: float = 0.99
     half: bool = False
     """Matrix products in bfloat16, 1.4 times as fast on a processor that has them."""
+    declared: float = 0.0
+    """Share of talks with tools that have to be read; a talk of these is about half as long as the others."""
 
 
 def config(vocabulary: int) -> LLMConfig:
@@ -129,6 +131,8 @@ class Training:
     def note_plan(self) -> None:
         """Put on record from which step on which numbers and which texts are used, if they are new."""
         now = {"steps": self.recipe.steps, "decay": self.recipe.decay, "texts": digest(*sorted(TEXTS.iterdir()))[:12]}
+        if self.recipe.declared:
+            now["declared"] = self.recipe.declared
         if not self.plans or self.plans[-1] != {"step": self.plans[-1]["step"], **now}:
             self.plans.append({"step": self.done, **now})
 
@@ -147,7 +151,7 @@ class Training:
         """The talks of one step: ids and weights [rows, length + 1]."""
         rng = random.Random(f"{self.recipe.seed} {step}")
         length = max((start, rows) for start, rows in self.recipe.lengths if start <= step)[1]
-        ids, weights = self.encoder.rows(rng, self.recipe.tokens // length, length)
+        ids, weights = self.encoder.rows(rng, self.recipe.tokens // length, length, declared=self.recipe.declared)
         return torch.tensor(ids, device=self.device), torch.tensor(weights, device=self.device)
 
     def loss(self, ids: Tensor, weights: Tensor) -> tuple[Tensor, float]:
@@ -304,6 +308,7 @@ def main() -> None:
     trains = commands.add_parser("train", help="train for one slice; run again to go on")
     trains.add_argument("--steps", type=int, default=Recipe.steps)
     trains.add_argument("--decay", type=int, default=Recipe.decay)
+    trains.add_argument("--declared", type=float, default=Recipe.declared, help="share of talks with declared tools")
     trains.add_argument("--from", dest="start", type=Path, help="an exported model to begin a further run from")
     trains.add_argument("--minutes", type=float, default=9.0, help="length of the slice")
     trains.add_argument("--device", default="cpu")
@@ -319,7 +324,9 @@ def main() -> None:
         return
     torch.set_num_threads(arguments.threads)
     seed = Recipe.seed + len(runs_before(arguments.start))
-    recipe = Recipe(seed=seed, steps=arguments.steps, decay=arguments.decay, half=arguments.half)
+    recipe = Recipe(
+        seed=seed, steps=arguments.steps, decay=arguments.decay, half=arguments.half, declared=arguments.declared
+    )
     done = train(recipe, arguments.minutes, arguments.work, arguments.device, arguments.start)
     print("done" if done else "slice over; run the same command again to go on", flush=True)
 

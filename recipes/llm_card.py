@@ -24,8 +24,8 @@ words come from the CMU Pronouncing Dictionary (BSD licence, Copyright 1993-2015
 with pocketsphinx. A tenth of all phrasings and values, chosen by hash, is held out and never trained on.
 
 **Format.** ChatML turns, XML tool calls and `<tool_response>` results as in the family. Three differences: no think block is
-written anywhere, so a talk's tokens only grow at their end; the tools block lists the tools' names only, because the
-model knows them by heart (`recipes/texts/tools.py`); and a space stands before each argument, each result and each of the user's
+written anywhere, so a talk's tokens only grow at their end; the tools block lists by name only what the model knows by heart
+(`recipes/texts/tools.py`), and every other tool in two short lines, what it does and what it takes; and a space stands before each argument, each result and each of the user's
 turns, so that a word is the same tokens in all of them (the template writes it, who parses a call takes it off). Numbers must come as digits and names with capitals:
 `assistant.text.small_model.for_small_model` does that to a transcript. Use greedy decoding.
 
@@ -70,7 +70,8 @@ def _run(number: int, run: dict[str, Any]) -> str:
     start = " --from DIRECTORY" if run["begun from"] else ""
     lines = [
         f"    python -m recipes.llm train{start} --steps {plan['steps']} --decay {plan['decay']}"
-        f"      (step {plan['step']}, texts {plan['texts']})"
+        + (f" --declared {plan['declared']}" if "declared" in plan else "")
+        + f"      (step {plan['step']}, texts {plan['texts']})"
         for plan in run["plans"]
     ]
     head = f"Run {number}, {begun}: {run['steps']} steps, {run['tokens'] / 1e6:.2f} million tokens, seed {run['recipe']['seed']}."

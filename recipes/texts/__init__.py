@@ -14,6 +14,8 @@ scenes_tools    the other tools
 scenes_talk     the people and the talk itself
 scenes_told     what takes longer to say and may be cut off
 scenes_repair   a turn that was misheard
+declared_words  kinds of tools that a client may declare, and the domains they stand in
+scenes_declared  talks with tools that have to be read
 talks           whole talks; user_utterances and reply_sentences for the speech recipes
 """
 

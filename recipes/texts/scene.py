@@ -41,12 +41,47 @@ class TalkTurn:
     spoken: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a declared tool takes. `values`: all that it may be; `kind`: its JSON type."""
+
+    name: str
+    kind: str = "string"
+    values: tuple[str, ...] = ()
+    tells: str = ""
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A tool that is not known by heart."""
+
+    name: str
+    tells: str
+    parameters: tuple[Parameter, ...] = ()
+
+    def spec(self) -> dict[str, object]:
+        """As a chat template takes it, and as a client declares it."""
+        properties = {
+            p.name: {"type": p.kind}
+            | ({"enum": [*p.values]} if p.values else {})
+            | ({"description": p.tells} if p.tells else {})
+            for p in self.parameters
+        }
+        schema = {
+            "type": "object",
+            "properties": properties,
+            "required": [p.name for p in self.parameters if p.required],
+        }
+        return {"type": "function", "function": {"name": self.name, "description": self.tells, "parameters": schema}}
+
+
 @dataclass(slots=True)
 class Talk:
-    """A whole conversation as the chat template takes it."""
+    """A whole conversation as the chat template takes it. Tools that are known by heart are told by name."""
 
     system: str
-    tools: tuple[str, ...]
+    tools: tuple[str | Declaration, ...]
     turns: list[TalkTurn] = field(default_factory=list)
 
 
@@ -141,7 +176,7 @@ class Scene:
             self.system = f"You are {self.me}, a {manner} voice assistant. Answer in one or two short sentences."
         self.turns: list[TalkTurn] = []
         self.known: dict[str, str] = {}
-        self.tools: tuple[str, ...] = TOOL_NAMES
+        self.tools: tuple[str | Declaration, ...] = TOOL_NAMES
 
     # ------------------------------------------------------------------------------------------- values
 
