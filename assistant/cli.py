@@ -28,7 +28,7 @@ first steps:
 `assistant COMMAND --help` explains a command. Models, capsules and logs live in $ASSISTANT_HOME
 (default: the user data directory of this platform).
 """
-ORDER = ("serve", "talk", "ask", "transcribe", "pull", "doctor", "capsule", "sleep", "wake", "bench")
+ORDER = ("serve", "talk", "ask", "transcribe", "pull", "doctor", "voice", "capsule", "sleep", "wake", "bench")
 
 
 class CommandModule(Protocol):

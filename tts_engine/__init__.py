@@ -3,6 +3,7 @@
     backbone        the network over text ids and rows of codes
     bpe_frontend    text to ids by the published tokenizer
     codec           what is asked of a codec, and which one a folder brings
+    codec_files     the codec that a checkpoint brings, opened; a recording to codes with nothing else loaded
     config          config.json as frozen types
     dac_codec       the published codec: codes to sound
     dac_encode      the published codec: a recording to codes
@@ -28,6 +29,7 @@
     text            written English as people say it
     text_tables     the words for numbers' companions: data of text
     tiny/           our own small voice, with its card
+    voice_file      a voice that is kept: codes and transcript, one safe file
     voices          recordings made fit for cloning
     weights         published checkpoints in and out
 """

@@ -24,15 +24,14 @@ from capsules.arguments import a_function, a_kind, shown, whole
 from capsules.nn.fp8 import Fp8Weight
 from capsules.weights import Progress
 from tts_engine.bpe_frontend import BpeFrontend
-from tts_engine.codec import Codec, read_codec_config
+from tts_engine.codec import read_codec_config
+from tts_engine.codec_files import codec_of
 from tts_engine.config import FRAME_SAMPLES, TTSConfig, load_config
-from tts_engine.dac_codec import dac_codec
-from tts_engine.errors import CheckpointRefused, ConfigRefused, EngineMisuse
+from tts_engine.errors import ConfigRefused, EngineMisuse
 from tts_engine.frontend import Frontend
 from tts_engine.generator import Generator, SessionFacts, Stepped
 from tts_engine.graphs import Graphs, plan_shapes
 from tts_engine.guards import SILENCE_PEAK, SILENT_FRAMES
-from tts_engine.istft_codec import CODEC_TYPE, CausalCodec, CodecShape
 from tts_engine.phone_frontend import PhoneFrontend
 from tts_engine.piece import Piece
 from tts_engine.sampling import SamplingLike, VoiceSampling, check_sampling
@@ -130,7 +129,7 @@ class HiggsTTS:
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
         checkpoint = load_checkpoint(folder, config, ctx.device, DTYPES[dtype], progress, dtype == "float8", aside)
         codec_config = read_codec_config(folder)
-        codec = _codec(codec_config, checkpoint.codec, config, ctx.device)
+        codec = codec_of(codec_config, checkpoint.codec, config, ctx.device)
         shapes = plan_shapes(positions, codec.left_frames, codec.right_frames)
         state = declare(ctx, config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))
         tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device)
@@ -465,22 +464,6 @@ def _check_capsule(capsule: Capsule) -> None:
 def _frontend(folder: Path, config: TTSConfig) -> Frontend:
     """The one that the configuration names."""
     return PhoneFrontend(folder, config.special_tokens) if config.frontend == "phones" else BpeFrontend(folder)
-
-
-def _codec(raw: dict[str, Any], tensors: dict[str, Tensor] | Any, config: TTSConfig, device: torch.device) -> Codec:
-    kind = raw.get("codec_type", "higgs_audio_v2")
-    if kind == CODEC_TYPE:
-        codec: Codec = CausalCodec(CodecShape.parse(raw), tensors).to(device)
-    elif kind == "higgs_audio_v2":
-        codec = dac_codec(tensors, config.audio.codebooks, device, raw.get("semantic_heads"))
-    else:
-        raise ConfigRefused(f"codec_type is {kind!r}; 'higgs_audio_v2' and {CODEC_TYPE!r} are supported")
-    if (codec.codebooks, codec.codebook_size) != (config.audio.codebooks, config.audio.size):
-        raise CheckpointRefused(
-            f"the codec has {codec.codebooks} codebooks of {codec.codebook_size}, config.json says "
-            f"{config.audio.codebooks} of {config.audio.size}"
-        )
-    return codec
 
 
 def _whole(weights: Any, config: TTSConfig) -> dict[str, Tensor]:

@@ -63,12 +63,7 @@ def load_checkpoint(
     """
     backbone = empty_weights(config, device, dtype, packed)
     try:
-        stored = catalogue(folder)
-        codec = {
-            name: torch.empty(entry.shape, dtype=DTYPES[entry.dtype], device=device)
-            for name, entry in stored.items()
-            if name.startswith(CODEC_PREFIX) and not _is_skipped(name)
-        }
+        codec = _empty_codec(folder, device)
         plan = {name: _target(matrix) for name, matrix in named(backbone, config)}
         plan |= {name: Target(tensor) for name, tensor in codec.items()}
         load(folder, plan, skip=_SKIPPED, progress=progress)
@@ -76,6 +71,29 @@ def load_checkpoint(
         return CheckpointFiles(backbone, decoder, known_digest(folder, aside))
     except CapsuleError as error:
         raise CheckpointRefused(f"{folder}: {error}") from error
+
+
+def load_codec_tensors(folder: Path, parts: tuple[str, ...] = ("",)) -> dict[str, Tensor]:
+    """Tensors of the codec on the host, under their names below its prefix: those that begin with one of `parts`.
+
+    Raises CheckpointRefused.
+    """
+    try:
+        codec = _empty_codec(folder, torch.device("cpu"), parts)
+        load(folder, {name: Target(tensor) for name, tensor in codec.items()}, skip=set(catalogue(folder)) - set(codec))
+    except CapsuleError as error:
+        raise CheckpointRefused(f"{folder}: {error}") from error
+    return {name.removeprefix(CODEC_PREFIX): tensor for name, tensor in codec.items()}
+
+
+def _empty_codec(folder: Path, device: torch.device, parts: tuple[str, ...] = ("",)) -> dict[str, Tensor]:
+    """Under their full names, dtypes as stored."""
+    wanted = tuple(CODEC_PREFIX + part for part in parts)
+    return {
+        name: torch.empty(entry.shape, dtype=DTYPES[entry.dtype], device=device)
+        for name, entry in catalogue(folder).items()
+        if name.startswith(wanted) and not _is_skipped(name)
+    }
 
 
 def _target(matrix: Matrix) -> Target:

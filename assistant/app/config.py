@@ -104,6 +104,11 @@ class Config:
         return self.home / "capsules"
 
     @property
+    def voices(self) -> Path:
+        """Those that were designed, or given by their owners."""
+        return self.home / "voices"
+
+    @property
     def digests(self) -> Path:
         """Of weights whose own folder cannot be written."""
         return self.home / "digests"

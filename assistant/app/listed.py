@@ -41,10 +41,18 @@ class ListedPersonas:
         try:
             while True:
                 await self._services.llm.warm(self.beginnings(), idle_work=True)
+                await self._voices()
                 while not self._changed():
                     await asyncio.sleep(LOOK_SECONDS)
         except EngineFailed as error:
             log.warning("personas are folded when they are asked for: %s", error)
+
+    async def _voices(self) -> None:
+        """Whoever has none yet gets one where the voice model can make some; elsewhere the first voice stands in."""
+        tts = self._services.tts
+        for persona in list(self._services.personas.values()):
+            if persona.voice and persona.voice not in tts.voices:
+                await tts.warm(persona.voice)
 
     def _changed(self) -> bool:
         """Take over what the files say now. One that cannot be read is told, and changes nothing."""

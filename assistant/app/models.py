@@ -128,7 +128,7 @@ async def open_tts(opening: Opening) -> TTS:
     opening.report(f"loading the voice from {path}")
     load = partial(HiggsTTS.load, aside=config.digests)
     engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, opening.tts_dtype)
-    voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry)
+    voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry, config.voices)
     pace = await asyncio.to_thread(engine.measure)
     ms = pace.row_ms + pace.frame_ms
     opening.report(f"40 ms of sound take {ms:.1f} ms here; the first chunks are cut to that")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import ASR, HeardWord, SpeechBlock, SpeechDetector
 from assistant.text.written import as_written
@@ -55,6 +56,11 @@ def stretches(blocks: Iterable[SpeechBlock], rate: int) -> Iterator[tuple[float,
         start = None
     if start is not None:
         yield start, last + PADDING_S
+
+
+def words_in(asr: ASR, pcm: Pcm, rate: int) -> str:
+    """What is said in a recording of any rate."""
+    return " ".join(segment.text for segment in write_down(asr, resample(pcm, rate, HEARING_RATE)))
 
 
 def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:

@@ -6,6 +6,7 @@ ask       sound files or typed words, a talk of them
 transcribe  recordings as text or subtitles
 pull      larger models, fetched and verified
 doctor    what works on this machine
+voice     the assistant's voices: list, add a recording, hear, remove
 capsule   frozen states on disk: list, show, remove, export
 sleep     the memory of a running server's models, let go
 wake      and brought back

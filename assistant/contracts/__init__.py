@@ -5,7 +5,7 @@ frames: a talk says which words and which samples are to count as said, and the 
 state it has to the state that is wanted. That is how an undo, a barge-in and a rewind are one operation.
 
 llm     prompts, pieces of a reply, `LLM`
-tts     sound and the marks in it, `TTS`
+tts     sound and the marks in it, `TTS`; voices that are kept, `VoiceKeeper`
 asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`
 keeper  capsules for programs, `CapsuleKeeper`
 work    what an engine's work cost and did; states that go on twice, `Forks`; work that is taken back, `TakesBack`
@@ -40,12 +40,12 @@ from assistant.contracts.llm import (
     TextPiece,
     ToolCall,
 )
-from assistant.contracts.tts import TTS, Mark, SpeechChunk, Uttered
+from assistant.contracts.tts import TTS, KeptVoice, Mark, SpeechChunk, Uttered, VoiceKeeper
 from assistant.contracts.work import Cost, Forks, Synced, TakesBack
 
 __all__ = [
     "ASR", "CANNOT_SEE", "LLM", "MOST_TERMS", "PICTURE", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper",
-    "Cost", "Forks", "HeardWord", "KeptCapsule", "Line", "Mark", "Partial", "PlacedPicture", "PlayedSound", "Prompt",
-    "PromptReady", "ReplyEnd", "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Synced",
-    "TakesBack", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered",
+    "Cost", "Forks", "HeardWord", "KeptCapsule", "KeptVoice", "Line", "Mark", "Partial", "PlacedPicture", "PlayedSound",
+    "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector",
+    "Synced", "TakesBack", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered", "VoiceKeeper",
 ]  # fmt: skip

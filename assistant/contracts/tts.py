@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from assistant.base.sound import Pcm
@@ -35,6 +36,31 @@ class Uttered:
     piece_id: str
     text: str
     samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVoice:
+    """`origin`: "own" of the model, "designed" once from a seed, "given" as a recording. `made_at`: wall seconds."""
+
+    name: str
+    origin: str
+    seconds: float = 0.0
+    transcript: str = ""
+    made_at: float = 0.0
+
+
+class VoiceKeeper(Protocol):
+    """Where voices are kept. What it refuses is a PeerError; then nothing has changed."""
+
+    def listing(self) -> Sequence[KeptVoice]: ...
+
+    def add(self, name: str, sound: Path | bytes, transcript: str | None = None, *, replace: bool = False) -> KeptVoice:
+        """A recording becomes a voice; without a transcript the ears write it down. Takes seconds, on any thread."""
+        ...
+
+    def remove(self, name: str, *, anyway: bool = False) -> None:
+        """`anyway`: although somebody speaks with it."""
+        ...
 
 
 class TTS(TakesBack, Forks, Protocol):

@@ -71,7 +71,7 @@ def read_persona(name: str, text: str, origin: str) -> Persona:
         name,
         _text(data, "title", origin) or name,
         instructions,
-        _text(data, "voice", origin) or None,
+        _text(data, "voice", origin) or name,
         None if tools is None else tuple(tools),
         _sampling(data.get("sampling", {}), origin),
         _text(data, "description", origin),

@@ -50,6 +50,13 @@ class Talks:
         """Sessions open now."""
         return len(self._open)
 
+    @property
+    def voices(self) -> set[str]:
+        """What the open sessions speak with."""
+        asked = [session.settings for session in self._open.values()]
+        personas = self.personas
+        return {one.voice or (personas[one.persona].voice if one.persona in personas else None) or "" for one in asked}
+
     def open(self, settings: Settings | None = None, resume: str | None = None) -> Session:
         """A new session, or one that goes on with an earlier talk (its `items` are the conversation so far).
 

@@ -46,7 +46,7 @@ class FrozenSessions:
 
     replaceable = False
 
-    def __init__(self, tts: HiggsTTS, voices: Mapping[str, Voice | None], sampling: VoiceSampling | None) -> None:
+    def __init__(self, tts: HiggsTTS, voices: Mapping[str, Voice], sampling: VoiceSampling | None) -> None:
         self._tts, self._voices, self._sampling = tts, voices, sampling
 
     def freeze(self, state: SpokenState, name: str) -> Capsule | None:

@@ -7,7 +7,7 @@ front has left, or whose process was killed, keeps its session and goes on in th
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -24,13 +24,13 @@ from assistant.device.schedule import EngineKind, Urgency
 from assistant.device.thread import Job, Work
 from assistant.tts.alignment import Aloud, aloud
 from assistant.tts.frozen import FrozenSessions, Said, SpokenState
-from assistant.tts.voices import voice_key
+from assistant.tts.voice_folder import VoiceFolder
+from assistant.tts.voices import Voices, voice_key
 from capsules.prefix import StateKey
 from tts_engine.engine import HiggsTTS
 from tts_engine.errors import RetraceFailed, TextRefused
 from tts_engine.sampling import VoiceSampling
 from tts_engine.text import speech_text
-from tts_engine.voices import Voice
 
 log = logging.getLogger(__name__)
 
@@ -68,14 +68,14 @@ class VoiceBefore:
 
 
 class LocalTTS:
-    """`voices` by name; the first is the default."""
+    """`voices` may come and go; the first is the default."""
 
     capsules = True
     paces = False
     """Stretched sound would no longer be the frames that the session remembers."""
 
     def __init__(
-        self, deployment: Deployment, engine: HiggsTTS, voices: Mapping[str, Voice | None], name: str,
+        self, deployment: Deployment, engine: HiggsTTS, voices: Voices, name: str,
         options: VoiceOptions | None = None,
     ) -> None:  # fmt: skip
         self.name = name
@@ -83,7 +83,7 @@ class LocalTTS:
         """For a benchmark, while no talk is open."""
         options = options or VoiceOptions()
         self._engine_thread, self._now = deployment.thread, deployment.now
-        self._tts, self._voices = engine, dict(voices)
+        self._tts, self._voices = engine, voices
         self._first_chunk, self._spoken = options.first_chunk, options.spoken
         self._preparing: dict[str, Job[None]] = {}
         self._frozen = FrozenSessions(engine, self._voices, options.sampling)
@@ -96,6 +96,11 @@ class LocalTTS:
     @property
     def voices(self) -> Sequence[str]:
         return tuple(self._voices)
+
+    @property
+    def voice_folder(self) -> VoiceFolder:
+        """Where they are kept."""
+        return self._voices.folder
 
     async def speak(
         self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
@@ -145,8 +150,7 @@ class LocalTTS:
                 pass
 
     async def warm(self, voice: str | None) -> Synced:
-        name = self._voice(voice)
-        return await self._call(lambda: self._warm(name))
+        return await self._call(lambda: self._warm(voice))
 
     async def park(self, talk: str) -> None:
         await self._call(lambda: self._lease.park(talk), talk)
@@ -168,7 +172,7 @@ class LocalTTS:
         return await self._engine_thread.call(EngineKind.TTS, work, talk=talk)
 
     def _voice(self, name: str | None) -> str:
-        return name if name in self._voices else next(iter(self._voices))
+        return name if name is not None and name in self._voices else next(iter(self._voices))
 
     # ---------------------------------------------------------------------- on the engines' thread
 
@@ -350,10 +354,12 @@ class LocalTTS:
         self._note(talk, state)
         yield Synced("rollback", end, _ms(begin, self._now()))
 
-    def _warm(self, voice: str) -> Synced:
+    def _warm(self, voice: str | None) -> Synced:
         begin = self._now()
         self._lease.release()
-        self._tts.open(self._voices[voice])
+        if voice is not None:
+            self._voices.design(voice)
+        self._tts.open(self._voices[self._voice(voice)])
         return Synced("restore", self._tts.position, _ms(begin, self._now()))
 
 

@@ -1,52 +1,134 @@
-"""The voices of a checkpoint, each with its capsule."""
+"""The voices of a model that runs, each with its capsule; one for each persona, designed once where there is none."""
 
 from __future__ import annotations
 
-import json
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
+from assistant.base.errors import PeerError
+from assistant.tts.voice_folder import DESIGNED, NAME, Stamp, VoiceFolder
+from capsules import Capsule
 from capsules.errors import CapsuleError
 from capsules.prefix import StateKey
 from capsules.registry import Registry, named_key
 from tts_engine.engine import HiggsTTS
+from tts_engine.sampling import VoiceSampling
 from tts_engine.voices import Voice, checked_codes
 
+UNNAMED = "own"
+"""The voice of a model that has none and for which none is kept: another person in each sentence."""
+SENTENCE = (
+    "Hello, it is good to hear you. Ask me whatever you like and I will do my best to answer, "
+    "or we simply talk for a while, about the weather, a journey, or nothing much."
+)
+"""What a designed voice is heard saying: nine seconds or so, and most sounds of English."""
+LONGEST_ROWS = 400
+SEEDS = 4
+"""Of so many tries the first that ends by itself is taken."""
 
-def load_voices(tts: HiggsTTS, path: Path, registry: Registry) -> dict[str, Voice]:
-    """The voices of a checkpoint, each with its capsule: from the registry (disk included), else made and kept there.
+log = logging.getLogger(__name__)
 
-    `voices.json` beside the weights names them: codes [Q][T] of a reference, or null for the model's own voice.
-    Without that file there is one voice, the model's own.
-    """
-    file = path / "voices.json"
-    named = json.loads(file.read_text("utf-8")) if file.is_file() else {"own": None}
-    state_key = voice_key(tts)
-    voices = {}
-    for name, codes in named.items():
-        voice = Voice(name, None if codes is None else _codes(tts, codes), None)
-        called = f"voice/{path.name}/{name}/{voice.key}"
+
+class Voices(Mapping[str, Voice]):
+    """By name; the first is the default. `[name]` gives a voice with its capsule, from the registry (disk included),
+    else made, which ends the engine's session: on the engines' thread, before one is opened."""
+
+    def __init__(self, tts: HiggsTTS, folder: VoiceFolder, registry: Registry) -> None:
+        self.folder = folder
+        self._tts, self._registry = tts, registry
+        self._ready: dict[str, tuple[Stamp | None, Voice]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def __getitem__(self, name: str) -> Voice:
+        """One that was removed is still there for the talks that began with it."""
+        ready = self._ready.get(name)
+        kept = self.folder.files().get(name)
+        stamp = None if kept is None else kept[0]
+        if ready is not None and (ready[0] == stamp or kept is None):
+            return ready[1]
+        voice = self._bare(name) if kept is None else kept[1].voice
+        self._ready[name] = stamp, replace(voice, capsule=self._capsule(voice))
+        return self._ready[name][1]
+
+    def design(self, name: str) -> None:
+        """Have a voice of this name, where the model imitates and there is none: the same name, the same voice. Takes
+        as long as speaking a sentence, on the engines' thread; the engine's session ends."""
+        if not self.folder.imitates or name in self.folder.files() or not NAME.fullmatch(name):
+            return
+        log.info("a voice is designed for %s", name)
+        seed = int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big")
+        best: Voice | None = None
+        for number in range(SEEDS):
+            codes = self._tts.codes(SENTENCE, sampling=VoiceSampling(seed=seed + number), max_rows=LONGEST_ROWS)
+            ended = bool(self._tts.pieces) and self._tts.pieces[-1].ended == "end"
+            if codes.shape[1] and (ended or best is None):
+                best = Voice(name, codes, SENTENCE)
+            if ended and best is not None:
+                break
+        self._tts.set_sampling(VoiceSampling())
+        if best is None:
+            log.warning("no voice could be designed for %s", name)
+            return
+        try:
+            self.folder.keep(best, DESIGNED)
+        except PeerError as error:
+            log.warning("%s; %s will sound otherwise at each start", error, name)
+
+    def _called(self, voice: Voice) -> str:
+        return f"voice/{self.folder.model.name}/{voice.name}/{voice.key}"
+
+    def tidy(self) -> None:
+        """Have every voice ready, and nothing kept of those that were removed or replaced."""
+        called = {self._called(self[name]) for name in self}
+        for one in self._registry.listing():
+            if one.name.startswith(f"voice/{self.folder.model.name}/") and one.name not in called:
+                self._registry.remove(one.key)
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(self.folder.own) or tuple(self.folder.files()) or (UNNAMED,)
+
+    def _bare(self, name: str) -> Voice:
+        """Raises KeyError."""
+        codes = self.folder.own.get(name)
+        if codes is None and name not in (*self.folder.own, UNNAMED):
+            raise KeyError(name)
+        audio = self._tts.config.audio
+        return Voice(name, None if codes is None else checked_codes(codes, audio.codebooks, audio.size), None)
+
+    def _capsule(self, voice: Voice) -> Capsule:
+        state_key, called = voice_key(self._tts), self._called(voice)
         key = named_key(called, state_key)
         try:
-            capsule = registry.get(key, tts.fingerprint)
+            capsule = self._registry.get(key, self._tts.fingerprint)
         except CapsuleError:
             capsule = None
-        if capsule is None:
-            tts.open(voice)
-            capsule = tts.snapshot(name)
-            registry.put(capsule, state_key, name=called, pin=True, save=True)
-        else:
-            registry.pin(key)
-        voices[name] = replace(voice, capsule=capsule)
+        if capsule is not None:
+            self._registry.pin(key)
+            return capsule
+        self._tts.open(voice)
+        capsule = self._tts.snapshot(voice.name)
+        self._registry.put(capsule, state_key, name=called, pin=True, save=True)
+        return capsule
+
+
+def load_voices(tts: HiggsTTS, path: Path, registry: Registry, kept: Path | None = None) -> Voices:
+    """The voices of a checkpoint, each ready, and those in the folder `kept`, where it takes others."""
+    voices = Voices(tts, VoiceFolder(path, kept), registry)
+    voices.tidy()
     return voices
 
 
 def voice_key(tts: HiggsTTS) -> StateKey:
     """The realm of voices: what talks begin with."""
     return StateKey("voices", precision=tts.fingerprint.digest)
-
-
-def _codes(tts: HiggsTTS, codes: Any) -> Any:
-    audio = tts.config.audio
-    return checked_codes(codes, audio.codebooks, audio.size)

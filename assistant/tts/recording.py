@@ -1,0 +1,90 @@
+"""Is this recording fit to be a voice? Read with suspicion, measured, refused in words. Pure but for the reading.
+
+The page measures the same while it records (`ui/recording.js`); what is refused is decided here.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from assistant.base.errors import PeerError
+from assistant.base.sound import Pcm
+
+LONGEST_S, SHORTEST_S, SPOKEN_S = 30.0, 3.0, 2.0
+"""Ten seconds are asked for. `SPOKEN_S` of a recording have to be speech rather than pauses."""
+LARGEST_BYTES = 32 << 20
+"""Thirty seconds in stereo at 96 kHz and 32 bits take 23 MB."""
+RATES = (8_000, 192_000)
+CHANNELS = 2
+SILENT_PEAK = 1e-3
+QUIET_DB = -42.0
+"""Of full scale, root mean square: less loud speech is mostly the room and the microphone's noise."""
+LOUD_FRAMES = 5
+"""The loudest tenth of a second is left aside: a knock is no voice."""
+PAUSE_DB = 25.0
+"""This far below the loud parts nobody speaks."""
+CLIPPED_AT, CLIPPED_SHARE = 0.999, 0.001
+FRAME_S = 0.02
+
+
+def open_recording(sound: Path | bytes) -> tuple[Pcm, int]:
+    """A sound file's samples, mono, and their rate. Raises PeerError: what is wrong, what would be right."""
+    name = str(sound) if isinstance(sound, Path) else "the recording"
+    try:
+        size = sound.stat().st_size if isinstance(sound, Path) else len(sound)
+        if size == 0:
+            raise _refused(f"{name} is empty")
+        if size > LARGEST_BYTES:
+            raise _refused(f"{name} has {size / 1e6:.0f} MB; at most {LARGEST_BYTES / 1e6:.0f} are read")
+        with soundfile.SoundFile(sound if isinstance(sound, Path) else io.BytesIO(sound)) as file:
+            _check_form(file.channels, file.samplerate, file.frames)
+            samples = file.read(dtype="float32", always_2d=True)
+            rate = int(file.samplerate)
+    except OSError as error:
+        raise _refused(f"{name} cannot be read ({error.strerror or error})") from error
+    except (soundfile.LibsndfileError, RuntimeError, ValueError, TypeError) as error:
+        raise _refused(f"{name} is no sound that can be read; record a WAV, FLAC, OGG or MP3 file") from error
+    pcm = np.ascontiguousarray(samples.mean(axis=1), np.float32)
+    check_level(samples, pcm, rate)
+    return pcm, rate
+
+
+def _check_form(channels: int, rate: int, frames: int) -> None:
+    """From the header alone: a small file can unfold to gigabytes."""
+    if channels > CHANNELS:
+        raise _refused(f"the recording has {channels} channels; one or two are taken")
+    if not RATES[0] <= rate <= RATES[1]:
+        raise _refused(f"the recording has {rate} samples a second; {RATES[0]} to {RATES[1]} are taken")
+    seconds = frames / rate
+    if seconds > LONGEST_S:
+        length = f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"
+        raise _refused(f"the recording is {length} long; {SHORTEST_S:g} to {LONGEST_S:g} s are taken, ten are good")
+    if seconds < SHORTEST_S:
+        raise _refused(f"the recording is too short: {seconds:.1f} s; record at least {SHORTEST_S:g}, ten are good")
+
+
+def check_level(samples: Pcm, pcm: Pcm, rate: int) -> None:
+    """samples [n, channels] as recorded; pcm [n] mixed. Raises PeerError."""
+    if not np.isfinite(samples).all():
+        raise _refused("the recording holds values that are no numbers; record it again")
+    if float(np.abs(samples).max()) < SILENT_PEAK:
+        raise _refused("the recording is silent; is the right microphone chosen, and not muted?")
+    if float(np.mean(np.abs(samples) >= CLIPPED_AT)) > CLIPPED_SHARE:
+        raise _refused("the recording is too loud: it is clipped; speak from further away, or turn the input down")
+    size = max(1, int(FRAME_S * rate))
+    frames = pcm[: pcm.size // size * size].reshape(-1, size).astype(np.float64)
+    levels = 10 * np.log10(np.mean(frames**2, axis=1) + 1e-12)
+    loud = float(np.sort(levels)[-LOUD_FRAMES])
+    if loud < QUIET_DB:
+        raise _refused(f"the recording is too quiet ({loud:.0f} dB; {QUIET_DB:.0f} is the least): come closer")
+    spoken = float(np.sum(levels > loud - PAUSE_DB)) * FRAME_S
+    if spoken < SPOKEN_S:
+        raise _refused(f"the recording holds {spoken:.1f} s of sound; speak for at least {SPOKEN_S:g}")
+
+
+def _refused(message: str) -> PeerError:
+    return PeerError("invalid_value", message, "audio_sample")

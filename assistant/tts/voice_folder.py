@@ -1,0 +1,148 @@
+"""Where voices are kept: those that the model brings, and a file for each that was designed or given. No engine.
+
+What a person or a page adds, lists and removes is added, listed and removed here, whether a server runs or not: who
+speaks looks again whenever a voice is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from assistant.base.errors import PeerError
+from assistant.base.sound import Pcm
+from assistant.contracts import KeptVoice
+from capsules.durable import remove_durably
+from tts_engine.codec_files import codec_digest, reference_codes
+from tts_engine.errors import TTSError
+from tts_engine.voice_file import SUFFIX, VoiceFile, read_voice_file, write_voice_file
+from tts_engine.voices import Voice
+
+OWN, DESIGNED, GIVEN = "own", "designed", "given"
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+LONGEST_TRANSCRIPT = 1000
+Stamp = tuple[int, int]
+
+log = logging.getLogger(__name__)
+
+
+class VoiceFolder:
+    """Of one model, whose files lie in `model`; `path` None: nothing is kept."""
+
+    def __init__(self, model: Path, path: Path | None = None) -> None:
+        self.model, self.path = model, path
+        file = model / "voices.json"
+        self.own: Mapping[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        """The voices that the model was trained on, by name: codes [Q][T] of a reference, or null for none."""
+        self._known: dict[str, tuple[Stamp, VoiceFile | None]] = {}
+
+    @property
+    def imitates(self) -> bool:
+        """A model with voices of its own knows those; one without takes on that of its reference."""
+        return self.path is not None and not self.own
+
+    @cached_property
+    def codec(self) -> str:
+        return codec_digest(self.model)
+
+    def files(self) -> dict[str, tuple[Stamp, VoiceFile]]:
+        """What is kept for this model's codec, the first made first. A damaged file is told once and left out."""
+        if not self.imitates or self.path is None or not self.path.is_dir():
+            return {}
+        seen: dict[str, tuple[Stamp, VoiceFile | None]] = {}
+        for path in self.path.glob(f"*{SUFFIX}"):
+            try:
+                about = path.stat()
+            except OSError:  # gone since it was listed
+                continue
+            stamp = (about.st_mtime_ns, about.st_size)
+            known = self._known.get(path.stem)
+            seen[path.stem] = known if known is not None and known[0] == stamp else (stamp, self._read(path))
+        self._known = seen
+        found = [(name, stamp, file) for name, (stamp, file) in seen.items() if file is not None]
+        return {name: (stamp, file) for name, stamp, file in sorted(found, key=lambda one: (one[1], one[0]))}
+
+    def listing(self) -> list[KeptVoice]:
+        """Every voice that can be spoken with, and how it came here."""
+        own = [KeptVoice(name, OWN) for name in self.own]
+        return own + [_kept(file, stamp) for stamp, file in self.files().values()]
+
+    def check_new(self, name: str, replace: bool = False) -> None:
+        """Raises PeerError where a recording cannot become the voice of this name. One that was designed may always
+        be replaced."""
+        if not self.imitates:
+            known = f"; it has {', '.join(self.own)} and imitates no others" if self.own else ""
+            raise PeerError(
+                "voice_model", f"this voice model takes no recordings{known}. Higgs Audio v3 does: "
+                "`assistant pull desk` fetches it (GPU, 20 GB), `--tts FOLDER` names one that is here"
+            )  # fmt: skip
+        if not NAME.fullmatch(name):
+            allowed = "small letters, digits, - and _, at most 40, a letter or digit first"
+            raise PeerError("invalid_value", f"a voice cannot be called {name[:60]!r}; allowed: {allowed}", "name")
+        found = self.files().get(name)
+        if found is not None and found[1].origin == GIVEN and not replace:
+            raise PeerError("voice_exists", f"there is a voice {name!r}; remove it first, or replace it", "name")
+
+    def add(self, name: str, sound: tuple[Pcm, int], transcript: str, *, replace: bool = False) -> KeptVoice:
+        """A recording (pcm, rate) that was checked becomes a voice. Takes seconds. Raises PeerError; then nothing has
+        changed."""
+        self.check_new(name, replace)
+        words = " ".join(transcript.split())
+        if not words or len(words) > LONGEST_TRANSCRIPT:
+            told = f"is too long: {len(words)} characters, at most {LONGEST_TRANSCRIPT}"
+            told = told if words else "is empty: no words were heard; speak clearly, or write down what is said"
+            raise PeerError("invalid_value", f"the transcript {told}", "transcript")
+        try:
+            codes = reference_codes(self.model, *sound)
+        except TTSError as error:
+            raise PeerError("invalid_value", str(error), "audio_sample") from error
+        return self.keep(Voice(name, codes, words), GIVEN)
+
+    def keep(self, voice: Voice, origin: str) -> KeptVoice:
+        """Raises PeerError where nothing can be written."""
+        assert self.path is not None
+        file = VoiceFile(voice, origin, self.codec)
+        path = self.path / f"{voice.name}{SUFFIX}"
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_voice_file(path, file)
+            return _kept(file, (path.stat().st_mtime_ns, 0))
+        except OSError as error:
+            raise PeerError("not_kept", f"the voice cannot be kept in {self.path} ({error.strerror})") from error
+
+    def remove(self, name: str, users: Iterable[str] = (), *, anyway: bool = False) -> None:
+        """`users`: who speaks with it, in words. Raises PeerError."""
+        if name in self.own:
+            raise PeerError("invalid_value", f"{name} is the model's own voice and cannot be removed", "name")
+        found = self.files().get(name)
+        if found is None or self.path is None:
+            known = ", ".join(one.name for one in self.listing()) or "none"
+            raise PeerError("voice_not_found", f"there is no voice {name[:60]!r}; there is {known}", "name")
+        if (speaking := ", ".join(users)) and not anyway:
+            told = f"{name} is in use by {speaking}; choose another there first, or remove it anyway"
+            raise PeerError("voice_in_use", f"{told}: then one is designed where a persona lacks it", "name")
+        try:
+            remove_durably(self.path / f"{name}{SUFFIX}")
+        except OSError as error:
+            raise PeerError("not_removed", f"the voice {name} cannot be removed ({error.strerror})") from error
+
+    def _read(self, path: Path) -> VoiceFile | None:
+        try:
+            file = read_voice_file(path)
+        except (TTSError, OSError) as error:
+            log.warning("a voice is left out: %s", error)
+            return None
+        if file.codec != self.codec:
+            log.warning("the voice %s was made for another voice model and is left out", path.stem)
+            return None
+        return file if NAME.fullmatch(path.stem) else None
+
+
+def _kept(file: VoiceFile, stamp: Stamp) -> KeptVoice:
+    transcript = file.voice.transcript or ""
+    return KeptVoice(file.voice.name, file.origin, round(file.seconds, 2), transcript, stamp[0] / 1e9)
