@@ -33,6 +33,7 @@ from llm_engine.model import forward_train
 from recipes.chatml import TalkEncoder, parse_call, turn_text
 from recipes.llm_card import TARGETS, write_card
 from recipes.texts.scene import Talk, TalkTurn
+from recipes.texts.scenes_declared import declared_talk
 from recipes.texts.smalltalk import JOKES
 from recipes.texts.talks import make_talk
 from recipes.texts.tools import PERSONAS, TOOL_NAMES
@@ -44,6 +45,17 @@ FOLLOW_UPS: Final = (
     "follow-up call", "last number", "go on counting", "fact asked", "repeat", "what you said", "story 2", "story 3",
     "story taken up", "story about",
 )  # fmt: skip
+
+
+UNSEEN: Final = {
+    "call declared": "right call",
+    "follow-up declared": "right call",
+    "ask declared": "missing one asked for",
+    "reply declared": "said from the result",
+    "error declared": "said from the result",
+    "refusal declared": "refusal names the thing",
+}
+"""What is scored of talks with unseen tools, and what it counts as."""
 
 
 @dataclass(slots=True)
@@ -150,6 +162,35 @@ def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tupl
     return tally, judge.tokens / max(judge.seconds, 1e-9)
 
 
+def declared_talks_for(count: int, seed: int = 99) -> Iterator[Talk]:
+    """The talks of a score whose tools have to be read: domains that no training has seen."""
+    rng = random.Random(f"declared {seed}")
+    return (declared_talk(rng, "test", noise=0.1) for _ in range(count))
+
+
+def score_declared(path: Path, talks: int) -> Tally:
+    """Tally over talks with unseen tools. A refusal counts as one if nothing is called, and as right if it names the
+    thing."""
+    judge, tally = ReplyJudge(path), Tally()
+    for talk in declared_talks_for(talks):
+        for turn, said in judge.replies(talk):
+            right = is_right(turn, said)
+            if turn.call and not turn.kind.endswith(" declared"):
+                tally.add("= unseen tools: built-in beside them", right)
+            if turn.kind not in UNSEEN:
+                continue
+            tally.add(turn.kind, right)
+            tally.add(f"= unseen tools: {UNSEEN[turn.kind]}", right)
+            if turn.call:
+                call = parse_call(said)
+                tally.add("= unseen tools: right tool", call is not None and call[0] == turn.call[0])
+            if turn.kind == "refusal declared":
+                tally.add("= unseen tools: no call where none fits", "<" not in said and not said.endswith("…"))
+            if not right:
+                tally.misses.append((turn.kind, str(turn.call or turn.text), said))
+    return tally
+
+
 def own_words(path: Path) -> Tally:
     """Tally over `unscripted.txt`: requests that nobody put into the texts, each as the first of a talk.
 
@@ -231,6 +272,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--talks", type=int, default=200)
+    parser.add_argument("--declared", type=int, default=150, help="talks with tools that no training has seen")
     parser.add_argument("--requests", type=int, default=300, help="for the probability of the turn's end")
     parser.add_argument("--model", type=Path, default=TINY)
     parser.add_argument("--misses", type=int, default=0, help="show this many wrong replies")
@@ -239,13 +281,15 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="write nothing")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    scored = hashlib.sha256(repr([*talks_for(arguments.talks)]).encode()).hexdigest()[:12]
+    talks = [*talks_for(arguments.talks), *declared_talks_for(arguments.declared)]
+    scored = hashlib.sha256(repr(talks).encode()).hexdigest()[:12]
     before = scores_before(arguments.before, scored) if arguments.before else {}
     tally, speed = score(arguments.model, arguments.talks)
     own = own_words(arguments.model)
     ends = turn_end(arguments.model, arguments.requests)
-    rows = own.rows() | tally.rows()
-    tally.misses += own.misses
+    unseen = score_declared(arguments.model, arguments.declared)
+    rows = own.rows() | tally.rows() | unseen.rows()
+    tally.misses += own.misses + unseen.misses
     for name, row in rows.items():
         target = TARGETS.get(name.removeprefix("= "))
         print(f"{name:24s} {row['percent']:6.1f} %  n {row['n']:<5.0f}" + (f" target {target} %" if target else ""))
@@ -256,6 +300,7 @@ def main() -> None:
     if not arguments.dry:
         result = {
             "talks": arguments.talks,
+            "declared": arguments.declared,
             "set": scored,
             "scores": rows,
             "before": before,

@@ -169,7 +169,9 @@ def _place(s: Scene) -> str:
 _OPEN: Final[dict[str, Callable[[Scene], str]]] = {
     "place": _place,
     "words": lambda s: (
-        s.words(s.rng.randint(1, 4)) if s.chance(0.6) else s.value(s.rng.choice(["task", "label", "item"]))
+        s.words(s.rng.randint(1, 3))
+        if s.chance(0.5 if s.practice else 0.2)
+        else s.value(s.rng.choice(["task", "label", "item"]))
     ),
     "name": lambda s: s.value("name"),
     "city": lambda s: s.value("city"),
@@ -195,7 +197,7 @@ def _fill(s: Scene, it: Offer, hole: str) -> str:
 
 def familiar(s: Scene) -> str:
     """A word that means nothing where it stands: one that other texts hold, or any."""
-    if s.chance(0.4):
+    if s.chance(0.4 if s.practice else 0.1):
         return s.word()
     return s.value(s.rng.choice(["item", "label", "list", "pet", "hero", "quality", "favorite", "adj"]))
 
@@ -408,7 +410,7 @@ def declared_talk(rng: random.Random, split: Split = "train", noise: float = 0.1
 
 def _exchange(s: Scene, offers: list[Offer], built_in: bool) -> None:
     shape = s.rng.random()
-    if shape < 0.66:
+    if shape < 0.58:
         use(s, offers)
     elif shape < 0.84:
         refused(s, offers)

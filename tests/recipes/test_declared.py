@@ -3,6 +3,8 @@
 import datetime as dt
 import random
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer
@@ -12,10 +14,11 @@ from assistant.llm.chat_layout import find_layout
 from assistant.tools.builtin import TRAINED_TOOLS, BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from llm_engine.chat import ChatTemplate
-from recipes.chatml import TEMPLATE, TalkEncoder, messages, system_text, tool_specs
+from recipes import score
+from recipes.chatml import TEMPLATE, TalkEncoder, call_text, messages, system_text, tool_specs, turn_text
 from recipes.llm import TINY
 from recipes.texts.declared_words import DOMAINS, KINDS, domains
-from recipes.texts.scene import Declaration, Parameter, Talk, phrasings
+from recipes.texts.scene import Declaration, Parameter, Talk, TalkTurn, phrasings
 from recipes.texts.scenes_declared import declared_talk, spaced
 from recipes.texts.tools import TOOL_NAMES
 
@@ -166,3 +169,28 @@ def test_the_same_seed_makes_the_same_talks() -> None:
 def test_talks_are_short(some: list[Talk], encoder: TalkEncoder) -> None:
     lengths = [len(encoder.talk(talk)[0]) for talk in some]
     assert sum(lengths) / len(lengths) < 400 and max(lengths) < 1024
+
+
+def test_the_score_tells_calls_refusals_and_questions_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Judge:
+        """Says always the same, or always what is right."""
+
+        said = ""
+
+        def __init__(self, path: Path) -> None:
+            assert path == TINY
+
+        def replies(self, talk: Talk) -> Iterator[tuple[TalkTurn, str]]:
+            return ((turn, self.said or turn_text(turn)) for turn in talk.turns if turn.role == "assistant")
+
+    monkeypatch.setattr(score, "ReplyJudge", Judge)
+    right = score.score_declared(TINY, 40).rows()
+    assert {row["percent"] for row in right.values()} == {100.0}
+    assert {f"= unseen tools: {name}" for name in score.UNSEEN.values()} < right.keys()
+    assert right.keys() >= score.UNSEEN.keys()
+    Judge.said = "I have no tool for the moon."
+    wrong = {name: row["percent"] for name, row in score.score_declared(TINY, 40).rows().items()}
+    assert wrong.pop("= unseen tools: no call where none fits") == 100.0
+    assert {*wrong.values()} == {0.0}
+    Judge.said = call_text("set_light", {})
+    assert score.score_declared(TINY, 40).rows()["= unseen tools: no call where none fits"]["percent"] == 0.0
