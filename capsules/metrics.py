@@ -18,7 +18,7 @@ HELP = {
     "bytes": "bytes held, by tier",
     "shared": "bytes that deltas do not hold again, because their bases hold them",
     "charged": "bytes of state beside the capsules that count for the fastest memory's budget, by what",
-    "capsules": "capsules held, by tier",
+    "capsules": "capsules held, by tier; one in memory with a copy on disk counts in both",
 }
 
 

@@ -387,5 +387,5 @@ class TieredStore:
         self._counters.set("shared", sum(slot.base.nbytes for slot in self._slots.values() if slot.base is not None))
         for t, tier in enumerate(self.tiers):
             self._counters.set("bytes", self._used[t], tier=tier.name)
-            held = sum(1 for slot in self._slots.values() if slot.tier == t)
+            held = sum(t in slot.homes for slot in self._slots.values())
             self._counters.set("capsules", held, tier=tier.name)

@@ -128,15 +128,24 @@ class MoonshineFollower:
         """The last pass over a piece chooses among all that it may have said."""
         asked = (sound, piece.written.tokens, piece.held, self._lift)
         if last and (likely := self._likely) is not None:
-            greedy, *others = self._network.rivals(*asked, lambda: self._requests(likely, piece, sound))
-            texts = {one: self._tokens.text(one.tokens) for one in (greedy, *others)}
-            whole = [greedy, *(one for one in others if not likely.breaks_off(texts[one], texts[greedy]))]
-            piece.written = max(whole, key=lambda one: one.score + likely(texts[one]))
+            rivals = self._network.rivals(*asked, lambda found: self._requests(likely, piece, sound, found))
+            piece.written = self._likeliest(likely, rivals)
         else:
             piece.written = self._network.write(*asked)
 
-    def _requests(self, likely: Likely, piece: _Piece, sound: Pcm) -> list[tuple[int, ...]]:
-        """What else a piece may have said behind what is held, if it is something that people ask."""
+    def _likeliest(self, likely: Likely, rivals: Sequence[Decoded]) -> Decoded:
+        """Of the greedy text and its rivals, what the sound and the habits of people make likeliest together."""
+        texts = [self._tokens.text(one.tokens) for one in rivals]
+        whole = [pair for pair in zip(rivals, texts, strict=True) if not likely.breaks_off(pair[1], texts[0])]
+        return max(whole, key=lambda pair: pair[0].score + likely(pair[1]))[0]
+
+    def _requests(
+        self, likely: Likely, piece: _Piece, sound: Pcm, found: Sequence[Decoded]
+    ) -> list[tuple[int, ...]]:
+        """What else a piece may have said behind what is held, if it is something that people ask. The decoder takes as
+        long as all the rest, so it is asked only where what was found is not such a thing."""
+        if likely.usual(self._tokens.text(self._likeliest(likely, found).tokens)):
+            return []
         held = piece.written.tokens[: piece.held]
         return [(*held, *self._tokens.of(text)) for text in likely.hears(sound, self._tokens.text(held))]
 

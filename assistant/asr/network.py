@@ -48,8 +48,8 @@ CHOICES = 3
 
 Bias = Callable[[Sequence[int], np.ndarray], np.ndarray]
 """(tokens so far, logits [V] float32) -> logits, with what is expected lifted."""
-Others = Callable[[], Iterable[Sequence[int]]]
-"""() -> texts, what is held before them included."""
+Others = Callable[[Sequence["Decoded"]], Iterable[Sequence[int]]]
+"""The texts found so far, the greedy one first -> more of them, what is held before them included."""
 Kept: TypeAlias = dict[str, np.ndarray]
 """What the decoder keeps of what it has read, by the names of its inputs."""
 Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
@@ -133,17 +133,17 @@ class Network:
         draft: Sequence[int] = (),
         held: int = 0,
         bias: Bias | None = None,
-        others: Others = tuple,
+        others: Others = lambda found: (),
     ) -> Sequence[Decoded]:
         """As `write`, and what else the sound may have said behind what is held; the first is the greedy one. `others`:
         who is asked for more texts where that is unsure."""
         with self._seats:
             hearing = self._hear(sound, bias)
             greedy = hearing.greedy(draft, held)
-            found = hearing.rivals(greedy, held)
+            found = [path.decoded() for path in hearing.rivals(greedy, held)]
             if sum(greedy.scores) < UNSURE:
-                found += [hearing.greedy(tokens, len(tokens)) for tokens in others()]
-            return [path.decoded() for path in found]
+                found += [hearing.greedy(tokens, len(tokens)).decoded() for tokens in others(found)]
+            return found
 
     def _hear(self, sound: Pcm, bias: Bias | None) -> _Hearing:
         louder = np.pad(sound * np.float32(gain(sound)), (0, int(BEHIND_S * HEARING_RATE)))

@@ -95,6 +95,8 @@ class Candidates:
     async def _make(self, candidate: Candidate, guessed: Entry) -> Failure | None:
         """To its end. What fails is told where it is known whether anybody wanted it."""
         await self._state_sync.wait()
+        if candidate.item_id in self._context.conversation:
+            return None  # the turn is over: it never began
         private = TurnTrace(0, self._context.now())
         outlet = candidate.outlet = Outlet(self._context, private, guessed)
         candidate.reply = Reply(candidate.order, self._context, outlet, self._words)
@@ -146,10 +148,11 @@ class Candidates:
         self._dropped += 1
         self._note()
         self._context.services.metrics.candidates.labels("dropped").inc()
-        for engine in (self._llm, self._tts):  # two tasks, begun at once: nothing that is asked later comes before them
+        for engine in (self._llm, self._tts):
             back = asyncio.ensure_future(self._take_back(engine.drop(self._context.talk)))
             self._taking_back.add(back)
             back.add_done_callback(self._taking_back.discard)
+        await asyncio.sleep(0)  # both have asked by then: nothing that is asked later comes before them
 
     async def _take_back(self, dropping: Coroutine[None, None, float]) -> None:
         try:

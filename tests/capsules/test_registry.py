@@ -358,7 +358,11 @@ class Model(RuleBasedStateMachine):
         counters, held = self.kept.counters, list(self.kept.store)
         assert counters.total("stored") - counters.total("evictions") == len(held)
         assert counters.total("shared") == sum(one.base.nbytes for one in self.kept.listing() if one.base is not None)
-        assert counters.total("capsules") == len(held) == len(self.kept.listing())
+        assert len(held) == len(self.kept.listing())
+        for tier in self.kept.store.tiers:
+            there = sum(tier.name in self.kept.store.homes(key) for key in held)
+            assert counters.total("capsules", tier=tier.name) == there
+            assert (counters.total("bytes", tier=tier.name) > 0) == (there > 0)
         assert counters.total("hits") + counters.total("misses") == self.gets
 
     @invariant()

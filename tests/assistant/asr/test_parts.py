@@ -202,6 +202,12 @@ def test_requests_are_likelier_than_what_sounds_like_them() -> None:
     assert all(np.isfinite(likely(text)) for text in ("", "…", "<think>", "¿Qué?", "9" * 400, "\x00"))
 
 
+def test_what_people_ask_is_usual_and_what_sounds_like_it_is_not() -> None:
+    likely = Likely()
+    assert all(map(likely.usual, ("What time is it?", "Who are you?", "Tell me a story.")))
+    assert not any(map(likely.usual, ("What jays it?", "A count to twenty.", "Can't to twinkie.", "")))
+
+
 def test_the_beginning_of_what_was_heard_is_no_other_text() -> None:
     heard = "What is half of, and sixty-four?"
     assert Likely.breaks_off("What is half of?", heard) and Likely.breaks_off("", heard)
@@ -231,7 +237,7 @@ def test_somebody_else_is_asked_only_where_the_network_was_unsure(network: Netwo
     sure, unsure = spoken("what time is it"), two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.02)
     assert network.write(sure).score > UNSURE > network.write(unsure).score
     for sound, more in (sure, 0), (unsure, 1):
-        plain, rivals = network.rivals(sound), network.rivals(sound, others=lambda: [other])
+        plain, rivals = network.rivals(sound), network.rivals(sound, others=lambda found: [other])
         assert rivals[: len(plain)] == plain and len(rivals) == len(plain) + more
     assert rivals[-1].tokens[: len(other)] == other
 

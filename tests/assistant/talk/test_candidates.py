@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from assistant.events import (
     ServerVad,
     Settings,
     SpokenText,
+    SwitchPersona,
     TextPart,
     TimelineReady,
     ToolSpec,
@@ -247,6 +249,30 @@ def test_a_command_that_changes_the_talk_drops_it():
     (world, session), (plain, plain_session) = both(*ONE_TURN, (1.8, typed))
     assert told(world) == told(plain) and left(world, session) == left(plain, plain_session)
     assert outcomes(world) == {"dropped": 1.0}
+
+
+def test_one_that_the_turn_overtakes_while_the_state_is_synced_never_begins():
+    logs = []
+    for candidates in (True, False):
+        world = World(candidates=candidates)
+        sync = world.llm.sync
+
+        async def slowly(talk, prompt, sync=sync):
+            await asyncio.sleep(1.0)
+            return await sync(talk, prompt)
+
+        world.llm.sync = slowly
+        session = world.play(*ONE_TURN, (5.0, ("how are you", 1.0)), (5.9, Undo(1)), until=12)
+        assert len(world.of(ResponseDone)) == 2 and not world.of(Error)
+        logs.append((told(world), left(world, session)))
+    assert logs[0] == logs[1]
+
+
+def test_what_a_command_asks_of_the_models_comes_behind_what_is_taken_back():
+    world = World()
+    world.play((4.0, ("count", 0.25)), (4.5, SwitchPersona("ada")), until=12)
+    assert world.llm._guesses == {} == world.tts._guesses and "dropped" in outcomes(world)
+    assert [done.response.status for done in world.of(ResponseDone)] == ["completed"]
 
 
 def test_a_session_that_ends_takes_its_candidate_back():
