@@ -166,9 +166,11 @@ KINDS: Final[dict[str, ToolShape]] = {
     ),
     "lookup": ToolShape(
         ("get_{t}", "find_{t}", "{t}", "look_up_{t}", "{t}_info", "show_{t}", "read_{t}", "check_{t}"),
-        ("the {t} for a {p}", "get the {t}", "looks up the {t} of a {p}", "find the {t} by {p}", "what the {t} is", "tells the {t}"),
+        ("the {t} for a {p}", "get the {t}", "get the current {t} for a {p}", "returns the {t}", "the {t} in a {p}", "looks up the {t} of a {p}", "find the {t} by {p}", "what the {t} is", "tells the {t}"),
         _lines("""
         what is the {t} for {key}; ~tell me the {t} for {key}; ~look up the {t} for {key}; {t} for {key}; ~check the {t} for {key}; what about the {t} for {key}; ~find the {t} for {key}
+        what is the {t} in {key}; how is the {t} in {key}; what's the {t} like in {key}; ~tell me the {t} of {key}; what is the {t} of {key}; {t} {key}; ~look up {key} in the {t}
+        what does the {t} say about {key}; do you know the {t} of {key}; i want to know the {t} of {key}; ~check the {t} of {key}; ~give me the {t} in {key}; {key} {t} please
         i need the {t} for {key}; is there a {t} for {key}; ~show me the {t} for {key}; how is the {t} for {key}; do you have the {t} for {key}; ~get me the {t} for {key}
         what is the {t}; ~tell me the {t}; ~look up the {t}; ~check the {t}; i need the {t}; ~show me the {t}; how is the {t}; ~find the {t}
         """),

@@ -52,6 +52,25 @@ FACTS: Final = (
 """Names in results that are JSON."""
 
 
+UNUSED: Final = (
+    Parameter("unit", values=("celsius", "fahrenheit"), required=False), Parameter("language", required=False),
+    Parameter("fade", "number", tells="seconds", required=False), Parameter("silent", "boolean", required=False),
+    Parameter("limit", "integer", required=False), Parameter("priority", values=("low", "high"), required=False),
+    Parameter("user_id", tells="the user's id", required=False), Parameter("verbose", "boolean", required=False),
+)  # fmt: skip
+"""What a tool may also take, and nobody says."""
+FURTHER: Final = (
+    *[""] * 12,
+    " for the user",
+    " at home",
+    " right now",
+    " in the house",
+    " of this place",
+    ", if there is one",
+)
+"""How a description may go on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """A declared tool and how it is asked for. `words` fill its kind's lines; `said` are the values of each hole that
@@ -117,9 +136,15 @@ def offer(s: Scene, row: ToolRow) -> Offer:
         )
     if len({p.name for p in holes.values()}) < len(holes):
         raise Unusable(str(holes))
-    fill = {key: text.replace(" ", "_") for key, text in words.items()}
+    if s.chance(0.15):
+        holes["unused"], said["unused"] = s.rng.choice(UNUSED), {}
+    told = dict(words)
+    if row.kind in ("switch", "level", "choose", "act", "plain") and not words["t"].endswith("s") and s.chance(0.3):
+        plural = s.rng.choice([told, words])
+        plural["t"] += "s"
+    fill = {key: text.replace(" ", "_") for key, text in told.items()}
     name = _styled(s, s.rng.choice(kind.names).format(**fill))
-    tells = s.rng.choice(kind.tells).format(**words) if s.chance(0.95) else ""
+    tells = s.rng.choice(kind.tells).format(**told) + s.rng.choice(FURTHER) if s.chance(0.95) else ""
     if s.chance(0.6):
         tells = tells[:1].upper() + tells[1:] + s.rng.choice([".", ""])
     ordered = list(holes) if s.chance(0.6) else s.rng.sample(list(holes), len(holes))
@@ -376,8 +401,8 @@ def refused(s: Scene, offers: list[Offer]) -> None:
     if s.chance(0.4):
         domain = next((name for name, rows in DOMAINS.items() if row in rows), domain)
     it = offer(s, some_row(s, domain))
-    held = {word for other in offers for thing in other.row.things for word in thing.split()}
-    if held & {*it.words["t"].split()}:
+    held = {word.rstrip("s") for other in offers for thing in other.row.things for word in thing.split()}
+    if held & {word.rstrip("s") for word in it.words["t"].split()}:
         raise Unusable(it.words["t"])
     groups = [lines for lines in it.lines(whole=True) if all("{t}" in line for line in lines)]
     if not groups:
