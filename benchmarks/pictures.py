@@ -1,14 +1,17 @@
-"""What seeing costs: time through a vision tower by size, and a reply's first token with a picture shown before it.
+"""What seeing costs: time through a vision tower by size, a reply's first token and its first sound with a picture.
 
     python -m benchmarks.pictures [--text tiny|0.8b] [--rounds 5] [--threads 2] [--out benchmarks/results/NAME.json]
+    python -m benchmarks.pictures --only sound --rounds 10 --out benchmarks/results/picture_sound_cpu.json
 
 The tower has the published shape of the 0.8B's (12 blocks of 768) or, with --text tiny, also a small one (4 of 128) in
 front of the shipped model; weights are random, which keeps times and says nothing about sight. Each size is given three
 ways: milliseconds, processor milliseconds, and × the floor, its multiplications at the speed of a large matrix product
 of the same run. Then a talk: a picture is shown one second before the words are over, with the words, or not at all, in
-turns; the time is that from the words to the first token, wall clock, so nothing else may run. A first sound comes a
-clause and a voice later, the same in all three, so the ratio of first sounds is nearer to 1 than what is told here.
-Some three minutes with tiny, ten with 0.8b (and 3 GB of disk).
+turns; the time is that from the words to the first token, wall clock, so nothing else may run. At last (tiny alone) the
+whole assistant in real time: the shipped voice asks, the ears that serve hear it, each question once with a picture
+sent one second before its last sample and once without; the time is that from that sample to the first of the reply.
+The shipped model's shape says one sentence there whatever it is asked: it works as hard, and both ways say the same.
+Some three minutes with tiny and as many for ten rounds of sound, five with 0.8b (2 GB of disk, 4.1 GB of memory).
 """
 
 import argparse
@@ -19,20 +22,25 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from assistant.app.config import load_config
+from assistant.app.start import App, open_talks
+from assistant.base.ids import random_ids
 from assistant.base.picture import Picture
+from assistant.bench.turns import Caller, MeasuredTurn, Question, questions
 from assistant.contracts import Line, PlacedPicture, Prompt, ReplyOptions, TextPiece
 from assistant.device.context import open_context
 from assistant.device.deployment import Deployment
 from assistant.device.thread import EngineThread
+from assistant.events import REPLY_RATE, CreateItem, Message, PicturePart, SemanticVad, Settings
 from assistant.llm.language import Language, load_language
 from assistant.llm.local import LocalLLM
 from benchmarks.llm_load import config_of, write_checkpoint
@@ -41,6 +49,7 @@ from capsules.registry import Budgets, Registry
 from capsules.weights import catalogue
 from llm_engine import HybridLLM, Sampling
 from llm_engine.pixels import FittedPicture, fit
+from llm_engine.tokenizer import TextTokenizer
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import tower_parts
 
@@ -49,6 +58,18 @@ PUBLISHED = {"depth": 12, "hidden_size": 768, "num_heads": 12, "intermediate_siz
 SMALL = {"depth": 4, "hidden_size": 128, "num_heads": 4, "intermediate_size": 384}
 ROWS = ((8, 8), (8, 16), (12, 16), (15, 20))
 AHEAD_S = 1.0
+ASKED = ("what time is it", "who are you", "what is seven plus five", "what day is it today")
+REPLY = "I can see a red cup, and beside it two green apples."
+LOUD = 8.0
+"""How much likelier than others a token is that follows: certain at any temperature."""
+SAID = "{{- '<|im_start|>user\\n ' + message.content | trim + '<|im_end|>\\n' }}"
+"""The user's turn in the shipped model's chat format,"""
+SAID_AND_SHOWN = """{%- set said = namespace(text='') %}
+{%- for part in ([{'text': message.content}] if message.content is string else message.content) %}
+{%- set said.text = said.text + (part.text or '<|image_pad|>') %}
+{%- endfor %}
+{{- '<|im_start|>user\\n ' + said.text | trim + '<|im_end|>\\n' }}"""
+"""and with pictures in it."""
 
 
 def with_tower(text: Path, folder: Path, tower: dict[str, int], hidden: int) -> Path:
@@ -187,6 +208,125 @@ def language() -> Language:
     return replace(found, layout=replace(found.layout, marks=("", "")), stops=frozenset())
 
 
+def parrot(folder: Path) -> Path:
+    """The shipped model's shape and files, but no layer adds anything and each token of `REPLY` asks for the next."""
+    folder.mkdir()
+    tensors = load_file(TINY / "model.safetensors")
+    for name in tensors:
+        if name.endswith(("o_proj.weight", "out_proj.weight", "down_proj.weight")):
+            tensors[name] = torch.zeros_like(tensors[name])
+    text = TextTokenizer.load(TINY)
+    said = [text.encode("\n")[-1], *text.encode(REPLY), next(iter(text.stops()))]
+    assert len(set(said)) == len(said), "each token has one that follows"
+    rows = tensors["model.embed_tokens.weight"]
+    head = torch.zeros_like(rows)
+    for now, after in pairwise(said):
+        head[after] = rows[now] / rows[now].norm() * LOUD
+    save_file(tensors | {"lm_head.weight": head}, folder / "model.safetensors", metadata={"format": "pt"})
+    raw = json.loads((TINY / "config.json").read_text()) | {"tie_word_embeddings": False}
+    (folder / "config.json").write_text(json.dumps(raw))
+    return folder
+
+
+def seeing_assistant(folder: Path, place: Path) -> Path:
+    """That model with a tower, the shipped tokenizer, and its chat format with a place for pictures."""
+    hidden = json.loads((TINY / "config.json").read_text())["hidden_size"]
+    with_tower(parrot(place), folder, PUBLISHED, hidden)
+    for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
+        (folder / name).symlink_to(TINY / name)
+    template = (TINY / "chat_template.jinja").read_text("utf-8")
+    assert template.count(SAID) == 1
+    (folder / "chat_template.jinja").write_text(template.replace(SAID, SAID_AND_SHOWN), "utf-8")
+    return folder
+
+
+class ShowingCaller(Caller):
+    """Who may show a picture `AHEAD_S` before the last audible sample."""
+
+    async def ask(self, question: Question, picture: Picture | None) -> MeasuredTurn:
+        async with asyncio.TaskGroup() as group:
+            if picture is not None:
+                group.create_task(self._show(question.end / REPLY_RATE - AHEAD_S, picture))
+            turn = group.create_task(self.turn(question, interrupt=False))
+        return turn.result()
+
+    async def _show(self, after_s: float, picture: Picture) -> None:
+        await asyncio.sleep(max(0.0, after_s))
+        part = PicturePart(picture, frame=False)
+        await self._session.send(CreateItem(Message(random_ids("item"), "user", (part,))))
+
+
+async def spoken(app: App, question: Question, picture: Picture | None) -> MeasuredTurn:
+    """One turn of a talk of its own."""
+    session = app.talks.open(Settings(turn_detection=SemanticVad()))
+    caller = ShowingCaller(session)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(session.run())
+        group.create_task(caller.read())
+        turn = await caller.ask(question, picture)
+        session.close()
+    app.talks.forget(session.talk)
+    return turn
+
+
+async def first_sounds(folder: Path, threads: int, rounds: int) -> dict[str, Any]:
+    """The two ways in turns."""
+    flags = {"profile": "tiny", "llm": str(folder), "threads": str(threads), "max_positions": "2048"}
+    found: dict[str, list[MeasuredTurn]] = {"without": [], "ahead": []}
+    with tempfile.TemporaryDirectory() as home:
+        async with open_talks(load_config(flags, {"ASSISTANT_HOME": home})) as app:
+            asked = await questions(app.models.tts, ASKED)
+            for number in range(rounds + 1):
+                for way, turns in found.items():
+                    pixels = np.random.default_rng(number).integers(0, 256, (256, 512, 3), np.uint8)
+                    picture = None if way == "without" else Picture.of(pixels)
+                    turn = await spoken(app, asked[number % len(asked)], picture)
+                    if number:
+                        turns.append(turn)
+    return {way: told(turns) for way, turns in found.items()} | {"ratio": ratio(found)}
+
+
+def ratio(found: dict[str, list[MeasuredTurn]]) -> float | None:
+    """Of the medians, where both ways of a round were answered."""
+    both = [
+        (one.figures["voice_to_voice"], other.figures["voice_to_voice"])
+        for one, other in zip(found["ahead"], found["without"], strict=True)
+        if {"voice_to_voice"} <= one.figures.keys() & other.figures.keys()
+    ]
+    return median(one for one, _ in both) / median(other for _, other in both) if both else None
+
+
+def told(turns: list[MeasuredTurn]) -> dict[str, Any]:
+    """What the front measured of each turn and the session's own figures; unanswered ones are counted."""
+    times = [turn.figures["voice_to_voice"] for turn in turns if "voice_to_voice" in turn.figures]
+    rows = [
+        {"question": turn.question, "heard": turn.heard, "said": turn.said, **turn.figures,
+         "session": {} if turn.timeline is None else dict(turn.timeline.figures)}
+        for turn in turns
+    ]  # fmt: skip
+    return {"ms": median(times) if times else None, "n": len(times), "turns": rows}
+
+
+def of_towers(args: argparse.Namespace, dtype: str, folder: Path) -> dict[str, Any]:
+    """Looks and first tokens, by tower."""
+    text, towers = TINY, {"published": PUBLISHED, "small": SMALL}
+    if args.text == "0.8b":
+        text, towers = folder / "text", {"published": PUBLISHED}
+        write_checkpoint(config_of("0.8b"), text)
+    hidden = json.loads((text / "config.json").read_text())["hidden_size"]
+    result: dict[str, Any] = {}
+    for name, tower in towers.items():
+        llm, thread = open_llm(with_tower(text, folder / name, tower, hidden), args.threads, dtype, args.kernels)
+        looks = look_times(llm.engine, args.rounds)
+        result[name] = {"looks": looks, "first_token": asyncio.run(turns(llm, thread, args.rounds))}
+        print(f"tower {name}, {dtype}, {args.threads} threads")
+        for row in looks:
+            print("  " + ", ".join(f"{key} {value:.4g}" for key, value in row.items()))
+        for way, row in result[name]["first_token"].items():
+            print(f"  first token, picture {way}: {row['ms']:.0f} ms, {row['ratio']:.2f} x without")
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", choices=("tiny", "0.8b"), default="tiny")
@@ -194,26 +334,20 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default=None)
     parser.add_argument("--kernels", choices=("auto", "torch"), default="auto")
+    parser.add_argument("--only", choices=("tower", "sound"))
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     dtype = args.dtype or ("float32" if args.text == "tiny" else "bfloat16")
     result: dict[str, Any] = {"arguments": {**vars(args), "out": None, "dtype": dtype}, "load": os.getloadavg()}
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        text, towers = TINY, {"published": PUBLISHED, "small": SMALL}
-        if args.text == "0.8b":
-            text, towers = folder / "text", {"published": PUBLISHED}
-            write_checkpoint(config_of("0.8b"), text)
-        hidden = json.loads((text / "config.json").read_text())["hidden_size"]
-        for name, tower in towers.items():
-            llm, thread = open_llm(with_tower(text, folder / name, tower, hidden), args.threads, dtype, args.kernels)
-            looks = look_times(llm.engine, args.rounds)
-            result[name] = {"looks": looks, "first_token": asyncio.run(turns(llm, thread, args.rounds))}
-            print(f"tower {name}, {dtype}, {args.threads} threads")
-            for row in looks:
-                print("  " + ", ".join(f"{key} {value:.4g}" for key, value in row.items()))
-            for way, row in result[name]["first_token"].items():
-                print(f"  first token, picture {way}: {row['ms']:.0f} ms, {row['ratio']:.2f} x without")
+        if args.only != "sound":
+            result |= of_towers(args, dtype, Path(place))
+        if args.only != "tower" and args.text == "tiny":
+            folder = seeing_assistant(Path(place) / "assistant", Path(place) / "parrot")
+            sounds = result["first_sound"] = asyncio.run(first_sounds(folder, args.threads, args.rounds))
+            for way in ("without", "ahead"):
+                print(f"first sound, picture {way}: {sounds[way]['ms']:.0f} ms, n {sounds[way]['n']}")
+            print(f"  {sounds['ratio']:.2f} x without")
     if args.out is not None:
         args.out.write_text(json.dumps(result, indent=1) + "\n")
 
