@@ -1,4 +1,8 @@
-"""Shared set-up: uninitialised memory is NaN, there is one thread, and a missing device skips with its reason."""
+"""Shared set-up: uninitialised memory is NaN, there is one thread, a missing device skips with its reason.
+
+Tests in a browser come last, whatever is named first: Playwright leaves a running event loop behind, beside which no
+other starts.
+"""
 
 import os
 from pathlib import Path
@@ -12,6 +16,7 @@ torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: "playwright" in getattr(item, "fixturenames", ()))  # its loop runs from the first on
     if torch.cuda.is_available():
         return
     skip = pytest.mark.skip(reason="no CUDA device here; run on a machine with an NVIDIA GPU to un-skip")
