@@ -304,7 +304,7 @@ def use(s: Scene, offers: list[Offer]) -> None:
     it = s.rng.choice(offers)
     alone = sum({*it.row.things} & {*other.row.things} != set() for other in offers) == 1
     partial = it.lines(whole=False)
-    whole = not (alone and partial and s.chance(0.3))
+    whole = not (alone and partial and s.chance(0.4))
     given = asked(s, it, s.rng.choice(it.lines(whole=True) if whole else partial))
     for parameter in it.declaration.parameters:
         hole = next(hole for hole, its in it.holes.items() if its is parameter)
@@ -398,7 +398,7 @@ def refused(s: Scene, offers: list[Offer]) -> None:
     """A request that none of the tools fits: of the same domain, of another one, or made up."""
     domain = "" if s.split == "train" and s.chance(0.3) else s.rng.choice(domains(s.split))
     row = s.rng.choice(offers).row
-    if s.chance(0.4):
+    if s.chance(0.3):
         domain = next((name for name, rows in DOMAINS.items() if row in rows), domain)
     it = offer(s, some_row(s, domain))
     held = {word.rstrip("s") for other in offers for thing in other.row.things for word in thing.split()}
@@ -435,9 +435,9 @@ def declared_talk(rng: random.Random, split: Split = "train", noise: float = 0.1
 
 def _exchange(s: Scene, offers: list[Offer], built_in: bool) -> None:
     shape = s.rng.random()
-    if shape < 0.58:
+    if shape < 0.52:
         use(s, offers)
-    elif shape < 0.84:
+    elif shape < 0.86:
         refused(s, offers)
     elif built_in and shape < 0.96:
         s.rng.choice(BUILT_IN)(s)
