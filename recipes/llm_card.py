@@ -45,7 +45,7 @@ Then `python -m recipes.llm export` and `python -m recipes.score --talks {talks}
 
 **Scores** on held-out phrasings and values, float32, greedy, exact match unless said otherwise. What is held out depends
 on the texts (these talks: {talks_hash}), so scores of other texts are on another set; *before* is what the weights shipped before
-these reach on this set. *Unseen tools* are declared in the prompt, from domains that no training talk holds. *Own words* are the requests of `recipes/unscripted.txt`, written after
+these reach on this set. *Unseen tools* are declared in the prompt, from domains that no training talk holds. *Own words* are the requests of `recipes/own_worded.txt`, written after
 the texts were finished; no text holds one of them.
 
 | what | right | n | before | target |

@@ -40,7 +40,8 @@ from recipes.texts.tools import PERSONAS, TOOL_NAMES
 from recipes.texts.words import Split
 
 TINY: Final = Path(__file__).parents[1] / "llm_engine" / "tiny"
-UNSCRIPTED: Final = Path(__file__).with_name("unscripted.txt")
+REFUSING: Final = ("I cannot ", "I am too small ", "I do not know ", "I have no ")
+OWN_WORDED: Final = Path(__file__).with_name("own_worded.txt")
 FOLLOW_UPS: Final = (
     "follow-up call", "last number", "go on counting", "fact asked", "repeat", "what you said", "story 2", "story 3",
     "story taken up", "story about",
@@ -128,6 +129,8 @@ def is_right(turn: TalkTurn, said: str) -> bool:
         return ends and any(f" {hero} " in said for hero in turn.accept) and "<" not in said
     if turn.kind == "story taken up":
         return any(said.split(" ")[:4] == way.split(" ")[:4] for way in turn.accept) and "<" not in said
+    if turn.kind == "refusal in own words":
+        return said.startswith(REFUSING) and any(name in said.lower() for name in turn.accept)
     return said in turn.accept
 
 
@@ -192,14 +195,14 @@ def score_declared(path: Path, talks: int) -> Tally:
 
 
 def own_words(path: Path) -> Tally:
-    """Tally over `unscripted.txt`: requests that nobody put into the texts, each as the first of a talk.
+    """Tally over `own_worded.txt`: requests that nobody put into the texts, each as the first of a talk.
 
     A line is `what is said => tool argument=value; ...`, or `"a reply|another that counts"`, or the name of a pool of
-    replies (`joke`), or `story hero`.
+    replies (`joke`), `story hero`, or `refuse thing|its other name`: a refusal that names it.
     """
     judge, tally = ReplyJudge(path), Tally()
     persona = next(iter(PERSONAS))
-    for line in UNSCRIPTED.read_text("utf-8").splitlines():
+    for line in OWN_WORDED.read_text("utf-8").splitlines():
         spoken, wanted = line.split(" => ")
         ask, reply = TalkTurn("user", as_written(spoken)), wanted_turn(wanted)
         said = next(said for _, said in judge.replies(Talk(PERSONAS[persona], TOOL_NAMES, [ask, reply])))
@@ -211,11 +214,13 @@ def own_words(path: Path) -> Tally:
 
 
 def wanted_turn(text: str) -> TalkTurn:
-    """The right side of a line of `unscripted.txt` as the turn that is wanted."""
+    """The right side of a line of `own_worded.txt` as the turn that is wanted."""
     if text == "joke":
         return TalkTurn("assistant", JOKES[0], kind="joke", accept=JOKES)
     if text.startswith("story "):
         return TalkTurn("assistant", "Shall I go on?", kind="story 1", accept=(text.removeprefix("story "),))
+    if text.startswith("refuse "):
+        return TalkTurn("assistant", "", kind="refusal in own words", accept=tuple(text[7:].split("|")))
     if text.startswith('"'):
         replies = tuple(text.strip('"').split("|"))
         return TalkTurn("assistant", replies[0], kind="own words", accept=replies)
