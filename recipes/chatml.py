@@ -216,6 +216,8 @@ class TalkEncoder:
 
     USER, USER_END = 0.08, 0.3
     """Weight of the user's words and of the end of the user's turn, so that its probability means something."""
+    DECLARED = 0.08
+    """Weight of the system turn where tools are declared: a name follows from what stands before it."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -256,7 +258,7 @@ class TalkEncoder:
     def talk(self, talk: Talk) -> tuple[list[int], list[float]]:
         """Ids, and for each the weight of predicting it."""
         ids = list(self.system(talk))
-        weights = [0.0] * len(ids)
+        weights = [0.0 if all(isinstance(tool, str) for tool in talk.tools) else self.DECLARED] * len(ids)
         for turn in talk.turns:
             more, its = self.turn(turn)
             ids += more

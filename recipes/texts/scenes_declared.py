@@ -154,7 +154,7 @@ def offer(s: Scene, row: ToolRow) -> Offer:
 
 def _styled(s: Scene, name: str) -> str:
     """`set_light`, now and then `setLight`."""
-    if s.chance(0.85):
+    if s.chance(0.93):
         return name
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
@@ -170,7 +170,7 @@ def _values(s: Scene, source: str, values: tuple[str, ...]) -> dict[str, str]:
         return {}
     some = list(dict.fromkeys(values))
     some = s.rng.sample(some, min(len(some), s.rng.randint(2, 5)))
-    joint = "_" if s.chance(0.5) else " "
+    joint = "_" if s.chance(0.3) else " "
     return {value: value.replace(" ", joint) for value in some}
 
 
@@ -332,8 +332,9 @@ def ask_back(s: Scene, it: Offer, hole: str) -> None:
     """What is missing: the values, if they are few, else the parameter's name."""
     values, name = list(it.said[hole]), spaced(it.holes[hole].name)
     if 1 < len(values) < 4:
-        s.say(f"{', '.join(values[:-1])} or {values[-1]}?", f"Which {name}?", kind="ask declared")
-        s.turns[-1].text = s.turns[-1].accept[0]
+        asks = "On or off?" if {*values} == {"on", "off"} else f"Which one: {', '.join(values[:-1])} or {values[-1]}?"
+        s.say(asks, kind="ask declared")
+        s.turns[-1].accept += (f"Which {name}?",)
     else:
         s.say(f"Which {name}?", kind="ask declared")
         s.turns[-1].accept += (f"What {name}?", f"What is the {name}?")
@@ -366,7 +367,8 @@ def answered(s: Scene, it: Offer, given: dict[str, str], kind: str) -> None:
         return
     shape = s.rng.random() * (0.6 if it.kind.looks else 1.0)
     if shape < 0.35:
-        result = said = sentence(s, it)
+        result = sentence(s, it)
+        said = result if result.split()[0] in ("the", "no") or result[0].isdigit() else f"it says {result}"
     elif shape < 0.6:
         keys = [*s.rng.sample(FACTS, 3), it.words["p"] or "state", familiar(s).replace(" ", "_")]
         picked = s.rng.sample(keys, s.rng.choice([1, 1, 2]))
@@ -422,7 +424,7 @@ def declared_talk(rng: random.Random, split: Split = "train", noise: float = 0.1
             continue
         built_in = rng.random() < 0.6
         scene.tools = (*(TOOL_NAMES if built_in else ()), *(it.declaration for it in offers))
-        for _ in range(rng.choice([1, 2, 2, 3, 3, 4])):
+        for _ in range(rng.choice([2, 3, 3, 4, 5, 6])):
             turns, known = len(scene.turns), dict(scene.known)
             try:
                 _exchange(scene, offers, built_in)
