@@ -194,3 +194,16 @@ def test_the_score_tells_calls_refusals_and_questions_apart(monkeypatch: pytest.
     assert {*wrong.values()} == {0.0}
     Judge.said = call_text("set_light", {})
     assert score.score_declared(TINY, 40).rows()["= unseen tools: no call where none fits"]["percent"] == 0.0
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {}, {"properties": None}, {"properties": ["a"]}, {"properties": {"a": "text"}}, {"properties": {"a": True}},
+        {"properties": {"a": {"type": ["string", "null"], "enum": 3}}}, {"properties": {"a": {}}, "required": 1},
+        {"properties": {"a": {"enum": "abc", "description": 5}}, "required": "a"},
+        {"properties": {"a": {"anyOf": [{"type": "string"}]}}, "required": ["b"]},
+    ],
+)  # fmt: skip
+def test_a_schema_that_says_nonsense_is_declared_all_the_same(parameters: dict[str, object]) -> None:
+    assert "\n go there\ngo(" in LAYOUT.system("Hi.", [ToolSpec("go", "Go there.", parameters)])
