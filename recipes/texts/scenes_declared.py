@@ -306,6 +306,8 @@ def use(s: Scene, offers: list[Offer]) -> None:
     partial = it.lines(whole=False)
     whole = not (alone and partial and s.chance(0.4))
     given = asked(s, it, s.rng.choice(it.lines(whole=True) if whole else partial))
+    if it.words["t"] not in s.turns[-1].text and sum(other.row.kind == it.row.kind for other in offers) > 1:
+        raise Unusable(s.turns[-1].text)  # `play …`, which two tools could mean
     for parameter in it.declaration.parameters:
         hole = next(hole for hole, its in it.holes.items() if its is parameter)
         if hole in it.required and hole not in given:
