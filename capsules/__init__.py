@@ -16,6 +16,7 @@
     nn/        blocks of networks that both engines share
     placement  at which boundaries a checkpoint is worth its bytes
     prefix     digests of token prefixes, and the state key they belong to
+    prepared   weights as an engine holds them, kept in one file and mapped
     reentry    the way to a state that replays least
     registry   which capsules are kept, and how they are found again
     safefile   headers of safetensors files, read without trust

@@ -68,15 +68,15 @@ def known_digest(folder: Path, aside: Path | None = None) -> str:
     files = open_files(folder)
     if sum(file.size for file in files) < SMALL_BYTES:
         return digest(folder)
-    stamps = _stamps(files)
+    now = stamps(files)
     for place in _places(folder, aside):
         note = _read(place)
-        if note is not None and note["files"] == stamps:
+        if note is not None and note["files"] == now:
             return str(note["digest"])
     found = digest(folder)
-    latest_ns = max(max(stamp["modified_ns"], stamp["changed_ns"]) for stamp in stamps.values())
-    if _stamps(files) == stamps and time.time_ns() - latest_ns > SETTLED_S * 1e9:
-        _keep(folder, aside, {"digest": found, "files": stamps})
+    latest_ns = max(max(stamp["modified_ns"], stamp["changed_ns"]) for stamp in now.values())
+    if stamps(files) == now and time.time_ns() - latest_ns > SETTLED_S * 1e9:
+        _keep(folder, aside, {"digest": found, "files": now})
     return found
 
 
@@ -97,7 +97,8 @@ def _tensor_digest(file: int, entry: TensorEntry) -> bytes:
     return state.digest()
 
 
-def _stamps(files: list[SafeFile]) -> dict[str, dict[str, int]]:
+def stamps(files: list[SafeFile]) -> dict[str, dict[str, int]]:
+    """What shows that a file was written since, of each by name."""
     found = {}
     for file in files:
         seen = file.path.stat()

@@ -30,7 +30,7 @@ from llm_engine.pictures import PlacedPictures, at_hand
 from llm_engine.rowstore import PictureStore
 from llm_engine.sampling import Sampling
 from llm_engine.state import EngineState
-from llm_engine.weights import LoadedTower, LoadedWeights, eyes_scope, load_weights
+from llm_engine.weights import LoadedTower, LoadedWeights, Tell, eyes_scope, load_weights
 
 CODE = "llm_engine/2"  # raised whenever the same bytes would mean something else
 
@@ -88,6 +88,7 @@ class HybridLLM:
         eyes: str = "auto",
         progress: Callable[[Progress], None] | None = None,
         aside: Path | None = None,
+        tell: Tell | None = None,
     ) -> "HybridLLM":
         """From a directory in the published layout.
 
@@ -100,17 +101,19 @@ class HybridLLM:
         capture           False leaves the capture to `warm`
         eyes              "auto": with the vision tower, if the checkpoint has one; "off": without
         aside             where the weights' digest is kept if it cannot be kept beside them
+        tell              takes a line about weights that `prepare_weights` kept, where there is something to say
         Raises ConfigError, CheckpointError; StateError for an argument without a meaning.
         """
         options = LLMOptions(dtype, max_positions, checkpoints, checkpoint_every, scope, eyes)
         a_kind(ConfigError, "path", path, str | Path, "a checkpoint directory")
         a_kind(StateError, "ctx", ctx, ExecContext, "an ExecContext")
         a_function(StateError, "progress", progress)
+        a_function(StateError, "tell", tell)
         if options.bits and ctx.device.type != "cpu":
             raise StateError(f"dtype is {dtype} on {ctx.device}; it is for a processor: take bfloat16, or packed files")
         loaded = load_weights(
             path, ctx, options.tensor_dtype, scope=scope, packed=packed, bits=options.bits, eyes=eyes != "off",
-            progress=progress, aside=aside,
+            progress=progress, aside=aside, tell=tell,
         )  # fmt: skip
         engine = cls(ctx, loaded, options, _end_of_turn(Path(path)))
         if capture:

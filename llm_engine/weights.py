@@ -1,8 +1,11 @@
 """Published checkpoints in and out: prefixes, fusions, quantised matrices; all the rest is refused by name."""
 
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +14,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from capsules import ExecContext, Role
-from capsules.digests import known_digest
+from capsules.digests import SMALL_BYTES, known_digest, stamps
 from capsules.errors import WeightsError
 from capsules.nn import Weight, empty_matrix
 from capsules.nn.fp8 import Fp8Weight, unpack_fp8
 from capsules.nn.int4 import Int4Weight, unpack_int4
 from capsules.nn.panels import GROUPS, PANEL, PanelWeight, panel_shapes
+from capsules.prepared import NotPrepared, open_prepared, write_prepared
+from capsules.shards import open_files
 from capsules.weights import Progress, Target, catalogue, load
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
@@ -33,6 +38,10 @@ _FLOAT32 = ("A_log", "linear_attn.norm.weight")  # float32 in the published file
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 _FP8 = "F8_E4M3"
 _STRIP_VALUES = 1 << 24  # read and packed at a time
+_LAYOUT = "1"  # raised whenever the same files would give other bytes
+
+Tell = Callable[[str], None]
+"""Takes one line for a person."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +75,9 @@ def load_weights(
     eyes: bool = False,
     progress: Callable[[Progress], None] | None = None,
     aside: Path | None = None,
+    tell: Tell | None = None,
 ) -> LoadedWeights:
-    """Stream a checkpoint directory into WEIGHT buffers of the context.
+    """Stream a checkpoint directory into WEIGHT buffers of the context, or map what `prepare_weights` kept of it.
 
     dtype    of the large matrices; norms, decays and convolutions are widened to float32, which keeps every bit
     packed   keep quantised matrices in their few bits and unpack at every use (saves memory, costs time without a
@@ -75,13 +85,33 @@ def load_weights(
     bits     pack matrices to 8 or 4 bits for a processor, whatever they are stored as
     eyes     read the vision tower too, if there is one
     aside    where the weights' digest is kept if it cannot be kept beside them
+    tell     hears of a kept file that is stale, and whether it could be made again
     Raises ConfigError, or CheckpointError with the name of what is unknown, missing or of the wrong shape or type.
     """
     config = LLMConfig.read(path)
+    form = _Form(dtype, packed, bits, eyes)
     try:
-        return _Loader(Path(path), ctx, scope, config, _Form(dtype, packed, bits)).run(eyes, progress, aside)
+        return _Loader(Path(path), ctx, scope, config, form).run(progress, aside, tell or (lambda line: None))
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
+
+
+def prepare_weights(
+    path: str | Path, dtype: torch.dtype, bits: int | None, eyes: bool, aside: Path | None, tell: Tell
+) -> bool:
+    """Keep the weights as a processor's engine holds them, beside the model; `tell` hears what was done, or why not.
+
+    Returns whether such a file is there now, or none is worth it. Raises as `load_weights` does.
+    """
+    loader = _Loader(Path(path), ExecContext("cpu"), "llm", LLMConfig.read(path), _Form(dtype, False, bits, eyes))
+    if loader.source_bytes() < SMALL_BYTES:
+        tell(f"{path}: {loader.source_bytes() / 1e6:.0f} MB load at once; preparing them would gain nothing")
+        return True
+    try:
+        loader.run(None, aside, tell, keep=True)
+    except WeightsError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    return loader.prepared_file().exists()
 
 
 def save_checkpoint(
@@ -114,6 +144,12 @@ class _Form:
     dtype: torch.dtype
     packed: bool
     bits: int | None
+    eyes: bool
+
+    def __str__(self) -> str:
+        """As the name of a kept file tells it."""
+        held = f"int{self.bits}" if self.bits else str(self.dtype).removeprefix("torch.")
+        return f"{held}-eyes" if self.eyes else held
 
 
 class _Loader:
@@ -130,22 +166,95 @@ class _Loader:
         self.config = replace(config, tie_word_embeddings=tied, mtp_layers=len(drafts))
         self.plan: dict[str, Target | Sequence[Target]] = {}
         self.scales: dict[str, Tensor] = {}  # read first, because unpacking needs them
+        self.kept: Mapping[str, Tensor] | None = None
+        self.held: dict[str, Tensor] = {}  # what a file could keep, by the engine's names, contiguous
 
-    def run(self, eyes: bool, progress: Callable[[Progress], None] | None, aside: Path | None) -> LoadedWeights:
+    def run(
+        self, progress: Callable[[Progress], None] | None, aside: Path | None, tell: Tell, keep: bool = False
+    ) -> LoadedWeights:
+        """keep  whether to keep what was loaded, even if no older file asks for it"""
         wanted = parts(self.config, self.draft)
-        self._read_scales(wanted)
+        before = stamps(open_files(self.path))
+        keep = self._may_keep() and (keep or self.prepared_file().exists())
+        digest = known_digest(self.path, aside) if keep else None
+        if digest is not None:
+            self.kept = self._open_kept(wanted, digest, tell)
         made = {part.name: self._place(part) for part in wanted}
-        tower = self._place_tower() if eyes else None
-        skip = [*self.scales, *(n for n in self.names if n.endswith(".weight_shape"))]
-        if tower is None:
-            skip += VISION
-        if self.config.tie_word_embeddings and self.head is not None:
-            skip.append(self.head)
-        loaded = load(self.path, self.plan, skip, progress)
+        tower = self._place_tower() if self.form.eyes else None
+        if self.kept is None:
+            self._read_scales(wanted)
+            for part in wanted:
+                self._plan(part, made[part.name])
+            load(self.path, self.plan, self._left_out(tower), progress)
+        skipped = tuple(n for n in self.names if _is_left_out(n, self._left_out(tower)) and n not in self.scales)
+        if digest is not None and self.kept is None:
+            self._keep(digest, before, tell)
+        digest = digest or known_digest(self.path, aside)
         model = ModelWeights.gather(self.config, made.__getitem__)
         draft = {name: tensor for name, tensor in made.items() if name.startswith("mtp.")}
-        visual = tuple(name for name in loaded.skipped if name not in self.scales)
-        return LoadedWeights(self.config, model, draft, known_digest(self.path, aside), visual, tower)
+        return LoadedWeights(self.config, model, draft, digest, skipped, tower)
+
+    def source_bytes(self) -> int:
+        return sum(file.size for file in open_files(self.path))
+
+    def prepared_file(self) -> Path:
+        return self.path / f"weights.{self.form}.prepared"
+
+    def _left_out(self, tower: "LoadedTower | None") -> list[str]:
+        """Names and patterns of what the network does not take."""
+        names = [*self.scales, *(n for n in self.names if n.endswith(".weight_shape"))]
+        names += VISION if tower is None else ()
+        return names + ([self.head] if self.config.tie_word_embeddings and self.head is not None else [])
+
+    # -------------------------------------------------------------------- kept beside the model
+
+    def _may_keep(self) -> bool:
+        """On a GPU weights are streamed to where they stay at the disk's speed already."""
+        return self.ctx.device.type == "cpu" and not self.form.packed
+
+    def _facts(self, digest: str) -> dict[str, str]:
+        configs = repr((self.config, VisionConfig.read(self.path) if self.form.eyes else None))
+        return {
+            "source": digest, "form": str(self.form), "layout": _LAYOUT, "byteorder": sys.byteorder,
+            "config": blake2b(configs.encode(), digest_size=16).hexdigest(),
+        }  # fmt: skip
+
+    def _open_kept(self, wanted: tuple[Part, ...], digest: str, tell: Tell) -> dict[str, Tensor] | None:
+        """What was kept of these weights, in this form; None: none, or a stale one."""
+        plain = _Loader(self.path, ExecContext("cpu"), self.scope, self.config, self.form)  # memory that nobody touches
+        for part in wanted:
+            plain._place(part)
+        if self.form.eyes:
+            plain._place_tower()
+        layout = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in plain.held.items()}
+        try:
+            kept = open_prepared(self.prepared_file(), self._facts(digest), layout)
+        except FileNotFoundError:
+            return None
+        if kept is None:
+            tell(f"{self.prepared_file()} was made from other files or written to since; it is made again")
+        return kept
+
+    def _keep(self, digest: str, before: object, tell: Tell) -> None:
+        """A start goes on without a file that cannot be made."""
+        try:
+            if stamps(open_files(self.path)) != before:
+                raise NotPrepared(f"the files in {self.path} changed while they were read")
+            size = write_prepared(self.prepared_file(), self._facts(digest), self.held)
+        except NotPrepared as error:
+            tell(f"the weights are not kept prepared: {error}")
+        else:
+            tell(f"{self.prepared_file()}: {size / 1e9:.2f} GB, mapped from the next start on")
+
+    def _memory(self, name: str, like: Tensor) -> Tensor:
+        """A tensor of the engine's: kept memory of the same order, or `like` itself, not filled yet."""
+        straight = like.is_contiguous()
+        if self.kept is not None:
+            return self.kept[name] if straight else self.kept[name].t()
+        self.held[name] = like if straight else like.t()
+        return like
+
+    # ------------------------------------------------------------------------ the network's tensors
 
     def _place_tower(self) -> LoadedTower | None:
         config = VisionConfig.read(self.path)
@@ -154,11 +263,9 @@ class _Loader:
         check_tower(self.path, config, self.config.hidden_size, self.config.image_token)
 
         def allocate(part: TowerPart) -> Tensor:
-            name = f"{eyes_scope(self.scope)}.w.{part.name}"
-            if not part.matrix:
-                return self.ctx.buffer(name, part.shape, torch.float32, role=Role.WEIGHT).tensor
-            memory = empty_matrix(part.shape[0], part.shape[1], self.form.dtype, self.ctx.device)
-            return self.ctx.adopt(name, memory).tensor
+            dtype = self.form.dtype if part.matrix else torch.float32
+            memory = self._memory(f"eyes.{part.name}", _empty(part.shape, dtype, self.ctx.device, part.matrix))
+            return self.ctx.adopt(f"{eyes_scope(self.scope)}.w.{part.name}", memory).tensor
 
         weights, plan = place_tower(self.path, self.names, config, allocate)
         self.plan |= plan
@@ -218,44 +325,48 @@ class _Loader:
         return -(-shape[0] // rows), -(-shape[1] // columns)
 
     def _place(self, part: Part) -> Any:
-        """Allocate one tensor of the network and plan how the files fill it."""
-        stored = [self._stored_as(self._full(source)) for source, _ in part.sources if part.kind is Kind.MATRIX]
+        """Memory for one tensor of the network."""
         bits = packed_bits(part, self.form.bits)
         if bits is not None:
-            return self._place_panels(part, bits)
-        if self.form.packed and stored and stored[0] != "plain" and len(set(stored)) == 1 and self._joinable(part):
-            return self._place_packed(part, stored[0])
-        if part.kind is Kind.MATRIX:
-            rows, columns = part.shape
-            memory = empty_matrix(rows, columns, self.form.dtype, self.ctx.device)
-            whole = self.ctx.adopt(self._named(part.name), memory).tensor
-        else:
-            whole = self._weight(part.name, part.shape, torch.float32)
-        row = 0
-        for source, shape in part.sources:
-            view = whole if part.kind is Kind.CONV else whole[row : row + shape[0]]
-            row += shape[0]
-            name = self._full(source)
-            if part.kind is not Kind.MATRIX:
-                convert = _Prepare(part.kind)
-                self.plan[name] = Target(view, shape=shape, transform=convert, accept=_FLOATS)
-            else:
-                self._plan_matrix(name, view, shape)
-        return whole
+            values, scale = panel_shapes(part.shape[0], part.shape[1], bits)
+            return PanelWeight(
+                self._weight(part.name, values, torch.uint8),
+                self._weight(f"{part.name}.scale", scale, torch.bfloat16),
+                torch.Size(part.shape),
+            )
+        stored = self._packed_as(part)
+        if stored is not None:
+            return self._place_packed(part, stored)
+        matrix = part.kind is Kind.MATRIX
+        return self._weight(part.name, part.shape, self.form.dtype if matrix else torch.float32, matrix)
 
-    def _place_panels(self, part: Part, bits: int) -> PanelWeight:
-        rows, columns = part.shape
-        values, scale = panel_shapes(rows, columns, bits)
-        whole = PanelWeight(
-            self._weight(part.name, values, torch.uint8),
-            self._weight(f"{part.name}.scale", scale, torch.bfloat16),
-            torch.Size((rows, columns)),
-        )
+    def _plan(self, part: Part, whole: Weight) -> None:
+        """How the files fill it."""
+        if isinstance(whole, Fp8Weight | Int4Weight):
+            self._plan_packed(part, whole)
+            return
         row = 0
         for source, shape in part.sources:
-            self._plan_panels(self._full(source), whole[row : row + shape[0]], shape)
+            name, rows = self._full(source), slice(row, row + shape[0])
             row += shape[0]
-        return whole
+            if isinstance(whole, PanelWeight):
+                self._plan_panels(name, whole[rows], shape)
+                continue
+            assert isinstance(whole, Tensor)
+            if part.kind is Kind.MATRIX:
+                self._plan_matrix(name, whole[rows], shape)
+            else:
+                view = whole if part.kind is Kind.CONV else whole[rows]
+                self.plan[name] = Target(view, shape=shape, transform=_Prepare(part.kind), accept=_FLOATS)
+
+    def _packed_as(self, part: Part) -> str | None:
+        """In which published form a matrix stays packed, if it does."""
+        if not self.form.packed or part.kind is not Kind.MATRIX:
+            return None
+        stored = {self._stored_as(self._full(source)) for source, _ in part.sources}
+        if stored in ({"fp8"}, {"int4"}) and self._joinable(part):
+            return stored.pop()
+        return None
 
     def _plan_panels(self, name: str, target: PanelWeight, shape: tuple[int, ...]) -> None:
         """Packed some rows at a time, so that no wide matrix is ever held; one that is stored packed, at once."""
@@ -305,30 +416,40 @@ class _Loader:
     def _place_packed(self, part: Part, stored: str) -> Weight:
         assert self.config.quantisation is not None
         rows, columns = part.shape
-        names = [self._full(source) for source, _ in part.sources]
         scale = self._weight(f"{part.name}.scale", self._scale_shape(part.shape), torch.float32)
-        scale.copy_(torch.cat([self.scales[_scale_name(name, stored)] for name in names]))
-        shape = (rows, columns) if stored == "fp8" else (rows, columns // 8)
-        values = self._weight(part.name, shape, torch.float8_e4m3fn if stored == "fp8" else torch.int32)
+        if stored == "fp8":
+            values = self._weight(part.name, (rows, columns), torch.float8_e4m3fn)
+            return Fp8Weight(values, scale, self.config.quantisation.block)
+        return Int4Weight(self._weight(part.name, (rows, columns // 8), torch.int32), scale)
+
+    def _plan_packed(self, part: Part, whole: Fp8Weight | Int4Weight) -> None:
+        stored = "fp8" if isinstance(whole, Fp8Weight) else "int4"
+        values = whole.values if isinstance(whole, Fp8Weight) else whole.packed
+        names = [self._full(source) for source, _ in part.sources]
+        whole.scale.copy_(torch.cat([self.scales[_scale_name(name, stored)] for name in names]))
         row = 0
-        for name, (_, source_shape) in zip(names, part.sources, strict=True):
+        for name, (_, shape) in zip(names, part.sources, strict=True):
             key = name if stored == "fp8" else name.removesuffix("weight") + "weight_packed"
-            self.plan[key] = Target(values[row : row + source_shape[0]])
-            row += source_shape[0]
-        return (
-            Fp8Weight(values, scale, self.config.quantisation.block) if stored == "fp8" else Int4Weight(values, scale)
-        )
+            self.plan[key] = Target(values[row : row + shape[0]])
+            row += shape[0]
 
-    def _weight(self, name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        return self.ctx.buffer(self._named(name), shape, dtype, role=Role.WEIGHT).tensor
-
-    def _named(self, name: str) -> str:
-        return f"{self.scope}.w.{name}"
+    def _weight(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, matrix: bool = False) -> Tensor:
+        memory = self._memory(name, _empty(shape, dtype, self.ctx.device, matrix))
+        return self.ctx.adopt(f"{self.scope}.w.{name}", memory, role=Role.WEIGHT).tensor
 
 
 def eyes_scope(scope: str) -> str:
     """The tower's, beside an engine's own."""
     return f"{scope}_eyes"
+
+
+def _empty(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, matrix: bool) -> Tensor:
+    """Memory to be filled; of a matrix, as `linear` reads it fastest."""
+    return empty_matrix(shape[0], shape[1], dtype, device) if matrix else torch.zeros(shape, dtype=dtype, device=device)
+
+
+def _is_left_out(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ async def open_llm(opening: Opening) -> LLM:
     path = local_path(config, "llm", profile.llm)
     opening.report(f"loading the language model from {path}")
     packed = ctx.device.type == "cuda"  # a processor has no kernels for packed ones
-    load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=config.vision)
+    load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=config.vision, tell=opening.report)
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, opening.llm_dtype, config.max_positions)
     sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
     name = path.name if config.llm else f"{profile.name}-llm"

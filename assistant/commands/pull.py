@@ -5,6 +5,7 @@
   assistant pull ears --size medium  the best ones, for a desktop: 304 MB
   assistant pull desk                the models of a profile, and the medium ears (--no-ears: without)
   assistant pull Qwen/Qwen3.5-4B     one repository
+  assistant pull REPO --prepare      and keep it as a processor holds it, so that later starts map it
 
 What arrived is checked against the digests that the hub announced. A licence that restricts use is shown and asked
 about first.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 from assistant.base.errors import AssistantError
 
 if TYPE_CHECKING:
+    from assistant.app.config import Config
     from assistant.app.hub import RepoListing
     from assistant.asr.streaming import Size
 
@@ -36,15 +38,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--word-times", action="store_true", help="ears that know when each word was")
     parser.add_argument("--no-ears", action="store_true", help="a profile without better ears")
     parser.add_argument("--accept-licences", action="store_true", help="agree to the licences without being asked")
+    parser.add_argument("--prepare", action="store_true",
+                        help="keep language models as a processor holds them, in one file beside each (its size is "
+                             "told): later starts map it instead of joining and packing anew")
     parser.add_argument("--endpoint", metavar="URL", help="another hub than huggingface.co")
 
 
 def run(args: argparse.Namespace) -> int:
-    from assistant.app.config import load_config
+    from assistant.app.config import PROFILES, load_config
     from assistant.app.hub import list_repo, model_folder
 
-    models = load_config().models
+    config = load_config()
+    models = config.models
     if not args.what:
+        if args.prepare:
+            raise AssistantError("--prepare needs a profile or a repository: assistant pull REPO --prepare")
         print_profiles(models)
         return 0
     listings = [
@@ -61,7 +69,31 @@ def run(args: argparse.Namespace) -> int:
         return 1
     for listing, folder in listings:
         fetch_with_progress(listing, folder, args.endpoint)
-    return 0
+    voices = {profile.tts for profile in PROFILES.values()}
+    wanted = [repo for repo in repos_of(args.what) if repo not in voices] if args.prepare else []
+    made = [prepare(config, model_folder(models, repo), dtype_of(args.what, repo)) for repo in wanted]
+    return 0 if all(made) else 1
+
+
+def dtype_of(names: list[str], repo: str) -> str:
+    """As the profile that was named holds a language model; bfloat16 for one that was named by itself."""
+    from assistant.app.config import PROFILES
+
+    return next((PROFILES[name].dtype for name in names if name in PROFILES and PROFILES[name].llm == repo), "bfloat16")
+
+
+def prepare(config: Config, folder: Path, dtype: str) -> bool:
+    """Keep a language model as a processor holds it; the setting for dtype goes before a profile's."""
+    from llm_engine.errors import LLMError
+    from llm_engine.options import BITS, DTYPES
+    from llm_engine.weights import prepare_weights
+
+    held = config.dtype or dtype
+    held = "bfloat16" if held == "float8" else held  # float8 is the voice's
+    try:
+        return prepare_weights(folder, DTYPES[held], BITS.get(held), config.vision != "off", config.digests, print)
+    except LLMError as error:
+        raise AssistantError(f"nothing is prepared: {error}") from error
 
 
 def name_of(listing: RepoListing) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from assistant.app.config import PROFILES
 from assistant.app.ears import REPO as EARS_REPO
@@ -111,3 +112,26 @@ def test_ears_need_consent_where_their_licence_restricts(with_ears, home, capsys
     with_ears.card["license"] = "other"
     assert main(["pull", "ears", "--endpoint", with_ears.url]) == 1
     assert "small-streaming-en" in capsys.readouterr().err and fetched_sizes(home / "models") == []
+
+
+def test_prepare_is_for_language_models_that_were_named(hub, home, capsys, monkeypatch):
+    asked = []
+
+    def prepare(folder, dtype, bits, eyes, aside, tell):
+        asked.append((folder, dtype, bits, eyes))
+        return len(asked) == 1
+
+    monkeypatch.setattr("llm_engine.weights.prepare_weights", prepare)
+    assert main(["pull", REPO, "--prepare", "--endpoint", hub.url]) == 0
+    monkeypatch.setenv("ASSISTANT_DTYPE", "int4")
+    monkeypatch.setenv("ASSISTANT_VISION", "off")
+    assert main(["pull", REPO, "--prepare", "--endpoint", hub.url]) == 1, "it could not be kept"
+    folder = model_folder(home / "models", REPO)
+    assert asked == [(folder, torch.bfloat16, None, True), (folder, torch.bfloat16, 4, False)]
+    assert main(["pull", "--prepare"]) != 0
+    assert "needs a profile or a repository" in capsys.readouterr().err
+
+
+def test_what_is_no_language_model_is_not_prepared(hub, home, capsys):
+    assert main(["pull", REPO, "--prepare", "--endpoint", hub.url]) != 0
+    assert "nothing is prepared" in capsys.readouterr().err

@@ -1,0 +1,140 @@
+"""Weights as an engine holds them, kept in one file that the next start maps in place of loading.
+
+The file is a safetensors file; its metadata says what it was made from. It is believed where that is still so, and
+where nobody wrote to it since: its own time of change is set to the one that the header tells, so that any later write
+shows, without a second file and without reading a tensor. What leaves no such trace (a failing disk) is not seen.
+
+Tensors begin at multiples of 64 bytes, as torch's own memory does: library kernels may sum in another order elsewhere,
+and the model has to be the same to the bit. Padding between them is tensors too, since the format allows no holes.
+"""
+
+import fcntl
+import json
+import mmap
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from capsules.durable import sweep, write_durably
+from capsules.errors import CapsuleDamaged
+from capsules.feed import host_bytes
+from capsules.safefile import SafeFile, parse_header
+from capsules.weights import DTYPES
+
+Layout = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
+
+_FORMAT = "prepared/1"
+_ALIGNED = 64
+_PADDING = ".pad."
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+class NotPrepared(Exception):
+    """Why weights were not kept, in words. What was there before is there still."""
+
+
+def open_prepared(path: Path, facts: Mapping[str, str], layout: Layout) -> dict[str, Tensor] | None:
+    """The tensors of a file, mapped: pages come when they are read, and what is written to them stays in this process.
+
+    facts   what they must have been made from
+    layout  which tensors they must be
+    returns None where the file is another one's, an older one, or damaged
+    Raises FileNotFoundError if there is none.
+    """
+    try:
+        with path.open("rb") as file:
+            held = parse_header(file, path)
+            if not _believed(held, os.fstat(file.fileno()).st_mtime_ns, facts, layout):
+                return None
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except FileNotFoundError:
+        raise
+    except (CapsuleDamaged, OSError):
+        return None
+    if hasattr(mmap, "MADV_WILLNEED"):
+        memory.madvise(mmap.MADV_WILLNEED)
+    return {name: _view(memory, held, name) for name in layout}
+
+
+def write_prepared(path: Path, facts: Mapping[str, str], tensors: Mapping[str, Tensor]) -> int:
+    """Keep tensors of the processor. Returns the file's bytes.
+
+    Raises NotPrepared where the folder cannot be written, has no room, or another process is at it just now; no file
+    is changed then.
+    """
+    told_s = int(time.time()) & ~1  # in whole even seconds: every file system can hold them
+    header, order = _header({**facts, "format": _FORMAT, "written_s": str(told_s)}, tensors)
+    size = len(header) + sum(tensor.nbytes for tensor in order)
+    try:
+        with _alone(path.parent):
+            sweep(path.parent)
+            free = shutil.disk_usage(path.parent).free
+            if free < size:
+                raise NotPrepared(f"{path.parent} has {free / 1e9:.2f} GB free, {size / 1e9:.2f} are needed")
+            write_durably(path, [header, *(host_bytes(tensor) for tensor in order)])
+            os.utime(path, (told_s, told_s))
+    except BlockingIOError:
+        raise NotPrepared(f"another process is preparing {path.name} just now") from None
+    except OSError as error:
+        raise NotPrepared(f"{path} cannot be written: {error.strerror or error}") from error
+    return size
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Raises BlockingIOError while another process prepares in this folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _header(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> tuple[bytes, list[Tensor]]:
+    """The header, and all tensors in their order with the padding between them."""
+    table: dict[str, object] = {"__metadata__": dict(metadata)}
+    order: list[Tensor] = []
+    at = 0
+
+    def add(name: str, tensor: Tensor) -> None:
+        nonlocal at
+        span = [at, at + tensor.nbytes]
+        table[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": span}
+        order.append(tensor)
+        at = span[1]
+
+    for name, tensor in tensors.items():
+        add(name, tensor)
+        if at % _ALIGNED:
+            add(f"{_PADDING}{len(order)}", torch.zeros(-at % _ALIGNED, dtype=torch.uint8))
+    raw = json.dumps(table).encode()
+    raw += b" " * (-(8 + len(raw)) % mmap.PAGESIZE)
+    return len(raw).to_bytes(8, "little") + raw, order
+
+
+def _believed(held: SafeFile, modified_ns: int, facts: Mapping[str, str], layout: Layout) -> bool:
+    told = held.metadata.get("written_s", "")
+    if not told.isdecimal() or int(told) * 1_000_000_000 != modified_ns:
+        return False
+    if {**facts, "format": _FORMAT, "written_s": told} != held.metadata:
+        return False
+    entries = {name: e for name, e in held.entries.items() if not name.startswith(_PADDING)}
+    return {name: (e.shape, DTYPES[e.dtype]) for name, e in entries.items()} == dict(layout) and not any(
+        e.offset % _ALIGNED for e in entries.values()
+    )
+
+
+def _view(memory: mmap.mmap, held: SafeFile, name: str) -> Tensor:
+    entry = held.entries[name]
+    dtype, count = DTYPES[entry.dtype], prod(entry.shape)
+    if not count:
+        return torch.empty(entry.shape, dtype=dtype)
+    return torch.frombuffer(memory, dtype=dtype, count=count, offset=entry.offset).view(entry.shape)
