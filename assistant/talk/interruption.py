@@ -133,13 +133,15 @@ def manner_of(settings: Settings) -> Manner:
 @dataclass(frozen=True, slots=True)
 class Overheard:
     """What is known of speech over a reply: how long it lasts, how long it has paused, its words so far, whether they
-    are `read` up to that pause, and how `sure` the detector is that it is speech, 0 … 1."""
+    are `read` up to that pause, how `sure` the detector is that it is speech, 0 … 1, and whether it `goes_on` with a
+    turn that may have been taken too early: then any word of it does, however short."""
 
     speech_ms: float
     silence_ms: float
     words: str
     read: bool = False
     sure: float = 1.0
+    goes_on: bool = False
 
 
 SHORTEST_MS = 64.0
@@ -211,7 +213,7 @@ def _meant(heard: Overheard) -> bool:
     words = bare_words(heard.words)
     if not words or is_nod(heard.words):
         return False
-    if len(words) > 1 or words[0] in STOPPING:
+    if len(words) > 1 or words[0] in STOPPING or heard.goes_on:
         return True
     return heard.speech_ms >= (SECOND_LOOK_MS if words[0] in CUTS_IN else STRAY_MS)
 
@@ -219,7 +221,7 @@ def _meant(heard: Overheard) -> bool:
 def _certain(heard: Overheard) -> bool:
     """It will not turn out to be a nod that was misread."""
     words = bare_words(heard.words)
-    if words[0] in STOPPING or heard.speech_ms >= CERTAIN_MS:
+    if words[0] in STOPPING or heard.goes_on or heard.speech_ms >= CERTAIN_MS:
         return True
     return heard.read and heard.silence_ms >= OVER_MS and len(words) > 1 and words[0] in CUTS_IN
 
@@ -236,7 +238,9 @@ def verdict(heard: Overheard, holds: bool = False) -> Signal | None:
         return Signal.INTERRUPTION
     if over:
         # A short sound without a word is a cough, a laugh, or the echo of our own voice: nothing to stop for.
-        return Signal.BACKCHANNEL if heard.read or heard.silence_ms >= UNREAD_MS else None
+        # Who goes on may have said the beginning of a word.
+        read = heard.read and not (heard.goes_on and not heard.words)
+        return Signal.BACKCHANNEL if read or heard.silence_ms >= UNREAD_MS else None
     if meant:
         return Signal.LIKELY
     return Signal.LIKELY if heard.speech_ms >= (LIKELY_NOD_MS if heard.words else LIKELY_AFTER_MS) else None

@@ -6,6 +6,7 @@ again with every block of the silence, from its length, from how complete the wo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -67,8 +68,8 @@ def end_silence_ms(detection: ServerVad | SemanticVad, words: WordsSoFar, speech
     """How long a silence must be to end the turn now.
 
     Server detection: the fixed wait it asks for. Semantic: from SHORTEST_END_MS for words that are surely complete to
-    the eagerness's own wait for words that are surely not, longer for somebody who speaks slowly, longest behind a
-    filler; LONGEST_END_MS at most.
+    the eagerness's own wait for words that are surely not, by the logarithm of the judgement; longer for somebody who
+    speaks slowly, longest behind a filler; LONGEST_END_MS at most.
     """
     if isinstance(detection, ServerVad):
         return float(detection.silence_duration_ms)
@@ -77,7 +78,7 @@ def end_silence_ms(detection: ServerVad | SemanticVad, words: WordsSoFar, speech
     if words.complete is None:
         wait = UNKNOWN_END_MS[detection.eagerness]
     else:
-        doubt = min(1.0, max(0.0, (COMPLETE - words.complete) / (COMPLETE - OPEN)))
+        doubt = max(0.0, math.log(COMPLETE / max(OPEN, words.complete)) / math.log(COMPLETE / OPEN))
         wait = SHORTEST_END_MS + (OPEN_END_MS[detection.eagerness] - SHORTEST_END_MS) * doubt
     if words.count >= 3 and speech_ms >= 100:
         pace = words.count / (speech_ms / 1000)

@@ -289,7 +289,10 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
         return state, effects
     state = replace(state, overlap=replace(state.overlap, text=progress.text))
     if state.judging is not None:
-        heard = Overheard(progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure)
+        goes_on = state.overlap.joins is not None
+        heard = Overheard(
+            progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure, goes_on
+        )
         if (signal := verdict(heard, holds=state.lowered)) is not None:
             state, effects = _answer(state, signal, settings, now)
     if state.guessing and not progress.silence_ms:

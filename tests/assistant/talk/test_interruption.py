@@ -1,5 +1,7 @@
 """Speech over a reply: the table is whole, and whoever ducks resumes or stops."""
 
+from dataclasses import replace
+
 import pytest
 
 from assistant.events import ServerVad, Settings
@@ -89,6 +91,15 @@ def test_verdict(heard, expected):
 )
 def test_a_front_that_is_silent_meanwhile_gives_the_verdict_time(heard, expected):
     assert verdict(heard, holds=True) is expected
+
+
+def test_who_goes_on_with_a_turn_that_was_taken_early_is_not_taken_for_a_nod():
+    tea = Overheard(64, 96, "Tea.", read=True)
+    assert verdict(tea) is Signal.BACKCHANNEL and verdict(replace(tea, goes_on=True)) is Signal.INTERRUPTION
+    assert verdict(replace(tea, goes_on=True), holds=True) is Signal.INTERRUPTION
+    begun = replace(tea, words="", goes_on=True)  # "T"
+    assert verdict(begun) is None and verdict(replace(begun, silence_ms=600)) is Signal.BACKCHANNEL
+    assert verdict(replace(tea, words="Mhm.", goes_on=True)) is Signal.BACKCHANNEL
 
 
 def test_words_that_only_stop():

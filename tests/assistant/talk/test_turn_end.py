@@ -1,5 +1,6 @@
 """When a turn begins and when it ends: by silence, and by how complete its words are."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,12 @@ def test_complete_words_wait_least_and_eagerness_orders():
     assert unfinished == sorted(unfinished)
     slow, quick = (end_silence_ms(SemanticVad(), WordsSoFar(6, 0.5), ms) for ms in (6000, 1500))
     assert slow > quick
+
+
+def test_a_judgement_counts_by_how_many_times_likelier_it_is():
+    """Three times likelier is as much nearer to complete at 0.03 as at 0.1."""
+    low, middle, high = (end_silence_ms(SemanticVad(), WordsSoFar(2, p), 600) for p in (0.03, 0.03 * 10**0.5, 0.3))
+    assert high == SHORTEST_END_MS and low - middle == pytest.approx(middle - high)
 
 
 def test_a_filler_holds_the_turn_open_whatever_the_model_thinks_of_the_words():
