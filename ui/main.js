@@ -10,11 +10,12 @@ import { conversation } from "./view/conversation.js";
 import { byId, setText } from "./view/dom.js";
 import { picture, save } from "./view/picture.js";
 import { Score, animate } from "./view/score.js";
-import { drawShowing, showLarger as showPicture } from "./view/shown.js";
+import { drawShowing, NO_EYES, showLarger as showPicture } from "./view/shown.js";
 import { state as stateView } from "./view/state.js";
 import { time as timeView } from "./view/time.js";
 import { welcome } from "./view/welcome.js";
 
+const sees = () => state.session?.assistant?.sees !== false;
 const KEPT_CONVERSATION = "conversation_id";
 const STARTING_EVERY_MS = 300;
 
@@ -27,6 +28,10 @@ function dispatch(event) {
   const next = reduce(state, event);
   if (next === state) return;
   state = next;
+  if (view.source !== null && !sees()) {
+    view.close(); // before it is told: closing draws, and the sign must not outlive the reason
+    dispatch({ type: "page.notice", text: `${NO_EYES} It is off again.` });
+  }
   if (state.conversationId) sessionStorage.setItem(KEPT_CONVERSATION, state.conversationId);
   if (due) return;
   due = true;
@@ -122,7 +127,7 @@ function render() {
   const name = nameOf();
   const { turns, shown } = shownTurn();
   drawControls(state, name);
-  drawShowing(view.source, state.link === "open");
+  drawShowing(view.source, state.link === "open", sees());
   drawWelcome(state);
   drawConversation(state, turns, nameOf);
   drawTime(turns, shown);
@@ -197,9 +202,7 @@ const picturesIn = (data) => [...(data?.files ?? [])].filter((file) => file.type
 const show = (files) => state.link === "open" && talk.show(files);
 const toggleView = async (/** @type {import("./shown.js").Source} */ source) => {
   if (view.source === source) return view.close();
-  if (state.session?.assistant?.sees === false) {
-    return dispatch({ type: "page.notice", text: "The model that answers here has no eyes, so it would see nothing of it." });
-  }
+  if (!sees()) return dispatch({ type: "page.notice", text: NO_EYES });
   const trouble = await view.open(source);
   return trouble === null ? undefined : dispatch({ type: "page.notice", text: trouble });
 };

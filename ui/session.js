@@ -175,6 +175,7 @@ function withVoice(session, voice) {
 const ON = {
   "session.created": (state, { session }) => ({ ...state, session, link: "open", everOpen: true, retryAt: null }),
   "session.updated": (state, { session }) => ({ ...state, session }),
+  "assistant.sight": (state, { sees }) => ({ ...state, session: { ...state.session, assistant: { ...state.session?.assistant, sees } } }),
   "conversation.created": (state, { conversation }) => {
     if (!conversation?.id || conversation.id === state.conversationId) return state;
     const fresh = state.conversationId === null ? state : { ...state, items: [], responseId: null, hearing: false };

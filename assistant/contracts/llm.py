@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,7 +16,14 @@ from assistant.events import ToolSpec
 PICTURE = "[picture]"
 """Stands for a picture that the model does not see."""
 CANNOT_SEE = "I can't see pictures. I can only hear and read, so tell me in words what it shows."
-"""What is answered to it, as it is: a model that does not see would guess."""
+"""What is answered to whoever asks about it, as it is: a model that does not see would guess."""
+ABOUT_A_PICTURE = re.compile(
+    r"\b(?:th(?:is|at|ese|ose)|here|see[ns]?|look(?:s|ing)?|show[ns]?|pictures?|images?|photo(?:graph)?s?|drawings?"
+    r"|paintings?|screen(?:shot)?s?|camera|colou?rs?|reads?|describe|recogni[sz]e"
+    r"|(?:what|who|where)(?:'s| is) (?:it|he|she)|does it say)\b",
+    re.IGNORECASE,
+)
+"""Words that ask about a picture beside them; "what time is it" does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +75,13 @@ class Prompt:
     """Who may find what is folded for it: prompts of one realm find each other's beginnings, those of two do not."""
 
     @property
-    def shows(self) -> bool:
-        """Whether pictures stand behind the last answer."""
+    def asks_to_see(self) -> bool:
+        """Whether pictures stand behind the last answer, seen or as words, and what is said beside them asks about
+        them or nothing at all."""
         answered = max((n for n, line in enumerate(self.lines, 1) if line.role == "assistant"), default=0)
-        return any(line.pictures for line in self.lines[answered:])
+        said = " ".join(line.in_words.text for line in self.lines[answered:] if line.role == "user")
+        words = said.replace(PICTURE, " ").strip()
+        return PICTURE in said and (not words or ABOUT_A_PICTURE.search(words) is not None)
 
     @property
     def in_words(self) -> Prompt:

@@ -42,6 +42,7 @@ from assistant.events.extensions import (
     Nod,
     PersonaSwitched,
     Resume,
+    SightChanged,
     StateChanged,
     StopPlayback,
     TimelineReady,
@@ -115,6 +116,7 @@ Event: TypeAlias = (
     | ResponseCreated | ResponseDone | OutputItemAdded | OutputItemDone | PartAdded | PartDone
     | TextDelta | TextDone | SpokenText | SpokenTextDone | AudioDelta | AudioDone | CallDelta | CallDone
     | Duck | Resume | StopPlayback | Nod | PersonaSwitched | StateChanged | ToolUsed | FrameShown | TimelineReady
+    | SightChanged
 )  # fmt: skip
 
 __all__ = [
@@ -125,8 +127,8 @@ __all__ = [
     "Message", "Modality", "OutputItemAdded", "OutputItemDone", "Part", "PartAdded", "PartDone", "Pcm",
     "PersonaSwitched", "PicturePart", "ReportHeard", "Response", "ResponseCreated", "ResponseDone", "ResponseParams",
     "ResponseStatus", "Resume", "RetrieveItem", "Rewind", "SemanticVad", "ServerVad", "Settings", "SettingsUpdated",
-    "SpeechStarted", "SpeechStopped", "SpokenText", "SpokenTextDone", "StateChanged", "StopPlayback", "SwitchPersona",
-    "TextDelta", "TextDone", "TextPart", "Timeline", "TimelinePart", "TimelineReady", "ToolSpec", "ToolUsed",
-    "TranscriptCompleted", "TranscriptDelta", "TranscriptFailed", "TranscriptPartial", "TruncateItem",
+    "SightChanged", "SpeechStarted", "SpeechStopped", "SpokenText", "SpokenTextDone", "StateChanged", "StopPlayback",
+    "SwitchPersona", "TextDelta", "TextDone", "TextPart", "Timeline", "TimelinePart", "TimelineReady", "ToolSpec",
+    "ToolUsed", "TranscriptCompleted", "TranscriptDelta", "TranscriptFailed", "TranscriptPartial", "TruncateItem",
     "TurnDetection", "Undo", "UpdateSettings", "Usage",
 ]  # fmt: skip

@@ -96,8 +96,16 @@ class TimelineReady:
     timeline: Timeline
 
 
+@dataclass(frozen=True, slots=True)
+class SightChanged:
+    """Extension: whether the model takes pictures, where that is known only now: a server says it when it is shown one,
+    and not before."""
+
+    sees: bool
+
+
 EXTENSIONS: tuple[type, ...] = (
     TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, FrameShown,
-    TimelineReady,
+    TimelineReady, SightChanged,
 )  # fmt: skip
 """Events that a front sends on only to a client which asked for them."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from assistant.contracts import Prompt
+from assistant.contracts import PICTURE, Prompt
 from assistant.llm.chat_layout import Layout, find_layout
 from assistant.text.small_model import for_small_model
 from llm_engine.chat import Chat
@@ -55,7 +55,7 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
     chat = Chat.load(path)
     layout = find_layout(chat.template.render)
     if limited:
-        layout = replace(layout, read=lru_cache(TURNS_REMEMBERED)(for_small_model))
+        layout = replace(layout, read=lru_cache(TURNS_REMEMBERED)(_read_small))
 
     def calls(prompt: Prompt) -> CallStream:
         return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools}, layout.value_lead)
@@ -65,3 +65,8 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         return tuple(chat.tokenizer.encode(text))
 
     return Language(layout, encode, chat.tokenizer.stream, calls, chat.tokenizer.stops(), limited)
+
+
+def _read_small(text: str) -> str:
+    """It was taught no pictures: where one stood beside words, it reads the words."""
+    return for_small_model(text.replace(PICTURE, " ").strip() or text)

@@ -293,6 +293,7 @@ EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
         lambda e: {"what": e.what, "engine": e.engine, "position": e.position, "ms": round(e.ms, 3)},
     ),
     talk.FrameShown: ("pictures", "assistant.frame", lambda e: {"item_id": e.item_id, "shown": e.shown}),
+    talk.SightChanged: ("pictures", "assistant.sight", lambda e: {"sees": e.sees}),
     talk.TimelineReady: ("timeline", "assistant.timeline", lambda e: timeline_json(e.timeline)),
     talk.ToolUsed: (
         "tools",

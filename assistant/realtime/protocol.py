@@ -305,6 +305,8 @@ class Protocol:
             case talk.PersonaSwitched():  # by a spoken request too, so the echo follows the talk and not the client
                 settings = replace(self._config.settings, persona=event.name, voice=None, instructions=None)
                 self._config = replace(self._config, settings=settings)
+            case talk.SightChanged():
+                self._session_facts = replace(self._session_facts, sees=event.sees)
             case talk.TranscriptDelta() | talk.TranscriptCompleted() | talk.TranscriptFailed():
                 # The talk writes down everything; the standard sends it only to those who switched it on.
                 if self._config.transcription is None:

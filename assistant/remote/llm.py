@@ -71,7 +71,7 @@ class RemoteLLM(NoWayBack):
                     raise
                 log.warning("pictures are not sent any more: %s", error)
                 self.sees = False
-        made = _cannot_see() if prompt.shows and not self.sees else self._answer(prompt.in_words, options)
+        made = _cannot_see() if prompt.asks_to_see and not self.sees else self._answer(prompt.in_words, options)
         async with aclosing(made) as pieces:
             async for piece in pieces:
                 yield piece

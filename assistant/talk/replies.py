@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from assistant.base.errors import EngineFailed, PeerError
-from assistant.contracts import CANNOT_SEE, ReplyOptions
+from assistant.contracts import ReplyOptions
 from assistant.events import Response, ResponseCreated, ResponseParams
 from assistant.talk.candidates import Candidate, Candidates, first_failure
 from assistant.talk.context import TalkContext
@@ -170,7 +170,7 @@ class Replies:
             ),
             prompt=partial(view.prompt, settings, params),
             own_tools=view.own_tools(settings, params),
-            say=CANNOT_SEE if say is None and view.unseen(params) else say,
+            say=say,
         )  # fmt: skip
 
     async def _run(self, active: Active, candidate: Candidate | None) -> None:

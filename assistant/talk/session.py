@@ -39,6 +39,7 @@ from assistant.events import (
     RetrieveItem,
     Rewind,
     Settings,
+    SightChanged,
     SwitchPersona,
     TruncateItem,
     Undo,
@@ -107,7 +108,7 @@ class Session:
         """The conversation's id; `Talks.open(resume=…)` takes it."""
         self.id = services.ids("sess")
         self.conversation = conversation if conversation is not None else Conversation()
-        self._services, self._on_end = services, on_end
+        self._services, self._on_end, self._sees = services, on_end, services.llm.sees
         self._stop, self._begun = asyncio.Event(), False
         view = ReplyView(services.personas, services.tools(self), self.conversation, services.llm.sees)
         self._context = context = TalkContext(
@@ -267,6 +268,9 @@ class Session:
     async def _reply_over(self, over: ReplyOver) -> None:
         if await self._replies.over(over):
             await self._turns.take(ReplyOut())
+        if self._sees != self._services.llm.sees:
+            self._sees = not self._sees
+            await self._context.emit(SightChanged(self._sees))
 
     async def _cancel(self, command: CancelResponse) -> None:
         active = self._replies.running(command.response_id)

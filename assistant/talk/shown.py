@@ -53,7 +53,7 @@ class Shown:
 
     def __init__(self, context: TalkContext, look: Callable[[], None], back: Callable[[], None]) -> None:
         self._context, self._look, self._back = context, look, back
-        self._talk, self._sees = context.conversation, context.view.sees
+        self._talk = context.conversation
         self._newest: Frame | None = None
         """Came last, and is not in the talk."""
         self._taken: Frame | None = None
@@ -68,6 +68,11 @@ class Shown:
         """Of what came alone: the last of each size, and when."""
         self.let_go: dict[str, None] = {}
         self._told: list[FrameShown] = []
+
+    @property
+    def _sees(self) -> bool:
+        """A server may say late that its model does not."""
+        return self._context.services.llm.sees
 
     # ------------------------------------------------------------------------------------ what comes in
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from assistant.base.channel import Channel
-from assistant.contracts import BadCall, CallPiece, PromptReady, ReplyEnd, TextPiece
+from assistant.contracts import CANNOT_SEE, BadCall, CallPiece, PromptReady, ReplyEnd, TextPiece
 from assistant.events import FunctionCall, FunctionOutput, ResponseStatus, ToolUsed, Usage
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry
@@ -73,8 +73,9 @@ class ToolLoop:
 
     async def run(self) -> None:
         async with self._out:
-            if self._order.say is not None:
-                await self._out.send(TextOut(self._order.say, None))
+            say = CANNOT_SEE if self._order.say is None and self._asked_to_see() else self._order.say
+            if say is not None:
+                await self._out.send(TextOut(say, None))
                 await self._out.send(EndOfMessage())
                 return
             for place in range(MAX_ROUNDS):
@@ -88,6 +89,10 @@ class ToolLoop:
                     await self._say(" ".join(said), place + 1)
                     return
             self.status, self.reason = "incomplete", "tool_rounds"
+
+    def _asked_to_see(self) -> bool:
+        """Whether this is about a picture that the model does not see; of a candidate, by the words so far."""
+        return not self._llm.sees and self._order.prompt(self._outlet.conversation).asks_to_see
 
     async def _say(self, text: str, place: int) -> None:
         await self._out.send(TextOut(text, self._reply_id(place)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assistant.contracts import Prompt
-from assistant.events import AudioPart, Message, PicturePart, ResponseParams, Settings, ToolSpec
+from assistant.events import AudioPart, Message, ResponseParams, Settings, ToolSpec
 from assistant.personas import DEFAULT, Persona
 from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.prompt import NOT_UNDERSTOOD, Lines, build, choose_tools, entries_of
@@ -78,16 +78,3 @@ class ReplyView:
         last = prompt.lines[-1]
         whole = last.text.removesuffix(text.strip() or NOT_UNDERSTOOD) + text
         return replace(prompt, lines=(*prompt.lines[:-1], replace(last, text=whole)))
-
-    def unseen(self, params: ResponseParams | None = None) -> bool:
-        """Whether what is to be answered shows pictures to a model that does not see."""
-        if self.sees:
-            return False
-        given = None if params is None else params.input
-        entries = list(self._conversation) if given is None else entries_of(self._conversation, given)
-        for entry in reversed(entries):
-            if entry.reply_id is not None or not isinstance(entry.item, Message) or entry.item.role == "assistant":
-                return False
-            if any(isinstance(part, PicturePart) for part in entry.item.content):
-                return True
-        return False

@@ -220,12 +220,39 @@ def test_a_model_without_eyes_is_told_of_before_a_camera_is_opened(browser: Brow
         page = browser.new_context(permissions=["camera"]).new_page()
         page.goto(base.removesuffix("v1"))
         page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
-        page.click("#camera")
+        expect(page.locator("#camera")).to_have_attribute("aria-disabled", "true")
+        page.focus("#camera")
+        page.keyboard.press("Enter")
         expect(page.locator(".notice")).to_contain_text("has no eyes")
         expect(page.locator("#showing")).to_be_hidden()
         page.set_input_files("#file", [file()])
         ask(page, "what is this")
         answer(page, CANNOT_SEE)
+        page.context.close()
+
+
+def test_a_server_that_turns_out_to_have_no_eyes_turns_the_camera_off(browser: Browser) -> None:
+    worlds: list[World] = []
+
+    def answer(prompt: Prompt) -> list[str]:
+        worlds[0].llm.sees = False
+        return ["Well."]
+
+    def made() -> World:
+        worlds.append(World(answer, sees=True, speed=20.0))
+        return worlds[0]
+
+    with serving_aside(made, UI) as base:
+        page = browser.new_context(permissions=["camera"]).new_page()
+        page.goto(base.removesuffix("v1"))
+        page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+        expect(page.locator("#camera")).to_have_attribute("aria-disabled", "false")
+        page.click("#camera")
+        expect(page.locator("#showing-text")).to_contain_text("The camera is on", timeout=SLOW)
+        ask(page, "hello")
+        expect(page.locator(".notice")).to_contain_text("has no eyes", timeout=SLOW)
+        expect(page.locator("#showing")).to_be_hidden()
+        expect(page.locator("#camera")).to_have_attribute("aria-disabled", "true")
         page.context.close()
 
 

@@ -1,8 +1,13 @@
 """The parts of a chat template, and that nothing people type becomes structure."""
 
+from pathlib import Path
+
+import pytest
+
 from assistant.contracts import Line, ToolCall
 from assistant.events import ToolSpec
 from assistant.llm.chat_layout import find_layout
+from assistant.llm.language import load_language
 from tests.fakes.engines import render
 
 LAYOUT = find_layout(render)
@@ -37,3 +42,11 @@ def test_the_small_models_template_has_these_parts():
         "<tool_call>\n<function=set_timer>\n<parameter=duration>\n 5 minutes\n</parameter>\n</function>\n</tool_call>"
     )
     assert layout.value_lead == " "
+
+
+@pytest.mark.parametrize(("said", "read"), [
+    ("[picture] What time is it?", "what time is it"), ("Look [picture] here.", "look here"), ("[picture]", "picture"),
+])  # fmt: skip
+def test_a_small_model_reads_the_words_beside_a_picture_alone(said, read):
+    small = load_language(Path("llm_engine/tiny"), limited=True)
+    assert small.layout.begun(Line("user", said)).split() == ["<|im_start|>user", *read.split()]

@@ -447,6 +447,7 @@ EXTENSION_EVENTS = [
     talk.Nod("u", "Mm-hm."),
     talk.StateChanged("rollback", "llm", 40, 1.5),
     talk.FrameShown("u", True),
+    talk.SightChanged(False),
     talk.TimelineReady(talk.Timeline(1, "resp_1", 2.0, (talk.TimelinePart("hearing", 0.0, 4.0),), {"ttfa_ms": 9.0})),
     talk.ToolUsed("resp_1", "time", "{}", "noon", 2.0),
     talk.PersonaSwitched("bo", "bo", 3.0),

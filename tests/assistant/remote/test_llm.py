@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import aclosing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -238,6 +239,12 @@ def test_a_server_without_eyes_is_asked_once_and_its_talks_go_on(status, message
     said, asked, llm = ask_blind(status, message, Prompt("", (), (LOOK,)), Prompt("", (), (LOOK,)), GOES_ON)
     assert said == [CANNOT_SEE, CANNOT_SEE, "Well."] and not llm.sees
     assert len(asked) == 2 and asked[1]["messages"][0]["content"] == "look  [picture] at this"
+
+
+def test_a_server_without_eyes_answers_what_is_not_about_the_picture():
+    time = Line("user", "what time is it", pictures=(replace(CAT, at=0),))
+    said, asked, _ = ask_blind(400, NO_EYES[0][1], Prompt("", (), (time,)), Prompt("", (), (time,)))
+    assert said == ["Well.", "Well."] and asked[-1]["messages"][0]["content"] == "[picture] what time is it"
 
 
 def test_pictures_of_before_are_told_in_words_without_an_error():

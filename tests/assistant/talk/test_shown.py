@@ -21,6 +21,7 @@ from assistant.events import (
     ResponseParams,
     SemanticVad,
     Settings,
+    SightChanged,
     SpokenText,
     TextPart,
     Undo,
@@ -290,12 +291,47 @@ def test_a_model_without_eyes_reads_where_a_picture_stood():
     assert [line.text for line in prompt.lines] == ["[picture] what is this", CANNOT_SEE, "a cat"]
 
 
+@pytest.mark.parametrize("spoken", [True, False], ids=["spoken", "typed"])
+@pytest.mark.parametrize(("words", "sees_it"), [
+    ("what time is it", False), ("tell me a story", False), ("what day is it today", False),
+    ("what is this", True), ("what's it", True), ("what does it say", True), ("what color is the cup", True),
+])  # fmt: skip
+def test_beside_a_picture_that_is_not_seen_other_requests_are_answered(words, sees_it, spoken):
+    prompts: list[Prompt] = []
+    talk = World(lambda prompt: prompts.append(prompt) or ["Half past two."])
+    if spoken:
+        talk.play((0.5, shown("p", ONE)), (1.0, (words, 1.5)), until=14)
+    else:
+        talk.play((0.5, shown("p", ONE, text=words)), (1.0, CreateResponse()), until=14)
+    assert "".join(one.delta for one in talk.of(SpokenText)) == (CANNOT_SEE if sees_it else "Half past two.")
+    assert [prompt.lines[-1].text for prompt in prompts] == ([] if sees_it else [f"[picture] {words}"])
+
+
+def test_a_picture_alone_that_is_not_seen_is_told_of():
+    talk = World(lambda prompt: ["A cat."])
+    talk.play((0.5, shown("p", ONE)), (1.0, CreateResponse()), until=12)
+    assert "".join(one.delta for one in talk.of(SpokenText)) == CANNOT_SEE
+
+
 def test_a_camera_on_a_model_without_eyes_changes_nothing():
     prompts: list[Prompt] = []
     talk = World(lambda prompt: prompts.append(prompt) or ["Half past two."])
     talk.play(*stream(0.5, 9.6), (6.0, ("what time is it", 1.0)), until=12)
     [prompt] = prompts
     assert [line.text for line in prompt.lines] == ["what time is it"] and not talk.of(Error)
+
+
+def test_a_front_is_told_when_a_server_turns_out_to_have_no_eyes():
+    talk, seen = world()
+
+    def answers(prompt: Prompt) -> list[str]:
+        talk.llm.sees = False  # as a server's answer tells
+        return seen(prompt)
+
+    talk.llm.answers = answers
+    talk.play(*stream(0.5, 20.0, grey=lambda at: 10 * at), (3.0, ("what is this", 1.0)), until=9)
+    [told] = talk.of(SightChanged)
+    assert not told.sees and talk.when(SightChanged)[0] >= talk.when(ResponseDone)[0]
 
 
 # ---------------------------------------------------------------------------------------------- keeping
