@@ -287,12 +287,13 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
     effects: tuple[Effect, ...] = ()
     if state.overlap is None or state.overlap.item_id != progress.item_id:
         return state, effects
-    state = replace(state, overlap=replace(state.overlap, text=progress.text))
+    overlap = replace(state.overlap, text=progress.text)
+    state = replace(state, overlap=overlap)
     if state.judging is not None:
-        goes_on = state.overlap.joins is not None
         heard = Overheard(
-            progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure, goes_on
-        )
+            progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure,
+            goes_on=overlap.joins is not None,
+        )  # fmt: skip
         if (signal := verdict(heard, holds=state.lowered)) is not None:
             state, effects = _answer(state, signal, settings, now)
     if state.guessing and not progress.silence_ms:
