@@ -1,6 +1,6 @@
 /** Joins the page: one state, one talk, the views, and what the person's hands do. */
 
-import { inputDevices } from "./audio/capture.js";
+import { Microphone, inputDevices } from "./audio/capture.js";
 import { Measures, exported } from "./figures.js";
 import { EMPTY, phase, reduce } from "./session.js";
 import { View } from "./shown.js";
@@ -13,7 +13,9 @@ import { Score, animate } from "./view/score.js";
 import { drawShowing, NO_EYES, showLarger as showPicture } from "./view/shown.js";
 import { state as stateView } from "./view/state.js";
 import { time as timeView } from "./view/time.js";
+import { voiceDialog } from "./view/voices.js";
 import { welcome } from "./view/welcome.js";
+import { Voices } from "./voices.js";
 
 const sees = () => state.session?.assistant?.sees !== false;
 const KEPT_CONVERSATION = "conversation_id";
@@ -49,8 +51,8 @@ function url(conversationId) {
 }
 
 /** A token in the address (`#token=…`) opens a server that asks for one; browsers can send it only like this. */
+const token = new URLSearchParams(location.hash.slice(1)).get("token");
 function protocols() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
   return token ? ["realtime", `openai-insecure-api-key.${token}`] : ["realtime"];
 }
 
@@ -99,7 +101,20 @@ const enlarge = (item, picture) => {
 
 const drawConversation = conversation({ onTurn: showTurn, onLarger: enlarge });
 const drawTime = timeView({ onTurn: showTurn, onStep: step });
-const drawState = stateView({ onPersona: (name) => talk.persona(name), onVoice: (name) => talk.voice(name) });
+const drawState = stateView({ onPersona: (name) => talk.persona(name), onVoice: (name) => talk.voice(name), onVoices: () => showVoices() });
+const showVoices = voiceDialog({
+  voices: new Voices(token),
+  open: async (onPiece) => {
+    const own = talk.apart(); // what is read aloud is not said to the assistant
+    const microphone = await Microphone.open({ deviceId: state.microphone.deviceId, onPiece, onEnded: () => {} }).catch((error) => {
+      own();
+      throw error;
+    });
+    return { close: () => microphone.close().finally(own) };
+  },
+  onUse: (name) => talk.voice(name),
+  onChanged: () => talk.askPersonas(),
+});
 const drawControls = controls({ onDismiss: (id) => dispatch({ type: "page.dismiss", id }) });
 const drawWelcome = welcome({ onAsk: (text) => talk.write(text), onLarger: showLarger });
 
@@ -156,7 +171,7 @@ for (const end of ["pointerup", "pointercancel"]) mic.addEventListener(end, () =
 const takesKeys = (target) => target instanceof HTMLElement && target !== mic && target.matches("input, select, textarea, button, summary, a, [tabindex='0']");
 
 addEventListener("keydown", (event) => {
-  if (byId("larger").open) return; // its keys are its own
+  if (byId("larger").open || byId("voices").open) return; // their keys are their own
   if (event.key === "Escape") talk.hush();
   if (event.code !== "Space" || event.repeat || takesKeys(event.target) || !pushing()) return;
   event.preventDefault();

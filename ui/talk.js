@@ -204,6 +204,19 @@ export class Talk {
     this._quietly(() => this.wire.send({ type: "assistant.persona", name }));
   }
 
+  /** Which personas and voices there are now. */
+  askPersonas() {
+    if (this._can("personas")) this.wire.send({ type: "assistant.personas" });
+  }
+
+  /** Hush, and hear nothing until what is given back is called. @returns {() => void} */
+  apart() {
+    this.hush();
+    if (!this._microphone || this._state().microphone.muted) return () => {};
+    this.mute(true);
+    return () => this.mute(false);
+  }
+
   /** @param {string} voice */
   voice(voice) {
     this._quietly(() => this.wire.send({ type: "session.update", session: { type: "realtime", audio: { output: { voice } } } }));
@@ -368,7 +381,7 @@ export class Talk {
     switch (event.type) {
       case "session.created":
         this._configure();
-        if (this._can("personas")) this.wire.send({ type: "assistant.personas" });
+        this.askPersonas();
         this._askCapsules();
         break;
       case "assistant.pong":

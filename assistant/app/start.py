@@ -27,7 +27,7 @@ from assistant.app.listed import ListedPersonas
 from assistant.app.places import present_profiles
 from assistant.base.clock import LoopClock
 from assistant.base.errors import EngineFailed, SettingError
-from assistant.contracts import Line, Prompt, ReplyOptions
+from assistant.contracts import Line, Prompt, ReplyOptions, VoiceKeeper
 from assistant.device.thread import EngineThread
 from assistant.events import Settings
 from assistant.personas import Persona, load_personas
@@ -70,6 +70,17 @@ class App:
             "llm": models.llm.name, "tts": models.tts.name, "capsules": models.capsules,
             "voices": list(models.tts.voices), "profile": models.profile.name, "ready_s": round(self.ready_s, 2),
         }  # fmt: skip
+
+    @property
+    def voices(self) -> VoiceKeeper | None:
+        """None where the voice runs on a server."""
+        from assistant.app.voices import KeptVoices
+        from assistant.tts.local import LocalTTS
+
+        tts = self.models.tts
+        if not isinstance(tts, LocalTTS):
+            return None
+        return KeptVoices(tts.voice_folder, self.personas, lambda: self.models.asr, lambda: self.talks.voices)
 
     def capsules(self) -> list[Listing]:
         """What is kept now."""

@@ -28,6 +28,10 @@ class KeptVoices:
     ears: Callable[[], ASR]
     talking: Callable[[], Collection[str]] = tuple
 
+    @property
+    def refusal(self) -> str:
+        return self.folder.refusal
+
     def listing(self) -> Sequence[KeptVoice]:
         return self.folder.listing()
 

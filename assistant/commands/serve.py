@@ -202,13 +202,14 @@ def context_of(app: start.App) -> ServerContext:
     return ServerContext(
         talks=app.talks,
         clock=LoopClock(),
-        facts=Facts(app.models.profile.name, tuple(tts.voices), character),
+        facts=Facts(app.models.profile.name, lambda: tts.voices, character),
         personas=lambda: personas_json(app),
         capsules=lambda: capsules_json(app.capsules(), app.config),
         about=lambda: about_json(app),
         metrics=app.metrics,
         thread=app.models.deployment.thread,
         settings=app.talks.defaults,
+        voices=app.voices,
     )
 
 

@@ -52,6 +52,11 @@ class KeptVoice:
 class VoiceKeeper(Protocol):
     """Where voices are kept. What it refuses is a PeerError; then nothing has changed."""
 
+    @property
+    def refusal(self) -> str:
+        """Why no recording can become a voice here; empty where one can."""
+        ...
+
     def listing(self) -> Sequence[KeptVoice]: ...
 
     def add(self, name: str, sound: Path | bytes, transcript: str | None = None, *, replace: bool = False) -> KeptVoice:

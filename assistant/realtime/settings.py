@@ -8,7 +8,7 @@ of the call. The flat fields of the pre-GA shape are read too.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
@@ -56,7 +56,8 @@ class Facts:
     """What this server is, so that a session can be echoed in full."""
 
     model: str
-    voices: tuple[str, ...] = ()
+    voices: Callable[[], Sequence[str]] = tuple
+    """Those that are here now: they come and go."""
     characters: Callable[[str], Character | None] = lambda persona: None
     """By persona, as its file says now."""
 
@@ -315,7 +316,7 @@ def read_voice(fields: Fields, facts: Facts) -> str | None:
     """A voice that is here, by name or `{id}`; None (the default) for any other."""
     given = fields.data.get("voice")
     name = fields.need_obj("voice").ident("id") if isinstance(given, dict) else fields.text("voice")
-    return name if name in facts.voices else None
+    return name if name in facts.voices() else None
 
 
 def read_tools(fields: Fields) -> tuple[ToolSpec, ...]:

@@ -10,5 +10,6 @@ kept       /v1/capsules: pinned, named, forked, dropped
 sleep      /v1/sleep, /v1/wake
 speech     /v1/audio/speech
 listen     /v1/audio/transcriptions
+voices     /v1/audio/voices: listed, added, removed
 app        routes, errors, middlewares
 """

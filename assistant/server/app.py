@@ -25,6 +25,7 @@ from assistant.server.sleep import sleep, wake
 from assistant.server.socket import SOCKETS, refuse_socket, serve_socket
 from assistant.server.speech import audio_speech
 from assistant.server.starting import PATIENCE_S, Starting
+from assistant.server.voices import voices
 
 GUARDED_PATHS = ("/v1/", "/metrics")
 """What a token protects; the page and `/healthz` are open to whoever reaches the server."""
@@ -36,6 +37,7 @@ CAPSULES = (
     ("GET", "/v1/capsules"), ("POST", "/v1/capsules"), ("POST", "/v1/capsules/{key}"),
     ("DELETE", "/v1/capsules/{key}"), ("POST", "/v1/capsules/{key}/{verb:fork}"),
 )  # fmt: skip
+VOICES = (("GET", "/v1/audio/voices"), ("POST", "/v1/audio/voices"), ("DELETE", "/v1/audio/voices/{name}"))
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 STARTING: web.AppKey[Starting] = web.AppKey("starting", Starting)
 GATE: web.AppKey[Gate] = web.AppKey("gate", Gate)
@@ -58,6 +60,8 @@ def make_app(starting: Starting, gate: Gate, ui: Path | None = None) -> web.Appl
     app.router.add_post("/v1/audio/transcriptions", _with_context(audio_transcriptions))
     for method, path in CAPSULES:
         app.router.add_route(method, path, _with_context(capsules))
+    for method, path in VOICES:
+        app.router.add_route(method, path, _with_context(voices))
     app.router.add_post("/v1/sleep", _with_context(sleep))
     app.router.add_post("/v1/wake", _with_context(wake))
     app.router.add_get("/v1/models", _models)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from assistant.base.clock import Clock
 from assistant.base.errors import EngineFailed
+from assistant.contracts import VoiceKeeper
 from assistant.device.thread import EngineThread
 from assistant.events import Settings
 from assistant.realtime.fields import Json
@@ -62,6 +63,8 @@ class ServerContext:
     metrics: Callable[[], bytes] = bytes
     thread: EngineThread | None = None
     """Of the models that may sleep."""
+    voices: VoiceKeeper | None = None
+    """Where voices are kept; None where the voice runs on a server."""
     settings: Settings = field(default_factory=Settings)
     """What a session starts with."""
     keys: Keys = field(default_factory=Keys)

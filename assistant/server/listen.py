@@ -93,10 +93,10 @@ def read_file(data: bytes) -> Pcm:
     return resample(mono, rate, HEARING_RATE)
 
 
-async def _read_form(request: web.Request) -> tuple[bytes, dict[str, list[str]]]:
-    """The file, and every other part as often as it came. Raises PeerError."""
+async def read_form(request: web.Request, called: str = "file") -> tuple[bytes, dict[str, list[str]]]:
+    """The file, which is the part of that name, and every other part as often as it came. Raises PeerError."""
     if not (request.content_type or "").startswith("multipart/"):
-        raise PeerError("invalid_type", "the body must be multipart/form-data with a part called file", "file")
+        raise PeerError("invalid_type", f"the body must be multipart/form-data with a part called {called}", called)
     data: bytes | None = None
     fields: dict[str, list[str]] = {}
     try:  # part by part with a bound of its own each: `request.post()` would keep every part whole in memory
@@ -105,22 +105,22 @@ async def _read_form(request: web.Request) -> tuple[bytes, dict[str, list[str]]]
             content = bytearray()
             while chunk := await part.read_chunk():  # type: ignore[union-attr]
                 content += chunk
-                if len(content) > (MAX_FILE if name == "file" else 65536):
+                if len(content) > (MAX_FILE if name == called else 65536):
                     raise PeerError("invalid_value", f"the part {name} is too large", name)
-            if name == "file":
+            if name == called:
                 data = bytes(content)
             elif name:
                 fields.setdefault(name, []).append(content.decode("utf-8", "replace").strip())
     except (ValueError, AttributeError) as error:
         raise PeerError("invalid_event", f"the multipart body is damaged: {str(error)[:100]}") from None
     if data is None:
-        raise PeerError("missing_required_parameter", "the part called file is missing", "file")
+        raise PeerError("missing_required_parameter", f"the part called {called} is missing", called)
     return data, fields
 
 
 async def audio_transcriptions(request: web.Request, context: ServerContext) -> web.StreamResponse:
     """`POST /v1/audio/transcriptions`."""
-    data, fields = await _read_form(request)
+    data, fields = await read_form(request)
     asr = context.talks.engines.asr
     wish = _read_wish(fields, asr.facts)
     pcm = await asyncio.to_thread(read_file, data)

@@ -46,6 +46,15 @@ class VoiceFolder:
         """A model with voices of its own knows those; one without takes on that of its reference."""
         return self.path is not None and not self.own
 
+    @property
+    def refusal(self) -> str:
+        """Why no recording can become a voice; empty where one can."""
+        known = f"; it has {', '.join(self.own)} and imitates no others" if self.own else ""
+        return "" if self.imitates else (
+            f"this voice model takes no recordings{known}. Higgs Audio v3 does: `assistant pull desk` fetches it "
+            "(GPU, 20 GB), `--tts FOLDER` names one that is here"
+        )  # fmt: skip
+
     @cached_property
     def codec(self) -> str:
         return codec_digest(self.model)
@@ -75,12 +84,8 @@ class VoiceFolder:
     def check_new(self, name: str, replace: bool = False) -> None:
         """Raises PeerError where a recording cannot become the voice of this name. One that was designed may always
         be replaced."""
-        if not self.imitates:
-            known = f"; it has {', '.join(self.own)} and imitates no others" if self.own else ""
-            raise PeerError(
-                "voice_model", f"this voice model takes no recordings{known}. Higgs Audio v3 does: "
-                "`assistant pull desk` fetches it (GPU, 20 GB), `--tts FOLDER` names one that is here"
-            )  # fmt: skip
+        if self.refusal:
+            raise PeerError("voice_model", self.refusal)
         if not NAME.fullmatch(name):
             allowed = "small letters, digits, - and _, at most 40, a letter or digit first"
             raise PeerError("invalid_value", f"a voice cannot be called {name[:60]!r}; allowed: {allowed}", "name")
@@ -118,13 +123,13 @@ class VoiceFolder:
     def remove(self, name: str, users: Iterable[str] = (), *, anyway: bool = False) -> None:
         """`users`: who speaks with it, in words. Raises PeerError."""
         if name in self.own:
-            raise PeerError("invalid_value", f"{name} is the model's own voice and cannot be removed", "name")
+            raise PeerError("invalid_value", f"the voice {name} is the model's own and cannot be removed", "name")
         found = self.files().get(name)
         if found is None or self.path is None:
             known = ", ".join(one.name for one in self.listing()) or "none"
             raise PeerError("voice_not_found", f"there is no voice {name[:60]!r}; there is {known}", "name")
         if (speaking := ", ".join(users)) and not anyway:
-            told = f"{name} is in use by {speaking}; choose another there first, or remove it anyway"
+            told = f"the voice {name} is in use by {speaking}; choose another there first, or remove it anyway"
             raise PeerError("voice_in_use", f"{told}: then one is designed where a persona lacks it", "name")
         try:
             remove_durably(self.path / f"{name}{SUFFIX}")

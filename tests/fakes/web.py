@@ -49,7 +49,7 @@ def context_of(world: World) -> ServerContext:
     return ServerContext(
         talks=world.talks,
         clock=LoopClock(),
-        facts=Facts("local", world.tts.voices, characters.get),
+        facts=Facts("local", lambda: world.tts.voices, characters.get),
         personas=lambda: {"personas": [{"name": name} for name in PERSONAS], "voices": list(world.tts.voices)},
         settings=world.talks.defaults,
         metrics=world.talks.metrics.text,

@@ -35,6 +35,7 @@ PURE = [
     "clock",
     "timeline",
     "figures",
+    "recording",
     *(f"audio/{name}" for name in ("ring", "player", "pcm", "heard")),
 ]
 WORLDLY = re.compile(

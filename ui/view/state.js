@@ -3,15 +3,15 @@
 import { showMs } from "../timeline.js";
 import { byId, make, showAge, showBytes } from "./dom.js";
 
-/** @param {{onPersona: (name: string) => void, onVoice: (name: string) => void}} actions */
-export function state({ onPersona, onVoice }) {
+/** @param {{onPersona: (name: string) => void, onVoice: (name: string) => void, onVoices: () => void}} actions */
+export function state({ onPersona, onVoice, onVoices }) {
   let drawn = /** @type {any} */ ({});
 
   /** @param {import("../session.js").State} view */
   return function render(view) {
     const { personas, switchMs, capsules, session, machine } = view;
     if (drawn.personas !== personas || drawn.switchMs !== switchMs || drawn.session !== session) {
-      refill(byId("personas"), personaList(view, onPersona, onVoice));
+      refill(byId("personas"), personaList(view, onPersona, onVoice, onVoices));
     }
     if (drawn.capsules !== capsules || drawn.session !== session) refill(byId("capsules"), capsuleTable(view));
     if (drawn.session !== session || drawn.machine !== machine) refill(byId("machine"), aboutMachine(session, machine));
@@ -26,8 +26,8 @@ function refill(root, nodes) {
   if (focused) document.getElementById(focused)?.focus();
 }
 
-/** @param {import("../session.js").State} view @param {(name: string) => void} onPersona @param {(name: string) => void} onVoice */
-function personaList({ personas, switchMs, session }, onPersona, onVoice) {
+/** @param {import("../session.js").State} view @param {(name: string) => void} onPersona @param {(name: string) => void} onVoice @param {() => void} onVoices */
+function personaList({ personas, switchMs, session }, onPersona, onVoice, onVoices) {
   if (!personas || personas.personas.length === 0) return [];
   const choices = personas.personas.map(({ name, title, description }) => {
     const id = `persona-${name}`;
@@ -37,11 +37,12 @@ function personaList({ personas, switchMs, session }, onPersona, onVoice) {
       make("label", { for: id }, make("b", { text: title || name }), make("span", { text: description || "" }), took));
   });
   const current = session?.audio?.output?.voice;
-  const voices = personas.voices.length < 2 ? null : make("p.voice", {},
+  const voices = make("p.voice", {},
     make("label", { for: "voice", text: "Voice" }),
     make("select", { id: "voice", onchange: (event) => onVoice(event.target.value) },
-      ...personas.voices.map((name) => make("option", { value: name, text: name, selected: name === current }))));
-  return [make("fieldset", {}, make("legend", { text: "Persona" }), ...choices), ...(voices ? [voices] : [])];
+      ...personas.voices.map((name) => make("option", { value: name, text: name, selected: name === current }))),
+    make("button", { type: "button", id: "all-voices", text: "Hear, add, remove", onclick: onVoices }));
+  return [make("fieldset", {}, make("legend", { text: "Persona" }), ...choices), voices];
 }
 
 /** Talks bear identifiers; a person knows them as this one and others. @param {string} name @param {string|null} conversationId */

@@ -13,7 +13,7 @@ from assistant.events import Message, PicturePart, Response, TextPart, Usage
 from assistant.realtime.protocol import Protocol, WireSession
 from assistant.realtime.settings import Character, Facts
 
-FACTS = Facts("tiny", ("ada",), {"ada": Character("Be kind.", "ada")}.get)
+FACTS = Facts("tiny", lambda: ("ada",), {"ada": Character("Be kind.", "ada")}.get)
 ONE = Picture.of(np.full((48, 64, 3), 9, np.uint8))
 TEXT = {"type": "input_text", "text": "what is this"}
 IMAGE = {"type": "input_image", "image_url": ONE.data_url}

@@ -17,7 +17,7 @@ from assistant.realtime.settings import Character, Facts
 from tests.fakes.web import SPOKEN_ORDER
 
 CHARACTERS = {"ada": Character("Be kind.", "ada"), "bo": Character("Be brief.", "bo")}
-FACTS = Facts(model="tiny", voices=("ada", "bo"), characters=CHARACTERS.get)
+FACTS = Facts(model="tiny", voices=lambda: ("ada", "bo"), characters=CHARACTERS.get)
 UNION: TypeAdapter = TypeAdapter(RealtimeServerEvent)
 
 
