@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import platformdirs
 
+from assistant.base import memory
 from assistant.base.errors import SettingError
 from assistant.device.memory_plan import GIB
 
@@ -30,14 +31,27 @@ class Profile:
     tts: str
     dtype: str
     gpu_bytes: int
-    """Free device memory it needs, weights and caches."""
+    """Free device memory it needs, weights and caches; 0: it runs on a processor."""
     licence: str = ""
+    host_bytes: int = 0
+    """On a processor: free memory from which it is taken without being asked for; 0: whatever there is."""
+
+    @property
+    def repositories(self) -> tuple[str, ...]:
+        return tuple(repository for repository in (self.llm, self.tts) if repository)
+
+    @property
+    def voice_dtype(self) -> str:
+        """The shipped voice is small: it stays as it is."""
+        return self.dtype if self.tts else "float32"
 
 
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
         Profile(TINY, "", "", "float32", 0, "Apache-2.0"),
+        Profile("laptop", "Qwen/Qwen3.5-0.8B", "", "int4", 0, "Apache-2.0", 4 * GIB),
+        Profile("laptop-2b", "Qwen/Qwen3.5-2B", "", "int4", 0, "Apache-2.0", 8 * GIB),
         Profile("desk", "Qwen/Qwen3.5-4B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 20 * GIB,
                 "Qwen: Apache-2.0; Higgs Audio: its community licence"),
         Profile("desk-9b", "Qwen/Qwen3.5-9B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 31 * GIB,
@@ -176,15 +190,25 @@ def load_config(
     return config
 
 
-def choose_profile(wanted: str, gpu_free_bytes: int, present: Sequence[str]) -> Profile:
+def choose_profile(
+    wanted: str, gpu_free_bytes: int, present: Sequence[str], host_free_bytes: int | None = None
+) -> Profile:
     """The profile to run. `present`: names of profiles whose models are on this machine.
 
-    "auto" takes the largest present one that fits the device, else the shipped models.
+    "auto" takes the largest present one that fits the GPU, else the largest that fits the processor's memory, else the
+    shipped models.
+
+    host_free_bytes  what a processor's models may take; None: measured where it matters
     """
     if wanted != "auto":
         return PROFILES[wanted]
-    fitting = [PROFILES[name] for name in present if 0 < PROFILES[name].gpu_bytes <= gpu_free_bytes]
-    return max(fitting, key=lambda profile: profile.gpu_bytes, default=PROFILES[TINY])
+    here = [PROFILES[name] for name in present]
+    on_gpu = [profile for profile in here if 0 < profile.gpu_bytes <= gpu_free_bytes]
+    if on_gpu:
+        return max(on_gpu, key=lambda profile: profile.gpu_bytes)
+    free = memory.available_bytes() if host_free_bytes is None else host_free_bytes
+    fitting = [profile for profile in here if 0 < profile.host_bytes <= free]
+    return max(fitting, key=lambda profile: profile.host_bytes, default=PROFILES[TINY])
 
 
 def certain_profile(config: Config, present: Sequence[str]) -> Profile | None:

@@ -73,8 +73,7 @@ class Opening:
 
     @property
     def tts_dtype(self) -> str:
-        """int8 and int4 are the language model's."""
-        return self.profile.dtype if self.config.dtype in BITS else self.config.dtype or self.profile.dtype
+        return voice_dtype(self.config, self.profile)
 
 
 async def open_models(config: Config, stack: AsyncExitStack, report: Report, hearing: Hearing | None) -> Models:
@@ -83,6 +82,10 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
     hearing  the ears, if they could begin before this module was there
     """
     profile = choose_profile(config.profile, gpu_free_bytes(), present_profiles(config))
+    if config.profile == "auto" and profile.llm:
+        needed = profile.gpu_bytes or profile.host_bytes
+        place = "GPU" if profile.gpu_bytes else "processor"
+        report(f"profile {profile.name}: the largest here for which the {place} has memory free ({needed >> 30} GiB)")
     for name, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, name, repository)  # a wrong one is told before anything takes its time
     hearing = hearing or begin_hearing(config, profile, stack, report)
@@ -141,7 +144,7 @@ async def open_tts(opening: Opening) -> TTS:
 
 async def _deployment(config: Config, profile: Profile, stack: AsyncExitStack, report: Report) -> Deployment:
     """The context, its thread (not started yet) and the registry."""
-    device = "cpu" if profile.name == TINY and config.device == "auto" else config.device
+    device = "cpu" if not profile.gpu_bytes and config.device == "auto" else config.device
     threads = config.threads or (1 if profile.name == TINY else 0)  # two threads over matrices this small lose time
     ctx = open_context(device, threads, config.kernels, config.compiled, config.recordings)
     if " kernels " in ctx.describe() and not any(config.compiled.glob("*.so")):
@@ -183,6 +186,11 @@ def _gpu_room(config: Config, profile: Profile, ctx: ExecContext, report: Report
     told, room = memory_plan.plan(gpu_free_bytes(), llm_bytes, tts_bytes, wanted)
     report(told)
     return room
+
+
+def voice_dtype(config: Config, profile: Profile) -> str:
+    """int8 and int4 are the language model's."""
+    return profile.voice_dtype if config.dtype in BITS else config.dtype or profile.voice_dtype
 
 
 def llm_dtype(dtype: str) -> str:

@@ -45,7 +45,7 @@ def present_profiles(config: Config) -> list[str]:
     def here(repository: str) -> bool:
         return is_present(model_folder(config.models, repository))
 
-    return [name for name, profile in PROFILES.items() if profile.llm and here(profile.llm) and here(profile.tts)]
+    return [name for name, profile in PROFILES.items() if profile.llm and all(map(here, profile.repositories))]
 
 
 def check_models(config: Config) -> None:

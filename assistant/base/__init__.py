@@ -4,6 +4,7 @@ channel   a bounded, closable queue between two tasks
 clock     the loop's seconds, and samples counted on a stream
 errors    what is raised on purpose
 ids       names for what is made during a talk
+memory    how much of the processor's is free
 pcm       formats, resampling, files
 picture   a still picture: its limits, its pixels
 sound     the type and the rates of sound inside

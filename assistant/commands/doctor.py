@@ -158,7 +158,7 @@ def profiles_here(models: Path) -> list[str]:
     return [
         profile.name
         for profile in PROFILES.values()
-        if profile.llm and all(is_present(model_folder(models, repo)) for repo in (profile.llm, profile.tts))
+        if profile.llm and all(is_present(model_folder(models, repo)) for repo in profile.repositories)
     ]
 
 
@@ -167,9 +167,11 @@ def fetched_models(models: Path, gpu_free_bytes: int) -> Finding:
 
     here = profiles_here(models)
     best = offer(gpu_free_bytes)
+    if best is None and here:
+        return Finding("larger models", "ok", f"here: {', '.join(here)}")
     if best is None:
         return Finding("larger models", "limited", "this machine runs the tiny ones",
-                       "or use a server: assistant serve --llm http://HOST:PORT/v1")  # fmt: skip
+                       "assistant pull tells what it could run; or a server: assistant serve --llm http://HOST:PORT/v1")
     if best.name in here:
         return Finding("larger models", "ok", f"here: {', '.join(here)}")
     found = f"here: {', '.join(here) or 'none'}; this GPU could run {best.name}"

@@ -3,6 +3,7 @@
   assistant pull                     what can be fetched, what it needs and what is here
   assistant pull ears                better ears for a laptop: Moonshine small streaming, 165 MB
   assistant pull ears --size medium  the best ones, for a desktop: 304 MB
+  assistant pull laptop              a language model for a processor with 4 GiB free, and small ears
   assistant pull desk                the models of a profile, and the medium ears (--no-ears: without)
   assistant pull Qwen/Qwen3.5-4B     one repository
   assistant pull REPO --prepare      and keep it as a processor holds it, so that later starts map it
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 from assistant.base.errors import AssistantError
 
 if TYPE_CHECKING:
-    from assistant.app.config import Config
+    from assistant.app.config import Config, Profile
     from assistant.app.hub import RepoListing
     from assistant.asr.streaming import Size
 
@@ -34,7 +35,7 @@ SIZES = ("tiny", "small", "medium")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="*", metavar="PROFILE|ears|REPO", help="profiles (desk, …), ears, repositories")
-    parser.add_argument("--size", choices=SIZES, help="of the ears: small by themselves, medium with a profile")
+    parser.add_argument("--size", choices=SIZES, help="of the ears: medium with a profile for a GPU, else small")
     parser.add_argument("--word-times", action="store_true", help="ears that know when each word was")
     parser.add_argument("--no-ears", action="store_true", help="a profile without better ears")
     parser.add_argument("--accept-licences", action="store_true", help="agree to the licences without being asked")
@@ -110,7 +111,8 @@ def ears_size(args: argparse.Namespace) -> Size | None:
     if EARS not in args.what and not with_profile:
         return None
     size: Size | None = args.size
-    return size or (DESKTOP if with_profile else LAPTOP)
+    on_gpu = any(PROFILES[name].gpu_bytes for name in args.what if name in PROFILES)
+    return size or (DESKTOP if on_gpu else LAPTOP)
 
 
 def list_ears(args: argparse.Namespace, models: Path) -> list[tuple[RepoListing, Path]]:
@@ -138,7 +140,7 @@ def repos_of(names: list[str]) -> list[str]:
     for name in names:
         if name in PROFILES:
             profile = PROFILES[name]
-            repos |= dict.fromkeys(repo for repo in (profile.llm, profile.tts) if repo)
+            repos |= dict.fromkeys(profile.repositories)
         elif name == EARS:
             continue
         elif "/" in name:
@@ -183,6 +185,13 @@ def fetch_with_progress(listing: RepoListing, folder: Path, endpoint: str | None
     print(f"{name} is here: {folder}")
 
 
+def profile_cells(profile: Profile) -> tuple[str, str, str, str]:
+    """Name, models, free memory and licences, as README's table has them too."""
+    gpu, host = profile.gpu_bytes >> 30, profile.host_bytes >> 30
+    memory = f"GPU {gpu} GiB" if gpu else f"{host} GiB, no GPU" if host else "any, no GPU"
+    return profile.name, " ".join(profile.repositories) or "part of the program", memory, profile.licence
+
+
 def print_profiles(models: Path) -> None:
     """What could be fetched and what is here."""
     from rich.console import Console
@@ -192,15 +201,14 @@ def print_profiles(models: Path) -> None:
     from assistant.app.ears import LICENCE, REPO, fetched_sizes
     from assistant.app.hub import is_present, model_folder
 
-    table = Table("what", "models", "GPU memory", "licences", "here")
+    table = Table("what", "models", "free memory", "licences", "here")
     for profile in PROFILES.values():
-        repos = [repo for repo in (profile.llm, profile.tts) if repo]
+        repos = profile.repositories
         here = [is_present(model_folder(models, repo)) for repo in repos]
         state = "shipped" if not repos else "yes" if all(here) else f"{sum(here)} of {len(here)}" if any(here) else "no"
-        memory = f"{profile.gpu_bytes / 2**30:.0f} GiB" if profile.gpu_bytes else "none"
-        table.add_row(profile.name, "\n".join(repos) or "part of the program", memory, profile.licence, state)
+        table.add_row(*profile_cells(profile), state)
     ears = fetched_sizes(models)
     for size in SIZES:
-        table.add_row(f"ears --size {size}", REPO, "none", LICENCE, "yes" if size in ears else "no")
+        table.add_row(f"ears --size {size}", REPO, "any, no GPU", LICENCE, "yes" if size in ears else "no")
     Console().print(table)
     print("fetch one with: assistant pull PROFILE, or: assistant pull ears --size SIZE")

@@ -1,12 +1,15 @@
 """Settings: who wins over whom, refusals with their origin, and a profile for each machine."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
-from assistant.app.config import Config, choose_profile, load_config, offer
+from assistant.app.config import PROFILES, Config, choose_profile, load_config, offer
 from assistant.base.errors import SettingError
+from assistant.base.memory import available_bytes
 from assistant.commands._front import add_model_arguments, model_flags
+from assistant.commands.pull import profile_cells
 
 
 def test_flags_win_over_environment_over_file_over_defaults(tmp_path):
@@ -40,6 +43,33 @@ def test_profiles_follow_what_the_machine_has():
     assert choose_profile("auto", 48 * gib, ()).name == "tiny" and offer(48 * gib).name == "desk-9b"
     assert choose_profile("desk", 0, ()).name == "desk" and offer(0) is None
     assert Config.__dataclass_params__.frozen
+    both = ("laptop", "laptop-2b")
+    free = [choose_profile("auto", 0, both, memory * gib).name for memory in (3, 4, 7, 8)]
+    assert free == ["tiny", "laptop", "laptop", "laptop-2b"]
+    assert choose_profile("auto", 20 * gib, ("laptop-2b", "desk"), 99 * gib).name == "desk", "a GPU goes first"
+    assert choose_profile("auto", 19 * gib, ("laptop-2b", "desk"), 99 * gib).name == "laptop-2b"
+
+
+def test_free_memory_is_what_the_system_tells(tmp_path):
+    told = tmp_path / "meminfo"
+    told.write_text("MemTotal:  24000 kB\nMemFree: 1 kB\nMemAvailable:   2048 kB\n")
+    assert available_bytes(told) == 2 << 20
+    assert available_bytes(tmp_path / "none") == 0
+    told.write_text("MemAvailable: plenty\n")
+    assert available_bytes(told) == 0
+
+
+def test_readme_has_the_profiles_as_the_code_has_them():
+    text = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
+    rows = [row for row in text.splitlines() if "no GPU |" in row or "| GPU " in row]
+    told = [tuple(cell.strip(" `") for cell in row.split("|")[1:5]) for row in rows]
+    assert told == [profile_cells(profile) for profile in PROFILES.values()]
+
+
+def test_a_laptops_voice_stays_as_it_is_shipped():
+    laptop, desk = PROFILES["laptop"], PROFILES["desk"]
+    assert (laptop.dtype, laptop.voice_dtype, desk.voice_dtype) == ("int4", "float32", "bfloat16")
+    assert laptop.repositories == ("Qwen/Qwen3.5-0.8B",)
 
 
 def test_a_model_may_be_loaded_without_its_eyes(tmp_path):

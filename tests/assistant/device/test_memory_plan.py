@@ -93,3 +93,15 @@ def test_a_gpu_that_fills_up_while_loading_is_told(monkeypatch: pytest.MonkeyPat
     with pytest.raises(AssistantError, match=r"memory is full \(1\.0 of 24\.0 GiB free\).*--max-positions"):
         load_on(ExecContext("cpu"), load, 3)
     assert load_on(ExecContext("cpu"), max, 3, 4) == 4
+
+
+@pytest.mark.parametrize(("name", "hidden", "inner"), [("laptop", 1024, 3584), ("laptop-2b", 2048, 6144)])
+def test_a_laptop_has_room_for_twice_its_language_model(name: str, hidden: int, inner: int) -> None:
+    """The rest is the libraries, the shipped voice, ears and what loading passes through."""
+    config = LLMConfig(
+        vocab_size=248320, hidden_size=hidden, intermediate_size=inner, num_attention_heads=8, num_key_value_heads=2,
+        head_dim=256, linear_num_key_heads=16, linear_num_value_heads=16, linear_key_head_dim=128,
+        linear_value_head_dim=128, linear_conv_kernel_dim=4, tie_word_embeddings=True,
+        layer_types=("linear_attention", "linear_attention", "linear_attention", "full_attention") * 6,
+    )  # fmt: skip
+    assert 2 * llm_footprint.model_bytes(config, PROFILES[name].dtype, 4096) < PROFILES[name].host_bytes
