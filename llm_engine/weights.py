@@ -445,7 +445,7 @@ def eyes_scope(scope: str) -> str:
 
 def _empty(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, matrix: bool) -> Tensor:
     """Memory to be filled; of a matrix, as `linear` reads it fastest."""
-    return empty_matrix(shape[0], shape[1], dtype, device) if matrix else torch.zeros(shape, dtype=dtype, device=device)
+    return empty_matrix(shape[0], shape[1], dtype, device) if matrix else torch.empty(shape, dtype=dtype, device=device)
 
 
 def _is_left_out(name: str, patterns: Sequence[str]) -> bool:
