@@ -5,6 +5,7 @@ texts             talks, requests and replies, generated
 chatml            talks as the small language model reads them, as ids with a loss weight each
 llm               trains the small language model
 llm_card          writes its card
+judge             makes a model's replies, and says which are right and which are garbled
 muon              the optimiser of all of them
 score             its replies to phrasings and values that it never saw
 

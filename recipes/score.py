@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import random
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,31 +23,29 @@ from pathlib import Path
 from typing import Final
 
 import torch
-from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from assistant.text.written import as_written
 from capsules import ExecContext
-from llm_engine import HybridLLM, Sampling
-from llm_engine.model import forward_train
-from recipes.chatml import TalkEncoder, parse_call, turn_text
+from llm_engine import HybridLLM
+from recipes.chatml import TalkEncoder, parse_call
+from recipes.judge import ReplyJudge, garbled, is_right, names_it, refused, wanted_turn
 from recipes.llm_card import TARGETS, write_card
 from recipes.texts.scene import Talk, TalkTurn
+from recipes.texts.scenes import FOLLOWING
 from recipes.texts.scenes_declared import declared_talk
-from recipes.texts.smalltalk import JOKES
 from recipes.texts.talks import make_talk
 from recipes.texts.tools import PERSONAS, TOOL_NAMES
 from recipes.texts.words import Split
 
 TINY: Final = Path(__file__).parents[1] / "llm_engine" / "tiny"
-REFUSING: Final = ("I cannot ", "I am too small ", "I do not know ", "I have no ")
 OWN_WORDED: Final = Path(__file__).with_name("own_worded.txt")
 FOLLOW_UPS: Final = (
     "follow-up call", "last number", "go on counting", "fact asked", "repeat", "what you said", "story 2", "story 3",
     "story taken up", "story about",
 )  # fmt: skip
-
-
+GROUPS: Final = {"correction": "corrections", "recall": "recall", "chain": "chains", "list edit": "lists edited"}
+"""Kinds of which each has a row in the table."""
 UNSEEN: Final = {
     "call declared": "right call",
     "follow-up declared": "right call",
@@ -71,67 +69,20 @@ class Tally:
         self.total[name] += 1
         self.right[name] += right
 
+    def add_all(self, other: Tally) -> None:
+        for name, total in other.total.items():
+            self.total[name] += total
+            self.right[name] += other.right[name]
+        self.misses += other.misses
+
     def rows(self) -> dict[str, dict[str, float]]:
-        return {
-            name: {"percent": round(100 * self.right[name] / n, 1), "n": n} for name, n in sorted(self.total.items())
-        }
+        return {name: self.row(name) for name in sorted(self.total)}
 
-
-class ReplyJudge:
-    """Asks the model for every reply of a talk, each from the true history.
-
-    One pass over the whole talk tells where the model's most likely tokens are those of the right reply: there it would
-    have said just that. Only where they differ is the reply made, by the engine.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
-        self.encoder = TalkEncoder(self.tokenizer)
-        self.llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=2048)
-        self._params = {name: p.float() for name, p in load_file(path / "model.safetensors").items()}
-        self.tokens, self.seconds = 0, 0.0
-
-    def replies(self, talk: Talk) -> Iterator[tuple[TalkTurn, str]]:
-        """Every reply's turn, and what the model says in its place; `…` at its end if it finds none."""
-        ids, _ = self.encoder.talk(talk)
-        if len(ids) > 1900:
-            return
-        with torch.inference_mode():
-            likely = forward_train(self.llm.config, self._params, torch.tensor([ids]))[0].argmax(-1).tolist()
-        for index, turn in enumerate(talk.turns):
-            if turn.role != "assistant" or turn.cut:
-                continue
-            prompt = self.encoder.prompt(talk, index)
-            wanted = [*self.encoder.ids(turn_text(turn)), self.encoder.end]
-            start = len(prompt) - 1
-            if likely[start : start + len(wanted)] == wanted:
-                yield turn, turn_text(turn)
-            else:
-                yield turn, self._reply(prompt)
-
-    def _reply(self, prompt: list[int]) -> str:
-        self.llm.reset()
-        self.llm.append(prompt)
-        started = time.process_time()
-        ids = self.llm.decode(160, Sampling.greedy(), stop=(self.encoder.end,))
-        self.seconds += time.process_time() - started
-        self.tokens += len(ids)
-        ended = bool(ids) and ids[-1] == self.encoder.end
-        return self.tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False) + ("" if ended else " …")
-
-
-def is_right(turn: TalkTurn, said: str) -> bool:
-    """Whether a reply counts as right."""
-    if turn.call:
-        return parse_call(said) == (turn.call[0], turn.call[1])
-    if turn.kind.startswith("story") and turn.kind[-1] in "123":
-        ends = said.endswith(turn.text.rsplit(". ", 1)[-1])
-        return ends and any(f" {hero} " in said for hero in turn.accept) and "<" not in said
-    if turn.kind == "story taken up":
-        return any(said.split(" ")[:4] == way.split(" ")[:4] for way in turn.accept) and "<" not in said
-    if turn.kind == "refusal in own words":
-        return said.startswith(REFUSING) and any(name in said.lower() for name in turn.accept)
-    return said in turn.accept
+    def row(self, name: str) -> dict[str, float]:
+        """Share in percent, its standard error, and of how many."""
+        n = self.total[name]
+        share = self.right[name] / n
+        return {"percent": round(100 * share, 1), "error": round(100 * (share * (1 - share) / n) ** 0.5, 1), "n": n}
 
 
 def talks_for(count: int, seed: int = 99, split: Split = "test") -> Iterator[Talk]:
@@ -140,14 +91,23 @@ def talks_for(count: int, seed: int = 99, split: Split = "test") -> Iterator[Tal
     return (make_talk(rng, split, noise=0.1) for _ in range(count))
 
 
-def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tuple[Tally, float]:
+def following_for(count: int, seed: int = 99) -> Iterator[Talk]:
+    """Talks of what follows an earlier turn and of what nobody told the model, two exchanges each."""
+    rng = random.Random(f"following {seed}")
+    return (make_talk(rng, "test", scenes=2, noise=0.1, among=FOLLOWING) for _ in range(count))
+
+
+def score(path: Path, talks: int, seed: int = 99, following: int = 0) -> tuple[Tally, float]:
     """Tally over generated talks, and the decoding speed in tokens per second of processor time."""
     judge = ReplyJudge(path)
     tally = Tally()
-    for talk in talks_for(talks, seed, split):
+    for talk in itertools.chain(talks_for(talks, seed), following_for(following, seed)):
         for turn, said in judge.replies(talk):
-            right = is_right(turn, said)
+            at = next(i for i, each in enumerate(talk.turns) if each is turn)
+            asked = talk.turns[at - 1].text
+            right = is_right(turn, said) or (turn.kind == "refusal" and refused(said, turn.text, asked))
             tally.add(turn.kind, right)
+            tally.add("= garbled", garbled(said, " ".join(each.text for each in talk.turns[:at])))
             if turn.call:
                 call = parse_call(said)
                 tally.add("= intent and format", call is not None and call[0] == turn.call[0])
@@ -158,8 +118,11 @@ def score(path: Path, talks: int, seed: int = 99, split: Split = "test") -> tupl
                 tally.add("= spoken replies", right)
             if turn.kind in FOLLOW_UPS:
                 tally.add("= follow-ups", right)
+            if turn.kind in GROUPS:
+                tally.add(f"= {GROUPS[turn.kind]}", right)
             if turn.kind == "refusal":
                 tally.add("= refusals", right)
+                tally.add("= refusals that name it", names_it(said, asked))
             if not right:
                 tally.misses.append((turn.kind, str(turn.call or turn.text), said))
     return tally, judge.tokens / max(judge.seconds, 1e-9)
@@ -208,25 +171,10 @@ def own_words(path: Path) -> Tally:
         said = next(said for _, said in judge.replies(Talk(PERSONAS[persona], TOOL_NAMES, [ask, reply])))
         right = is_right(reply, said)
         tally.add("= own words", right)
+        tally.add("= garbled", garbled(said, ask.text))
         if not right:
             tally.misses.append((f"own words: {ask.text}", str(reply.call or reply.text), said))
     return tally
-
-
-def wanted_turn(text: str) -> TalkTurn:
-    """The right side of a line of `own_worded.txt` as the turn that is wanted."""
-    if text == "joke":
-        return TalkTurn("assistant", JOKES[0], kind="joke", accept=JOKES)
-    if text.startswith("story "):
-        return TalkTurn("assistant", "Shall I go on?", kind="story 1", accept=(text.removeprefix("story "),))
-    if text.startswith("refuse "):
-        return TalkTurn("assistant", "", kind="refusal in own words", accept=tuple(text[7:].split("|")))
-    if text.startswith('"'):
-        replies = tuple(text.strip('"').split("|"))
-        return TalkTurn("assistant", replies[0], kind="own words", accept=replies)
-    tool, _, given = text.partition(" ")
-    arguments = {key: value for key, _, value in (pair.partition("=") for pair in given.split("; ") if pair)}
-    return TalkTurn("assistant", "", (tool, arguments), kind="own words")
 
 
 def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
@@ -277,6 +225,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--talks", type=int, default=200)
+    parser.add_argument("--following", type=int, default=300, help="talks of what follows an earlier turn")
     parser.add_argument("--declared", type=int, default=150, help="talks with tools that no training has seen")
     parser.add_argument("--requests", type=int, default=300, help="for the probability of the turn's end")
     parser.add_argument("--model", type=Path, default=TINY)
@@ -286,18 +235,18 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="write nothing")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    talks = [*talks_for(arguments.talks), *declared_talks_for(arguments.declared)]
-    scored = hashlib.sha256(repr(talks).encode()).hexdigest()[:12]
+    asked = [*talks_for(arguments.talks), *following_for(arguments.following), *declared_talks_for(arguments.declared)]
+    scored = hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
     before = scores_before(arguments.before, scored) if arguments.before else {}
-    tally, speed = score(arguments.model, arguments.talks)
-    own = own_words(arguments.model)
+    tally, speed = score(arguments.model, arguments.talks, following=arguments.following)
     ends = turn_end(arguments.model, arguments.requests)
-    unseen = score_declared(arguments.model, arguments.declared)
-    rows = own.rows() | tally.rows() | unseen.rows()
-    tally.misses += own.misses + unseen.misses
+    for more in (own_words(arguments.model), score_declared(arguments.model, arguments.declared)):
+        tally.add_all(more)
+    rows = tally.rows()
     for name, row in rows.items():
         target = TARGETS.get(name.removeprefix("= "))
-        print(f"{name:24s} {row['percent']:6.1f} %  n {row['n']:<5.0f}" + (f" target {target} %" if target else ""))
+        share = f"{row['percent']:6.1f} ± {row['error']:<4.1f} %"
+        print(f"{name:24s} {share}  n {row['n']:<5.0f}" + (f" target {target} %" if target else ""))
     print(f"turn end: {ends}")
     print(f"{speed:.0f} tokens per processor second, float32, {arguments.threads} thread(s)")
     for kind, wanted, said in random.Random(1).sample(tally.misses, min(arguments.misses, len(tally.misses))):
@@ -305,6 +254,7 @@ def main() -> None:
     if not arguments.dry:
         result = {
             "talks": arguments.talks,
+            "following": arguments.following,
             "declared": arguments.declared,
             "set": scored,
             "scores": rows,

@@ -16,6 +16,8 @@ scenes_told     what takes longer to say and may be cut off
 scenes_repair   a turn that was misheard
 declared_words  kinds of tools that a client may declare, and the domains they stand in
 scenes_declared  talks with tools that have to be read
+scenes_following  corrections, chains on the last result, half a request
+scenes_recalled   what was told or asked some turns ago, lists changed by what stands where
 talks           whole talks; user_utterances and reply_sentences for the speech recipes
 """
 

@@ -19,10 +19,10 @@ from typing import Final, Literal
 
 from assistant.text.written import as_written
 from recipes.texts import smalltalk
-from recipes.texts.misheard import misheard
+from recipes.texts.misheard import cut_off, misheard
 from recipes.texts.phrases import PHRASES
 from recipes.texts.tools import PERSONAS, TOOL_NAMES
-from recipes.texts.words import Split, allowed, dictionary, spoken_number, whole
+from recipes.texts.words import Split, allowed, dictionary, made_up, spoken_number, whole
 
 Role = Literal["user", "assistant", "tool"]
 NOT_UNDERSTOOD: Final = "[inaudible]"
@@ -146,6 +146,33 @@ _LEAD: Final = (
     "uh", "actually", "by the way", "quick question", "okay {me}", "right", "good", "sorry but",
 )  # fmt: skip
 """What may stand before anything."""
+_WHY: Final = (
+    "my hands are full so", "before i forget", "i am in a hurry so", "since you are there",
+    "i just remembered something", "one more thing", "while i think of it", "if you have a second",
+    "i am going out soon so", "i have guests tonight so", "i was wondering if you could", "would it be possible to",
+    "do me a favor and", "be so kind and", "i am cooking so", "i am driving right now so", "my wife asked me so",
+    "the kids want it so", "it is for {w}", "i am making {w} so", "we are having {w} tonight so",
+    "i am at the {w} so", "i have {w} tomorrow so", "because of the {w}", "the {w} is here so",
+    "i can't find my {w} so", "i am busy with the {w} so", "i need your help", "i have a question for you",
+    "let me think", "okay so here is the thing", "you know what", "it just came to me", "i almost forgot",
+    "there is something else", "when you get a chance", "any chance you could", "is it okay if you",
+    "i think you should", "maybe you could", "it would be nice if you could", "i bet you can", "help me out and",
+    "i'm getting ready so", "we're leaving soon so", "my friend is coming so", "i slept badly so", "it's late so",
+    "i'm a bit lost", "so i was thinking", "time flies so",
+)  # fmt: skip
+"""Why somebody asks for something, before a command; `{w}` is any word."""
+_BECAUSE: Final = (
+    "because i am busy", "so i don't forget", "before i forget", "while you are at it", "if that's okay",
+    "if you would", "because i have to go", "since my hands are full", "as soon as you can",
+    "because the {w} is coming", "i'm in a hurry", "that would be great", "that would help me a lot",
+    "i would be grateful", "and be quick about it", "and thank you", "my {w} wants it", "because i always forget",
+    "so that i know", "i have been meaning to ask", "before we leave", "when you have time",
+)  # fmt: skip
+"""Why somebody asks for something, after a command."""
+_LOOSE: Final = (
+    "{note}", "{words}", "{task}", "{x}", "{value}", "{right}", "{word}", "{t}", "{item}", "{items}", "{topic}",
+)  # fmt: skip
+"""Slots of any words: what came after one could not be told from it."""
 _TAIL: Final = ("please", "{me}", "thanks", "then", "okay", "you know", "by the way")
 _OPEN: Final = {
     "item": (1, 1, 2),
@@ -187,9 +214,9 @@ class Scene:
         return self.rng.choice(allowed(kind, self.split))
 
     def word(self) -> str:
-        """Any English word that is written as it is spoken (no number, no name)."""
+        """Any English word that is written as it is spoken (no number, no name); one in five is made up."""
         while True:
-            word = self.rng.choice(dictionary(self.split))
+            word = made_up(self.rng, self.split) if self.chance(0.2) else self.rng.choice(dictionary(self.split))
             if as_written(word) == word:
                 return word
 
@@ -216,12 +243,16 @@ class Scene:
 
     def phrasing(self, lines: tuple[str, ...]) -> str:
         """One of an intent's phrasings that the split may use: its choices made, perhaps wrapped in politeness."""
+        return self.made_and_said(lines)[1]
+
+    def made_and_said(self, lines: tuple[str, ...]) -> tuple[str, str]:
+        """The same, and before it the phrasing alone; a command's has its `~`."""
         while True:
             (line,) = self.rng.choices(phrasings(lines, self.split), cum_weights=shares(lines, self.split))
             made = _CHOICE.sub(lambda m: self.rng.choice(m[1].split("|")), line)
             text = " ".join(self._wrapped(made).split())
             if self.split == "test" or (text not in held_wordings(lines) and text not in all_held()):
-                return text
+                return made, text
 
     def piece(self) -> list[str]:
         """Two words of some request, as they stand in it."""
@@ -288,9 +319,18 @@ class Scene:
         if polite and rng.random() < 0.55:
             before = rng.choice(_BEFORE) if rng.random() < 0.75 else ""
             after = rng.choice(_AFTER) if rng.random() < 0.5 and not before.endswith("please") else ""
-            line = f"{before} {line} {after}"
+            line = self._reasoned(f"{before} {line} {after}")
         elif rng.random() < 0.1:
             line = f"{rng.choice(_LEAD)} {line}" if rng.random() < 0.7 else f"{line} {rng.choice(_TAIL)}"
+        return line
+
+    def _reasoned(self, line: str) -> str:
+        """A command, now and then with a reason before or after it."""
+        line = line.strip()
+        if self.chance(0.15):
+            line = f"{self.rng.choice(_WHY)} {line}".replace("{w}", self.word())
+        elif self.chance(0.1) and not line.endswith(_LOOSE):
+            line = f"{line} {self.rng.choice(_BECAUSE)}".replace("{w}", self.word())
         return line
 
     def _noisy(self, spoken: str, slots: dict[str, str]) -> str:
@@ -305,6 +345,8 @@ class Scene:
             words.insert(0, self.rng.choice(_FILLER))
         elif what < 0.4 and words[at] not in held:
             words.insert(at, words[at])
+        elif what >= 0.85:
+            words = cut_off(self.rng, words, held)
         elif what >= 0.4:
             words = misheard(self.rng, words, held)
         return " ".join(words)

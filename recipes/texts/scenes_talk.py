@@ -6,10 +6,12 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable
+from typing import Final
 
 from assistant.tools import answers
 from recipes.texts import smalltalk
 from recipes.texts.scene import NOT_UNDERSTOOD, Scene, TalkTurn, Unusable
+from recipes.texts.slots import turned
 from recipes.texts.tools import PERSONAS
 
 
@@ -129,7 +131,7 @@ def session(s: Scene) -> None:
 def fixed(s: Scene, pairs: smalltalk.Pairs, kind: str) -> None:
     """A question with a fixed answer; what can be asked in more ways is asked more often, by the root of their number."""
     asked, said = s.rng.choices(pairs, [len(lines) ** 0.5 for lines, _ in pairs])[0]
-    line = s.phrasing(asked)
+    made, line = s.made_and_said(asked)
     fill: dict[str, Callable[[], str]] = {
         "word": s.word,
         "topic": lambda: s.value("topic") if s.chance(0.6) else s.words(s.rng.choice([1, 1, 2])),
@@ -138,10 +140,40 @@ def fixed(s: Scene, pairs: smalltalk.Pairs, kind: str) -> None:
         "rel": lambda: s.rng.choice(["today", "tomorrow", "tonight", f"on {s.value('day')}", "this weekend"]),
     }
     slots = {key: fill[key]() if key in fill else s.value(key) for key in re.findall(r"{(\w+)}", line) if key != "me"}
-    s.user(line, **slots)
-    accept = [text.replace("{me}", s.me) for text in smalltalk.as_right(said)]
-    s.say(*(text.replace("{me}", s.me) for text in said), kind=kind)
-    s.turns[-1].accept = tuple(accept)
+    given = s.user(line, **slots)
+    named = named_in(made, given)
+    able = [text for text in said if not _PLACE.search(text) or _PLACE.findall(text)[0] in named]
+    ways = [text for text in able if _PLACE.search(text)] or able
+    fill_in = {"{me}": s.me, **named}
+    s.say(*(filled(text, fill_in) for text in ways), kind=kind)
+    accept = (filled(text, fill_in) for text in smalltalk.as_right(tuple(ways)))
+    s.turns[-1].accept = tuple(text for text in accept if "{" not in text)
+
+
+def filled(text: str, values: dict[str, str]) -> str:
+    """A reply with its places filled."""
+    for place, value in values.items():
+        text = text.replace(place, value)
+    return text
+
+
+_PLACE: Final = re.compile("{this}|{about}")
+_ABOUT: Final = ("topic", "inventor", "word", "object", "country", "city")
+_POLITE: Final = re.compile(r"\b(please|now|for me|again|right now|then|thanks)\b")
+
+
+def named_in(made: str, given: dict[str, str]) -> dict[str, str]:
+    """What a refusal can name: `{this}`, the command that it refuses, and `{about}`, what was asked about."""
+    named: dict[str, str] = {}
+    if made.startswith("~"):
+        told = made.removeprefix("~").format(me="you", **given)
+        command = turned(" ".join(_POLITE.sub("", told).split()))
+        if 1 < len(command.split()) < 10:
+            named["{this}"] = command
+    about = next((given[key] for key in _ABOUT if key in given), "")
+    if about:
+        named["{about}"] = about
+    return named
 
 
 def small_talk(s: Scene) -> None:
@@ -162,15 +194,17 @@ def knowledge(s: Scene) -> None:
 
 
 def unclear(s: Scene) -> None:
-    """Noise instead of words; then the user may say it again."""
-    if s.chance(0.4):
+    """Noise instead of words, or words that ask for nothing: it says what it understood, and asks."""
+    if s.chance(0.25):
         s.turns.append(TalkTurn("user", NOT_UNDERSTOOD))
-    elif s.chance(0.5):
-        s.user(s.words(s.rng.randint(1, 4)))
+        s.say("I did not catch that. Could you say it again?", kind="not understood")
+        return
+    if s.chance(0.5):
+        s.user(s.words(s.rng.randint(2, 5)))
     else:
         pieces = [piece for _ in range(s.rng.randint(2, 4)) for piece in s.piece()]
         s.user(" ".join(s.rng.sample(pieces, len(pieces))))
-    s.say("I did not catch that. Could you say it again?", kind="not understood")
+    s.say(f"I heard: {s.turns[-1].text.rstrip('.?!')}. What shall I do?", kind="not understood")
 
 
 def stopping(s: Scene) -> None:

@@ -10,6 +10,7 @@ from recipes.texts.scene import Scene, spoken_list, written_list
 from recipes.texts.slots import (
     OPERATORS,
     items,
+    noted,
     said_sum,
     shown,
     spoken_sum,
@@ -182,8 +183,8 @@ def notes(s: Scene) -> None:
     if shape < 0.6:
         text = (
             f"{s.value('name')} {s.rng.choice(['likes', 'needs', 'has', 'wants'])} {s.value('item')}"
-            if s.chance(0.4)
-            else s.value("note")
+            if s.chance(0.3)
+            else noted(s)
         )
         note = s.ask("note", note=text)["note"]
         s.call("note_add", "noted", text=note)
@@ -191,12 +192,12 @@ def notes(s: Scene) -> None:
     elif shape < 0.75:
         s.ask("note_open")
         s.say("What shall I write down?", kind="ask back")
-        note = s.user("{note}", note=s.value("note"))["note"]
+        note = s.user("{note}", note=noted(s))["note"]
         s.call("note_add", "noted", "follow-up call", text=note)
         s.say("I wrote that down.", kind="reply note_add")
     else:
         s.ask("note_read")
-        rows = s.rng.sample(list(dict.fromkeys(s.value("note") for _ in range(6))), s.rng.choice([0, 1, 1, 2]))
+        rows = [noted(s) for _ in range(s.rng.choice([0, 1, 1, 2, 3]))]
         rows = [as_written(row) for row in rows]
         s.call("note_read", answers.listed(rows, "no notes"))
         s.say(f"Your notes say: {'; '.join(rows)}." if rows else "You have no notes.", kind="reply note_read")

@@ -118,7 +118,7 @@ def said_time(s: Scene, time: str) -> str:
         raise Unusable(time) from error
 
 
-YOURS: Final = {"my": "your", "me": "you", "i": "you"}
+YOURS: Final = {"my": "your", "me": "you", "i": "you", "us": "you", "our": "your"}
 
 
 def turned(text: str) -> str:
@@ -153,3 +153,13 @@ def items(s: Scene) -> list[str]:
 def shown(things: list[str]) -> str:
     """`milk, eggs and bread`."""
     return things[0] if len(things) == 1 else ", ".join(things[:-1]) + f" and {things[-1]}"
+
+
+def noted(s: Scene) -> str:
+    """Something to write down, of any words."""
+    who = s.rng.choice([s.value("name"), f"my {s.value('relative')}", f"the {s.word()}", f"the {s.value('item')}"])
+    does = s.rng.choice(
+        [f"needs {s.word()}", f"likes {s.value('item')}", f"is {s.word()}", f"comes on {s.value('day')}", f"costs {s.number(s.whole(2, 90))}",
+         f"is in the {s.word()}", f"wants {s.word()} and {s.word()}", f"has a {s.word()}", f"starts at {s.number(s.whole(1, 12))}"]
+    )  # fmt: skip
+    return s.value("note") if s.chance(0.2) else f"{who} {does}"

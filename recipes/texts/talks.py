@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from recipes.texts.scene import Scene, Talk, Unusable
 from recipes.texts.scenes import SCENES
@@ -14,9 +14,17 @@ _SHARES = {False: [usual for _, usual, _ in SCENES], True: [practised for _, _, 
 
 
 def make_talk(
-    rng: random.Random, split: Split = "train", scenes: int | None = None, noise: float = 0.15, practice: bool = False
+    rng: random.Random,
+    split: Split = "train",
+    scenes: int | None = None,
+    noise: float = 0.15,
+    practice: bool = False,
+    among: Sequence[Callable[[Scene], None]] = (),
 ) -> Talk:
-    """One talk of a few exchanges. In practice there are more of the hard ones, and more random words to copy."""
+    """One talk of a few exchanges. In practice there are more of the hard ones, and more random words to copy.
+
+    `among`: only these exchanges, all as often.
+    """
     while True:
         scene = Scene(rng, split, noise, practice)
         if rng.random() < 0.03:
@@ -24,7 +32,7 @@ def make_talk(
         for _ in range(scenes or rng.choice([1, 2, 3, 4, 5, 6])):
             turns, known = len(scene.turns), dict(scene.known)
             try:
-                rng.choices(_FUNCTIONS, _SHARES[practice])[0](scene)
+                (rng.choice(among) if among else rng.choices(_FUNCTIONS, _SHARES[practice])[0])(scene)
             except Unusable:
                 del scene.turns[turns:]
                 scene.known = known

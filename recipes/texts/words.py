@@ -48,6 +48,20 @@ def dictionary(split: Split) -> tuple[str, ...]:
     return tuple(w for w in kept if held_out(w) == (split == "test"))
 
 
+_ONSETS: Final = _words("b br c ch cl d dr f fl g gl gr h j k kr l m n p pl pr qu r s sh sk sl st t th tr v w y z")
+_VOWELS: Final = _words("a e i o u a e i o ai ee oo ou ia")
+_CODAS: Final = ("", "", "", *_words("b ck d g l ll m n nd ng nt p r rk rn s sk st t th v x z"))
+
+
+def made_up(rng: random.Random, split: Split) -> str:
+    """A word that there is not, of two or three syllables that can be spoken."""
+    while True:
+        syllables = (rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(rng.choice([2, 2, 3])))
+        word = "".join(syllables)
+        if 4 <= len(word) <= 11 and held_out(word) == (split == "test"):
+            return word
+
+
 _ONES: Final = _words(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen"

@@ -14,9 +14,10 @@ from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import ChatTemplate
 from recipes.chatml import TEMPLATE, TalkEncoder, call_text, messages, parse_call
+from recipes.judge import is_right, wanted_turn
 from recipes.llm import TINY, Recipe, Training, digest, probe, rate_factor
 from recipes.muon import orthogonal
-from recipes.score import OWN_WORDED, is_right, wanted_turn
+from recipes.score import OWN_WORDED
 from recipes.texts import smalltalk, talks
 from recipes.texts.phrases import PHRASES
 from recipes.texts.scene import Role, Talk, TalkTurn, wordings

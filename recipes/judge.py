@@ -1,0 +1,162 @@
+"""Judges a language model's replies: makes each from the true history, and says whether it is right or garbled."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+
+from capsules import ExecContext
+from llm_engine import HybridLLM, Sampling
+from llm_engine.model import forward_train
+from recipes.chatml import TalkEncoder, parse_call, turn_text
+from recipes.texts import smalltalk
+from recipes.texts.phrases import PHRASES
+from recipes.texts.scene import Talk, TalkTurn
+from recipes.texts.slots import turned
+from recipes.texts.words import WORDS, dictionary
+
+
+class ReplyJudge:
+    """Asks the model for every reply of a talk, each from the true history.
+
+    One pass over the whole talk tells where the model's most likely tokens are those of the right reply: there it would
+    have said just that. Only where they differ is the reply made, by the engine.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+        self.encoder = TalkEncoder(self.tokenizer)
+        self.llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=2048)
+        self._params = {name: p.float() for name, p in load_file(path / "model.safetensors").items()}
+        self.tokens, self.seconds = 0, 0.0
+
+    def replies(self, talk: Talk) -> Iterator[tuple[TalkTurn, str]]:
+        """Every reply's turn, and what the model says in its place; `…` at its end if it finds none."""
+        ids, _ = self.encoder.talk(talk)
+        if len(ids) > 1900:
+            return
+        with torch.inference_mode():
+            likely = forward_train(self.llm.config, self._params, torch.tensor([ids]))[0].argmax(-1).tolist()
+        for index, turn in enumerate(talk.turns):
+            if turn.role != "assistant" or turn.cut:
+                continue
+            prompt = self.encoder.prompt(talk, index)
+            wanted = [*self.encoder.ids(turn_text(turn)), self.encoder.end]
+            start = len(prompt) - 1
+            if likely[start : start + len(wanted)] == wanted:
+                yield turn, turn_text(turn)
+            else:
+                yield turn, self._reply(prompt)
+
+    def _reply(self, prompt: list[int]) -> str:
+        self.llm.reset()
+        self.llm.append(prompt)
+        started = time.process_time()
+        ids = self.llm.decode(160, Sampling.greedy(), stop=(self.encoder.end,))
+        self.seconds += time.process_time() - started
+        self.tokens += len(ids)
+        ended = bool(ids) and ids[-1] == self.encoder.end
+        return self.tokenizer.decode(ids[:-1] if ended else ids, skip_special_tokens=False) + ("" if ended else " …")
+
+
+def is_right(turn: TalkTurn, said: str) -> bool:
+    """Whether a reply counts as right."""
+    if turn.call:
+        return parse_call(said) == (turn.call[0], turn.call[1])
+    if turn.kind.startswith("story") and turn.kind[-1] in "123":
+        ends = said.endswith(turn.text.rsplit(". ", 1)[-1])
+        return ends and any(f" {hero} " in said for hero in turn.accept) and "<" not in said
+    if turn.kind == "story taken up":
+        return any(said.split(" ")[:4] == way.split(" ")[:4] for way in turn.accept) and "<" not in said
+    if turn.kind == "refusal in own words":
+        return said.startswith(REFUSING) and any(name in said.lower() for name in turn.accept)
+    return said in turn.accept
+
+
+REFUSING: Final = ("I cannot ", "I am too small ", "I do not know ", "I have no ")
+_PLACE: Final = re.compile(r"\\{(?:this|about)\\}")
+
+
+def refused(said: str, wanted: str, asked: str) -> bool:
+    """Whether a refusal is as right as the `wanted` one: of the same kind, with what was `asked` named in it."""
+    heard = turned(asked.lower())
+    for ways in _refusals():
+        if any(way.fullmatch(wanted) for way in ways):
+            found = [match for way in ways if (match := way.fullmatch(said))]
+            if any(all(turned(part.lower()) in heard for part in match.groups()) for match in found):
+                return True
+    return False
+
+
+@cache
+def _refusals() -> tuple[tuple[re.Pattern[str], ...], ...]:
+    """What may be said for each kind of request that is refused."""
+    pairs = (*smalltalk.OUT_OF_REACH, *smalltalk.KNOWLEDGE)
+    return tuple(
+        tuple(re.compile(_PLACE.sub("(.+)", re.escape(way))) for way in smalltalk.as_right(replies))
+        for _, replies in pairs
+    )
+
+
+def names_it(said: str, talk: str) -> bool:
+    """Whether a refusal names what it refuses: the thing asked for, or the kind of thing (music, the weather)."""
+    part = re.match(r"I cannot (.+?)(?:, because|\.)|I am too small to know about (.+?)\.|I do not know (.+?),", said)
+    if not part:
+        return said.startswith(("I have no", "I speak English only"))
+    named = next(group for group in part.groups() if group)
+    if named in ("do that", "look that up"):
+        return False
+    return turned(named.lower()) in turned(talk.lower()) or said in _kinds()
+
+
+@cache
+def _kinds() -> frozenset[str]:
+    """The fixed refusals that name their kind of thing."""
+    pairs = (*smalltalk.OUT_OF_REACH, *smalltalk.KNOWLEDGE)
+    return frozenset(way for _, replies in pairs for way in replies if "{" not in way)
+
+
+@cache
+def english() -> frozenset[str]:
+    """Words that there are: the pronouncing dictionary's and the texts' own."""
+    texts = [line for lines in PHRASES.values() for line in lines]
+    texts += [text for pairs in smalltalk.ALL for lines, replies in pairs for text in (*lines, *replies)]
+    texts += [*smalltalk.JOKES, *smalltalk.FACTS, *smalltalk.POEMS]
+    texts += [value for values in WORDS.values() for value in values]
+    own = {word for text in texts for word in re.findall(r"[a-z]+", text.lower())}
+    return frozenset(own | {*dictionary("train"), *dictionary("test")})
+
+
+def garbled(said: str, before: str) -> bool:
+    """Whether a reply is empty, does not end, is a broken call, or has a word that is none, nor stood `before`."""
+    if not said.strip() or said.endswith("…"):
+        return True
+    if "<" in said:
+        return parse_call(said) is None
+    heard = set(re.findall(r"[a-z]+", before.lower()))
+    long_words = [word for word in re.findall(r"[a-z]+", said.lower()) if 3 <= len(word) <= 9]
+    return any(word not in heard and word not in english() for word in long_words)
+
+
+def wanted_turn(text: str) -> TalkTurn:
+    """The right side of a line of `own_worded.txt` as the turn that is wanted."""
+    if text == "joke":
+        return TalkTurn("assistant", smalltalk.JOKES[0], kind="joke", accept=smalltalk.JOKES)
+    if text.startswith("story "):
+        return TalkTurn("assistant", "Shall I go on?", kind="story 1", accept=(text.removeprefix("story "),))
+    if text.startswith("refuse "):
+        return TalkTurn("assistant", "", kind="refusal in own words", accept=tuple(text[7:].split("|")))
+    if text.startswith('"'):
+        replies = tuple(text.strip('"').split("|"))
+        return TalkTurn("assistant", replies[0], kind="own words", accept=replies)
+    tool, _, given = text.partition(" ")
+    arguments = {key: value for key, _, value in (pair.partition("=") for pair in given.split("; ") if pair)}
+    return TalkTurn("assistant", "", (tool, arguments), kind="own words")
