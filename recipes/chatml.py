@@ -57,19 +57,20 @@ TEMPLATE: Final = (
 {%- for tool in tools or [] %}
 {%- set tool = tool.function or tool %}
 {%- set schema = tool.parameters or {} %}
-{%- set its = namespace(keys=[], shown=[], plain=true) %}
+{%- set its = namespace(named=[], shown=[], plain=true) %}
 {%- set required = schema.required if schema.required is sequence else [] %}
 {%- for key, value in (schema.properties if schema.properties is mapping else {}) | items %}
 {%- set key = key if key in required else key + '?' %}
 {%- set enum = value.enum if value.enum is sequence and value.enum is not string else [] %}
 {%- set words = ((value.description or '') | lower).rstrip('. ').split()[:8] | join(' ') %}
 {%- set kind = 'number' if value.type in ['number', 'integer'] else 'list' if value.type == 'array' else '' %}
-{%- set options = enum or (['true', 'false'] if value.type == 'boolean' else [kind, words] | select | list) %}
-{%- set its.keys = its.keys + [key] %}
+{%- set free = ([kind] if kind else []) + ([words] if words else []) %}
+{%- set options = enum or (['true', 'false'] if value.type == 'boolean' else free) %}
+{%- set its.named = its.named + [key] %}
 {%- set its.shown = its.shown + [key + (': ' + options | join(', ') if options else '')] %}
 {%- set its.plain = its.plain and value.type == 'string' and not enum %}
 {%- endfor %}
-{%- if its.plain and known.get(tool.name) == its.keys | join(' ') %}
+{%- if its.plain and known.get(tool.name) == its.named | join(' ') %}
 {%- set ns.names = ns.names + [tool.name] %}
 {%- else %}
 {%- set words = ((tool.description or '') | lower).rstrip('. ').split('. ')[0].split()[:16] | join(' ') %}

@@ -13,9 +13,7 @@ import { Score, animate } from "./view/score.js";
 import { drawShowing, NO_EYES, showLarger as showPicture } from "./view/shown.js";
 import { state as stateView } from "./view/state.js";
 import { time as timeView } from "./view/time.js";
-import { voiceDialog } from "./view/voices.js";
 import { welcome } from "./view/welcome.js";
-import { Voices } from "./voices.js";
 
 const sees = () => state.session?.assistant?.sees !== false;
 const KEPT_CONVERSATION = "conversation_id";
@@ -102,19 +100,25 @@ const enlarge = (item, picture) => {
 const drawConversation = conversation({ onTurn: showTurn, onLarger: enlarge });
 const drawTime = timeView({ onTurn: showTurn, onStep: step });
 const drawState = stateView({ onPersona: (name) => talk.persona(name), onVoice: (name) => talk.voice(name), onVoices: () => showVoices() });
-const showVoices = voiceDialog({
-  voices: new Voices(token),
-  open: async (onPiece) => {
-    const own = talk.apart(); // what is read aloud is not said to the assistant
-    const microphone = await Microphone.open({ deviceId: state.microphone.deviceId, onPiece, onEnded: () => {} }).catch((error) => {
-      own();
-      throw error;
-    });
-    return { close: () => microphone.close().finally(own) };
-  },
-  onUse: (name) => talk.voice(name),
-  onChanged: () => talk.askPersonas(),
-});
+/** Loaded when it is asked for: most who open the page never do. */
+const loadVoices = async () => {
+  const [{ voiceDialog }, { Voices }] = await Promise.all([import("./view/voices.js"), import("./voices.js")]);
+  return voiceDialog({
+    voices: new Voices(token),
+    open: async (onPiece) => {
+      const own = talk.apart(); // what is read aloud is not said to the assistant
+      const microphone = await Microphone.open({ deviceId: state.microphone.deviceId, onPiece, onEnded: () => {} }).catch((error) => {
+        own();
+        throw error;
+      });
+      return { close: () => microphone.close().finally(own) };
+    },
+    onUse: (name) => talk.voice(name),
+    onChanged: () => talk.askPersonas(),
+  });
+};
+let voicesLoaded = /** @type {ReturnType<typeof loadVoices>|null} */ (null);
+const showVoices = async () => (await (voicesLoaded ??= loadVoices()))();
 const drawControls = controls({ onDismiss: (id) => dispatch({ type: "page.dismiss", id }) });
 const drawWelcome = welcome({ onAsk: (text) => talk.write(text), onLarger: showLarger });
 
