@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from assistant.app.config import Config, Profile
 from assistant.app.hub import RepoPart, is_present, model_folder
+from assistant.app.places import local_path, shipped
 from assistant.asr import AUTO, module_of, open_asr
 from assistant.asr.local import LocalASR
 from assistant.asr.paced import Paced
@@ -66,8 +67,10 @@ def check_ears(config: Config) -> None:
 
 
 def limited(config: Config, profile: Profile) -> bool:
-    """Is the language model the shipped one, which knows the requests it was trained on and no others?"""
-    return not config.llm and not profile.llm
+    """Is the language model one that knows the requests it was trained on and no others: the shipped one, or another
+    of its recipe, known by the same tokenizer? Raises SettingError where no model lies."""
+    words, small = (path / "tokenizer.json" for path in (local_path(config, "llm", profile.llm), shipped("llm")))
+    return words.is_file() and words.read_bytes() == small.read_bytes()
 
 
 def begin_hearing(

@@ -1,5 +1,6 @@
-"""What opening models refuses before anything is loaded."""
+"""What is known of models, and refused, before anything is loaded."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 import torch
 
 from assistant.app.config import PROFILES, load_config
+from assistant.app.ears import limited
 from assistant.app.models import _gpu_room
+from assistant.app.places import shipped
 from assistant.base.errors import SettingError
 
 
@@ -17,3 +20,14 @@ def test_packing_for_a_processor_is_refused_on_a_gpu(dtype: str) -> None:
     config = load_config({"dtype": dtype}, {})
     with pytest.raises(SettingError, match=f"dtype {dtype} .*--device cpu"):
         _gpu_room(config, PROFILES["desk"], context, print)
+
+
+def test_a_model_of_the_shipped_ones_recipe_is_known_by_its_words(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    words = tmp_path / "tokenizer.json"
+    words.write_bytes((shipped("llm") / "tokenizer.json").read_bytes())
+    config, tiny = load_config({"llm": str(tmp_path)}, {}), PROFILES["tiny"]
+    assert limited(config, tiny) and limited(load_config({}, {}), tiny)
+    words.write_text("{}")
+    assert not limited(config, tiny)
+    assert not limited(load_config({"llm": "http://127.0.0.1:8000/v1"}, {}), tiny)
