@@ -171,8 +171,8 @@ class TieredStore:
     def _joined(self, key: str, capsule: Capsule) -> Capsule:
         if capsule.base is None:
             return capsule
-        base = None
-        if capsule.base.key in self._slots:
+        base, slot = None, self._slots.get(capsule.base.key)
+        if slot is not None and slot.base is None:  # a delta is nobody's base: another has the key, and is not asked
             with self._steady(key), suppress(CapsuleDamaged, CapsuleMismatch):
                 base = self.get(capsule.base.key)
             self._slots.move_to_end(key)

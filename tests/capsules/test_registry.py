@@ -707,6 +707,18 @@ def test_another_deployment_is_refused_by_name_and_stays():
     assert kept.counters.total("misses", cause="mismatch") == 1
 
 
+def test_a_delta_that_lost_its_base_takes_nothing_along_that_has_the_name_now():
+    kept = registry()
+    base, other = (kept.put(grown(range(2)), realm, name="ada", pin=True) for realm in (CHAT, OTHER))
+    delta = kept.put(grown(range(4)), CHAT, name="cy", bases=[CHAT])
+    kept.put(grown(range(3)), CHAT, name="ada", bases=[OTHER])  # itself a delta from here on,
+    kept.put(grown(range(2), twist=1), OTHER, name="ada")  # and one that lost its own base
+    with pytest.raises(CapsuleMismatch, match="'mark 0' was kept as what follows"):
+        kept.get(delta)
+    assert [key in kept.store for key in (base, other, delta)] == [True, True, False]
+    assert kept.counters.total("evictions", cause="base") == 1
+
+
 def damage(file: Path) -> None:
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
