@@ -152,9 +152,9 @@ coughs and 4 of 6 laughs of actors have less, sentences that cut in have 0.69 an
 SURE_OF_WORDS, MANY_WORDS = 0.4, 3
 """So much is enough where so many words were read: people who shout sound like no speech to the detector, coughs and
 laughs of the dev set are not read as sentences."""
-CERTAIN_MS = 480.0
-"""A front that can waits in silence meanwhile, so its verdict has time until here: a nod that stops is read as "And
-then" or "I said", seldom as words that cut in. Of the dev set's 33 nods, coughs and laughs 31 survive so, else 28."""
+CERTAIN_MS, UNCLEAR_MS = 480.0, 640.0
+"""A front that can waits in silence meanwhile, so its verdict has time until here, the longer where the first word is
+none with which people cut in: a nod that stops, or a slow one, is read as "And then" or "In the me"."""
 STOPPING = frozenset(["stop", "wait", "no", "hold", "hang", "enough", "quiet"])
 """Words that count at the first look, …"""
 SECOND_LOOK_MS = 290.0
@@ -180,9 +180,10 @@ NODS = frozenset(
     ["mhm", "mm", "mmm", "mm-hm", "mm-hmm", "hm", "hmm", "uh-huh", "uh", "huh", "um", "yeah", "yes", "yep", "yup",
      "okay", "ok", "right", "sure", "aha", "ah", "oh", "ooh", "i", "see", "really", "wow", "nice", "cool", "good",
      "great", "exactly", "true", "all", "alright",
-     "ha", "haha", "hahaha", "heh", "hehe", "mommy", "mom", "m", "h"]
+     "ha", "haha", "hahaha", "heh", "hehe", "mommy", "mom"]
 )  # fmt: skip
-"""The last four are what Moonshine writes for a hum."""
+"""The last two are what Moonshine writes for a hum."""
+HUM = "Mm."
 STOPS = frozenset(
     ["stop", "stop it", "stop that", "stop now", "stop please", "please stop", "okay stop", "wait", "wait wait",
      "wait a second", "wait a minute", "no", "no no", "no stop", "no wait", "hold on", "hang on", "enough",
@@ -198,8 +199,19 @@ def bare_words(text: str) -> list[str]:
 
 
 def is_nod(text: str) -> bool:
-    """Words that say "I am listening", or none."""
-    return all(word in NODS for word in bare_words(text))
+    """Words that say "I am listening", or none. What has no vowel is a hum."""
+    return all(word in NODS or set(word) <= {"m", "h", "n"} for word in bare_words(text))
+
+
+def nod_words(heard: Overheard, before: str) -> str:
+    """How it would stand in the transcript as a nod, `before` having been read: words that are a nod's, in whichever
+    pass; a hum, of which ears write some word, as a hum; nothing of what is hardly a voice."""
+    if not bare_words(heard.words):
+        return before
+    if is_nod(heard.words):
+        return heard.words
+    voice = heard.speech_ms >= SHORTEST_MS and heard.sure >= SURE
+    return before or (HUM if voice else "")
 
 
 def only_stops(text: str) -> bool:
@@ -221,9 +233,10 @@ def _meant(heard: Overheard) -> bool:
 def _certain(heard: Overheard) -> bool:
     """It will not turn out to be a nod that was misread."""
     words = bare_words(heard.words)
-    if words[0] in STOPPING or heard.goes_on or heard.speech_ms >= CERTAIN_MS:
+    clear = words[0] in CUTS_IN
+    if words[0] in STOPPING or heard.goes_on or heard.speech_ms >= (CERTAIN_MS if clear else UNCLEAR_MS):
         return True
-    return heard.read and heard.silence_ms >= OVER_MS and len(words) > 1 and words[0] in CUTS_IN
+    return heard.read and heard.silence_ms >= OVER_MS and len(words) > 1 and clear
 
 
 def verdict(heard: Overheard, holds: bool = False) -> Signal | None:

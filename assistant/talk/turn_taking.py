@@ -31,8 +31,8 @@ from assistant.talk.interruption import (
     Phase,
     Signal,
     actions,
-    is_nod,
     manner_of,
+    nod_words,
     only_stops,
     verdict,
 )
@@ -79,6 +79,8 @@ class Overlap:
     joins: str | None = None
     """The turn that it goes on with, if that is reopened."""
     text: str = ""
+    nod: str = ""
+    """What it says if it is a nod."""
     announced: bool = False
     barged_in: bool = False
     """It was announced over a reply."""
@@ -287,15 +289,14 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
     effects: tuple[Effect, ...] = ()
     if state.overlap is None or state.overlap.item_id != progress.item_id:
         return state, effects
-    overlap = replace(state.overlap, text=progress.text)
+    heard = Overheard(
+        progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure,
+        goes_on=state.overlap.joins is not None,
+    )  # fmt: skip
+    overlap = replace(state.overlap, text=progress.text, nod=nod_words(heard, state.overlap.nod))
     state = replace(state, overlap=overlap)
-    if state.judging is not None:
-        heard = Overheard(
-            progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure,
-            goes_on=overlap.joins is not None,
-        )  # fmt: skip
-        if (signal := verdict(heard, holds=state.lowered)) is not None:
-            state, effects = _answer(state, signal, settings, now)
+    if state.judging is not None and (signal := verdict(heard, holds=state.lowered)) is not None:
+        state, effects = _answer(state, signal, settings, now)
     if state.guessing and not progress.silence_ms:
         state, effects = replace(state, guessing=False), (*effects, DropCandidate())
     if state.overlap is not None and _answers(state, settings):
@@ -438,8 +439,7 @@ def _stop(state: TurnTakingState, signal: Signal, now: float) -> Step:
 def _set_aside(state: TurnTakingState) -> Step:
     if state.overlap is None:
         return state, ()
-    text = state.overlap.text
-    aside = SetAside(state.overlap.item_id, text if is_nod(text) else "")
+    aside = SetAside(state.overlap.item_id, state.overlap.nod)
     after = replace(state, overlap=None)
     return after, (aside, *_for_nothing(after, state.withdrawn))
 

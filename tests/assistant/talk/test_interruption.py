@@ -14,6 +14,7 @@ from assistant.talk.interruption import (
     Signal,
     actions,
     manner_of,
+    nod_words,
     only_stops,
     verdict,
 )
@@ -84,7 +85,9 @@ def test_verdict(heard, expected):
         (Overheard(256, 96, "Mm-hm.", read=True), Signal.BACKCHANNEL),  # … it is one
         (Overheard(256, 96, "And then.", read=True), Signal.BACKCHANNEL),
         (Overheard(256, 96, "What time?", read=True), Signal.INTERRUPTION),
-        (Overheard(480, 0, "And then."), Signal.INTERRUPTION),
+        (Overheard(480, 0, "And then."), Signal.LIKELY),
+        (Overheard(640, 0, "And then."), Signal.INTERRUPTION),
+        (Overheard(480, 0, "Tell me"), Signal.INTERRUPTION),
         (Overheard(224, 0, "Stop."), Signal.INTERRUPTION),
         (Overheard(1020, 0, "mm"), Signal.INTERRUPTION),
     ],
@@ -107,3 +110,16 @@ def test_words_that_only_stop():
         assert only_stops(text), text
     for text in ("", "Stop the timer.", "No, I meant tomorrow.", "Wait. What day is it?", "stop and go"):
         assert not only_stops(text), text
+
+
+def test_a_nod_is_told_in_the_words_of_whichever_pass_read_one():
+    def read(*texts, **known):
+        told = ""
+        for text in texts:
+            told = nod_words(Overheard(200, 0, text, **known), told)
+        return told
+
+    assert read("You.", "Uh-huh.", "Hell!", "") == "Uh-huh."
+    assert read("Yeah.", "Yes.") == "Yes." and read("Mh.") == "Mh."
+    assert read("Money.") == "Mm." and read("Money.", "Mm-hm.") == "Mm-hm."  # ears make words of any hum
+    assert read("Money.", sure=0.5) == "" and read("", "...") == ""
