@@ -297,6 +297,9 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
     state = replace(state, overlap=overlap)
     if state.judging is not None and (signal := verdict(heard, holds=state.lowered)) is not None:
         state, effects = _answer(state, signal, settings, now)
+    if progress.text:
+        state, again = _reopen(state)
+        effects = (*effects, *again)
     if state.guessing and not progress.silence_ms:
         state, effects = replace(state, guessing=False), (*effects, DropCandidate())
     if state.overlap is not None and _answers(state, settings):
@@ -322,6 +325,8 @@ def _ended(state: TurnTakingState, ended: UserEnded, settings: Settings, now: fl
     effects: tuple[Effect, ...] = ()
     if state.judging is not None:
         state, effects = _answer(state, Signal.TURN_ENDED, settings, now)
+    state, again = _reopen(state)
+    effects = (*effects, *again)
     if ended.was_announced:
         state, announced = _announce(state, now)
         effects = (*effects, *announced, SpeechStopped(ended.item_id, ended.end_ms))
@@ -431,9 +436,19 @@ def _stop(state: TurnTakingState, signal: Signal, now: float) -> Step:
     if state.making is Making.SOUNDING:  # silence cannot yield
         yielded_ms = max(0.0, (now - overlap.moment) * 1000)
         stopped = replace(stopped, overlap=replace(overlap, yielded_ms=yielded_ms))
-    if overlap.joins is not None and signal is not Signal.OVERLAP:
-        stopped, effects = replace(stopped, answered=None), (*effects, Reopen(overlap.joins))
+    if signal is not Signal.OVERLAP:
+        stopped, again = _reopen(replace(stopped, judging=None))
+        effects = (*effects, *again)
     return stopped, effects
+
+
+def _reopen(state: TurnTakingState) -> Step:
+    """The turn under way goes on with one that was answered: no answer runs that is still judged or made, so it can be
+    taken back, whether it was stopped for this or was over already."""
+    joins = state.overlap.joins if state.overlap is not None else None
+    if joins is None or state.answered is None or state.judging is not None or state.replying:
+        return state, ()
+    return replace(state, answered=None), (Reopen(joins),)
 
 
 def _set_aside(state: TurnTakingState) -> Step:

@@ -105,6 +105,17 @@ def test_the_state_behind_a_reopened_turn_is_that_of_a_talk_that_never_took_it()
     assert split == folded((0.2, ("set a timer for the tea", 2.0)))
 
 
+def test_an_answer_that_is_over_already_is_taken_back_too():
+    """It was short, and little enough to count as nothing: it does not stay in the talk beside the whole."""
+    for settings in (STOCK, PAGE):
+        world = World(lambda prompt: ["Ok."], settings, speed=1.2)
+        world.llm.complete = 1.0
+        session = world.play((0.2, ("set a timer", 1.0)), (2.1, ("for the tea", 1.0)), until=9)
+        assert told(session.items) == [("user", "set a timer for the tea"), ("assistant", "Ok.")]
+        assert [done.response.status for done in world.of(ResponseDone)] == ["completed", "completed"]
+        assert len(world.of(ItemDeleted)) == 2
+
+
 def test_a_cough_before_the_answer_costs_it_nothing_but_time():
     world = World(settings=STOCK)
     world.llm.complete = 1.0

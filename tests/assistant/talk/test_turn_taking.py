@@ -358,6 +358,20 @@ def test_who_goes_on_before_the_answer_is_heard_reopens_the_turn():
         assert effects == (SetAside("a", "mhm"), StartReply())  # a cough: the question was whole
 
 
+def test_an_answer_that_is_over_is_taken_back_with_the_first_words_or_the_end():
+    for settings in (JUDGE, DUCK):
+        over, _ = first_turn(settings, ReplySounding(), ReplyEnded(PAST))
+        state, out = told_from(over, settings, UserBegan("a", 0, NOW, "first"), progress("a", 100, "", 0))
+        assert out == [StopIdle(), SpeechStarted("a", 0)]
+        _, effects = step(state, progress("a", *WORDS), settings, NOW)
+        assert effects[0] == Reopen("first") and effects.count(Reopen("first")) == 1
+        state, effects = step(state, ended("a"), settings, NOW)
+        assert effects[0] == Reopen("first") and effects[-1] == StartReply()
+        assert state.answered is not None and state.answered.item_id == "a"
+        _, out = told_from(over, settings, UserBegan("a", 0, NOW), progress("a", *WORDS), ended("a"))
+        assert Reopen("first") not in out  # a turn of its own
+
+
 def test_what_was_heard_for_longer_is_no_more_taken_back():
     for settings, sounded, expected in ((JUDGE, 0.1, "first"), (JUDGE, LITTLE_S + 0.1, None), (STOP, 0.1, None)):
         state, _ = first_turn(settings, ReplySounding(), now=NOW)
