@@ -15,7 +15,10 @@ const TROUBLE = {
     NotReadableError: "Another program holds the camera. Close it, then press the button again.",
     insecure: "The browser keeps the camera from this address. Open the page on the machine itself, or over https.",
   },
-  screen: { insecure: "The browser cannot share a window from this address." },
+  screen: {
+    NotFoundError: "The browser found no window or screen to share.",
+    insecure: "The browser cannot share a window from this address.",
+  },
 };
 
 /** Draw what can be drawn, the right way up, on white. @param {CanvasImageSource} source @param {number} width @param {number} height @returns {Shot} */

@@ -1,8 +1,9 @@
 """Real Firefox for the page's tests, driven over WebDriver BiDi: the websocket that Firefox itself serves.
 
 Playwright brings its own build of Firefox; this drives the one that people have, with no driver program between.
-Firefox makes no sound without a sound device, so it is given one of `tests/fakes/sound_system.py`.
-Source: W3C WebDriver BiDi, the commands `session.new`, `browsingContext.*`, `script.*`, `input.performActions`.
+Firefox makes no sound without a sound device, so it is given one of `tests/fakes/sound_system.py`; and without a screen
+it shares no window and keeps no picture on its clipboard, so it may be given one of `Screen`.
+Source: W3C WebDriver BiDi, the commands `session.new`, `browsingContext.*`, `script.*`, `input.*`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from tests.fakes import sound_system
 
 EXECUTABLE = shutil.which("firefox") or shutil.which("firefox-esr")
 MISSING = ([] if EXECUTABLE else ["firefox-esr"]) + sound_system.MISSING
+NO_SCREEN = [] if shutil.which("Xvfb") else ["xvfb"]
+CONTROL = "\ue009"
 PREFERENCES = {
     "media.navigator.streams.fake": True,  # a microphone that hums
     "media.navigator.permission.disabled": True,  # and is given without asking
@@ -39,14 +42,33 @@ class PageFailed(Exception):
     """A script in the page raised; its text says what."""
 
 
+class Screen:
+    """An X server of a test's own, whose screen nobody sees."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            ["Xvfb", "-displayfd", "1", "-screen", "0", "1280x900x24", "-nolisten", "tcp"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        number = self._process.stdout.readline().strip()
+        assert number, "Xvfb ended before it had a screen"
+        self.environment = {"DISPLAY": f":{number}"}
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.communicate(timeout=60)
+
+
 class Firefox:
-    """One headless browser with one tab. `complaints` collects errors and warnings of the page's console.
+    """One browser with one tab, headless unless its environment names a display. `complaints` collects errors and
+    warnings of the page's console.
 
     async with Firefox(profile, speaker.environment) as page: await page.open(url)
     """
 
     def __init__(self, profile: Path, environment: dict[str, str]) -> None:
-        self._profile = profile
+        self._profile, self._given = profile, environment
         self._environment = {**os.environ, "HOME": str(profile), **environment}
         self.complaints: list[str] = []
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -56,9 +78,10 @@ class Firefox:
         lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES.items()]
         self._profile.mkdir(parents=True)
         (self._profile / "user.js").write_text("\n".join(lines), encoding="utf-8")
+        headless = [] if "DISPLAY" in self._given else ["--headless"]
         with (self._profile / "said").open("w") as said:
             self._process = subprocess.Popen(
-                [str(EXECUTABLE), "--headless", "--no-remote", "--profile", str(self._profile),
+                [str(EXECUTABLE), *headless, "--no-remote", "--profile", str(self._profile),
                  "--remote-debugging-port", "0"],
                 env=self._environment, stdout=subprocess.DEVNULL, stderr=said,
             )  # fmt: skip
@@ -109,11 +132,15 @@ class Firefox:
     async def open(self, url: str) -> None:
         await self._call("browsingContext.navigate", context=self._tab, url=url, wait="complete")
 
-    async def value(self, expression: str) -> Any:
-        """What an expression, or the promise that it is, comes to in the page; anything that JSON can carry."""
+    async def resize(self, width: int, height: int) -> None:
+        await self._call("browsingContext.setViewport", context=self._tab, viewport={"width": width, "height": height})
+
+    async def value(self, expression: str, *, by_hand: bool = False) -> Any:
+        """What an expression, or the promise that it is, comes to in the page; anything that JSON can carry.
+        `by_hand`: it may do what only a person's hand may."""
         code = f"Promise.resolve({expression}).then(value => JSON.stringify(value ?? null))"
         answer = await self._call(
-            "script.evaluate", expression=code, target={"context": self._tab}, awaitPromise=True, userActivation=False
+            "script.evaluate", expression=code, target={"context": self._tab}, awaitPromise=True, userActivation=by_hand
         )
         if answer["type"] == "exception":
             raise PageFailed(answer["exceptionDetails"]["text"])
@@ -130,19 +157,32 @@ class Firefox:
 
     async def click(self, selector: str) -> None:
         """A real click at the middle of an element: browsers give sound only to a person's hand."""
-        locator = {"type": "css", "value": selector}
-        found = await self._call("browsingContext.locateNodes", context=self._tab, locator=locator)
-        origin = {"type": "element", "element": {"sharedId": found["nodes"][0]["sharedId"]}}
+        origin = {"type": "element", "element": await self._element(selector)}
         await self._act({"type": "pointer", "id": "mouse", "actions": [
             {"type": "pointerMove", "x": 0, "y": 0, "origin": origin},
             {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0},
         ]})  # fmt: skip
+
+    async def choose(self, selector: str, *files: Path) -> None:
+        """Files, as the browser's own window for them gives them to the page."""
+        names = [str(file) for file in files]
+        await self._call("input.setFiles", context=self._tab, element=await self._element(selector), files=names)
+
+    async def _element(self, selector: str) -> dict[str, str]:
+        locator = {"type": "css", "value": selector}
+        found = await self._call("browsingContext.locateNodes", context=self._tab, locator=locator)
+        return {"sharedId": found["nodes"][0]["sharedId"]}
 
     async def type(self, text: str) -> None:
         """Keys, into what has the focus; a new line is Enter."""
         keys = ["\ue007" if key == "\n" else key for key in text]
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         await self._act({"type": "key", "id": "keyboard", "actions": actions})
+
+    async def paste(self) -> None:
+        """What is on the clipboard, with the keys for it."""
+        keys = (("keyDown", CONTROL), ("keyDown", "v"), ("keyUp", "v"), ("keyUp", CONTROL))
+        await self._act({"type": "key", "id": "keyboard", "actions": [{"type": a, "value": b} for a, b in keys]})
 
     async def hold(self, key: str, ms: int) -> None:
         down, up = ({"type": kind, "value": key} for kind in ("keyDown", "keyUp"))

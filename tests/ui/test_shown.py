@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from browser import camera_file, chromium
 from PIL import Image
 from playwright.sync_api import Browser, Page, Playwright, expect
+from showing import Watched, giving, png
 
 from assistant.contracts import CANNOT_SEE, Prompt
 from tests.fakes.talk import World
@@ -19,22 +19,6 @@ from tests.fakes.web import serving_aside
 pytestmark = pytest.mark.browser
 UI = Path(__file__).parents[2] / "ui"
 SLOW = 30_000
-
-
-class Watched:
-    """A model that sees, and what it was shown."""
-
-    def __init__(self) -> None:
-        self.prompts: list[Prompt] = []
-
-    def world(self) -> World:
-        return World(self.answer, sees=True, speed=20.0)
-
-    def answer(self, prompt: Prompt) -> list[str]:
-        self.prompts.append(prompt)
-        last = prompt.lines[-1]
-        sizes = " and ".join(f"{one.picture.width} by {one.picture.height}" for one in last.pictures)
-        return [f"{last.text}: {sizes or 'nothing'}."]
 
 
 @pytest.fixture
@@ -69,12 +53,6 @@ def page(browser: Browser, url: str) -> Iterator[Page]:
     assert said == []
 
 
-def png(width: int = 320, height: int = 200, colour: str = "teal") -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (width, height), colour).save(out, "PNG")
-    return out.getvalue()
-
-
 def file(name: str = "thing.png", data: bytes | None = None, kind: str = "image/png") -> dict:
     return {"name": name, "mimeType": kind, "buffer": png() if data is None else data}
 
@@ -90,19 +68,7 @@ def answer(page: Page, text: str) -> None:
 
 
 def give(page: Page, kind: str, data: bytes, mime: str = "image/png") -> None:
-    """Paste or drop a file, as the browser tells the page of it."""
-    page.evaluate(
-        """([kind, data, mime]) => {
-          const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
-          const given = new DataTransfer();
-          given.items.add(new File([bytes], "given", { type: mime }));
-          const event = kind === "paste"
-            ? new ClipboardEvent("paste", { clipboardData: given, bubbles: true })
-            : new DragEvent("drop", { dataTransfer: given, bubbles: true, cancelable: true });
-          document.body.dispatchEvent(event);
-        }""",
-        [kind, base64.b64encode(data).decode(), mime],
-    )
+    page.evaluate(giving(kind, data, mime))
 
 
 def test_a_chosen_picture_is_small_in_the_talk_large_on_a_click_gone_with_undo(page: Page, watched: Watched) -> None:
