@@ -107,7 +107,7 @@ const loadVoices = async () => {
     voices: new Voices(token),
     open: async (onPiece) => {
       const own = talk.apart(); // what is read aloud is not said to the assistant
-      const microphone = await Microphone.open({ deviceId: state.microphone.deviceId, onPiece, onEnded: () => {} }).catch((error) => {
+      const microphone = await Microphone.open({ deviceId: state.microphone.deviceId, raw: true, onPiece, onEnded: () => {} }).catch((error) => {
         own();
         throw error;
       });

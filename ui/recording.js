@@ -26,6 +26,7 @@ export class Recording {
     this._levels = /** @type {number[]} */ ([]);
     this._clipped = 0;
     this._peak = 0;
+    this._clippedAt = -Infinity; // the latest piece that is
   }
 
   /** @param {Int16Array} pcm 20 ms, copied @param {number} power mean square */
@@ -34,7 +35,7 @@ export class Recording {
     this._levels.push(decibel(power));
     for (const sample of pcm) {
       const size = Math.abs(sample);
-      if (size >= CLIPPED_AT) this._clipped += 1;
+      if (size >= CLIPPED_AT) [this._clipped, this._clippedAt] = [this._clipped + 1, this._pieces.length];
       if (size > this._peak) this._peak = size;
     }
   }
@@ -43,10 +44,10 @@ export class Recording {
     return this._pieces.length * PIECE_S;
   }
 
-  /** How loud it is now, in a word. @returns {"" | "too quiet" | "good" | "too loud"} empty: nobody speaks yet */
+  /** How loud it is now, in words. @returns {"" | "too quiet" | "good" | "too loud: it clips"} empty: nobody speaks yet */
   get level() {
     const loudest = Math.max(...this._levels.slice(-LATELY));
-    if (this._tooLoud) return "too loud";
+    if (this._tooLoud || this._pieces.length - this._clippedAt < LATELY) return "too loud: it clips";
     if (loudest > QUIET_DB) return "good";
     return loudest > QUIET_DB - PAUSE_DB ? "too quiet" : "";
   }

@@ -25,7 +25,10 @@ test("what is good is kept, what is not is told in words", () => {
 });
 
 test("the level is told while it grows", () => {
-  assert.deepEqual([recorded(1, 0.2), recorded(1, 0.004), recorded(1, 0), recorded(1, 9)].map((one) => one.level), ["good", "too quiet", "", "too loud"]);
+  assert.deepEqual([recorded(1, 0.2), recorded(1, 0.004), recorded(1, 0), recorded(1, 9)].map((one) => one.level), ["good", "too quiet", "", "too loud: it clips"]);
+  const once = (/** @type {number} */ at) => recorded(8, 0.2, (i) => (i === at ? 5.1 : 1));
+  assert.deepEqual([once(399), once(375), once(374)].map((one) => one.level), ["too loud: it clips", "too loud: it clips", "good"]);
+  assert.equal(once(399).trouble, null);
 });
 
 test("the file is a WAV of all that came, each piece copied", async () => {

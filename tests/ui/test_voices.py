@@ -48,6 +48,12 @@ def page(playwright: Playwright, product: Product, microphone: Path) -> Iterator
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: said.append(str(error)))
+    page.add_init_script(
+        """const { mediaDevices } = navigator;
+        const ask = mediaDevices.getUserMedia.bind(mediaDevices);
+        window.asked = [];
+        mediaDevices.getUserMedia = async (what) => (asked.push(what.audio), ask(what));"""
+    )
     page.goto(product.url)
     page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
     page.click(".panels [data-panel='state']")
@@ -75,6 +81,8 @@ def test_a_voice_is_recorded_heard_used_and_removed(page: Page, product: Product
     expect(page.locator("#record-told")).to_have_text("10 s. Listen to it before you keep it.")
     expect(page.locator("#voice-told")).to_have_text("")
     expect(page.locator("#recorded")).to_be_visible()
+    for cleaning in ("echoCancellation", "noiseSuppression", "autoGainControl"):
+        assert page.evaluate("name => asked.map((one) => one[name])", cleaning) == [False]  # a voice as it is
     page.fill("#voice-name", "mine")
     expect(page.locator("#keep-voice")).to_be_disabled()  # without a word on consent
     page.focus("#consent")
