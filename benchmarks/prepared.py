@@ -27,6 +27,8 @@ WAYS = ("once", "mapped", "touched", "loaded")
 
 def measure(folder: Path, dtype: str, way: str) -> dict[str, float]:
     """In the child: wall-clock and processor seconds, and resident bytes of this process afterwards."""
+    import gc
+
     import torch
 
     from capsules import ExecContext, Role
@@ -36,6 +38,7 @@ def measure(folder: Path, dtype: str, way: str) -> dict[str, float]:
     torch.set_num_threads(1)
     ctx = ExecContext("cpu")
     kept = folder / f"weights.{dtype}.prepared"
+    gc.freeze()  # as a start does: else the collector walks over all that torch imported, in the middle of the load
     began, busy = perf_counter(), process_time()
     if way == "once":
         buffer = bytearray(4 << 20)

@@ -54,13 +54,14 @@ def _open_indexed(path: Path) -> list[SafeFile]:
         shards = {str(name): str(shard) for name, shard in where.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise WeightsError(f"{INDEX}: not an index with a weight_map ({error!r})") from error
-    outside = [s for s in shards.values() if Path(s).name != s or s in ("", ".", "..")]
+    listed = sorted(set(shards.values()))
+    outside = [s for s in listed if Path(s).name != s or s in ("", ".", "..")]
     if outside:
         raise WeightsError(f"{INDEX}: {outside[0]!r} is not a file name in the same directory")
-    absent = sorted({s for s in shards.values() if not (path / s).is_file()})
+    absent = [s for s in listed if not (path / s).is_file()]
     if absent:
         raise WeightsError(f"{path}: {INDEX} lists {some(absent)}, not there. Finish fetching the checkpoint.")
-    files = [read_header(path / shard) for shard in sorted(set(shards.values()))]
+    files = [read_header(path / shard) for shard in listed]
     held = {name: file.path.name for file in files for name in file.entries}
     wrong = [name for name, shard in shards.items() if held.get(name) != shard]
     if wrong:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from hashlib import blake2b
@@ -21,8 +22,8 @@ from capsules.nn.fp8 import Fp8Weight, unpack_fp8
 from capsules.nn.int4 import Int4Weight, unpack_int4
 from capsules.nn.panels import GROUPS, PANEL, PanelWeight, panel_shapes
 from capsules.prepared import NotPrepared, open_prepared, write_prepared
-from capsules.shards import open_files
-from capsules.weights import Progress, Target, catalogue, load
+from capsules.shards import locate, open_files
+from capsules.weights import Progress, Target, load
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
@@ -157,7 +158,8 @@ class _Loader:
 
     def __init__(self, path: Path, ctx: ExecContext, scope: str, config: LLMConfig, form: _Form) -> None:
         self.path, self.ctx, self.scope, self.form = path, ctx, scope, form
-        self.names = catalogue(path)
+        self.files = open_files(path)
+        self.names = {name: entry for name, (_, entry) in locate(self.files).items()}
         self.prefix = self._prefix()
         self.head = next((n for n in ("lm_head.weight", "language_model.lm_head.weight") if n in self.names), None)
         drafts = {int(n.split(".")[2]) for n in self.names if n.startswith("mtp.layers.")}
@@ -174,7 +176,7 @@ class _Loader:
     ) -> LoadedWeights:
         """keep  whether to keep what was loaded, even if no older file asks for it"""
         wanted = parts(self.config, self.draft)
-        before = stamps(open_files(self.path))
+        before = stamps(self.files)
         keep = self._may_keep() and (keep or self.prepared_file().exists())
         digest = known_digest(self.path, aside) if keep else None
         if digest is not None:
@@ -186,7 +188,8 @@ class _Loader:
             for part in wanted:
                 self._plan(part, made[part.name])
             load(self.path, self.plan, self._left_out(tower), progress)
-        skipped = tuple(n for n in self.names if _is_left_out(n, self._left_out(tower)) and n not in self.scales)
+        left_out = self._left_out(tower)
+        skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and n not in self.scales)
         if digest is not None and self.kept is None:
             self._keep(digest, before, tell)
         digest = digest or known_digest(self.path, aside)
@@ -195,7 +198,7 @@ class _Loader:
         return LoadedWeights(self.config, model, draft, digest, skipped, tower)
 
     def source_bytes(self) -> int:
-        return sum(file.size for file in open_files(self.path))
+        return sum(file.size for file in self.files)
 
     def prepared_file(self) -> Path:
         return self.path / f"weights.{self.form}.prepared"
@@ -221,7 +224,8 @@ class _Loader:
 
     def _open_kept(self, wanted: tuple[Part, ...], digest: str, tell: Tell) -> dict[str, Tensor] | None:
         """What was kept of these weights, in this form; None: none, or a stale one."""
-        plain = _Loader(self.path, ExecContext("cpu"), self.scope, self.config, self.form)  # memory that nobody touches
+        plain = copy(self)
+        plain.ctx, plain.plan, plain.held = ExecContext("cpu"), {}, {}  # memory that nobody touches
         for part in wanted:
             plain._place(part)
         if self.form.eyes:
