@@ -24,10 +24,11 @@ PHRASES = (
     "do i have any", "set a timer for", "set the timer to", "set an alarm for", "wake me up at", "put", "add",
     "convert", "divide", "multiply", "spell the word", "how many", "how much", "which day is the",
     "how much is", "what is",
-    "what about", "set a", "start a timer for", "a timer for", "a timer of", "divided by", "multiplied by",
+    "what about", "set a", "start a timer for", "a timer for", "a timer of", "divided by", "multiplied by", "plus",
+    "minus", "make a note", "take a note",
 )  # fmt: skip
 WHOLE = frozenset(["please", "could you", "can you", "would you", "what is", "how much", "how many", "put", "add",
-                   "convert", "divide", "multiply"])  # fmt: skip
+                   "convert", "divide", "multiply", "make a note", "take a note"])  # fmt: skip
 """Phrases that are open only where nothing stands before them."""
 
 
@@ -42,6 +43,8 @@ def wants_more(text: str) -> bool:
     if words[-1] in FILLERS or words[-1] in BOUND:
         return len(words) > 1 or words[-1] not in ("mm", "hm", "hmm", "ah")
     if words[-1] in STARTS and all(word in OPENERS for word in words):
+        return True
+    if text.lower().rstrip(" .!?").endswith((", well", ", so")):  # set apart, as a filler is
         return True
     return any(_ends_with(words, phrase) for phrase in PHRASES)
 

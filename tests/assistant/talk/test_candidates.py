@@ -226,7 +226,7 @@ def test_a_call_for_the_client_waits():
     assert told(world) == told(plain) and world.when(CallDone)[0] >= world.when(AudioCommitted)[0]
 
 
-@pytest.mark.parametrize(("words", "complete"), [("hello there", 0.9), ("hello there", 0.02), ("remind me to um", 0.9)])
+@pytest.mark.parametrize(("words", "complete"), [("hello there", 0.9), ("hello there", 0.0), ("remind me to um", 0.9)])
 def test_none_is_begun_behind_words_that_sound_unfinished(words, complete):
     world = World(settings=Settings(persona="ada", turn_detection=SemanticVad()))
     world.llm.complete = complete

@@ -70,8 +70,8 @@ def test_complete_words_wait_least_and_eagerness_orders():
 
 
 def test_a_judgement_counts_by_how_many_times_likelier_it_is():
-    """Three times likelier is as much nearer to complete at 0.03 as at 0.1."""
-    low, middle, high = (end_silence_ms(SemanticVad(), WordsSoFar(2, p), 600) for p in (0.03, 0.03 * 10**0.5, 0.3))
+    """Three times likelier is as much nearer to complete at 0.01 as at 0.03."""
+    low, middle, high = (end_silence_ms(SemanticVad(), WordsSoFar(2, p), 600) for p in (0.01, 0.01 * 10**0.5, 0.1))
     assert high == SHORTEST_END_MS and low - middle == pytest.approx(middle - high)
 
 
