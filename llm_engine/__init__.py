@@ -23,6 +23,7 @@
     tiny/           our own small model, with its card
     tokenizer       ids and text, whole and streamed
     toolcalls       calls out of a text stream
+    callguide       which tokens may come next inside a call
     tower           the vision tower, from patches to rows
     vision_config   a tower's part of config.json
     vision_weights  and of the files

@@ -229,11 +229,14 @@ class HybridLLM:
             self._sampling = sampling
             self.state.set_sampling(sampling)
 
-    def step(self) -> int:
+    def step(self, among: Sequence[int] = ()) -> int:
         """Decode one token with the sampling that is set, and return it. Other engines may run between two steps.
 
-        Raises StateError if the cache is full or nothing was appended.
+        among   the tokens that may come; none says that any may
+        Raises StateError if the cache is full or nothing was appended, or for an unknown id.
         """
+        if among:
+            token_ids(StateError, "among", among, self.config.vocab_size)
         self.catch_up()
         self._need_logits()
         self._check_text(())
@@ -241,8 +244,12 @@ class HybridLLM:
             raise StateError(
                 f"position {self.position} is the last of this engine (max_positions={self.max_positions})"
             )
+        if among:
+            self.state.barred.fill_(True)[torch.tensor([*among])] = False
         self.graphs.sample(self._sampling.is_plain_greedy)
         token = int(self.state.token.item())
+        if among:
+            self.state.barred.zero_()
         self._tokens.append(token)
         self._pending = True
         return token

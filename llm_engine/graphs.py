@@ -2,7 +2,7 @@
 
     chunk (rows, kv, head)   fold `count` of `rows` ids, or rows of pictures; with head=1 also compute the logits
     decode (kv)              fold the token buffer, compute the logits
-    sample (greedy)          draw the next token from the logits into the token buffer
+    sample (greedy)          draw the next token, not a barred one, from the logits into the token buffer
 
 Position, counts and sampler parameters are read on the device, so a growing conversation meets only these variants.
 """
@@ -82,9 +82,12 @@ class EngineGraphs:
         self._state.logits.copy_(logits_of(self._weights, self._config, x)[0])
 
     def _greedy_step(self) -> None:
-        self._state.token.copy_(self._state.logits.argmax(-1, keepdim=True))
+        self._state.token.copy_(self._allowed().argmax(-1, keepdim=True))
 
     def _sample_step(self) -> None:
         s = self._state
-        logits = penalise(s.logits, s.generated, s.seen, s.presence, s.repetition)
+        logits = penalise(self._allowed(), s.generated, s.seen, s.presence, s.repetition)
         s.token.copy_(sample(logits, s.sampler, s.seed, s.position))
+
+    def _allowed(self) -> Tensor:
+        return self._state.logits.masked_fill(self._state.barred, float("-inf"))

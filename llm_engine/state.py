@@ -33,6 +33,7 @@ class EngineState:
     presence: Tensor  # [1] float32
     repetition: Tensor  # [1] float32
     seed: Tensor  # [1] int64
+    barred: Tensor  # [V] bool, tokens that the next draw leaves out
     ids: Tensor  # [64] int64
     count: Tensor  # [1] int64, how many of the ids are real
     axes: Tensor  # [3, 64] int64, their rotary positions
@@ -78,6 +79,7 @@ class EngineState:
             presence=io("presence", torch.float32),
             repetition=io("repetition", torch.float32),
             seed=io("seed", torch.int64),
+            barred=io("barred", torch.bool, config.vocab_size),
             ids=io("ids", torch.int64, GRID),
             count=io("count", torch.int64),
             axes=io("axes", torch.int64, 3, GRID),
@@ -87,7 +89,8 @@ class EngineState:
         )
 
     def set_sampling(self, sampling: Sampling) -> None:
-        """Write the parameters; the next draw reads them."""
+        """Write the parameters; the next draw reads them, and leaves out no token."""
+        self.barred.zero_()
         self.sampler.temperature.fill_(sampling.temperature)
         self.sampler.top_k.fill_(sampling.top_k)
         self.sampler.top_p.fill_(sampling.top_p)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 from safetensors.torch import load_file
@@ -15,8 +15,9 @@ from tokenizers import Tokenizer
 
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
+from llm_engine.callguide import CallGuide
 from llm_engine.model import forward_train
-from recipes.chatml import TalkEncoder, parse_call, turn_text
+from recipes.chatml import TalkEncoder, parse_call, tool_specs, turn_text
 from recipes.texts import smalltalk
 from recipes.texts.phrases import PHRASES
 from recipes.texts.scene import Talk, TalkTurn
@@ -54,13 +55,20 @@ class ReplyJudge:
             if likely[start : start + len(wanted)] == wanted:
                 yield turn, turn_text(turn)
             else:
-                yield turn, self._reply(prompt)
+                yield turn, self._reply(prompt, talk)
 
-    def _reply(self, prompt: list[int]) -> str:
+    def _reply(self, prompt: list[int], talk: Talk) -> str:
+        """As the assistant has it written: inside a call only what is declared."""
+        functions: list[Any] = [spec["function"] for spec in tool_specs(talk)]
+        schemas = {function["name"]: function["parameters"] for function in functions}
+        guide, ids = CallGuide(schemas, " ", self.encoder.ids), list[int]()
         self.llm.reset()
         self.llm.append(prompt)
+        self.llm.set_sampling(Sampling.greedy())
         started = time.process_time()
-        ids = self.llm.decode(160, Sampling.greedy(), stop=(self.encoder.end,))
+        while len(ids) < 160 and ids[-1:] != [self.encoder.end]:
+            ids.append(self.llm.step(guide.among()))
+            guide.push(ids[-1], self.tokenizer.decode(ids[-1:], skip_special_tokens=False))
         self.seconds += time.process_time() - started
         self.tokens += len(ids)
         ended = bool(ids) and ids[-1] == self.encoder.end

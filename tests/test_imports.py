@@ -39,6 +39,7 @@ PURE = [
     "capsules/reentry.py",
     "capsules/safefile.py",
     "capsules/metrics.py",
+    "llm_engine/callguide.py",
     "llm_engine/toolcalls.py",
     "tts_engine/text.py",
     "tts_engine/text_tables.py",

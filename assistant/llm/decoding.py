@@ -30,6 +30,7 @@ class Writing:
         self._most_hidden = MOST_HIDDEN if language.limited else MOST_TOKENS
         self._written = state.written[options.reply_id] = Written()
         self._text, self._calls = language.text_stream(), language.call_stream(prompt)
+        self._guide = language.guide(prompt)
         self._ends = StopStrings(options.stop)
         self._room = max(0, min(options.max_tokens or MOST_TOKENS, llm.max_positions - llm.position - 1))
         self._call_id = f"call_{options.reply_id.removeprefix('resp_').replace('.', '_')}"
@@ -42,13 +43,15 @@ class Writing:
         """Decode until the model ends its turn; the ending token is not folded, the next append begins with it."""
         hidden = 0
         for _ in range(self._room):
-            token = self._llm.step()
+            token = self._llm.step(self._guide.among())
             if token in self._stop_tokens:
                 self._llm.rollback(self._llm.position - 1)
                 self.reason = "stop"
                 break
             self._state.log.wrote(token)
-            found = self._upto_stop(self._calls.push(self._text.push(token)))
+            text = self._text.push(token)
+            self._guide.push(token, text)
+            found = self._upto_stop(self._calls.push(text))
             self._written.add(token, _words(found))
             pieces: list[ReplyPiece | None] = [*self._pieces(found)]
             yield from pieces or [None]

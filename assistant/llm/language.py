@@ -11,8 +11,9 @@ from typing import Protocol
 from assistant.contracts import PICTURE, Prompt
 from assistant.llm.chat_layout import Layout, find_layout
 from assistant.text.small_model import for_small_model
+from llm_engine.callguide import CallGuide
 from llm_engine.chat import Chat
-from llm_engine.toolcalls import Piece, ToolCallParser
+from llm_engine.toolcalls import Piece, Schemas, ToolCallParser
 
 TURNS_REMEMBERED = 4096
 """A talk is laid out anew for each reply; its earlier turns are not read and tokenised again."""
@@ -34,6 +35,14 @@ class CallStream(Protocol):
     def finish(self) -> list[Piece]: ...
 
 
+class Guide(Protocol):
+    """Tokens and their text to the tokens that may come next; none says that any may."""
+
+    def push(self, token: int, text: str) -> None: ...
+
+    def among(self) -> Sequence[int]: ...
+
+
 @dataclass(frozen=True)
 class Language:
     """A model's text side: layout, tokens, streams, and the ids that end a reply.
@@ -45,6 +54,7 @@ class Language:
     encode: Callable[[str], Sequence[int]]
     text_stream: Callable[[], TokenReader]
     call_stream: Callable[[Prompt], CallStream]
+    guide: Callable[[Prompt], Guide]
     stops: frozenset[int]
     limited: bool = False
 
@@ -57,14 +67,20 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
     if limited:
         layout = replace(layout, read=lru_cache(TURNS_REMEMBERED)(_read_small))
 
+    def schemas(prompt: Prompt) -> Schemas:
+        return {tool.name: tool.parameters for tool in prompt.tools}
+
     def calls(prompt: Prompt) -> CallStream:
-        return ToolCallParser({tool.name: tool.parameters for tool in prompt.tools}, layout.value_lead)
+        return ToolCallParser(schemas(prompt), layout.value_lead)
+
+    def guide(prompt: Prompt) -> Guide:
+        return CallGuide(schemas(prompt), layout.value_lead, encode)
 
     @lru_cache(TURNS_REMEMBERED)
     def encode(text: str) -> Sequence[int]:
         return tuple(chat.tokenizer.encode(text))
 
-    return Language(layout, encode, chat.tokenizer.stream, calls, chat.tokenizer.stops(), limited)
+    return Language(layout, encode, chat.tokenizer.stream, calls, guide, chat.tokenizer.stops(), limited)
 
 
 def _read_small(text: str) -> str:

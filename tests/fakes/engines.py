@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from assistant.llm.chat_layout import find_layout
 from assistant.llm.language import Language
+from llm_engine.callguide import CallGuide
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.model import init_params
 from llm_engine.toolcalls import ParsedCall
@@ -118,4 +119,7 @@ def language(calls: bool = False) -> Language:
             return [text] if text else []
 
     stream = Braces if calls else Plain
-    return Language(find_layout(render), encode, Letters, lambda prompt: stream(), frozenset([131]))
+    free = CallGuide({}, "", encode)
+    return Language(
+        find_layout(render), encode, Letters, lambda prompt: stream(), lambda prompt: free, frozenset([131])
+    )

@@ -287,3 +287,23 @@ def test_rolled_back_saved_and_loaded_is_still_the_state_that_was(
     llm.restore(folder.load("talk", llm.fingerprint))
     assert_same(state_of(llm), expected)
     assert llm.decode(9) == reply[21:]
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, WARM], ids=["greedy", "sampled"])
+def test_a_draw_among_some_changes_nothing_but_the_token(engine: Callable[..., Any], sampling: Sampling) -> None:
+    llm = engine()
+    llm.append(PROMPT)
+    llm.set_sampling(sampling)
+    before, logits = state_of(llm), llm.logits
+    likely = llm.step()
+    llm.rollback(llm.position - 1)
+    among = [token for token in range(5, 25) if token != likely]
+    drawn = llm.step(among)
+    assert drawn in among
+    if sampling is GREEDY:
+        assert drawn == max(among, key=lambda token: logits[token])
+    llm.rollback(llm.position - 1)
+    assert_same(state_of(llm), before)
+    assert llm.step() == likely
+    with pytest.raises(StateError, match="among"):
+        llm.step([10**6])

@@ -601,12 +601,12 @@ def test_a_talk_gives_way_to_one_that_waits_for_its_first_words(engine, monkeypa
         loop = asyncio.get_running_loop()
         other = loop.create_future()
 
-        def step():
+        def step(among=()):
             steps.append(llm._lease.owner)
             if len(steps) == 20 and second:
                 loop.call_soon_threadsafe(other.set_result, None)
                 assert asked.wait(30)
-            return HybridLLM.step(engine)
+            return HybridLLM.step(engine, among)
 
         async def later():
             await other

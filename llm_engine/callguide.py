@@ -1,0 +1,103 @@
+"""Which tokens may come next inside a call: declared names and parameters, and of a listed parameter its values.
+
+Pure: tokens and text in, tokens out. A model that has begun a call can then not write the name of a tool that there is
+not. What it calls, and everything that is not listed, stays its own choice.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from llm_engine.toolcalls import Schemas
+
+_CALL, _CALL_END, _VALUE_END = "<tool_call>", "</tool_call>", "\n</parameter>\n"
+_FUNCTION, _PARAMETER = re.compile(r"\n<function=([^<>\s]+)>\n"), re.compile(r"<parameter=([^<>\s]+)>\n")
+MOST = 256
+"""Ways to go on that are looked at; with more of them anything may come."""
+
+
+class CallGuide:
+    """Follows one reply. A call that goes on in other tokens than `encode` would make of its text is left alone.
+
+    schemas  JSON schema of the parameters by tool name
+    lead     what the model's template writes before each value
+    encode   text to tokens
+    """
+
+    def __init__(self, schemas: Schemas, lead: str, encode: Callable[[str], Sequence[int]]) -> None:
+        self._schemas, self._lead, self._encode = schemas, lead, encode
+        self._tokens: list[int] = []  # of the call, its opening tag included; outside of one, those without text yet
+        self._text: str | None = None  # what stands behind the tag
+
+    def push(self, token: int, text: str) -> None:
+        """The next token of the reply, and the text that it brought."""
+        self._tokens.append(token)
+        if self._text is not None:
+            self._text += text
+            if _CALL_END in self._text:
+                self._tokens, self._text = [], None
+        elif text.startswith(_CALL):
+            self._text = text.removeprefix(_CALL)
+        elif text:
+            self._tokens = []
+
+    def among(self) -> list[int]:
+        """The tokens that may come next; none says that any may."""
+        if self._text is None:
+            return []
+        at, allowed = len(self._tokens), set[int]()
+        for number, text in enumerate(self._ways(self._text)):
+            if number == MOST:
+                return []
+            way = [*self._encode(_CALL + text)]
+            if way[:at] == self._tokens and len(way) > at:
+                allowed.add(way[at])
+        return sorted(allowed)
+
+    def _ways(self, text: str) -> Iterator[str]:
+        """How a call's text may go on, each as far as it is certain; none where it is free."""
+        function = _FUNCTION.match(text)
+        if function is None:
+            for name, takes in self._schemas.items():
+                yield from _further(f"\n<function={name}>\n", takes, set())
+            return
+        schema, at, used = self._schemas.get(function[1]), function.end(), set[str]()
+        if schema is None or _is_open(schema):
+            return
+        while parameter := _PARAMETER.match(text, at):
+            key, begin = parameter[1], parameter.end()
+            used.add(key)
+            end = text.find(_VALUE_END, begin)
+            if end < 0:
+                for value in _listed(schema, key):
+                    yield from _further(text[:begin] + self._lead + value + _VALUE_END, schema, used)
+                return
+            at = end + len(_VALUE_END)
+        yield from _further(text[:at], schema, used)
+
+
+def _further(text: str, schema: Mapping[str, Any], used: set[str]) -> Iterator[str]:
+    """The end, or another parameter: any where undeclared ones may come, of which one stands for all."""
+    yield f"{text}</function>\n{_CALL_END}"
+    for key in ("any",) if _is_open(schema) else schema["properties"]:
+        if key not in used:
+            yield f"{text}<parameter={key}>\n"
+
+
+def _is_open(schema: Mapping[str, Any]) -> bool:
+    """Whether parameters that are not declared may come."""
+    return not isinstance(schema.get("properties"), Mapping) or bool(schema.get("additionalProperties"))
+
+
+def _listed(schema: Mapping[str, Any], key: str) -> Sequence[str]:
+    """The values of a parameter whose schema lists them, as a call writes them."""
+    declared = (schema.get("properties") or {}).get(key)
+    if not isinstance(declared, Mapping):
+        return ()
+    if declared.get("type") == "boolean":
+        return ("true", "false")
+    values = declared.get("enum")
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        return ()
+    return [value if isinstance(value, str) else json.dumps(value) for value in values]

@@ -1,0 +1,103 @@
+"""Inside a call only what is declared can be written, and all that is declared can be."""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+import llm_engine
+from llm_engine.callguide import CallGuide
+from llm_engine.toolcalls import ParsedCall, read_call
+
+CALL = "<tool_call>"
+TINY = Tokenizer.from_file(str(Path(llm_engine.__file__).parent / "tiny" / "tokenizer.json"))
+SCHEMAS: dict[str, Any] = {
+    "set_light": {
+        "type": "object",
+        "properties": {
+            "room": {"type": "string", "enum": ["kitchen", "living room", "bath"]},
+            "on": {"type": "boolean"},
+            "note": {"type": "string"},
+            "level": {"enum": [1, 2, 10]},
+        },
+    },
+    "set_lights": {"type": "object", "properties": {}},
+    "start_the_washing_machine": {"type": "object", "properties": {"program": {"type": "string"}}},
+    "anything": {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": True},
+}
+VALUES = {
+    "room": ["kitchen", "living room"], "on": ["true", "false"], "level": ["10", "1"], "note": ["tea", "a </b>\nc"],
+}  # fmt: skip
+
+
+def tiny(text: str) -> list[int]:
+    ids: list[int] = TINY.encode(text, add_special_tokens=False).ids
+    return ids
+
+
+def letters(text: str) -> list[int]:
+    """The opening tag is one token, as in every model of the family; everything else is spelt."""
+    return [256 if part == CALL else ord(part) for part in re.findall(f"{CALL}|(?s:.)", text)]
+
+
+def text_of(encode: Callable[[str], Sequence[int]], token: int) -> str:
+    if encode is letters:
+        return CALL if token == 256 else chr(token)
+    return str(TINY.decode([token], skip_special_tokens=False))
+
+
+def some_call(rng: random.Random, lead: str) -> str:
+    name = rng.choice([*SCHEMAS])
+    keys = [*SCHEMAS[name]["properties"]]
+    given = "".join(
+        f"<parameter={key}>\n{lead}{rng.choice(VALUES.get(key, ['walnut', 'two words']))}\n</parameter>\n"
+        for key in rng.sample(keys, rng.randint(0, len(keys)))
+    )
+    return f"<tool_call>\n<function={name}>\n{given}</function>\n</tool_call>"
+
+
+@pytest.mark.parametrize("encode", [tiny, letters])
+@pytest.mark.parametrize("lead", ["", " "])
+def test_what_is_declared_may_be_written(encode: Callable[[str], Sequence[int]], lead: str) -> None:
+    rng, guided = random.Random(1), 0
+    for _ in range(150):
+        guide = CallGuide(SCHEMAS, lead, encode)
+        for token in [*encode("Let me see. "), *encode(some_call(rng, lead)), *encode("\nSo.")]:
+            among = guide.among()
+            assert not among or token in among
+            guided += bool(among)
+            guide.push(token, text_of(encode, token))
+    assert guided > 500
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nothing_else_can_be(seed: int) -> None:
+    """Whoever draws any token that may come, and words where all may, ends with a call that reads well."""
+    rng, guide, text = random.Random(seed), CallGuide(SCHEMAS, " ", tiny), ""
+    token = tiny("<tool_call>\n<function=set_light>")[0]
+    for _ in range(300):
+        text += text_of(tiny, token)
+        guide.push(token, text_of(tiny, token))
+        if text.endswith("</tool_call>"):
+            break
+        free = [*tiny(" plum"), *tiny("\n</parameter>\n</function>\n</tool_call>")]
+        token = rng.choice(guide.among() or free)
+    if "anything" not in text:
+        call = read_call(text.removeprefix("<tool_call>").removesuffix("</tool_call>"), SCHEMAS, " ")
+        assert isinstance(call, ParsedCall)
+        assert {*call.arguments} <= {*SCHEMAS[call.name]["properties"]}
+        assert call.arguments.get("room", "bath") in ("kitchen", "living room", "bath")
+
+
+def test_outside_of_a_call_and_without_tools_anything_may_come() -> None:
+    guide = CallGuide(SCHEMAS, "", letters)
+    for token in b"<tool_cal":
+        assert guide.among() == []
+        guide.push(token, chr(token))
+    guide = CallGuide({}, "", tiny)
+    guide.push(tiny("<tool_call>")[0], "<tool_call>")
+    assert guide.among() == []
