@@ -54,10 +54,15 @@ def gpu_free_bytes() -> int:
 
 def give_back_memory() -> None:
     """What loading freed goes back to the system: the C library keeps it otherwise (150 MB of the tiny models). Where
-    it is not glibc nothing happens."""
+    it is not glibc nothing is given back."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
+    give_back_freed()
+
+
+def give_back_freed() -> None:
+    """What was freed goes back, of whichever thread: each has a heap of its own, which only grows otherwise."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 

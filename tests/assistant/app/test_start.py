@@ -3,8 +3,11 @@
 import asyncio
 from typing import cast
 
-from assistant.app.start import _fall_asleep
+import pytest
+
+from assistant.app.start import QUIET_S, _fall_asleep, _tidy
 from assistant.base.errors import EngineFailed
+from assistant.device import context
 from assistant.device.thread import EngineThread
 from tests.fakes.loop import run
 
@@ -52,3 +55,34 @@ def test_never_means_never_and_trouble_is_told_once() -> None:
     awake = Quiet(busy_until=0.0)
     assert slept(awake, 0.0, 1000.0) == [] and awake.slept_at == []
     assert slept(Quiet(0.0, "the models stay awake: why"), 60.0, 1000.0) == ["the models stay awake: why"]
+
+
+def test_what_was_freed_goes_back_whenever_it_is_quiet_and_not_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, float]] = []
+
+    class Twice(Quiet):
+        """At work until 20, and again from 100 until 120."""
+
+        @property
+        def steps(self) -> int:
+            now = asyncio.get_running_loop().time()
+            return int(min(now, 20.0) + min(20.0, max(0.0, now - 100.0)))
+
+    async def story() -> None:
+        def note(what: str) -> None:
+            told.append((what, asyncio.get_running_loop().time()))
+
+        async def at_once(function: object) -> None:
+            assert callable(function)
+            function()
+
+        monkeypatch.setattr(context, "give_back_memory", lambda: note("all"))
+        monkeypatch.setattr(context, "give_back_freed", lambda: note("freed"))
+        monkeypatch.setattr(asyncio, "to_thread", at_once)
+        tidying = asyncio.ensure_future(_tidy(cast(EngineThread, Twice(0.0))))
+        await asyncio.sleep(1000.0)
+        tidying.cancel()
+
+    run(story())
+    assert [what for what, _ in told] == ["all", "freed"]
+    assert 20.0 <= told[0][1] <= 20.0 + 2 * QUIET_S and 120.0 <= told[1][1] <= 120.0 + 2 * QUIET_S
