@@ -1,19 +1,24 @@
 """The language engine on a CPU beside transformers and llama.cpp: same random weights, one interleaved run.
 
-    python -m benchmarks.llm [--rounds 7] [--threads 2] [--peers SITE_PACKAGES] [--out benchmarks/results/llm-cpu.json]
+    python -m benchmarks.llm [--dtype bfloat16] [--shape 120m] [--rounds 7] [--threads 2] [--llama FOLDER]
+                             [--out benchmarks/results/llm-cpu-120m-bfloat16.json]
 
-`ours` runs on the compiled C++ kernels of the cpu backend, `ours, torch` on torch alone.
+`ours` runs on the compiled C++ kernels of the cpu backend, `ours, torch` on torch alone. `--dtype int8` races Q8_0 of
+llama.cpp and `int4` its Q4_0 (embedding in Q8_0, as ours has it in eight bits); transformers has neither and stays
+away.
 
-Weights are random, about 120 million (hidden 768, 12 layers), in bfloat16: bytes, latency and exactness are those of a
-trained model of this shape, quality and stop lengths are not. Every round measures every implementation once, in
-turn, so that a disturbance meets all alike; medians and the spread (p10 to p90) are printed. `floor` is the time to
-read the weights once at the bandwidth that a plain sum over as many bytes reaches in the same round.
+Weights are random, about 120 million (hidden 768, 12 layers) or, with `--shape 0.8b`, as Qwen3.5-0.8B has them: bytes,
+latency and exactness are those of a trained model of this shape, quality and stop lengths are not. Every round
+measures every implementation once, in turn, so that a disturbance meets all alike; medians and the spread (p10 to p90)
+are printed. `floor` is the time to read the weights once at the bandwidth that a plain sum over as many bytes reaches
+in the same round.
 """
 
 import argparse
 import json
 import platform
 import random
+import resource
 import sys
 import tempfile
 from collections import defaultdict
@@ -47,14 +52,32 @@ SHAPE = LLMConfig(
     linear_key_head_dim=128,
     linear_value_head_dim=128,
 )
+SHAPES = {
+    "120m": SHAPE,
+    "0.8b": LLMConfig(
+        vocab_size=248320,
+        hidden_size=1024,
+        intermediate_size=3584,
+        layer_types=([LINEAR] * 3 + [FULL]) * 6,  # type: ignore[arg-type]
+        num_attention_heads=8,
+        num_key_value_heads=2,
+        head_dim=256,
+        linear_num_key_heads=16,
+        linear_num_value_heads=16,
+        linear_key_head_dim=128,
+        linear_value_head_dim=128,
+    ),
+}
+FORMATS = {"bfloat16": "BF16", "int8": "Q8_0", "int4": "Q4_0"}
 PREFIX, APPEND, REPLY, LONG = 256, 24, 16, 1000
 TARGETS = {
     # case: (peer, at most this share of the peer's time)
-    ("decode", "llama.cpp"): 1.15,
+    ("decode", "llama.cpp"): 1.0,
     ("decode", "transformers"): 1 / 3,
-    ("append 24", "llama.cpp"): 0.5,
-    ("ttft 256", "llama.cpp"): 0.7,
-    ("ttft 256", "transformers"): 0.7,
+    ("append 24", "llama.cpp"): 0.7,
+    ("append 24", "transformers"): 0.7,
+    ("ttft 256", "llama.cpp"): 0.9,
+    ("ttft 256", "transformers"): 0.9,
     ("warm turn 1000", "transformers"): 1 / 15,
 }
 
@@ -62,10 +85,10 @@ TARGETS = {
 class Ours:
     """This project's engine behind the same face. `step` folds at once, as the peers do."""
 
-    def __init__(self, path: Path, positions: int, kernels: Path | None) -> None:
+    def __init__(self, path: Path, positions: int, kernels: Path | None, dtype: str) -> None:
         self.name = "ours" if kernels else "ours, torch"
         self._ctx = ExecContext("cpu", kernels)
-        self.llm = HybridLLM.load(path, self._ctx, "bfloat16", positions)
+        self.llm = HybridLLM.load(path, self._ctx, dtype, positions)
         self.llm.set_sampling(Sampling.greedy())
 
     def reset(self) -> None:
@@ -81,7 +104,7 @@ class Ours:
 
     def weight_bytes(self) -> int:
         """Of the matrices that a decode step reads; a tied head reads the embedding once."""
-        matrices = (b for b in self._ctx.buffers("llm", Role.WEIGHT) if b.tensor.dim() == 2 and "conv" not in b.name)
+        matrices = (b for b in self._ctx.buffers("llm", Role.WEIGHT) if b.tensor.dim() > 1 and "conv" not in b.name)
         return sum(b.nbytes for b in matrices)
 
 
@@ -124,10 +147,10 @@ def read_ms(memory: torch.Tensor) -> float:
     return timed(memory.sum)
 
 
-def checkpoint(folder: Path) -> Path:
-    path = folder / "checkpoint"
+def checkpoint(folder: Path, shape: str) -> Path:
+    path = folder / f"checkpoint-{shape}"
     if not (path / "config.json").exists():
-        save_checkpoint(path, SHAPE, init_params(SHAPE, torch.Generator().manual_seed(0)))
+        save_checkpoint(path, SHAPES[shape], init_params(SHAPES[shape], torch.Generator().manual_seed(0)))
     return path
 
 
@@ -135,7 +158,7 @@ def check_gguf(path: Path, gguf: Path) -> None:
     """The GGUF file read back by transformers must be the same network."""
     from transformers import Qwen3_5ForCausalLM
 
-    ids = torch.randint(0, SHAPE.vocab_size, (1, 40), generator=torch.Generator().manual_seed(1))
+    ids = torch.randint(0, 32000, (1, 40), generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
         plain = Qwen3_5ForCausalLM.from_pretrained(path, dtype=torch.float32)(ids).logits
         again = Qwen3_5ForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)(ids).logits
@@ -144,34 +167,50 @@ def check_gguf(path: Path, gguf: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dtype", choices=FORMATS, default="bfloat16")
+    parser.add_argument("--shape", choices=SHAPES, default="120m")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--peers", type=Path, help="site-packages with gguf and llama_cpp")
+    parser.add_argument("--llama", type=Path, help="a folder with llama.cpp's libraries, else it is left out")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "llm-bench")
     parser.add_argument("--check-gguf", action="store_true")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    if args.peers:
-        sys.path.append(str(args.peers))
     torch.set_num_threads(args.threads)
-    path, gguf = checkpoint(args.folder), args.folder / "model.gguf"
-    if args.peers and not gguf.exists():
-        write_gguf(path, gguf)
+    kind, vocabulary = FORMATS[args.dtype], SHAPES[args.shape].vocab_size
+    path, gguf = checkpoint(args.folder, args.shape), args.folder / f"{args.shape}-{kind}.gguf"
+    if (args.llama or args.check_gguf) and not gguf.exists():
+        write_gguf(path, gguf, kind)
     if args.check_gguf:
         check_gguf(path, gguf)
         return
-    ours = Ours(path, 2048, args.folder / "kernels")
-    peers: list[Peer] = [ours, Ours(path, 2048, None), TransformersPeer(path, torch.bfloat16)]
-    try:
-        peers.append(LlamaCppPeer(gguf, args.threads, 2048, SHAPE.vocab_size))
-    except ImportError:
-        print("llama.cpp is not there (see benchmarks/peers/README.md); the run goes on without it")
-    report(run(ours, peers, args.rounds), args)
+    before = resident_bytes()
+    ours = Ours(path, 2048, args.folder / "kernels", args.dtype)
+    memory = {"packed_bytes": ours.weight_bytes(), "resident_bytes": resident_bytes() - before}
+    peers: list[Peer] = [ours]
+    if args.dtype == "bfloat16":
+        peers += [Ours(path, 2048, None, args.dtype), TransformersPeer(path, torch.bfloat16)]
+    if args.llama:
+        peers.append(LlamaCppPeer(args.llama, gguf, args.threads, 2048, vocabulary))
+    report(run(ours, peers, args.rounds, vocabulary), memory, args)
 
 
-def run(ours: Ours, peers: Sequence[Peer], rounds: int) -> dict[tuple[str, str], list[float]]:
+def processor() -> str:
+    """Its name and the instructions that the kernels here care for."""
+    info = Path("/proc/cpuinfo").read_text()
+    name = next((line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name")), "")
+    wanted = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile")
+    return ", ".join([name or platform.machine(), *(kind for kind in wanted if f" {kind} " in info)])
+
+
+def resident_bytes() -> int:
+    """Of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def run(ours: Ours, peers: Sequence[Peer], rounds: int, vocabulary: int) -> dict[tuple[str, str], list[float]]:
     """Times by (case, implementation); the first round only warms up."""
-    ids = random.Random(7).choices(range(SHAPE.vocab_size), k=LONG + APPEND + 1)
+    ids = random.Random(7).choices(range(vocabulary), k=LONG + APPEND + 1)
     ours.reset()
     ours.llm.append(ids[:LONG])
     capsule = ours.llm.snapshot("warm")
@@ -185,16 +224,18 @@ def run(ours: Ours, peers: Sequence[Peer], rounds: int) -> dict[tuple[str, str],
             for case, ms in measure(peer, ids).items():
                 times[case, peer.name].append(ms)
         times["warm turn 1000", "ours"].append(warm_turn(ours, capsule, ids))
-        for peer in peers[2:]:
+        for peer in (peer for peer in peers if not isinstance(peer, Ours)):
             times["warm turn 1000", peer.name].append(cold_turn(peer, ids))
         print(f"round {turn} of {rounds}", file=sys.stderr)
     return times
 
 
-def report(times: dict[tuple[str, str], list[float]], args: argparse.Namespace) -> None:
+def report(times: dict[tuple[str, str], list[float]], memory: dict[str, int], args: argparse.Namespace) -> None:
     floor = median(times["floor", "read"])
-    machine = platform.processor() or platform.machine()
-    print(f"{machine}, {args.threads} threads, n = {args.rounds}, torch {torch.__version__}")
+    machine = f"{processor()}, {args.threads} threads"
+    print(f"{args.shape}, {args.dtype}: {machine}, n = {args.rounds}, torch {torch.__version__}")
+    share = memory["resident_bytes"] / memory["packed_bytes"]
+    print(f"loading took {share:.2f} x the {memory['packed_bytes'] / 1e6:.1f} MB of its matrices")
     print(f"reading the weights once: {floor:.2f} ms. The peers' 'warm turn' is a cold one: they keep no state.")
     print(f"{'case':16} {'who':13} {'ms':>9} {'p10':>9} {'p90':>9} {'x floor':>8} {'ours/it':>8} {'target':>7}")
     for (case, who), values in sorted(times.items()):
@@ -209,7 +250,8 @@ def report(times: dict[tuple[str, str], list[float]], args: argparse.Namespace) 
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         rows = {f"{case} | {who}": values for (case, who), values in times.items()}
-        args.out.write_text(json.dumps({"threads": args.threads, "ms": rows}, indent=1) + "\n", encoding="utf-8")
+        told = {"machine": machine, "shape": args.shape, "dtype": args.dtype, "memory": memory, "ms": rows}
+        args.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

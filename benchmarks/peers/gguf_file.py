@@ -1,4 +1,4 @@
-"""A published-layout checkpoint as an unquantised GGUF file of architecture `qwen35`.
+"""A published-layout checkpoint as a GGUF file of architecture `qwen35`, unquantised or in llama.cpp's plain formats.
 
 Differences that are undone here (known from transformers' reader): other names; zero-centred norms as 1 + w, the gated
 norm as it is; -exp(A_log); a two-dimensional convolution; value heads tiled instead of grouped, in every tensor that
@@ -27,8 +27,12 @@ _NAMES = {
 _CENTRED = ("input_layernorm", "post_attention_layernorm", "q_norm", "k_norm", "model.norm")
 
 
-def write_gguf(checkpoint: Path, target: Path) -> None:
-    """checkpoint: a directory with config.json and one model.safetensors, names as in a text-only save."""
+def write_gguf(checkpoint: Path, target: Path, kind: str = "BF16") -> None:
+    """checkpoint: a directory with config.json and one model.safetensors, names as in a text-only save.
+
+    kind  of the matrices: BF16, Q8_0 or Q4_0; with Q4_0 the embedding is Q8_0, as ours keeps it in eight bits too. The
+          delta rule's gates stay BF16
+    """
     import gguf
 
     config = LLMConfig.read(checkpoint)
@@ -37,8 +41,10 @@ def write_gguf(checkpoint: Path, target: Path) -> None:
     for name, tensor in load_file(checkpoint / "model.safetensors").items():
         new, value = _convert(name, tensor, config)
         if value.dim() > 1 and value.dtype == torch.bfloat16 and "conv1d" not in new:
-            raw = value.contiguous().view(torch.uint8).numpy()
-            writer.add_tensor(new, raw, raw_dtype=gguf.GGMLQuantizationType.BF16)
+            form = "Q8_0" if kind == "Q4_0" and new in ("token_embd.weight", "output.weight") else kind
+            held = gguf.GGMLQuantizationType["BF16" if "ssm_alpha" in new or "ssm_beta" in new else form]
+            raw = gguf.quants.quantize(value.float().contiguous().numpy(), held)
+            writer.add_tensor(new, raw, raw_dtype=held)
         else:
             writer.add_tensor(new, value.float().contiguous().numpy())
     writer.write_header_to_file()

@@ -1,7 +1,6 @@
-"""llama.cpp through the low-level interface of its Python binding."""
+"""llama.cpp through its C interface, of any release that has these functions."""
 
 import ctypes
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,30 +8,36 @@ from typing import Any
 import numpy as np
 
 
+class _Opaque(ctypes.Structure):
+    """A structure that goes back as it came. Every release has larger ones; this has room for what is to come."""
+
+    _fields_ = [("words", ctypes.c_uint32 * 256)]
+
+
+_silent = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(lambda level, text, data: None)
+
+
 class LlamaCppPeer:
-    """A GGUF file on the CPU."""
+    """A GGUF file on the CPU.
+
+    libraries  the folder of a build: libllama*.so, libggml*.so and a libggml-cpu-*.so per kind of processor, of which
+               the best one is taken
+    """
 
     name = "llama.cpp"
 
-    def __init__(self, path: Path, threads: int, positions: int, vocabulary: int) -> None:
-        import llama_cpp
-
-        self._c: Any = llama_cpp
+    def __init__(self, libraries: Path, path: Path, threads: int, positions: int, vocabulary: int) -> None:
+        self._c: Any = _loaded(libraries)
         self._vocabulary = vocabulary
-        libraries = os.environ.get("LLAMA_CPP_LIB_PATH")
-        if libraries:  # a distribution with one library per kind of processor: the best one is taken
-            ctypes.CDLL(str(Path(libraries) / "libggml.so")).ggml_backend_load_all_from_path(libraries.encode())
-        self._c.llama_backend_init()
-        model = self._c.llama_model_default_params()
-        model.n_gpu_layers = 0
-        self._model = self._c.llama_model_load_from_file(str(path).encode(), model)
-        if not self._model:
+        model = self._c.llama_model_load_from_file(str(path).encode(), self._c.llama_model_default_params())
+        if not model:
             raise RuntimeError(f"llama.cpp does not load {path}; its log says why")
-        context = self._c.llama_context_default_params()
-        context.n_ctx = positions
-        context.n_batch = context.n_ubatch = 512
-        context.n_threads = context.n_threads_batch = threads
-        self._context = self._c.llama_init_from_model(self._model, context)
+        wanted = self._c.llama_context_default_params()
+        wanted.words[0] = positions  # n_ctx is the first field
+        self._context = self._c.llama_init_from_model(model, wanted)
+        if not self._context or self._c.llama_n_ctx(self._context) != positions:
+            raise RuntimeError(f"llama.cpp gives no context of {positions} tokens")
+        self._c.llama_set_n_threads(self._context, threads, threads)
 
     def reset(self) -> None:
         self._c.llama_memory_clear(self._c.llama_get_memory(self._context), True)
@@ -40,13 +45,41 @@ class LlamaCppPeer:
     def append(self, ids: Sequence[int]) -> int:
         for at in range(0, len(ids), 512):
             part = ids[at : at + 512]
-            tokens = (self._c.llama_token * len(part))(*part)  # the batch only points to it
+            tokens = (ctypes.c_int32 * len(part))(*part)  # the batch only points to it
             if self._c.llama_decode(self._context, self._c.llama_batch_get_one(tokens, len(part))) != 0:
                 raise RuntimeError("llama_decode failed")
         logits = self._c.llama_get_logits_ith(self._context, -1)
-        return int(
-            np.ctypeslib.as_array(ctypes.cast(logits, ctypes.POINTER(ctypes.c_float)), (self._vocabulary,)).argmax()
-        )
+        return int(np.ctypeslib.as_array(logits, (self._vocabulary,)).argmax())
 
     def step(self, token: int) -> int:
         return self.append([token])
+
+
+def _loaded(folder: Path) -> Any:
+    c: Any = None
+    for stem in ("libggml-base", "libggml", "libllama"):
+        found = sorted(path for path in folder.glob(f"{stem}.*") if ".so" in path.name)
+        if not found:
+            raise FileNotFoundError(f"{folder} has no {stem}.so; benchmarks/peers/README.md says where it comes from")
+        c = ctypes.CDLL(str(found[0]), mode=ctypes.RTLD_GLOBAL)
+    c.ggml_backend_load_all_from_path(str(folder).encode())
+    pointer, whole = ctypes.c_void_p, ctypes.c_int32
+    shapes = {
+        "llama_model_default_params": (_Opaque, []),
+        "llama_context_default_params": (_Opaque, []),
+        "llama_model_load_from_file": (pointer, [ctypes.c_char_p, _Opaque]),
+        "llama_init_from_model": (pointer, [pointer, _Opaque]),
+        "llama_log_set": (None, [type(_silent), pointer]),
+        "llama_n_ctx": (ctypes.c_uint32, [pointer]),
+        "llama_set_n_threads": (None, [pointer, whole, whole]),
+        "llama_get_memory": (pointer, [pointer]),
+        "llama_memory_clear": (None, [pointer, ctypes.c_bool]),
+        "llama_batch_get_one": (_Opaque, [ctypes.POINTER(whole), whole]),
+        "llama_decode": (whole, [pointer, _Opaque]),
+        "llama_get_logits_ith": (ctypes.POINTER(ctypes.c_float), [pointer, whole]),
+    }
+    for name, (made, taken) in shapes.items():
+        getattr(c, name).restype, getattr(c, name).argtypes = made, taken
+    c.llama_log_set(_silent, None)
+    c.llama_backend_init()
+    return c

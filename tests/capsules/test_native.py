@@ -1,6 +1,9 @@
 """The C++ kernels of the cpu backend: the plain blocks up to the order of sums, built once, refused clearly."""
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -72,6 +75,31 @@ def test_a_row_does_not_depend_on_its_neighbours_nor_a_result_on_threads(
         assert torch.equal(linear(x, w), whole) and torch.equal(linear(x[:1], w), row)
         for rows in (8, 16, 24, 32, 40):
             assert torch.equal(linear(x[:rows], w), whole[:rows])
+
+
+CHILD = """
+import sys
+from pathlib import Path
+import torch
+from capsules.exec import native
+native._FLAGS = tuple("-march=x86-64-v3" if flag == "-march=native" else flag for flag in native._FLAGS)
+from capsules.nn import linear
+from tests.capsules.test_native import limit, randn, ratio
+torch.set_num_threads(1)
+for rows in (1, 2, 24, 70):
+    x, w = randn(rows, 333, dtype=torch.bfloat16), randn(130, 333, seed=1, dtype=torch.bfloat16)
+    with torch.no_grad(), native.using(Path(sys.argv[1])):
+        assert ratio(linear(x, w), x.double() @ w.double().T) < limit(torch.bfloat16), rows
+"""
+
+
+@pytest.mark.slow  # the kernels are built
+@needs_compiler
+def test_products_without_instructions_for_bfloat16(tmp_path: Path) -> None:
+    """Those of this machine, if it has any, are met by every other test here."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("kernels for x86-64 run there alone")
+    subprocess.run([sys.executable, "-c", CHILD, str(tmp_path)], check=True, cwd=Path(__file__).parents[2])
 
 
 @pytest.mark.slow  # the kernels are built
