@@ -55,6 +55,18 @@ class CallGuide:
                 allowed.add(way[at])
         return sorted(allowed)
 
+    def in_value(self) -> bool:
+        """Whether a parameter of the call that is being written is not closed."""
+        return (self._text or "").rfind("<parameter=") > (self._text or "").rfind("</parameter>")
+
+    def is_full(self) -> bool:
+        """Whether all declared parameters stand in the call that is being written."""
+        function = _FUNCTION.match(self._text or "")
+        schema = self._schemas.get(function[1]) if function else None
+        if function is None or schema is None or _is_open(schema):
+            return False
+        return {*schema["properties"]} <= {*_PARAMETER.findall(function.string)}
+
     def _ways(self, text: str) -> Iterator[str]:
         """How a call's text may go on, each as far as it is certain; none where it is free."""
         function = _FUNCTION.match(text)

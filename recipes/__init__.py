@@ -7,6 +7,7 @@ llm               trains the small language model
 llm_card          writes its card
 judge             makes a model's replies, and says which are right and which are garbled
 muon              the optimiser of all of them
+said              the words that it says of itself
 score             its replies to phrasings and values that it never saw
 
 sentences         what an assistant says: text for the teacher

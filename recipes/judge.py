@@ -13,10 +13,13 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
+from assistant.llm.language import load_vocabulary
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.callguide import CallGuide
 from llm_engine.model import forward_train
+from llm_engine.tokenizer import TextTokenizer
+from llm_engine.wordguide import WordGuide
 from recipes.chatml import TalkEncoder, parse_call, tool_specs, turn_text
 from recipes.texts import smalltalk
 from recipes.texts.phrases import PHRASES
@@ -37,6 +40,7 @@ class ReplyJudge:
         self.encoder = TalkEncoder(self.tokenizer)
         self.llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=2048)
         self._params = {name: p.float() for name, p in load_file(path / "model.safetensors").items()}
+        self._vocabulary = load_vocabulary(path, TextTokenizer(self.tokenizer))
         self.tokens, self.seconds = 0, 0.0
 
     def replies(self, talk: Talk) -> Iterator[tuple[TalkTurn, str]]:
@@ -58,10 +62,13 @@ class ReplyJudge:
                 yield turn, self._reply(prompt, talk)
 
     def _reply(self, prompt: list[int], talk: Talk) -> str:
-        """As the assistant has it written: inside a call only what is declared."""
+        """As the assistant has it written: inside a call only what is declared, and words that it knows or heard."""
         functions: list[Any] = [spec["function"] for spec in tool_specs(talk)]
         schemas = {function["name"]: function["parameters"] for function in functions}
-        guide, ids = CallGuide(schemas, " ", self.encoder.ids), list[int]()
+        calls = CallGuide(schemas, " ", self.encoder.ids)
+        heard = self.tokenizer.decode(prompt, skip_special_tokens=False)
+        guide = WordGuide(self._vocabulary, heard, calls) if self._vocabulary else calls
+        ids: list[int] = []
         self.llm.reset()
         self.llm.append(prompt)
         self.llm.set_sampling(Sampling.greedy())

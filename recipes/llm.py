@@ -28,11 +28,13 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
+from assistant.llm.language import WORDS
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.model import forward_train, init_params
 from llm_engine.weights import save_checkpoint
 from recipes.chatml import TEMPLATE, TalkEncoder, tokenizer_config, train_tokenizer
 from recipes.muon import Muon
+from recipes.said import words_said
 
 ROOT: Final = Path(__file__).parents[1]
 WORK: Final = ROOT / ".training" / "llm"
@@ -295,6 +297,7 @@ def export(work: Path = WORK, target: Path = TINY) -> None:
     tokenizer.save(str(target / "tokenizer.json"))
     (target / "tokenizer_config.json").write_text(tokenizer_config() + "\n", "utf-8")
     (target / "chat_template.jinja").write_text(TEMPLATE, "utf-8")
+    (target / WORDS).write_text("\n".join(words_said()) + "\n", "utf-8")
     torch.set_num_threads(1)
     record = {"runs": held["runs"], "first losses": probe(tokenizer)}
     (target / "training.json").write_text(json.dumps(record, indent=2) + "\n", "utf-8")

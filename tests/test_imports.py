@@ -41,6 +41,7 @@ PURE = [
     "capsules/metrics.py",
     "llm_engine/callguide.py",
     "llm_engine/toolcalls.py",
+    "llm_engine/wordguide.py",
     "tts_engine/text.py",
     "tts_engine/text_tables.py",
     "assistant/device/schedule.py",

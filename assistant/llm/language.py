@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,8 +14,12 @@ from assistant.llm.chat_layout import Layout, find_layout
 from assistant.text.small_model import for_small_model
 from llm_engine.callguide import CallGuide
 from llm_engine.chat import Chat
+from llm_engine.tokenizer import TextTokenizer
 from llm_engine.toolcalls import Piece, Schemas, ToolCallParser
+from llm_engine.wordguide import Vocabulary, WordGuide
 
+WORDS = "words.txt"
+"""In a model's folder: the words that it says of itself, one a line. See `llm_engine/wordguide.py`."""
 TURNS_REMEMBERED = 4096
 """A talk is laid out anew for each reply; its earlier turns are not read and tokenised again."""
 
@@ -73,14 +78,33 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
     def calls(prompt: Prompt) -> CallStream:
         return ToolCallParser(schemas(prompt), layout.value_lead)
 
+    vocabulary = load_vocabulary(path, chat.tokenizer)
+
     def guide(prompt: Prompt) -> Guide:
-        return CallGuide(schemas(prompt), layout.value_lead, encode)
+        calls = CallGuide(schemas(prompt), layout.value_lead, encode)
+        return calls if vocabulary is None else WordGuide(vocabulary, _heard(prompt, layout.read), calls)
 
     @lru_cache(TURNS_REMEMBERED)
     def encode(text: str) -> Sequence[int]:
         return tuple(chat.tokenizer.encode(text))
 
     return Language(layout, encode, chat.tokenizer.stream, calls, guide, chat.tokenizer.stops(), limited)
+
+
+def load_vocabulary(path: Path, tokenizer: TextTokenizer) -> Vocabulary | None:
+    """Of a model that says few words of itself and has them listed; others may write what they like."""
+    if not (path / WORDS).is_file():
+        return None
+    texts = [tokenizer.decode([token], skip_special=False) for token in range(tokenizer.size)]
+    return Vocabulary(texts, (path / WORDS).read_text("utf-8").split(), tokenizer.stops())
+
+
+def _heard(prompt: Prompt, read: Callable[[str], str]) -> str:
+    """All that a reply's words can come from."""
+    tools = (f"{tool.name} {tool.description} {json.dumps(dict(tool.parameters))}" for tool in prompt.tools)
+    lines = (f"{line.text} {read(line.text)}" for line in prompt.lines)
+    calls = (call.arguments for line in prompt.lines for call in line.calls)
+    return "\n".join((prompt.system, *tools, *lines, *calls))
 
 
 def _read_small(text: str) -> str:

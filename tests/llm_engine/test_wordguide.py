@@ -1,0 +1,139 @@
+"""A small model writes words that it says of itself or has heard, ends what it says, and never stays silent."""
+
+import random
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+
+import llm_engine
+from llm_engine.callguide import CallGuide
+from llm_engine.wordguide import ROUNDS, Vocabulary, WordGuide
+
+STOP, CALL = "<|im_end|>", "<tool_call>"
+LETTERS = [*map(chr, range(32, 127)), "\n", "�", STOP, "<|im_start|>", CALL, "</tool_call>"]
+PIECES = [*LETTERS, "Your", " hometown", " is", "home", "town", "n't", "'s", " a b", "ing", " ki", ", w", "x, ", "\n\n"]
+_PARTS = re.compile("</?tool_call>|(?s:.)")
+KNOWN = ("your", "is", "home", "don", "nice", "to", "meet", "you", "function", "note")
+HEARD = "my hometown is Blorfin, and I like 3 walnuts. <b>"
+TINY = Tokenizer.from_file(str(Path(llm_engine.__file__).parent / "tiny" / "tokenizer.json"))
+CALLS = {"add": {"properties": {"on": {"type": "boolean"}, "item": {"type": "string"}}}}
+
+MANY = {
+    "note_add": {"properties": {"text": {"type": "string"}}},
+    "set_timer": {"properties": {"duration": {"type": "string"}, "label": {"type": "string"}}},
+}
+
+
+def tiny(text: str) -> list[int]:
+    ids: list[int] = TINY.encode(text, add_special_tokens=False).ids
+    return ids
+
+
+def texts_of(name: str) -> list[str]:
+    tokens = range(TINY.get_vocab_size())
+    return PIECES if name == "pieces" else [TINY.decode([token], skip_special_tokens=False) for token in tokens]
+
+
+class Reply:
+    """A guide over one list of tokens, and what was written under it."""
+
+    def __init__(self, texts: Sequence[str], heard: str = HEARD) -> None:
+        self.texts, self.said = texts, ""
+        encode = tiny if len(texts) > 500 else lambda text: [texts.index(part) for part in _PARTS.findall(text)]
+        self.vocabulary = Vocabulary(texts, KNOWN, {texts.index(STOP)})
+        self.guide = WordGuide(self.vocabulary, heard, CallGuide(CALLS, " ", encode))
+
+    def write(self, token: int) -> None:
+        self.said += self.texts[token]
+        self.guide.push(token, self.texts[token])
+
+    def may(self) -> set[str]:
+        return {self.texts[token] for token in self.guide.among()}
+
+    def type(self, *parts: str) -> "Reply":
+        for part in parts:
+            assert part in self.may(), (self.said, part)
+            self.write(self.texts.index(part))
+        return self
+
+
+@pytest.mark.parametrize("name", ["pieces", "tiny"])
+def test_whatever_is_written_is_known_or_heard(name: str) -> None:
+    """Any choice among what may come; `s` comes and goes, and one letter alone is spelling."""
+    texts, heard = texts_of(name), set(re.findall("[a-z]+", HEARD.lower()))
+    good = {*KNOWN, *heard, *(f"{word}s" for word in heard), "walnut"}
+    for seed in range(12):
+        rng, reply = random.Random(seed), Reply(texts)
+        while len(reply.said) < 80 and not reply.said.endswith(STOP):
+            token = rng.choice([t for t in reply.guide.among() if not texts[t].startswith(CALL)])
+            assert texts[token] and texts[token] != "<|im_start|>"
+            reply.write(token)
+        words = re.findall("[a-z]+", reply.said.lower().removesuffix(STOP))
+        assert all(word in good or len(word) == 1 for word in words[:-1]), reply.said
+
+
+@pytest.mark.parametrize("name", ["pieces", "tiny"])
+def test_all_that_is_known_or_heard_can_be_written_in_any_pieces(name: str) -> None:
+    texts, rng = texts_of(name), random.Random(7)
+    wanted = "Nice to meet you, Blorfin; don't note 3 walnut, b l o r f i n."
+    for _ in range(12):
+        reply = Reply(texts)
+        while rest := wanted[len(reply.said) :]:
+            ways = [t for t in range(len(texts)) if texts[t] and rest.startswith(texts[t])]
+            fits = [t for t in ways if t in reply.guide.among()]
+            assert fits == ways, (reply.said, [texts[t] for t in ways if t not in fits])
+            reply.write(rng.choice(ways))
+        reply.type(STOP)
+
+
+def test_a_slip_while_copying_cannot_happen() -> None:
+    reply = Reply(LETTERS).type(*"Your home")
+    assert {"t", " ", ".", "s", STOP, "1"} >= reply.may() & {"t", " ", ".", "s", STOP, "1", "i", "r", "T", "z"} - {"T"}
+    assert not reply.may() & {"i", "r", "z"}
+    reply.type(*"town is Blor")
+    assert reply.may() == {"f", "F"}, "a word that was begun is ended"
+    reply.type(*"fin")
+    assert reply.may() >= {"s", ".", " ", STOP} and "g" not in reply.may()
+
+
+def test_beyond_the_alphabet_goes_what_was_heard_beyond_it() -> None:
+    assert "�" not in Reply(LETTERS, "my cafe").type(*"note ").may()
+    assert "�" in Reply(LETTERS, "my café").type(*"caf").may()
+
+
+def test_something_is_said_and_a_call_is_ended() -> None:
+    reply = Reply(LETTERS)
+    assert STOP not in reply.may() and STOP not in reply.type(" ", "\n").may()
+    assert STOP in reply.type("3").may()
+    inside = Reply(LETTERS, f"{HEARD} add item parameter").type(CALL)
+    for letter in "\n<function=add>\n<parameter=item>\n wal":
+        inside.type(letter)
+        assert STOP not in inside.may() and CALL not in inside.may()
+    assert inside.may() == {"n", "N"}
+    inside.type(*"nuts\n</parameter>\n<parameter=on>\n ")
+    assert inside.may() == {"t", "f"}, "what is declared goes first"
+    inside.type(*"true\n</parameter>\n</function>\n", "</tool_call>")
+    assert {STOP, CALL} < inside.may()
+
+
+def test_the_same_does_not_come_again_and_again() -> None:
+    once = "3 walnuts; "
+    reply = Reply(LETTERS).type(*once * (ROUNDS - 1), *once[:-1])
+    assert " " in reply.may()
+    assert reply.type(" ").may() == {STOP}
+
+
+def test_a_call_that_has_all_its_parameters_takes_no_more() -> None:
+    """In the shipped model's tokens the end of one value and the beginning of the next are one token."""
+    more = "\n</parameter>\n<parameter="
+    for name, takes in ("note_add", "text"), ("set_timer", "duration"):
+        reply = Reply(texts_of("tiny"), "note")
+        reply.guide = WordGuide(reply.vocabulary, "note", CallGuide(MANY, " ", tiny))
+        for token in tiny(f"<tool_call>\n<function={name}>\n<parameter={takes}>\n note"):
+            assert token in reply.guide.among()
+            reply.write(token)
+        assert ">\n</function>\n</tool_call>" not in reply.may(), "a value is closed first"
+        assert (more in reply.may()) is (len(MANY[name]["properties"]) > 1)
