@@ -5,7 +5,7 @@
     python -m recipes.score         scores it on phrasings and values that it never saw
 
 `train --from DIRECTORY` begins a further run from an exported model: its tokenizer and weights, a fresh optimiser, and
-talks that the runs before it did not see.
+talks that the runs before it did not see. A model with fewer layers is grown: see `place_layers`.
 
 Every step makes fresh talks from its own number, so a resumed run is the same run. The rate is constant and falls
 linearly over the last `decay` steps. What is exported is an exponential average of the weights.
@@ -17,6 +17,7 @@ import argparse
 import hashlib
 import json
 import random
+import re
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -65,13 +66,18 @@ class Recipe:
     """Share of talks with tools that have to be read; a talk of these is about half as long as the others."""
 
 
+BLOCK: Final = (LINEAR, LINEAR, FULL)
+OUTWARD: Final = ("out_proj.weight", "o_proj.weight", "down_proj.weight")
+"""What a layer adds to the stream goes through one of these."""
+
+
 def config(vocabulary: int) -> LLMConfig:
-    """The network: two linear layers and one full one, twice; 3.4 million parameters."""
+    """The network: two linear layers and one full one, three times; 4.9 million parameters."""
     return LLMConfig(
         vocab_size=vocabulary,
         hidden_size=192,
         intermediate_size=512,
-        layer_types=(LINEAR, LINEAR, FULL) * 2,
+        layer_types=BLOCK * 3,
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=64,
@@ -83,6 +89,16 @@ def config(vocabulary: int) -> LLMConfig:
         partial_rotary_factor=0.25,
         tie_word_embeddings=True,
     )
+
+
+def place_layers(held: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
+    """A model's tensors, named as in one of `layers` layers: the first block stays first, the rest goes to the top."""
+    of = re.compile(r"(?<=model\.layers\.)\d+")
+    fresh = layers - 1 - max(int(found[0]) for name in held if (found := of.search(name)))
+    return {
+        of.sub(lambda at: str(int(at[0]) + (fresh if int(at[0]) >= len(BLOCK) else 0)), name): tensor
+        for name, tensor in held.items()
+    }
 
 
 def rate_factor(step: int, recipe: Recipe) -> float:
@@ -122,10 +138,13 @@ class Training:
 
     def begin_from(self, directory: Path) -> None:
         """Take an exported model's weights, and the record of the runs that made it."""
-        held = load_file(directory / "model.safetensors")
+        held = place_layers(load_file(directory / "model.safetensors"), len(self.config.layer_types))
         with torch.no_grad():
             for name, p in self.params.items():
-                p.copy_(held[name])
+                if name in held:
+                    p.copy_(held[name])
+                elif name.endswith(OUTWARD):
+                    p.zero_()  # a layer that adds nothing yet: the grown model says what the small one said
                 self.average[name].copy_(p)
         self.begun_from = digest(directory / "model.safetensors")
         self.before = runs_before(directory)

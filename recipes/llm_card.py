@@ -22,7 +22,7 @@ _CARD = """\
 # A tiny language model for a voice assistant
 
 {parameters:.2f} million parameters in the layout of the Qwen3.5 family (gated delta-net and gated attention, two to one,
-six layers, tied head), trained from nothing. It speaks English, calls the assistant's built-in tools and knows little else;
+nine layers, tied head), trained from nothing. It speaks English, calls the assistant's built-in tools and knows little else;
 what is beyond it, it says, and names what a larger model would do. It loads in `llm_engine` and in transformers.
 
 **Licence.** Apache-2.0, weights and training data alike.
@@ -66,7 +66,7 @@ By kind:
 {kinds}
 
 **Limits.** Outside the phrasings it was made for it guesses, often a refusal or a wrong tool. Long or rare words are sometimes
-copied wrongly. It was trained on talks of up to about a thousand tokens; much longer ones are untested.
+copied wrongly. A tool that it does not know is called too often where none fits. It was trained on talks of up to about a thousand tokens; much longer ones are untested.
 
 **Hashes** (sha256)
 
@@ -108,7 +108,7 @@ def write_card(directory: Path) -> None:
     totals += [total(name, "–") for name in UNTARGETED if f"= {name}" in scores]
     hashes = [
         f"    {hashlib.sha256((directory / name).read_bytes()).hexdigest()}  {name}"
-        for name in ("model.safetensors", "tokenizer.json", "chat_template.jinja")
+        for name in ("model.safetensors", "tokenizer.json", "chat_template.jinja", "words.txt")
     ]
     text = _CARD.format(
         parameters=(directory / "model.safetensors").stat().st_size / 2e6,

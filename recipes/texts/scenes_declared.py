@@ -11,6 +11,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from recipes.texts.declared_words import DOMAINS, KINDS, PLACES, ToolRow, ToolShape, domains
@@ -188,7 +189,7 @@ def _parameter(s: Scene, name: str, source: str, said: dict[str, str], unit: str
 
 
 def _place(s: Scene) -> str:
-    return s.word() if s.practice and s.chance(0.3) else s.rng.choice(PLACES)
+    return s.word() if s.practice and s.chance(0.5) else s.rng.choice(PLACES)
 
 
 _OPEN: Final[dict[str, Callable[[Scene], str]]] = {
@@ -222,15 +223,27 @@ def _fill(s: Scene, it: Offer, hole: str) -> str:
 
 def familiar(s: Scene) -> str:
     """A word that means nothing where it stands: one that other texts hold, or any."""
-    if s.chance(0.4 if s.practice else 0.1):
+    if s.chance(0.65 if s.practice else 0.1):
         return s.word()
     return s.value(s.rng.choice(["item", "label", "list", "pet", "hero", "quality", "favorite", "adj"]))
+
+
+@cache
+def held_things() -> frozenset[str]:
+    """What only the tools of the held-out domains are about."""
+    held, kept = (
+        {thing for domain in domains(split) for row in DOMAINS[domain] for thing in row.things}
+        for split in ("test", "train")
+    )
+    return frozenset(held - kept)
 
 
 def made_up(s: Scene) -> ToolRow:
     """A row of words that mean nothing here: what such a tool does can only be read."""
     kind = s.rng.choice(list(KINDS))
     things = (familiar(s) if s.chance(0.8) else s.words(2),)
+    if held_things() & {*things}:
+        raise Unusable(things[0])
     called, values = (familiar(s).split(" ")[0],), tuple(dict.fromkeys(familiar(s) for _ in range(4)))
     match kind:
         case "level":
@@ -263,7 +276,7 @@ def some_row(s: Scene, domain: str) -> ToolRow:
 
 def some_offers(s: Scene) -> list[Offer]:
     """One to six tools, most of one or two domains."""
-    invented = s.split == "train" and s.chance(0.4)
+    invented = s.split == "train" and s.chance(0.6)
     known = [""] if invented else s.rng.sample(domains(s.split), s.rng.choice([1, 2, 2, 3]))
     wanted, found = s.rng.choice([1, 1, 2, 2, 3, 3, 4, 5, 6]), dict[str, Offer]()
     for _ in range(40):
@@ -400,7 +413,7 @@ def sentence(s: Scene, it: Offer) -> str:
 
 def refused(s: Scene, offers: list[Offer]) -> None:
     """A request that none of the tools fits: of the same domain, of another one, or made up."""
-    domain = "" if s.split == "train" and s.chance(0.3) else s.rng.choice(domains(s.split))
+    domain = "" if s.split == "train" and s.chance(0.5) else s.rng.choice(domains(s.split))
     row = s.rng.choice(offers).row
     if s.chance(0.3):
         domain = next((name for name, rows in DOMAINS.items() if row in rows), domain)
