@@ -82,7 +82,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield shipped_models()
     yield fetched_models(config.models, gpu_bytes)
     yield ears(config)
-    yield from own_tools(config, gpu_bytes)
+    yield from own_tools(config)
     yield sound_devices()
     yield storage(config.home)
     yield page()
@@ -223,18 +223,13 @@ def ears(config: Config) -> Finding:
     return Finding("ears", "ok", found if here else f"{found}; nothing better is fetched", todo)
 
 
-def own_tools(config: Config, gpu_free_bytes: int) -> Iterator[Finding]:
+def own_tools(config: Config) -> Iterator[Finding]:
     """The person's own tools, and every file that would be left out at start."""
-    from assistant.app.config import choose_profile
     from assistant.tools.builtin import builtin_names
-    from assistant.tools.own import UNREAD, load_own_tools
+    from assistant.tools.own import load_own_tools
 
     own = load_own_tools(config.home, builtin_names())
-    limited = not config.llm and not choose_profile(config.profile, gpu_free_bytes, profiles_here(config.models)).llm
-    if own.tools and limited:
-        yield Finding("your tools", "limited", f"{own.names}; not offered", f"{UNREAD} See larger models, above")
-    else:
-        yield Finding("your tools", "ok", own.names or f"none in {own.folder}")
+    yield Finding("your tools", "ok", own.names or f"none in {own.folder}")
     for left in own.left_out:
         yield Finding("your tools", "limited", f"{left.place} is left out", left.why)
 

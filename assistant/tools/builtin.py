@@ -253,8 +253,8 @@ TRAINED_TOOLS: Final = (
     "list_remove", "list_read", "list_clear", "note_add", "note_read", "flip_coin", "roll_die", "undo", "start_over",
     "switch_persona",
 )  # fmt: skip
-"""What the small model was trained on, in that order. It reads no declarations: it knows these by heart and is shown
-their names, so a tool more, or in another place, makes a prompt that it has never seen. New weights may change it."""
+"""What the small model knows by heart, in that order: it is shown their names alone. A built-in tool more would be
+declared to it in full, in every talk. New weights may change it."""
 
 
 READING: Final = frozenset({
@@ -276,9 +276,9 @@ def builtin_names(tools: type[BuiltinTools] = BuiltinTools) -> tuple[str, ...]:
 
 
 def builtin_tools(household: BuiltinTools, own: Iterable[Tool] = (), *, limited: bool = False) -> ToolRegistry:
-    """The tools of a talk: all built-in ones over one household, and `own` ones. For a `limited` model, see
-    `LLM.limited`, exactly those that it was trained on."""
+    """The tools of a talk: all built-in ones over one household, and `own` ones. Of the built-in ones a
+    `limited` model, see `LLM.limited`, gets exactly those that it knows by heart."""
     registry = ToolRegistry(kept=household.kept)
     for name in TRAINED_TOOLS if limited else builtin_names(type(household)):
         registry.tool(getattr(household, name), reads=name in READING)
-    return registry if limited else ToolRegistry((*registry, *own), household.kept)
+    return ToolRegistry((*registry, *own), household.kept)

@@ -82,13 +82,10 @@ class OwnTools:
     def names(self) -> str:
         return ", ".join(tool.spec.name for tool in self.tools)
 
-    def told(self, *, limited: bool) -> tuple[str, ...]:
-        """What the person at the terminal should know. `limited`: see `LLM.limited`."""
-        unused = (f"your tools are not offered: {self.names}. {UNREAD}",) if limited and self.tools else ()
-        return (*map(str, self.left_out), *unused)
-
-
-UNREAD = "The small model knows only the tools that it was trained on; larger ones are offered yours too."
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What the person at the terminal should know."""
+        return tuple(map(str, self.left_out))
 
 
 def load_own_tools(home: Path, taken: Collection[str]) -> OwnTools:

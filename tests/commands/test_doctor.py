@@ -1,4 +1,4 @@
-"""The doctor tells of a person's own tools: which there are, which failed and why, and who does not get them."""
+"""The doctor tells of a person's own tools: which there are, which failed and why."""
 
 from pathlib import Path
 
@@ -27,17 +27,12 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_own_tools_are_listed_with_those_that_failed(home: Path) -> None:
-    taken, failed = doctor.own_tools(Config(home, llm="http://127.0.0.1:1/v1"), 0)
+    taken, failed = doctor.own_tools(Config(home))
     assert (taken.verdict, taken.found) == ("ok", "lamp")
     assert failed.verdict == "limited" and failed.found == f"{home}/tools/odd.py is left out"
     assert failed.todo == "line 2: RuntimeError: no bridge; correct it and start again"
 
 
-def test_the_small_model_does_not_get_them_and_the_doctor_says_so(home: Path) -> None:
-    taken, _ = doctor.own_tools(Config(home), 0)
-    assert taken.verdict == "limited" and "not offered" in taken.found and "larger models" in taken.todo
-
-
 def test_a_home_without_tools(tmp_path: Path) -> None:
-    [none] = doctor.own_tools(Config(tmp_path), 0)
+    [none] = doctor.own_tools(Config(tmp_path))
     assert none.verdict == "ok" and str(tmp_path / "tools") in none.found

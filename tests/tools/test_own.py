@@ -90,7 +90,7 @@ def test_a_declared_function_can_still_be_called() -> None:
 
 
 def test_a_home_without_own_tools_is_none_the_worse(tmp_path: Path) -> None:
-    assert load(tmp_path).tools == () == load(tmp_path).told(limited=True)
+    assert load(tmp_path).tools == () == load(tmp_path).told
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_file_with_a_mistake_is_left_out_and_told_in_a_line(home: Path, text: 
     write(home, "c.py", LAMP.replace("lamp(", "light("))
     own = load(home)
     assert own.names == "rain, light"
-    [line] = own.told(limited=False)
+    [line] = own.told
     assert line.startswith(f"{path} is left out: ") and "\n" not in line
     for words in told:
         assert words in line
@@ -190,14 +190,6 @@ def test_whatever_an_own_tool_does_becomes_words_for_the_model(home: Path, body:
     assert not own.left_out
     result = asyncio.run(ToolRegistry(own.tools).call("lamp", '{"room": "hall"}'))
     assert "lamp failed" in json.loads(result.text)["error"] and result.say == FAILED
-
-
-def test_a_limited_model_gets_none_and_that_is_told(home: Path) -> None:
-    write(home, "lamp.py", LAMP)
-    own = load(home)
-    assert own.told(limited=False) == ()
-    [line] = own.told(limited=True)
-    assert "lamp" in line and "trained on" in line
 
 
 def test_a_turn_with_an_own_tool(home: Path) -> None:

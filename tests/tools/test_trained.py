@@ -36,14 +36,14 @@ def tokens(registry: ToolRegistry, language: Language) -> list[int]:
     return list(language.encode(language.layout.system("You are Ada.", registry.specs)))
 
 
-def test_a_tool_more_changes_nothing_in_what_a_limited_model_is_shown() -> None:
+def test_of_the_built_in_tools_a_limited_model_is_shown_those_it_knows_and_a_persons_own_are_declared() -> None:
     language = load_language(TINY, limited=True)
     before = builtin_tools(household(BuiltinTools), limited=True)
-    after = builtin_tools(household(More), [lamp], limited=True)
-    assert before.specs == after.specs
-    assert tuple(spec.name for spec in after.specs) == TRAINED_TOOLS
-    assert tokens(before, language) == tokens(after, language)
+    assert tuple(spec.name for spec in before.specs) == TRAINED_TOOLS
+    assert tokens(before, language) == tokens(builtin_tools(household(More), limited=True), language)
     assert tokens(before, language) != tokens(builtin_tools(household(More)), language), "the check sees a tool more"
+    own = language.layout.system("You are Ada.", builtin_tools(household(More), [lamp], limited=True).specs)
+    assert f"{TRAINED_TOOLS[-1]}\n switch the lamp of a room\nlamp(room)\n</tools>" in own
 
 
 def test_any_other_model_is_offered_all() -> None:
