@@ -10,27 +10,42 @@ import re
 from collections.abc import Iterator
 
 from recipes.chatml import system_text, turn_text
-from recipes.texts.scene import Talk
+from recipes.texts import smalltalk
+from recipes.texts.scene import Declaration, Talk
 from recipes.texts.scenes_declared import declared_talk
 from recipes.texts.talks import make_talk
+from recipes.texts.tools import PERSONAS
 
-_WORD = re.compile(r"[a-z]+")
 
-
-def words_said(talks: int = 6000, seed: int = 0) -> list[str]:
+def words_said(talks: int = 12000, seed: int = 0) -> list[str]:
     """Sorted, in small letters; a third of the talks have tools that have to be read."""
-    rng, said = random.Random(f"words said {seed}"), set[str]()
+    rng, said = random.Random(f"words said {seed}"), {*_words(" ".join(fixed()))}
     for number in range(talks):
         many = rng.choice([2, 5, 9, 20])
         said.update(of_itself(declared_talk(rng) if number % 3 == 0 else make_talk(rng, scenes=many)))
     return sorted(said)
 
 
+def fixed() -> Iterator[str]:
+    """Replies that stand in the texts as they are said, without their holes."""
+    yield from (*smalltalk.JOKES, *smalltalk.FACTS, *smalltalk.POEMS)
+    for pairs in smalltalk.ALL:
+        for _, replies in pairs:
+            yield from (re.sub(r"{[^}]*}", " ", reply) for reply in replies)
+
+
 def of_itself(talk: Talk) -> Iterator[str]:
-    """The words of a talk's replies and calls that stood nowhere before."""
-    heard = set(_WORD.findall(system_text(talk).lower()))
+    """The words of a talk's replies and calls that stood nowhere before. What our personas and the tools that are known
+    by heart begin every talk with does not count: other talks begin otherwise."""
+    declared = tuple(tool for tool in talk.tools if isinstance(tool, Declaration))
+    heard = {*_words(talk.system)} - {*_words(" ".join(PERSONAS.values()))}
+    heard |= {*_words(system_text(Talk("", declared)) if declared else "")}
     for turn in talk.turns:
-        words = set(_WORD.findall(turn_text(turn).lower()))
+        words = {*_words(turn_text(turn))}
         if turn.role == "assistant":
             yield from words - heard
         heard |= words
+
+
+def _words(text: str) -> list[str]:
+    return re.findall("[a-z]+", text.lower())

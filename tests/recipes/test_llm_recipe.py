@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
+from assistant.llm.language import WORDS
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import ChatTemplate
@@ -17,6 +19,7 @@ from recipes.chatml import TEMPLATE, TalkEncoder, call_text, messages, parse_cal
 from recipes.judge import is_right, wanted_turn
 from recipes.llm import TINY, Recipe, Training, digest, probe, rate_factor
 from recipes.muon import orthogonal
+from recipes.said import fixed, words_said
 from recipes.score import OWN_WORDED
 from recipes.texts import smalltalk, talks
 from recipes.texts.phrases import PHRASES
@@ -225,6 +228,14 @@ def test_fixed_talks(
     made = [TalkTurn(role, "", text) if isinstance(text, tuple) else TalkTurn(role, text) for role, text in turns]
     said = answer(llm, encoder, tokenizer, Talk(PERSONAS["Ada"], TOOL_NAMES, made))
     assert said == expected or (expected.startswith("Hello") and said.startswith("H"))
+
+
+def test_all_that_it_says_of_itself_is_listed_whatever_a_talk_begins_with() -> None:
+    listed = {*(TINY / WORDS).read_text("utf-8").split()}
+    assert {*words_said(200, seed=1)} <= listed
+    greeting = "Good afternoon! How can I help you? In one or two words, I am well. Are you?"
+    assert {*re.findall("[a-z]+", " ".join([greeting, *fixed()]).lower())} <= listed
+    assert len(listed) < 1000, "who may write any word copies strange ones no better"
 
 
 def test_requests_in_own_words_are_in_no_text() -> None:
