@@ -65,6 +65,14 @@ By kind:
 |---|---|---|
 {kinds}
 
+**Tried, and did not help**
+
+| what | instead of | on the same set |
+|---|---|---|
+| three layers more, trained mostly on declared tools, for requests in own words | six layers | 74.1 % right, 73.4 % before: no change (n 158) |
+| the same for follow-ups and small talk | six layers | 77.1 % and 53.4 % right, 85.5 % and 65.5 % before (n 83, 58): it forgets |
+| only words that are known or heard, for right answers | any word | of 679 replies none became right by it, and none wrong; fewer are garbled |
+
 **Limits.** Outside the phrasings it was made for it guesses, often a refusal or a wrong tool. Long or rare words are sometimes
 copied wrongly. A tool that it does not know is called too often where none fits. It was trained on talks of up to about a thousand tokens; much longer ones are untested.
 
