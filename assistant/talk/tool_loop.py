@@ -6,7 +6,8 @@ the model is asked again; calls that are the client's go out like words, for the
 A candidate runs only tools that read; at any other call it waits until it is certain.
 
 A limited model may lose its way: to words that make no sense to it, it writes a call that cannot be read. Silence would
-be no answer, so it says that it did not understand. With a large model that is its client's to decide.
+be no answer, so it says that it did not understand; where no word was recognised, without being asked. With a large
+model that is its client's to decide.
 
 A tool that fails says why in a sentence. A large model reads it: it may mend its call, and it tells the reason in the
 words and the language of the talk. A limited one has no words for it, so there the sentence itself is said.
@@ -26,6 +27,7 @@ from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry
 from assistant.talk.order import ReplyOrder
 from assistant.talk.outlet import Outlet
+from assistant.talk.prompt import NOT_UNDERSTOOD
 from assistant.tools.registry import ToolResult
 
 MAX_ROUNDS = 4
@@ -73,7 +75,7 @@ class ToolLoop:
 
     async def run(self) -> None:
         async with self._out:
-            say = CANNOT_SEE if self._order.say is None and self._asked_to_see() else self._order.say
+            say = self._known_answer() if self._order.say is None else self._order.say
             if say is not None:
                 await self._out.send(TextOut(say, None))
                 await self._out.send(EndOfMessage())
@@ -90,9 +92,14 @@ class ToolLoop:
                     return
             self.status, self.reason = "incomplete", "tool_rounds"
 
-    def _asked_to_see(self) -> bool:
-        """Whether this is about a picture that the model does not see; of a candidate, by the words so far."""
-        return not self._llm.sees and self._order.prompt(self._outlet.conversation).asks_to_see
+    def _known_answer(self) -> str | None:
+        """What is said without asking the model: about a picture that it does not see, and, if it is limited, where no
+        word was understood. Of a candidate, by the words so far."""
+        prompt = self._order.prompt(self._outlet.conversation)
+        if not self._llm.sees and prompt.asks_to_see:
+            return CANNOT_SEE
+        asked = [line.text for line in prompt.lines[-2:] if line.role == "user"]
+        return LOST if self._llm.limited and asked == [NOT_UNDERSTOOD] else None
 
     async def _say(self, text: str, place: int) -> None:
         await self._out.send(TextOut(text, self._reply_id(place)))

@@ -322,6 +322,16 @@ def test_a_limited_mind_that_comes_to_nothing_says_so(limited):
     assert [done.response.status for done in world.of(ResponseDone)] == ["completed"]
 
 
+@pytest.mark.parametrize(("limited", "before"), [(True, ""), (False, ""), (True, "hello")])
+def test_a_limited_mind_is_not_asked_about_what_nobody_understood(limited, before):
+    world = World(lambda prompt: ["I was asked."])
+    world.llm.limited = limited
+    first = [(0.0, typed(before, "a"))] if before else []  # words that wait for their answer
+    session = world.play(*first, (0.1, typed("", "b")), (0.2, CreateResponse()), until=4)
+    said = "I did not catch that. Could you say it again?" if limited and not before else "I was asked."
+    assert item_text(session.items[-1]) == said
+
+
 @pytest.mark.parametrize("limited", [True, False])
 def test_why_a_tool_failed_is_said_by_a_mind_that_can_and_else_for_it(limited):
     def answers(prompt):
