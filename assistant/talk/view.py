@@ -12,6 +12,12 @@ from assistant.talk.prompt import NOT_UNDERSTOOD, Lines, build, choose_tools, en
 from assistant.tools.kept import Kept
 from assistant.tools.registry import ToolRegistry
 
+EYES = (
+    "A picture before the user's words is one that they show you, or what their camera or screen shows as they begin to"
+    " speak. Speak of it only where they ask about it."
+)
+"""What a persona is told besides, where the model has eyes: frames come unasked, and it would talk about each."""
+
 
 class ReplyView:
     """`own` are the session's own tools, of which settings, persona and reply choose. `sees`: the model takes
@@ -59,7 +65,7 @@ class ReplyView:
     ) -> Prompt:
         """Of the talk's conversation, or of a draft of it. Raises PeerError where `params` names items that are not
         there."""
-        system = settings.instructions if settings.instructions is not None else self.persona(settings).instructions
+        system = settings.instructions if settings.instructions is not None else self._character(settings)
         if params is not None and params.instructions is not None:
             system = params.instructions
         tools = self.tools(settings, params)
@@ -69,6 +75,11 @@ class ReplyView:
             talk = self._conversation if conversation is None else conversation
             found = build(system, tools, talk, self._lines)
         return replace(found, realm=settings.realm)
+
+    def _character(self, settings: Settings) -> str:
+        """Who the persona is, in its words; a front that gives instructions of its own says all of it itself."""
+        own = self.persona(settings).instructions
+        return f"{own}\n{EYES}" if self.sees else own
 
     def said(self, settings: Settings, text: str) -> Prompt:
         """While the user, who may go on, has said so much: to the very character, spaces at its end included."""

@@ -27,6 +27,7 @@ from assistant.events import (
     Undo,
 )
 from assistant.talk.shown import MOST_FRAMES
+from assistant.talk.view import EYES
 from tests.fakes.talk import World
 
 GREY = 100
@@ -376,3 +377,13 @@ def test_a_disk_that_keeps_no_picture_says_so(tmp_path):
     talk.play((0.5, shown("p", ONE, text="look")), (1.0, typed("u", "so")), until=3)
     [error] = talk.of(Error)
     assert error.code == "talk_not_kept" and "after a restart it is gone" in error.message
+
+
+@pytest.mark.parametrize(("sees", "own", "told"), [
+    (True, None, f"You are Ada.\n{EYES}"), (False, None, "You are Ada."), (True, "Be brief.", "Be brief."),
+])  # fmt: skip
+def test_a_persona_with_eyes_is_told_what_a_camera_may_show(sees, own, told):
+    seen = Seen()
+    settings = Settings(persona="ada", instructions=own)
+    World(seen, settings, sees=sees).play((0, typed("u", "hello")), (0.1, CreateResponse()), until=3)
+    assert {prompt.system for prompt in seen.prompts} == {told}
