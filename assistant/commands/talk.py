@@ -7,8 +7,11 @@
 Without headphones the loudspeaker comes back through the microphone. The session takes that out by itself, as for every
 front; an echo canceller that `pip install 'voice-assistant[talk]'` brings does it before, sooner after the first word.
 
-There is no camera here: nothing that this program depends on opens one. The page (assistant serve) has one, and
-pictures are shown to `assistant ask --image` too.
+  assistant talk --camera                        and show what the camera sees when you begin to speak
+  assistant talk --camera 1                      another one: its number, or its file such as /dev/video2
+
+A camera needs `pip install 'voice-assistant[camera]'` and a model with eyes. One picture is taken when you begin to
+speak; none is kept.
 """
 
 from __future__ import annotations
@@ -17,14 +20,16 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from assistant.base.errors import DeviceError
+from assistant.base.errors import DeviceError, SettingError
 from assistant.commands._front import Follow, add_model_arguments, model_flags, timeline_lines
 
 if TYPE_CHECKING:
     from assistant.base.channel import Channel
     from assistant.events import Pcm
+    from assistant.local.camera import Camera
     from assistant.local.player import Player
     from assistant.talk import Session
 
@@ -38,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--devices", action="store_true", help="list microphones and loudspeakers, then stop")
     parser.add_argument("--microphone", metavar="DEVICE", help="number or part of a name")
     parser.add_argument("--loudspeaker", metavar="DEVICE", help="number or part of a name")
+    parser.add_argument("--camera", nargs="?", const="0", metavar="DEVICE", help="show what it sees (first: 0)")
     parser.add_argument("--times", action="store_true", help="print where the time of each turn went")
     add_model_arguments(parser)
 
@@ -50,10 +56,15 @@ def run(args: argparse.Namespace) -> int:
         print(list_devices())
         return 0
     check_devices(args.microphone, args.loudspeaker)
-    return run_async(_talk(args))
+    if args.camera is None:
+        return run_async(_talk(args, None))
+    from assistant.local.camera import Camera
+
+    with closing(Camera(args.camera)) as camera:
+        return run_async(_talk(args, camera))
 
 
-async def _talk(args: argparse.Namespace) -> int:
+async def _talk(args: argparse.Namespace, camera: Camera | None) -> int:
     from assistant.app.config import load_config
     from assistant.app.start import open_talks
     from assistant.base.channel import Channel
@@ -64,6 +75,10 @@ async def _talk(args: argparse.Namespace) -> int:
 
     config = load_config(model_flags(args))
     async with open_talks(config, lambda line: print(f"· {line}", file=sys.stderr, flush=True)) as app:
+        if camera is not None and not app.models.llm.sees:
+            raise SettingError("the model that answers here has no eyes; start without --camera, or with one that sees")
+        if camera is not None:
+            print("· the camera is on: one picture is taken when you begin to speak", file=sys.stderr, flush=True)
         settings = Settings(persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True)
         session = app.talks.open(settings)
         player = Player()
@@ -84,7 +99,7 @@ async def _talk(args: argparse.Namespace) -> int:
                     group.create_task(_listen(session, sound))
                     for beside in (_report(session, player), ear.tend(), mouth.tend()):
                         group.create_task(beside)
-                    await follow_talk(session, player, follow, args.times)
+                    await follow_talk(session, player, follow, args.times, camera)
             except* DeviceError as group_of_one:
                 lost = group_of_one.exceptions
             if lost:
@@ -92,9 +107,21 @@ async def _talk(args: argparse.Namespace) -> int:
     return 0
 
 
-async def follow_talk(session: Session, player: Player, follow: Follow, times: bool) -> None:
-    """Play what comes, yield when told to, and say exactly what was heard."""
-    from assistant.events import AudioDelta, Duck, ReportHeard, Resume, SpeechStarted, StopPlayback, TruncateItem
+async def follow_talk(
+    session: Session, player: Player, follow: Follow, times: bool, camera: Camera | None = None
+) -> None:
+    """Play what comes, yield when told to, say exactly what was heard, and show what the camera sees as the user begins
+    to speak."""
+    from assistant.events import (
+        AudioDelta,
+        Duck,
+        ReportHeard,
+        Resume,
+        SightChanged,
+        SpeechStarted,
+        StopPlayback,
+        TruncateItem,
+    )
 
     async for event in session.events:
         match event:
@@ -104,6 +131,10 @@ async def follow_talk(session: Session, player: Player, follow: Follow, times: b
                 player.duck(event.level)
             case Resume():
                 player.unduck()
+            case SightChanged(sees=False) if camera is not None:
+                camera.close()
+                camera = None
+                print("· the model that answers has no eyes; the camera is off", file=sys.stderr, flush=True)
             case StopPlayback() | SpeechStarted():
                 item_id = player.stop()
                 player.unduck()
@@ -111,9 +142,24 @@ async def follow_talk(session: Session, player: Player, follow: Follow, times: b
                     heard_ms = player.heard_samples(item_id) / 24
                     await session.send(ReportHeard(item_id, heard_ms))
                     await session.send(TruncateItem(item_id, 0, int(heard_ms)))
+                if camera is not None and isinstance(event, SpeechStarted):
+                    camera = await _show(session, camera)
         turn = follow.take(event)
         if turn is not None and times and turn.timeline is not None:
             print("\n".join(timeline_lines(turn.timeline)), flush=True)
+
+
+async def _show(session: Session, camera: Camera) -> Camera | None:
+    """What it sees now; None once it is gone."""
+    from assistant.base.ids import random_ids
+    from assistant.events import CreateItem, Message, PicturePart
+
+    picture = await asyncio.to_thread(camera.picture)
+    if picture is None:
+        print("· the camera is gone; the talk goes on without it", file=sys.stderr, flush=True)
+        return None
+    await session.send(CreateItem(Message(random_ids("frame"), "user", (PicturePart(picture, frame=True),))))
+    return camera
 
 
 async def _listen(session: Session, sound: Channel[Pcm]) -> None:

@@ -1,6 +1,7 @@
-"""This machine's own microphone and loudspeaker, without a browser.
+"""This machine's own microphone, loudspeaker and camera, without a browser.
 
 player    sound to be played, and how much of which item was heard
 devices   the two streams
 echo      the one taken out of the other
+camera    the newest picture
 """
