@@ -95,12 +95,12 @@ class Ours:
         self.llm.reset()
 
     def append(self, ids: Sequence[int]) -> int:
-        self.llm.append(ids)
-        return self.llm.step()
+        return int(self.llm.append(ids).argmax())
 
     def step(self, token: int) -> int:
-        self.llm.catch_up()  # folds `token`, which the step before has returned
-        return self.llm.step()
+        self.llm.step()  # draws `token` again: the likeliest
+        self.llm.catch_up()
+        return int(self.llm.state.logits.argmax())
 
     def weight_bytes(self) -> int:
         """Of the matrices that a decode step reads; a tied head reads the embedding once."""
@@ -154,15 +154,17 @@ def checkpoint(folder: Path, shape: str) -> Path:
     return path
 
 
-def check_gguf(path: Path, gguf: Path) -> None:
-    """The GGUF file read back by transformers must be the same network."""
-    from transformers import Qwen3_5ForCausalLM
-
-    ids = torch.randint(0, 32000, (1, 40), generator=torch.Generator().manual_seed(1))
-    with torch.inference_mode():
-        plain = Qwen3_5ForCausalLM.from_pretrained(path, dtype=torch.float32)(ids).logits
-        again = Qwen3_5ForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)(ids).logits
-    print(f"GGUF through transformers: largest difference of logits {float((plain - again).abs().max()):.2e}")
+def check(path: Path, ours: Ours, peer: LlamaCppPeer, vocabulary: int) -> None:
+    """Both must compute the same network: how far each one's logits are from those of the plain one in float32."""
+    ids = random.Random(1).choices(range(vocabulary), k=280)
+    plain = Ours(path, 512, None, "float32").llm
+    far: dict[str, list[float]] = {"ours": [], "llama.cpp": []}
+    for at in range(0, len(ids), 40):
+        expected = plain.append(ids[at : at + 40])
+        for who, found in (("ours", ours.llm.append(ids[at : at + 40])), ("llama.cpp", peer.fold(ids[at : at + 40]))):
+            far[who].append(float((found - expected).norm() / expected.norm()))
+    for who, values in far.items():
+        print(f"{who}: logits differ from float32 by {median(values):.2e} of their size (at most {max(values):.2e})")
 
 
 def main() -> None:
@@ -173,17 +175,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--llama", type=Path, help="a folder with llama.cpp's libraries, else it is left out")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "llm-bench")
-    parser.add_argument("--check-gguf", action="store_true")
+    parser.add_argument("--check", action="store_true", help="only compare the logits of ours and of llama.cpp")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     kind, vocabulary = FORMATS[args.dtype], SHAPES[args.shape].vocab_size
     path, gguf = checkpoint(args.folder, args.shape), args.folder / f"{args.shape}-{kind}.gguf"
-    if (args.llama or args.check_gguf) and not gguf.exists():
+    if args.llama and not gguf.exists():
         write_gguf(path, gguf, kind)
-    if args.check_gguf:
-        check_gguf(path, gguf)
-        return
     before = resident_bytes()
     ours = Ours(path, 2048, args.folder / "kernels", args.dtype)
     memory = {"packed_bytes": ours.weight_bytes(), "resident_bytes": resident_bytes() - before}
@@ -191,7 +190,10 @@ def main() -> None:
     if args.dtype == "bfloat16":
         peers += [Ours(path, 2048, None, args.dtype), TransformersPeer(path, torch.bfloat16)]
     if args.llama:
-        peers.append(LlamaCppPeer(args.llama, gguf, args.threads, 2048, vocabulary))
+        llama = LlamaCppPeer(args.llama, gguf, args.threads, 2048, vocabulary)
+        peers.append(llama)
+        if args.check:
+            return check(path, ours, llama, vocabulary)
     report(run(ours, peers, args.rounds, vocabulary), memory, args)
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 
 class _Opaque(ctypes.Structure):
@@ -43,13 +45,17 @@ class LlamaCppPeer:
         self._c.llama_memory_clear(self._c.llama_get_memory(self._context), True)
 
     def append(self, ids: Sequence[int]) -> int:
+        return int(self.fold(ids).argmax())
+
+    def fold(self, ids: Sequence[int]) -> Tensor:
+        """The logits [V] float32 after the last of them, good until the next call."""
         for at in range(0, len(ids), 512):
             part = ids[at : at + 512]
             tokens = (ctypes.c_int32 * len(part))(*part)  # the batch only points to it
             if self._c.llama_decode(self._context, self._c.llama_batch_get_one(tokens, len(part))) != 0:
                 raise RuntimeError("llama_decode failed")
         logits = self._c.llama_get_logits_ith(self._context, -1)
-        return int(np.ctypeslib.as_array(logits, (self._vocabulary,)).argmax())
+        return torch.from_numpy(np.ctypeslib.as_array(logits, (self._vocabulary,)))
 
     def step(self, token: int) -> int:
         return self.append([token])
