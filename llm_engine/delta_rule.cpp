@@ -1,8 +1,8 @@
 // The delta-net mixer of one sequence on a CPU, as a torch operator: convolution, gates, delta rule, norm and gate.
 //
 // For one decoded token it is the twin of delta_kernel.py; a chunk runs the same recurrence token by token. What a
-// column of the memory becomes does not depend on its neighbours, so sixteen columns at a time go through all tokens
-// while they lie in the first-level cache; that needs no more arithmetic than the chunked form and no system to solve.
+// column of the memory becomes does not depend on its neighbours, so a strip of columns goes through all tokens while
+// it lies in the first-level cache; that needs no more arithmetic than the chunked form and no system to solve.
 
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
@@ -21,7 +21,7 @@ using torch::headeronly::ScalarType;
 
 namespace {
 
-constexpr int64_t COLUMNS = 2 * LANES;
+constexpr int64_t VECTORS = 4, COLUMNS = VECTORS * WIDE;  // eight sums at once: fewer would wait for each other
 
 struct Sizes {
   int64_t rows, heads, keys, key, value, channels, taps;
@@ -37,9 +37,9 @@ struct Row {
 template <class T>
 void convolve(const std::vector<const T*>& past, const float* conv, float* x, int64_t channels) {
   int64_t c = 0;
-  for (; c + LANES <= channels; c += LANES) {
-    f8 total = all(0);
-    for (size_t t = 0; t < past.size(); ++t) total += load(past[t] + c) * load(conv + t * channels + c);
+  for (; c + WIDE <= channels; c += WIDE) {
+    fw total{};
+    for (size_t t = 0; t < past.size(); ++t) total += load<fw>(past[t] + c) * load<fw>(conv + t * channels + c);
     store(x + c, total * sigmoid(total));
   }
   for (; c < channels; ++c) {
@@ -49,45 +49,51 @@ void convolve(const std::vector<const T*>& past, const float* conv, float* x, in
   }
 }
 
-float dot(const float* a, const float* b, int64_t size) {
-  float total = 0;
-  for (int64_t i = 0; i < size; ++i) total += a[i] * b[i];
-  return total;
-}
-
 void unit(float* x, int64_t size, float scale) {
   const float factor = scale / std::sqrt(dot(x, x, size) + 1e-6f);
   for (int64_t i = 0; i < size; ++i) x[i] *= factor;
 }
 
-// Columns [key][COLUMNS] of a memory through all rows: forget, correct, read. One pass writes row t and reads for the
-// row after it; a read before the write becomes one after it by k · q times the correction.
+// A row of k or q meets every row of the memory: sums [VECTORS] += held · x
+inline void meet(const fw* held, float x, fw* sums) {
+  for (int64_t j = 0; j < VECTORS; ++j) sums[j] += held[j] * x;
+}
+
+// Columns [key][COLUMNS] of a memory, its rows `stride` apart, through all rows: forget, correct, read. One pass writes
+// row t and reads for the row after it; a read before the write becomes one after it by k · q times the correction.
 // values [rows][COLUMNS] come in, outputs go out
-void fold(float* memory, const std::vector<Row>& rows, float* values, int64_t key) {
-  f8 predicted[2] = {all(0), all(0)}, read[2] = {all(0), all(0)};
-  for (int64_t i = 0; i < key; ++i)
-    for (int64_t j = 0; j < 2; ++j) {
-      const f8 held = load(memory + i * COLUMNS + j * LANES);
-      predicted[j] += held * rows[0].k[i];
-      read[j] += held * rows[0].q[i];
-    }
+void fold(float* memory, int64_t stride, const std::vector<Row>& rows, float* values, int64_t key) {
+  fw predicted[VECTORS]{}, read[VECTORS]{}, correction[VECTORS], held[VECTORS];
+  for (int64_t i = 0; i < key; ++i) {
+    for (int64_t j = 0; j < VECTORS; ++j) held[j] = load<fw>(memory + i * stride + j * WIDE);
+    meet(held, rows[0].k[i], predicted);
+    meet(held, rows[0].q[i], read);
+  }
   for (size_t t = 0; t < rows.size(); ++t) {
-    const Row &now = rows[t], &next = rows[std::min(t + 1, rows.size() - 1)];
-    f8 correction[2];
-    for (int64_t j = 0; j < 2; ++j) {
-      float* const value = values + t * COLUMNS + j * LANES;
-      correction[j] = (load(value) - now.forget * predicted[j]) * now.beta;
+    const Row& now = rows[t];
+    for (int64_t j = 0; j < VECTORS; ++j) {
+      float* const value = values + t * COLUMNS + j * WIDE;
+      correction[j] = (load<fw>(value) - now.forget * predicted[j]) * now.beta;
       store(value, now.forget * read[j] + now.agreement * correction[j]);
-      predicted[j] = read[j] = all(0);
+      predicted[j] = read[j] = fw{};
     }
-    for (int64_t i = 0; i < key; ++i)
-      for (int64_t j = 0; j < 2; ++j) {
-        float* const at = memory + i * COLUMNS + j * LANES;
-        const f8 held = load(at) * now.forget + now.k[i] * correction[j];
-        store(at, held);
-        predicted[j] += held * next.k[i];
-        read[j] += held * next.q[i];
+    const auto write = [&](int64_t i) {
+      for (int64_t j = 0; j < VECTORS; ++j) {
+        float* const at = memory + i * stride + j * WIDE;
+        held[j] = load<fw>(at) * now.forget + now.k[i] * correction[j];
+        store(at, held[j]);
       }
+    };
+    if (t + 1 == rows.size()) {
+      for (int64_t i = 0; i < key; ++i) write(i);
+      return;
+    }
+    const Row& next = rows[t + 1];
+    for (int64_t i = 0; i < key; ++i) {
+      write(i);
+      meet(held, next.k[i], predicted);
+      meet(held, next.q[i], read);
+    }
   }
 }
 
@@ -96,9 +102,9 @@ template <class T>
 void leave(const float* read, const float* norm, const T* gate, T* out, int64_t size, float eps) {
   const float scale = 1.0f / std::sqrt(dot(read, read, size) / float(size) + eps);
   int64_t j = 0;
-  for (; j + LANES <= size; j += LANES) {
-    const f8 z = load(gate + j);
-    store(out + j, load(read + j) * scale * load(norm + j) * (z * sigmoid(z)));
+  for (; j + WIDE <= size; j += WIDE) {
+    const fw z = load<fw>(gate + j);
+    store(out + j, load<fw>(read + j) * scale * load<fw>(norm + j) * (z * sigmoid(z)));
   }
   for (; j < size; ++j) put(out + j, read[j] * scale * norm[j] * (wide(gate[j]) * sigmoid(wide(gate[j]))));
 }
@@ -148,10 +154,14 @@ void mix(const Sizes& s, const Tensor& mixed, const Tensor& gate, const Tensor& 
       for (int64_t j = 0; j < s.value; j += COLUMNS) {
         const int64_t width = std::min(COLUMNS, s.value - j);
         const float* const v = x + 2 * key_dim + h * s.value + j;
-        for (int64_t i = 0; i < s.key; ++i) std::copy_n(held + i * s.value + j, width, &block[i * COLUMNS]);
         for (int64_t t = 0; t < s.rows; ++t) std::copy_n(v + t * s.channels, width, &values[t * COLUMNS]);
-        fold(block.data(), rows, values.data(), s.key);
-        for (int64_t i = 0; i < s.key; ++i) std::copy_n(&block[i * COLUMNS], width, held + i * s.value + j);
+        if (s.rows == 1 && width == COLUMNS) {  // read once, written once: a copy would be the larger half
+          fold(held + j, s.value, rows, values.data(), s.key);
+        } else {
+          for (int64_t i = 0; i < s.key; ++i) std::copy_n(held + i * s.value + j, width, &block[i * COLUMNS]);
+          fold(block.data(), COLUMNS, rows, values.data(), s.key);
+          for (int64_t i = 0; i < s.key; ++i) std::copy_n(&block[i * COLUMNS], width, held + i * s.value + j);
+        }
         for (int64_t t = 0; t < s.rows; ++t) std::copy_n(&values[t * COLUMNS], width, &read[t * s.value + j]);
       }
       for (int64_t t = 0; t < s.rows; ++t)

@@ -19,7 +19,7 @@ pytestmark = [
         reason="needs a C++ compiler; `apt install g++` brings one",
     ),
 ]
-SHAPES = [(2, 2, 16, 16), (2, 4, 16, 32), (1, 3, 24, 20)]  # key heads, value heads, sizes of a key and a value head
+SHAPES = [(2, 4, 16, 32), (1, 3, 24, 20), (1, 2, 128, 144)]  # key heads, value heads, sizes of a key and a value head
 DTYPES = [torch.float32, torch.bfloat16]
 
 

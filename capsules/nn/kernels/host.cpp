@@ -25,7 +25,7 @@ using torch::headeronly::ScalarType;
 namespace {
 
 constexpr int64_t PAIR = 2 * LANES;  // bfloat16 values in one 32-byte read
-constexpr int64_t TILE_O = 6, TILE_T = 2 * LANES;  // twelve sums in registers; 4 times 24 runs at half the speed
+constexpr int64_t TILE_O = 6, TILE_T = 2 * WIDE;  // twelve sums in registers; 4 times 24 runs at half the speed
 constexpr int64_t BLOCK_O = 16 * TILE_O, BLOCK_I = 1024;  // what the second-level cache holds
 
 template <class F>
@@ -77,20 +77,7 @@ float dot(const bf16* w, const float* x, const float* pairs, int64_t size) {
   return total;
 }
 
-float dot(const float* w, const float* x, const float*, int64_t size) {
-  f8 a = all(0), b = all(0), c = all(0), d = all(0);
-  int64_t i = 0;
-  for (; i + 4 * LANES <= size; i += 4 * LANES) {
-    a += load(w + i) * load(x + i);
-    b += load(w + i + LANES) * load(x + i + LANES);
-    c += load(w + i + 2 * LANES) * load(x + i + 2 * LANES);
-    d += load(w + i + 3 * LANES) * load(x + i + 3 * LANES);
-  }
-  for (; i + LANES <= size; i += LANES) a += load(w + i) * load(x + i);
-  float total = sum((a + b) + (c + d));
-  for (; i < size; ++i) total += w[i] * x[i];
-  return total;
-}
+float dot(const float* w, const float* x, const float*, int64_t size) { return vectors::dot(w, x, size); }
 
 void one_row(const bf16* x, const bf16* w, bf16* y, int64_t inputs, int64_t outputs) {
   std::vector<float> flat(inputs), pairs(inputs);
@@ -108,30 +95,28 @@ void one_row(const bf16* x, const bf16* w, bf16* y, int64_t inputs, int64_t outp
 // ascending order. Entry (o, i) of w is w[o * w_o + i * w_i]; x [size][TILE_T] is one stream.
 template <int WIDTH>
 void tile(const float* w, int64_t w_o, int64_t w_i, const float* x, float* sums, int64_t size, int64_t stride) {
-  f8 held[TILE_O][WIDTH];
+  fw held[TILE_O][WIDTH];
   for (int64_t o = 0; o < TILE_O; ++o)
-    for (int64_t t = 0; t < WIDTH; ++t) held[o][t] = load(sums + o * stride + t * LANES);
+    for (int64_t t = 0; t < WIDTH; ++t) held[o][t] = load<fw>(sums + o * stride + t * WIDE);
   for (int64_t i = 0; i < size; ++i) {
-    f8 lanes[WIDTH];
-    for (int64_t t = 0; t < WIDTH; ++t) lanes[t] = load(x + i * TILE_T + t * LANES);
-    for (int64_t o = 0; o < TILE_O; ++o) {
-      const f8 weight = all(w[o * w_o + i * w_i]);
-      for (int64_t t = 0; t < WIDTH; ++t) held[o][t] += weight * lanes[t];
-    }
+    fw lanes[WIDTH];
+    for (int64_t t = 0; t < WIDTH; ++t) lanes[t] = load<fw>(x + i * TILE_T + t * WIDE);
+    for (int64_t o = 0; o < TILE_O; ++o)
+      for (int64_t t = 0; t < WIDTH; ++t) held[o][t] += w[o * w_o + i * w_i] * lanes[t];
   }
   for (int64_t o = 0; o < TILE_O; ++o)
-    for (int64_t t = 0; t < WIDTH; ++t) store(sums + o * stride + t * LANES, held[o][t]);
+    for (int64_t t = 0; t < WIDTH; ++t) store(sums + o * stride + t * WIDE, held[o][t]);
 }
 
 template <class W>
 void widen(const W* w, float* to, int64_t size) {
   int64_t i = 0;
-  for (; i + LANES <= size; i += LANES) store(to + i, load(w + i));
+  for (; i + WIDE <= size; i += WIDE) store(to + i, load<fw>(w + i));
   for (; i < size; ++i) to[i] = wide(w[i]);
 }
 
 #if defined(__AVX512BF16__)
-constexpr int64_t WIDE = 16, WIDE_O = 8;  // tokens in a register; outputs whose sums are held at once
+constexpr int64_t WIDE_O = 8;  // outputs whose sums are held at once
 
 // WIDE_O rows of w times WIDTH · WIDE tokens. A pair of neighbouring weights meets the same two inputs of every token;
 // x [pairs][stride] has these as 32 bits.
@@ -219,7 +204,7 @@ void many_rows(const bf16* x, const bf16* w, bf16* y, int64_t rows, int64_t inpu
           for (int64_t k = 0; k < TILE_O; ++k)  // rows beyond the last repeat it; their sums are not used
             widen(w + (first + std::min(o + k, count - 1)) * inputs + i, &weights[k * step], size);
           for (int64_t t = 0; t < stride; t += TILE_T)
-            (rows - t > LANES ? tile<2> : tile<1>)(weights.data(), step, 1, &turned[t * inputs + i * TILE_T],
+            (rows - t > WIDE ? tile<2> : tile<1>)(weights.data(), step, 1, &turned[t * inputs + i * TILE_T],
                                                    &sums[o * stride + t], size, stride);
         }
       }
@@ -307,10 +292,10 @@ Tensor swiglu(const Tensor& both) {
         const T *gate = in<T>(both) + r * 2 * size, *up = gate + size;
         T* to_row = out<T>(y) + r * size;
         int64_t i = 0;
-        for (; i + LANES <= size; i += LANES) {
-          const f8 g = load(gate + i);
+        for (; i + WIDE <= size; i += WIDE) {
+          const fw g = load<fw>(gate + i);
           store(to_row + i, g * sigmoid(g));  // rounded once before the product, as the plain form does
-          store(to_row + i, load(to_row + i) * load(up + i));
+          store(to_row + i, load<fw>(to_row + i) * load<fw>(up + i));
         }
         for (; i < size; ++i) {
           put(to_row + i, wide(gate[i]) * sigmoid(wide(gate[i])));
@@ -324,6 +309,32 @@ Tensor swiglu(const Tensor& both) {
 
 // ------------------------------------------------------------------------------------------- attention, one query row
 
+// Scores become exp(score - the largest), in place; their sum, in ascending order.
+float soften(std::vector<float>& scores) {
+  const float peak = *std::max_element(scores.begin(), scores.end());
+  const int64_t length = scores.size();
+  int64_t s = 0;
+  for (; s + WIDE <= length; s += WIDE) store(&scores[s], exp(load<fw>(&scores[s]) - peak));
+  for (; s < length; ++s) scores[s] = exp(all(scores[s] - peak))[0];
+  float total = 0;
+  for (const float weight : scores) total += weight;
+  return total;
+}
+
+// The rows of values [length][size], `stride` apart, each times its weight; their sum over `total`. From entry d on, as
+// far as VECTORS at a time go; returns where that ends.
+template <int VECTORS, class K, class T>
+int64_t gather(const K* values, int64_t stride, const std::vector<float>& weights, float total, T* y, int64_t d,
+               int64_t size) {
+  for (; d + VECTORS * WIDE <= size; d += VECTORS * WIDE) {
+    fw held[VECTORS]{};
+    for (size_t s = 0; s < weights.size(); ++s)
+      for (int64_t j = 0; j < VECTORS; ++j) held[j] += weights[s] * load<fw>(values + s * stride + d + j * WIDE);
+    for (int64_t j = 0; j < VECTORS; ++j) store(y + d + j * WIDE, held[j] / total);
+  }
+  return d;
+}
+
 // q [1, H, D]; k, v [S, G, D]; only the keys 0 … position are read, so no result depends on S.
 Tensor decode_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& position, double scale) {
   const int64_t heads = q.size(1), size = q.size(2), share = heads / k.size(1), length = in<int64_t>(position)[0] + 1;
@@ -334,27 +345,22 @@ Tensor decode_attention(const Tensor& q, const Tensor& k, const Tensor& v, const
     by_type(k, [&](auto stored) {
       using K = decltype(stored);
       torch::stable::parallel_for(0, heads, std::max<int64_t>(1, 16384 / (length * size)), [&](int64_t from, int64_t to) {
-        std::vector<float> query(size), pairs(size), scores(length), gathered(size);
+        std::vector<float> query(size), pairs(size), scores(length);
         for (int64_t h = from; h < to; ++h) {
           for (int64_t d = 0; d < size; ++d) query[d] = wide(in<T>(q)[h * size + d]) * float(scale);
           unzip(query.data(), pairs.data(), size);
-          float peak = -INFINITY;
-          for (int64_t s = 0; s < length; ++s) {
-            const K* key = in<K>(k) + s * key_row + h / share * key_head;
-            scores[s] = dot(key, query.data(), pairs.data(), size);
-            peak = std::max(peak, scores[s]);
+          const K* const keys = in<K>(k) + h / share * key_head;
+          for (int64_t s = 0; s < length; ++s) scores[s] = dot(keys + s * key_row, query.data(), pairs.data(), size);
+          const float total = soften(scores);
+          const K* const values = in<K>(v) + h / share * value_head;
+          T* const row = out<T>(y) + h * size;
+          int64_t d = gather<8>(values, value_row, scores, total, row, 0, size);
+          d = gather<1>(values, value_row, scores, total, row, d, size);
+          for (; d < size; ++d) {
+            float gathered = 0;
+            for (int64_t s = 0; s < length; ++s) gathered += scores[s] * wide(values[s * value_row + d]);
+            put(row + d, gathered / total);
           }
-          float total = 0;
-          std::fill(gathered.begin(), gathered.end(), 0.0f);
-          for (int64_t s = 0; s < length; ++s) {
-            const float weight = exp(all(scores[s] - peak))[0];
-            const K* value = in<K>(v) + s * value_row + h / share * value_head;
-            total += weight;
-            int64_t d = 0;
-            for (; d + LANES <= size; d += LANES) store(&gathered[d], load(&gathered[d]) + weight * load(value + d));
-            for (; d < size; ++d) gathered[d] += weight * wide(value[d]);
-          }
-          for (int64_t d = 0; d < size; ++d) put(out<T>(y) + h * size + d, gathered[d] / total);
         }
       });
     });
@@ -371,15 +377,15 @@ void attend_lanes(const Tensor& q, const Tensor& k, const Tensor& v, const int64
                   int64_t group, int64_t first) {
   const int64_t heads = q.size(1), size = q.size(2), share = heads / k.size(1);
   const int64_t used = std::min(TILE_T, q.size(0) * share - first);  // lane j is row (first + j) / share
-  const auto multiply = used > LANES ? tile<2> : tile<1>;
+  const auto multiply = used > WIDE ? tile<2> : tile<1>;
   const auto place = [&](int64_t j) {
     return ((first + j) / share * heads + group * share + (first + j) % share) * size;
   };
   const int64_t padded = (size + TILE_O - 1) / TILE_O * TILE_O, step = BLOCK_O;  // keys or values widened at a time
   std::vector<float> query(size * TILE_T), total(TILE_T), out_lanes(padded * TILE_T), block(step * padded);
-  std::vector<int64_t> last(TILE_T, 0);
+  std::vector<int32_t> last(TILE_T, 0);
   for (int64_t j = 0; j < used; ++j) {
-    last[j] = positions[(first + j) / share];
+    last[j] = int32_t(positions[(first + j) / share]);
     for (int64_t d = 0; d < size; ++d) query[d * TILE_T + j] = wide(in<T>(q)[place(j) + d]) * scale;
   }
   const int64_t length = *std::max_element(last.begin(), last.end()) + 1;
@@ -395,22 +401,19 @@ void attend_lanes(const Tensor& q, const Tensor& k, const Tensor& v, const int64
     for (int64_t s = 0; s < count; s += TILE_O)
       multiply(&block[s * padded], padded, 1, query.data(), &scores[(at + s) * TILE_T], size, TILE_T);
   }
-  for (int64_t j = 0; j < TILE_T; j += LANES) {
-    f8 peak = all(-INFINITY), sum = all(0);
-    const auto visible = [&](int64_t s) {
-      i8 mask;
-      for (int64_t n = 0; n < LANES; ++n) mask[n] = s <= last[j + n] ? -1 : 0;
-      return mask;
-    };
-    const int64_t shown = *std::min_element(&last[j], &last[j] + LANES);  // up to here no lane is masked
+  for (int64_t j = 0; j < TILE_T; j += WIDE) {
+    iw ends;
+    std::memcpy(&ends, &last[j], sizeof ends);
+    const int64_t shown = *std::min_element(&last[j], &last[j] + WIDE);  // up to here no lane is masked
+    fw peak = fw{} - INFINITY, sum{};
     for (int64_t s = 0; s < length; ++s) {
-      f8 score = load(&scores[s * TILE_T + j]);
-      if (s > shown) score = visible(s) ? score : all(-INFINITY);
+      fw score = load<fw>(&scores[s * TILE_T + j]);
+      if (s > shown) score = ends >= int32_t(s) ? score : fw{} - INFINITY;
       peak = peak > score ? peak : score;
     }
     for (int64_t s = 0; s < length; ++s) {
-      f8 weight = exp(load(&scores[s * TILE_T + j]) - peak);
-      if (s > shown) weight = visible(s) ? weight : all(0);
+      fw weight = exp(load<fw>(&scores[s * TILE_T + j]) - peak);
+      if (s > shown) weight = ends >= int32_t(s) ? weight : fw{};
       store(&scores[s * TILE_T + j], weight);
       sum += weight;
     }

@@ -153,11 +153,12 @@ inline void tile(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t r
   }
   const float* const factor = x.scale.data() + row * x.groups;
   const int32_t* const zero = x.zero.data() + row * x.groups;
+  const int64_t ahead = T == 1 ? 4096 : x.groups * F::BYTES;
   for (int64_t g = 0; g < x.groups; ++g) {
     sums whole[T];
     for (int t = 0; t < T; ++t) whole[t] = sums{} + zero[t * x.groups + g];
     for (int64_t s = 0; s < F::STEPS; s += BITS == 8 ? 1 : 2) {
-      if (T == 1) __builtin_prefetch(w + 4096);  // the processor's own prefetching stops at the end of a page
+      __builtin_prefetch(w + ahead, 0, T == 1 ? 3 : 2);  // the processor's own prefetching stops at the end of a page
       const bytes both = load64(w);
       w += sizeof both;
       const int64_t at = g * F::GROUP + s * 4;
@@ -170,9 +171,19 @@ inline void tile(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t r
       }
     }
     const floats each = scales(scale + g * PANEL);
-    for (int t = 0; t < T; ++t) total[t] += __builtin_convertvector(whole[t], floats) * (each * factor[t * x.groups + g]);
+    for (int t = 0; t < T; ++t)
+      total[t] += __builtin_convertvector(whole[t], floats) * (each * factor[t * x.groups + g]);
   }
   for (int t = 0; t < T; ++t) out[t] = total[t];
+}
+
+// The first `count` sums of a panel
+template <class T>
+inline void keep(floats made, T* y, int64_t count) {
+  if (count == PANEL)
+    store(y, made);
+  else
+    for (int64_t n = 0; n < count; ++n) put(y + n, made[n]);
 }
 
 template <int BITS, class T>
@@ -205,7 +216,7 @@ void multiply(const Tensor& x, const Tensor& weight, const Tensor& scale, Tensor
         else
           tile<BITS, TILE>(panel, s + p * groups * PANEL, in, t, made);
         for (int64_t k = 0; k < std::min(TILE, rows - t); ++k)
-          for (int64_t n = 0; n < count; ++n) put(to_y + (t + k) * outputs + first + n, made[k][n]);
+          keep(made[k], to_y + (t + k) * outputs + first, count);
       }
     }
   });
