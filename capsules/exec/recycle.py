@@ -1,12 +1,14 @@
 """Host memory that is used again: the first touch of fresh pages costs more than the copy that fills them.
 
 A device's own allocator recycles; the host's gives large blocks back to the system at once, so that every snapshot
-would pay for its pages anew (measured: 2.2 times the copy).
+would pay for its pages anew. Those that are fresh come from NumPy, which asks Linux for large pages: 19 MB are copied
+there in 0.9 ms, as into pages that were touched before; into the small pages that torch gets, in 11.6 ms.
 """
 
 import weakref
 from collections import OrderedDict, deque
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,7 +35,7 @@ class Recycler:
         size = _rounded(nbytes)
         self._keep_bytes = max(self._keep_bytes, 2 * size)
         fitting = [address for address, block in self._free.items() if block.numel() == size]
-        block = self._free.pop(fitting[-1]) if fitting else torch.empty(size, dtype=torch.uint8)
+        block = self._free.pop(fitting[-1]) if fitting else torch.from_numpy(np.empty(size, np.uint8))
         lent = memoryview(block.numpy().data)
         weakref.finalize(lent, self._returned.append, block).atexit = False
         return torch.frombuffer(lent, dtype=torch.uint8)[:nbytes]
