@@ -37,6 +37,9 @@ from tts_engine.engine import HiggsTTS
 
 Report = Callable[[str], None]
 MIB = 1 << 20
+CURSOR_HISTORY = 512
+"""Positions, some 15 s of speech: a voice that follows its text by a cursor has learnt from one to three sentences in a
+row, and owes its tone to none of them."""
 STOP_SECONDS = 5.0
 """What the engines' thread gets for its last step."""
 
@@ -136,7 +139,8 @@ async def open_tts(opening: Opening) -> TTS:
     ms = pace.row_ms + pace.frame_ms
     opening.report(f"40 ms of sound take {ms:.1f} ms here; the first chunks are cut to that")
     name = path.name if config.tts else f"{profile.name}-tts"
-    return LocalTTS(deployment, engine, voices, name, VoiceOptions(config.first_chunk))
+    history = None if engine.config.cursor is None else CURSOR_HISTORY
+    return LocalTTS(deployment, engine, voices, name, VoiceOptions(config.first_chunk, history=history))
 
 
 # ------------------------------------------------------------------------------- what they stand on

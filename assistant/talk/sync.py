@@ -45,13 +45,17 @@ class StateSync:
         await self._sync()
 
     def ahead(self) -> None:
-        """A turn is over: what the next would find undone is done now, if there is time."""
-        self._context.group.create_task(self._prepare())
+        """A turn is over: what the next would find undone is done now, if there is time; the voice's when the last
+        sound was played, as until then it may be cut."""
+        self._context.group.create_task(self._prepare(self._context.turn.play_end))
 
-    async def _prepare(self) -> None:
+    async def _prepare(self, play_end: float | None) -> None:
+        services, talk = self._context.services, self._context.talk
         with suppress(EngineFailed):  # the next reply meets it too, and tells
-            await self._context.services.llm.prepare(self._context.talk, self._prompt())
-            await self._context.services.tts.prepare(self._context.talk)
+            await services.llm.prepare(talk, self._prompt())
+            if play_end is not None:
+                await services.clock.sleep_until(play_end)
+            await services.tts.prepare(talk)
 
     async def _sync(self) -> None:
         services, talk = self._context.services, self._context.talk

@@ -50,11 +50,14 @@ class VoiceOptions:
     first_chunk   the engine's policy for a reply's first piece
     sampling      None: the checkpoint's own
     spoken        writes a text the way it is said
+    history       positions: a session that is longer begins anew when all of it was heard; None: it grows until the
+                  context is full
     """
 
     first_chunk: str = "exact"
     sampling: VoiceSampling | None = None
     spoken: Callable[[str], str] = speech_text
+    history: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class LocalTTS:
         options = options or VoiceOptions()
         self._engine_thread, self._now = deployment.thread, deployment.now
         self._tts, self._voices = engine, voices
-        self._first_chunk, self._spoken = options.first_chunk, options.spoken
+        self._options = options
         self._preparing: dict[str, Job[None]] = {}
         self._frozen = FrozenSessions(engine, self._voices, options.sampling)
         state_key = StateKey(name, precision=engine.fingerprint.digest)
@@ -105,7 +108,7 @@ class LocalTTS:
     async def speak(
         self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
     ) -> AsyncGenerator[SpeechChunk, None]:
-        words = aloud(text, self._spoken)
+        words = aloud(text, self._options.spoken)
         if not words.text:
             return
         guess = self._guesses.find(talk)
@@ -191,7 +194,7 @@ class LocalTTS:
         first = self._tts.frames
         waited_for = state.plays_until < begin + PLAYING_S
         try:
-            self._tts.begin(words.text, self._first_chunk if waited_for else "steady")
+            self._tts.begin(words.text, self._options.first_chunk if waited_for else "steady")
         except TextRefused:
             return
         said = Said(piece_id, first, 0)
@@ -313,13 +316,28 @@ class LocalTTS:
         self._lease.note(talk, midway=midway)
 
     def _prepare(self, talk: str) -> Work[None]:
-        """Make what was lost of the session again, and see that the next time there will be less to make."""
+        """Make what was lost of the session again, and see that the next time there will be less to make. Or begin it
+        anew: every row reads all before it."""
         if (state := self._lease.find(talk)) is not None and state.said:
             self._lease.own(talk)
             yield from self._catch_up(talk, state)
-            if abs(self._tts.position - state.kept) >= KEPT_EVERY:
+            if self._has_had_its_time(talk, state):
+                self._begin_anew(talk, state)
+            elif abs(self._tts.position - state.kept) >= KEPT_EVERY:
                 state.kept = self._tts.position
                 self._lease.keep(talk)
+
+    def _has_had_its_time(self, talk: str, state: SpokenState) -> bool:
+        """What may still be cut to what was heard, or taken back with a guess, stays."""
+        history = self._options.history
+        if history is None or self._tts.position <= history:
+            return False
+        return state.plays_until <= self._now() and self._guesses.find(talk) is None
+
+    def _begin_anew(self, talk: str, state: SpokenState) -> None:
+        self._tts.open(self._voices[state.voice])
+        state.said, state.kept = [], 0
+        self._note(talk, state)
 
     def _sync(self, talk: str, uttered: Sequence[Uttered]) -> Work[Synced]:
         """Cut behind the first piece that no longer counts as said in full."""
@@ -339,14 +357,13 @@ class LocalTTS:
         if keep >= len(state.said):  # it could not be made again
             yield Synced("rebuild", 0, _ms(begin, self._now()))
             return
+        state.plays_until = begin
         cut = state.said[keep]
         cut.frames = min(cut.frames, frames.get(cut.piece_id, 0))
         end = cut.first_frame + cut.frames
         held = self._tts.pieces[0].first_frame if self._tts.pieces else 0
         if end < held:
-            self._tts.open(self._voices[state.voice])
-            state.said = []
-            self._note(talk, state)
+            self._begin_anew(talk, state)
             yield Synced("rebuild", 0, _ms(begin, self._now()))
             return
         self._tts.cut(end)

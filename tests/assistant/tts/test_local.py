@@ -5,6 +5,7 @@ import json
 import time
 from contextlib import aclosing
 from itertools import groupby
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def higgs(folder):
 
 
 class TTSBench:
-    def __init__(self, higgs, folder, disk=None, now=time.monotonic, sampling=None):
+    def __init__(self, higgs, folder, disk=None, now=time.monotonic, sampling=None, history=None):
         self.higgs = higgs
         self.engine_thread = EngineThread(now)
         budgets = Budgets(host_bytes=1 << 28, disk_bytes=1 << 28 if disk else 0)
@@ -52,7 +53,7 @@ class TTSBench:
         for talk in ("a", "b"):
             journals.open(talk)
         deployment = Deployment(higgs._ctx, self.engine_thread, self.registry, journals, now)
-        options = VoiceOptions(sampling=sampling, spoken=lambda text: text)
+        options = VoiceOptions(sampling=sampling, spoken=lambda text: text, history=history)
         self.tts = LocalTTS(deployment, higgs, self.voices, "mini", options)
 
     def run(self, play, *args):
@@ -127,6 +128,48 @@ def test_memory_after_a_cut_is_that_of_a_voice_that_said_so_much(higgs, folder, 
     assert_same_state(state, only_so_much(higgs, app.voices[voice], frames))
     # chunk sizes follow the clock and a convolution over another length rounds otherwise; the codes are the same
     assert np.allclose(whole[: part.size], part, atol=1e-5) and np.allclose(again, again_b, atol=1e-5)
+
+
+def test_after_a_cut_somebody_waits_for_the_first_sound_again(higgs, folder):
+    """What was cut does not play any more, so the next chunk is as short as a first one is."""
+
+    async def play(tts):
+        first = await say(tts, "a", "p0", FIRST, stop_after=1)
+        await say(tts, "a", "p1", SECOND)
+        steady = await say(tts, "a", "p2", FIRST, stop_after=1)
+        await tts.sync("a", [Uttered("p0", FIRST, FRAME_SAMPLES)])
+        cut = await say(tts, "a", "p3", FIRST, stop_after=1)
+        return [sound.size for sound, _ in (first, steady, cut)]
+
+    first, steady, cut = TTSBench(higgs, folder, now=lambda: 0.0).run(play)
+    assert first == cut < steady
+
+
+def test_a_long_session_begins_anew_once_it_was_heard(higgs, folder):
+    """Not before: it may still be cut, or taken back with a guess. What is then said is what a fresh voice says."""
+    clock = SimpleNamespace(now=0.0)
+    app = TTSBench(higgs, folder, now=lambda: clock.now, history=60)
+
+    async def play(tts):
+        await say(tts, "a", "p0", FIRST)
+        positions = [higgs.position]
+        await tts.prepare("a")  # it still plays
+        positions.append(higgs.position)
+        clock.now = 60.0
+        tts.guess("a")
+        await tts.prepare("a")
+        positions.append(higgs.position)
+        await tts.drop("a")
+        await tts.prepare("a")
+        positions.append(higgs.position)
+        later, _ = await say(tts, "a", "p1", SECOND)
+        assert (await tts.sync("a", [Uttered("p0", FIRST, 0), Uttered("p1", SECOND, later.size)])).what is None
+        fresh, _ = await say(tts, "b", "p1", SECOND)
+        return positions, later, fresh
+
+    positions, later, fresh = app.run(play)
+    assert positions[0] > 60 and positions[:3] == [positions[0]] * 3 and positions[3] < 10
+    assert np.array_equal(later, fresh)
 
 
 @pytest.mark.parametrize("between", [False, True], ids=["owner", "waiting"])
