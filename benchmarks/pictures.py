@@ -22,14 +22,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from assistant.app.config import load_config
 from assistant.app.start import App, open_talks
@@ -43,25 +42,22 @@ from assistant.device.thread import EngineThread
 from assistant.events import REPLY_RATE, CreateItem, Message, PicturePart, SemanticVad, Settings
 from assistant.llm.language import Language, load_language
 from assistant.llm.local import LocalLLM
-from benchmarks.llm_load import config_of, write_checkpoint
+from benchmarks.llm_load import config_of
+from benchmarks.parrot import TINY, parrot
 from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from capsules.weights import catalogue
-from llm_engine import HybridLLM, Sampling
+from llm_engine import HybridLLM, LLMConfig, Sampling
 from llm_engine.pixels import FittedPicture, fit
-from llm_engine.tokenizer import TextTokenizer
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import tower_parts
 
-TINY = Path(__file__).parent.parent / "llm_engine" / "tiny"
 PUBLISHED = {"depth": 12, "hidden_size": 768, "num_heads": 12, "intermediate_size": 3072}
 SMALL = {"depth": 4, "hidden_size": 128, "num_heads": 4, "intermediate_size": 384}
 ROWS = ((8, 8), (8, 16), (12, 16), (15, 20))
 AHEAD_S = 1.0
 ASKED = ("what time is it", "who are you", "what is seven plus five", "what day is it today")
 REPLY = "I can see a red cup, and beside it two green apples."
-LOUD = 8.0
-"""How much likelier than others a token is that follows: certain at any temperature."""
 SAID = "{{- '<|im_start|>user\\n ' + message.content | trim + '<|im_end|>\\n' }}"
 """The user's turn in the shipped model's chat format,"""
 SAID_AND_SHOWN = """{%- set said = namespace(text='') %}
@@ -208,30 +204,10 @@ def language() -> Language:
     return replace(found, layout=replace(found.layout, marks=("", "")), stops=frozenset())
 
 
-def parrot(folder: Path) -> Path:
-    """The shipped model's shape and files, but no layer adds anything and each token of `REPLY` asks for the next."""
-    folder.mkdir()
-    tensors = load_file(TINY / "model.safetensors")
-    for name in tensors:
-        if name.endswith(("o_proj.weight", "out_proj.weight", "down_proj.weight")):
-            tensors[name] = torch.zeros_like(tensors[name])
-    text = TextTokenizer.load(TINY)
-    said = [text.encode("\n")[-1], *text.encode(REPLY), next(iter(text.stops()))]
-    assert len(set(said)) == len(said), "each token has one that follows"
-    rows = tensors["model.embed_tokens.weight"]
-    head = torch.zeros_like(rows)
-    for now, after in pairwise(said):
-        head[after] = rows[now] / rows[now].norm() * LOUD
-    save_file(tensors | {"lm_head.weight": head}, folder / "model.safetensors", metadata={"format": "pt"})
-    raw = json.loads((TINY / "config.json").read_text()) | {"tie_word_embeddings": False}
-    (folder / "config.json").write_text(json.dumps(raw))
-    return folder
-
-
 def seeing_assistant(folder: Path, place: Path) -> Path:
-    """That model with a tower, the shipped tokenizer, and its chat format with a place for pictures."""
-    hidden = json.loads((TINY / "config.json").read_text())["hidden_size"]
-    with_tower(parrot(place), folder, PUBLISHED, hidden)
+    """The shipped model's shape, saying one sentence, with a tower and a place for pictures in its chat format."""
+    config = LLMConfig.read(TINY)
+    with_tower(parrot(config, place, REPLY), folder, PUBLISHED, config.hidden_size)
     for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
         (folder / name).symlink_to(TINY / name)
     template = (TINY / "chat_template.jinja").read_text("utf-8")
@@ -312,7 +288,7 @@ def of_towers(args: argparse.Namespace, dtype: str, folder: Path) -> dict[str, A
     text, towers = TINY, {"published": PUBLISHED, "small": SMALL}
     if args.text == "0.8b":
         text, towers = folder / "text", {"published": PUBLISHED}
-        write_checkpoint(config_of("0.8b"), text)
+        parrot(config_of("0.8b"), text, REPLY)
     hidden = json.loads((text / "config.json").read_text())["hidden_size"]
     result: dict[str, Any] = {}
     for name, tower in towers.items():
