@@ -29,6 +29,7 @@ from time import perf_counter
 
 import torch
 
+from assistant.device.context import give_back_memory
 from benchmarks.peers.gguf_file import write_gguf
 from benchmarks.peers.llama_cpp_peer import LlamaCppPeer
 from benchmarks.peers.peer import Peer
@@ -87,8 +88,8 @@ class Ours:
 
     def __init__(self, path: Path, positions: int, kernels: Path | None, dtype: str) -> None:
         self.name = "ours" if kernels else "ours, torch"
-        self._ctx = ExecContext("cpu", kernels)
-        self.llm = HybridLLM.load(path, self._ctx, dtype, positions)
+        self.ctx = ExecContext("cpu", kernels)
+        self.llm = HybridLLM.load(path, self.ctx, dtype, positions)
         self.llm.set_sampling(Sampling.greedy())
 
     def reset(self) -> None:
@@ -104,7 +105,7 @@ class Ours:
 
     def weight_bytes(self) -> int:
         """Of the matrices that a decode step reads; a tied head reads the embedding once."""
-        matrices = (b for b in self._ctx.buffers("llm", Role.WEIGHT) if b.tensor.dim() > 1 and "conv" not in b.name)
+        matrices = (b for b in self.ctx.buffers("llm", Role.WEIGHT) if b.tensor.dim() > 1 and "conv" not in b.name)
         return sum(b.nbytes for b in matrices)
 
 
@@ -185,7 +186,9 @@ def main() -> None:
         write_gguf(path, gguf, kind)
     before = resident_bytes()
     ours = Ours(path, 2048, args.folder / "kernels", args.dtype)
-    memory = {"packed_bytes": ours.weight_bytes(), "resident_bytes": resident_bytes() - before}
+    give_back_memory()  # as the assistant does once it is ready
+    state = sum(b.nbytes for b in ours.ctx.buffers("llm", Role.STATE))
+    memory = {"packed_bytes": ours.weight_bytes(), "resident_bytes": resident_bytes() - before, "state_bytes": state}
     peers: list[Peer] = [ours]
     if args.dtype == "bfloat16":
         peers += [Ours(path, 2048, None, args.dtype), TransformersPeer(path, torch.bfloat16)]
@@ -236,8 +239,8 @@ def report(times: dict[tuple[str, str], list[float]], memory: dict[str, int], ar
     floor = median(times["floor", "read"])
     machine = f"{processor()}, {args.threads} threads"
     print(f"{args.shape}, {args.dtype}: {machine}, n = {args.rounds}, torch {torch.__version__}")
-    share = memory["resident_bytes"] / memory["packed_bytes"]
-    print(f"loading took {share:.2f} x the {memory['packed_bytes'] / 1e6:.1f} MB of its matrices")
+    resident, packed, state = (memory[f"{what}_bytes"] / 1e6 for what in ("resident", "packed", "state"))
+    print(f"at rest {resident:.1f} MB, {resident / packed:.2f} x the {packed:.1f} of its matrices; state {state:.1f}")
     print(f"reading the weights once: {floor:.2f} ms. The peers' 'warm turn' is a cold one: they keep no state.")
     print(f"{'case':16} {'who':13} {'ms':>9} {'p10':>9} {'p90':>9} {'x floor':>8} {'ours/it':>8} {'target':>7}")
     for (case, who), values in sorted(times.items()):

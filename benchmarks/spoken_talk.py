@@ -27,6 +27,7 @@ from assistant.app.config import load_config
 from assistant.app.start import App, open_talks
 from assistant.bench.figures import distribution
 from assistant.bench.turns import MeasuredTurn, hold, questions
+from assistant.device.context import give_back_memory
 from assistant.events import SemanticVad
 from assistant.llm.local import LocalLLM
 from benchmarks.llm_load import config_of
@@ -105,6 +106,7 @@ async def measure(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         async with open_talks(load_config(flags, {"ASSISTANT_HOME": home})) as app:
             llm = app.models.llm
             assert isinstance(llm, LocalLLM)
+            give_back_memory()  # as the assistant does as soon as nobody has needed it for a while
             weights = sum(b.nbytes for b in app.models.deployment.ctx.buffers() if ".w." in b.name)
             result: dict[str, Any] = {"ready_s": app.ready_s, "weights_mb": weights / 2**20, "at_rest": memory_mb()}
             before, steps = counted(app, llm), StepTimer(llm)
