@@ -1,6 +1,7 @@
 """Free the memory of a running server's models until they are needed; no talk loses anything by it.
 
-  assistant sleep        once nothing is being made; whoever connects, speaks or asks wakes them
+  assistant sleep        once nothing is being made, for which it waits ten seconds; whoever connects, speaks or asks
+                         wakes them
   assistant serve --sleep-after 30     by itself, after so many minutes without work
 
 Everything that the models hold waits in a file in $ASSISTANT_HOME, which goes with the process. On Linux and on a
@@ -28,5 +29,5 @@ def run(args: argparse.Namespace) -> int:
     if found["asleep"]:
         print(f"the models sleep; {found['freed_bytes'] / 1e6:.0f} MB are free until they are needed")
         return 0
-    print("work came up, so the models stay awake; try again when nothing is being said")
+    print(f"the models stay awake: {found['reason']}")
     return 1

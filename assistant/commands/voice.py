@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(model_flags(args))
     if args.action == "try":
         check_writable(args.out)
+        check_name(config, args.name)
         return run_async(_try(config, args.name, args.say, args.out))
     voices = _voices(config)
     if args.action == "ls":
@@ -83,6 +85,23 @@ def _voices(config: Config) -> KeptVoices:
 
     check_ears(config)
     return KeptVoices(voice_folder(config), load_personas(config.home / "personas"), lambda: open_ears(config))
+
+
+def check_name(config: Config, name: str) -> None:
+    """Before any model is loaded. A voice that a persona asks for may yet be designed; a server knows its own."""
+    from assistant.remote import is_address
+
+    if is_address(config.tts):
+        return
+    voices = _voices(config)
+    known = dict.fromkeys(one.name for one in voices.listing())
+    known |= dict.fromkeys(one.voice for one in voices.personas.values() if one.voice and voices.folder.imitates)
+    if name not in known:
+        raise unknown_voice(name, known)
+
+
+def unknown_voice(name: str, known: Iterable[str]) -> AssistantError:
+    return AssistantError(f"there is no voice {name!r}; there is {', '.join(known)}")
 
 
 def print_list(voices: KeptVoices) -> None:
@@ -110,7 +129,7 @@ async def _try(config: Config, name: str, text: str, out: Path) -> int:
     async with open_talks(config, lambda line: print(f"· {line}", file=sys.stderr, flush=True)) as app:
         tts = app.talks.engines.tts
         if name not in tts.voices:
-            raise AssistantError(f"there is no voice {name!r}; there is {', '.join(tts.voices)}")
+            raise unknown_voice(name, tts.voices)
         async with aclosing(tts.speak("try", name, "try", text)) as sounds:
             made = [sound.pcm async for sound in sounds]
         await tts.forget("try")

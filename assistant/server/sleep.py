@@ -5,25 +5,46 @@ For programs on this machine or with the token, and for the server's own page.
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 from aiohttp import web
 
 from assistant.base.errors import EngineFailed
+from assistant.device.thread import EngineThread
 from assistant.server.answers import problem
 from assistant.server.context import ServerContext
 from assistant.server.security import from_elsewhere
 
+PATIENCE_S, STILL_S, LOOK_S = 10.0, 0.5, 0.1
+BUSY = f"the models were at work for {PATIENCE_S:.0f} s, or work came up; ask again when nothing is being said"
+
 
 async def sleep(request: web.Request, context: ServerContext) -> web.StreamResponse:
-    """When nothing is being made. `freed_bytes` 0: work came up and the models are awake."""
+    """Once nothing is being made, which is waited for a while. `freed_bytes` 0: work goes on; `reason` says so."""
     thread = context.thread
     if (refused := _refused(request)) is not None:
         return refused
     if thread is None:
         raise EngineFailed("no model runs here, so none can sleep")
-    freed = thread.asleep_bytes or await thread.fall_asleep()
-    return web.json_response({"asleep": freed > 0, "freed_bytes": freed})
+    freed = thread.asleep_bytes
+    if not freed and await at_rest(thread):
+        freed = await thread.fall_asleep()
+    return web.json_response({"asleep": freed > 0, "freed_bytes": freed} | ({} if freed else {"reason": BUSY}))
+
+
+async def at_rest(thread: EngineThread) -> bool:
+    """Wait for work to end, with the tail of a reply: its states, and what is made ready for the next turn. False if it
+    goes on for `PATIENCE_S`. To fall asleep in the midst of it would only wake them at the next step."""
+    now, seen = asyncio.get_running_loop().time, thread.steps
+    begin = quiet = now()
+    while now() - quiet < STILL_S:
+        if now() - begin > PATIENCE_S:
+            return False
+        await asyncio.sleep(LOOK_S)
+        if thread.waiting or thread.steps != seen:
+            seen, quiet = thread.steps, now()
+    return True
 
 
 async def wake(request: web.Request, context: ServerContext) -> web.StreamResponse:

@@ -27,3 +27,14 @@ def test_a_setting_without_a_model_is_told_before_the_port_is_looked_at(
         assert cli.main(["serve", "--port", str(taken.getsockname()[1]), "--no-browser", *flags]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("assistant: ") and told in line
+
+
+def test_an_unknown_voice_is_told_before_the_models_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("assistant.app.start.open_talks", None)
+    assert cli.main(["voice", "try", "bruno", "--profile", "tiny", "--out", str(tmp_path / "try.wav")]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line == "assistant: there is no voice 'bruno'; there is ada, ben"
+    assert not (tmp_path / "try.wav").exists()
