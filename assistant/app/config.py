@@ -35,6 +35,8 @@ class Profile:
     licence: str = ""
     host_bytes: int = 0
     """On a processor: free memory from which it is taken without being asked for; 0: whatever there is."""
+    download_gb: float = 0.0
+    """Of its repositories, by the published shapes in bfloat16; the hub tells it to the byte before it is fetched."""
 
     @property
     def repositories(self) -> tuple[str, ...]:
@@ -46,18 +48,19 @@ class Profile:
         return self.dtype if self.tts else "float32"
 
 
+_DESK_LICENCE = "Qwen: Apache-2.0; Higgs Audio: research, not commercial"
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
         Profile(TINY, "", "", "float32", 0, "Apache-2.0"),
-        Profile("laptop", "Qwen/Qwen3.5-0.8B", "", "int4", 0, "Apache-2.0", 4 * GIB),
-        Profile("laptop-2b", "Qwen/Qwen3.5-2B", "", "int4", 0, "Apache-2.0", 8 * GIB),
+        Profile("laptop", "Qwen/Qwen3.5-0.8B", "", "int4", 0, "Apache-2.0", 4 * GIB, 1.8),
+        Profile("laptop-2b", "Qwen/Qwen3.5-2B", "", "int4", 0, "Apache-2.0", 8 * GIB, 4.6),
         Profile("desk", "Qwen/Qwen3.5-4B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 20 * GIB,
-                "Qwen: Apache-2.0; Higgs Audio: its community licence"),
+                _DESK_LICENCE, download_gb=17.8),
         Profile("desk-9b", "Qwen/Qwen3.5-9B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 31 * GIB,
-                "Qwen: Apache-2.0; Higgs Audio: its community licence"),
+                _DESK_LICENCE, download_gb=27.8),
         Profile("desk-27b", "Qwen/Qwen3.5-27B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 68 * GIB,
-                "Qwen: Apache-2.0; Higgs Audio: its community licence"),
+                _DESK_LICENCE, download_gb=64.1),
     )
 }  # fmt: skip
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 NAME = "pull"
 HELP = "fetch models from the hub"
 EARS = "ears"
-SIZES = ("tiny", "small", "medium")
+SIZES = {"tiny": "51 MB", "small": "165 MB", "medium": "304 MB"}
+"""Of the ears, and what each takes to fetch."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -185,11 +186,12 @@ def fetch_with_progress(listing: RepoListing, folder: Path, endpoint: str | None
     print(f"{name} is here: {folder}")
 
 
-def profile_cells(profile: Profile) -> tuple[str, str, str, str]:
-    """Name, models, free memory and licences, as README's table has them too."""
+def profile_cells(profile: Profile) -> tuple[str, str, str, str, str]:
+    """Name, models, download, free memory and licences, as README's table has them too."""
     gpu, host = profile.gpu_bytes >> 30, profile.host_bytes >> 30
     memory = f"GPU {gpu} GiB" if gpu else f"{host} GiB, no GPU" if host else "any, no GPU"
-    return profile.name, " ".join(profile.repositories) or "part of the program", memory, profile.licence
+    download = f"{profile.download_gb:g} GB" if profile.download_gb else "none"
+    return profile.name, " ".join(profile.repositories) or "part of the program", download, memory, profile.licence
 
 
 def print_profiles(models: Path) -> None:
@@ -201,14 +203,14 @@ def print_profiles(models: Path) -> None:
     from assistant.app.ears import LICENCE, REPO, fetched_sizes
     from assistant.app.hub import is_present, model_folder
 
-    table = Table("what", "models", "free memory", "licences", "here")
+    table = Table("what", "models", "download", "free memory", "licences", "here")
     for profile in PROFILES.values():
         repos = profile.repositories
         here = [is_present(model_folder(models, repo)) for repo in repos]
         state = "shipped" if not repos else "yes" if all(here) else f"{sum(here)} of {len(here)}" if any(here) else "no"
         table.add_row(*profile_cells(profile), state)
     ears = fetched_sizes(models)
-    for size in SIZES:
-        table.add_row(f"ears --size {size}", REPO, "any, no GPU", LICENCE, "yes" if size in ears else "no")
+    for size, download in SIZES.items():
+        table.add_row(f"ears --size {size}", REPO, download, "any, no GPU", LICENCE, "yes" if size in ears else "no")
     Console().print(table)
     print("fetch one with: assistant pull PROFILE, or: assistant pull ears --size SIZE")
