@@ -3,6 +3,9 @@
 Run:  python -m recipes.speech_score --work .training/speech --sentences 40      (needs festival)
 
 Nobody listens: the judge is pocketsphinx with its general language model, so the teacher's own figure is the ceiling.
+With `--domain` and `--moonshine` (extra `judge`) two others hear the same sound: pocketsphinx with a language model of
+the assistant's sentences, and the product's ears, which no text was fitted to. ± is one standard error, sentences drawn
+again; `--draws 2` says every sentence with two seeds.
 """
 
 import argparse
@@ -13,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import samplerate
@@ -20,11 +24,13 @@ import torch
 from numpy.typing import NDArray
 from pocketsphinx import Config, Decoder, get_model_path
 
+from assistant.asr import open_asr
 from capsules import ExecContext
 from recipes import sentences
+from recipes.asr.score import normaliser, spread
 from recipes.hearing import count_grams, pronunciations, write_arpa
 from recipes.hearing_score import plain, word_errors
-from recipes.teacher import VOICES, speak
+from recipes.teacher import VOICES, TeacherVoice, speak
 from tts_engine.engine import HiggsTTS
 from tts_engine.istft_codec import mel_filters
 from tts_engine.sampling import VoiceSampling
@@ -72,30 +78,73 @@ Turn left at the church and follow the river.
 The price of bread has doubled since last winter.""".split("\n")  # noqa: SIM905
 
 
+NAMES = """My friend Michael lives in Boston with his sister Laura.
+Call Jessica at half past seven.
+Robert paid forty seven dollars for the jacket.
+Your appointment with Doctor Harris is on the nineteenth of October.
+The train to Chicago leaves at six fifty two.
+There are three hundred and sixty five days in a year.
+Susan was born on the thirtieth of August.
+Seventeen times six is one hundred and two.
+Peter and Emily moved from London to Madrid.
+The flight to Paris takes eight hours and fifteen minutes.
+Daniel weighs one hundred and eighty pounds.
+I will remind you to call Patricia at twelve thirty.
+Two hundred and fourteen minus ninety eight is one hundred and sixteen.
+William and Margaret arrive on Wednesday.
+The score was eighty one to seventy nine.
+Christopher bought sixteen eggs and thirteen lemons.
+Fifty or fifteen, which one did you mean?
+Barbara called from Seattle on Thursday evening.
+Kevin ran eleven miles in ninety minutes.
+The meeting with Andrew is in room four hundred and twelve.
+Canada is larger than Australia and Brazil.
+Nine thousand six hundred and forty people live in this town.
+Thomas will be seventy years old in February.
+Rachel owes me twenty four dollars and sixty cents.
+It is twenty three degrees in Berlin and eighteen in Vienna.
+Set the oven to three hundred and fifty degrees.
+Edward and Helen meet George in New York on Friday.
+The temperature fell to minus fourteen in Moscow.
+Linda read thirty three pages on Monday and forty on Tuesday.
+Steven drove five hundred and sixty miles to Denver.""".split("\n")  # noqa: SIM905
+"""Names of people and places, and numbers: what is lost when a word of a sentence cannot be guessed from the rest."""
+
+
+class Judge(Protocol):
+    """Somebody who hears float32 sound at 24 kHz."""
+
+    name: str
+
+    def begin(self) -> None:
+        """Forget what was heard before."""
+
+    def words(self, text: str) -> list[str]:
+        """A text as this judge would write it."""
+
+    def __call__(self, pcm: NDArray[np.float32]) -> list[str]:
+        """The words that were understood."""
+
+
 class SpeechJudge:
     """pocketsphinx with its general language model, or with one of the assistant's own sentences."""
 
     def __init__(self, domain: bool = False) -> None:
-        self._domain = domain
+        self.name = "domain" if domain else "general"
         with tempfile.TemporaryDirectory() as folder:
             files = write_domain(Path(folder)) if domain else {"lm": get_model_path("en-us/en-us.lm.bin")}
             self._decoder = Decoder(Config(**files, loglevel="FATAL"))
         self._state = self._decoder.get_cmn(False)
 
-    def rate(self, name: str, spoken: Sequence[NDArray[np.float32]], texts: Sequence[str], show: int = 0) -> None:
-        """Print the word error rate of what was spoken."""
+    def begin(self) -> None:
         self._decoder.set_cmn(self._state)
         self._rng = np.random.default_rng(0)
-        heard = [self(pcm) for pcm in spoken]
-        wrong = [word_errors(plain(t), h) for t, h in zip(texts, heard, strict=True)]
-        words = sum(len(plain(t)) for t in texts)
-        name += ", domain judge" if self._domain else ""
-        print(f"{name}: WER {100 * sum(wrong) / words:.1f} % (n = {words} words, {len(texts)} sentences)", flush=True)
-        for text, words_heard, mistakes in list(zip(texts, heard, wrong, strict=True))[:show]:
-            print(f"   {mistakes}  {text} | {' '.join(words_heard)}")
+
+    def words(self, text: str) -> list[str]:
+        return plain(text)
 
     def __call__(self, pcm: NDArray[np.float32]) -> list[str]:
-        """float32 at 24 kHz, heard with dither and silence around it -> the words."""
+        """Heard with dither and silence around it."""
         wave = samplerate.resample(pcm, 16_000 / 24_000, "sinc_medium") * 20_000
         wave = np.concatenate([np.zeros(3_000), wave, np.zeros(5_000)])
         noisy = wave + self._rng.standard_normal(len(wave)) * 50
@@ -104,6 +153,43 @@ class SpeechJudge:
         self._decoder.end_utt()
         hypothesis = self._decoder.hyp()
         return plain(hypothesis.hypstr) if hypothesis else []
+
+
+class Ears:
+    """Moonshine tiny as the product hears with it, the utterance at once; numbers as digits in both texts."""
+
+    name = "moonshine"
+
+    def __init__(self) -> None:
+        self._transcriber = open_asr("moonshine").transcriber()
+
+    def begin(self) -> None:
+        pass
+
+    def words(self, text: str) -> list[str]:
+        found: list[str] = normaliser()(text).split()
+        return found
+
+    def __call__(self, pcm: NDArray[np.float32]) -> list[str]:
+        self._transcriber.forget()
+        self._transcriber.push(samplerate.resample(pcm, 16_000 / 24_000, "sinc_medium").astype(np.float32))
+        heard = self._transcriber.final()
+        return self.words(heard.text) if heard.speech else []
+
+
+def rate(judge: Judge, name: str, spoken: Sequence[NDArray[np.float32]], texts: Sequence[str], show: int = 0) -> None:
+    """Print the word error rate of what was spoken."""
+    judge.begin()
+    wanted = [judge.words(text) for text in texts]
+    heard = [judge(pcm) for pcm in spoken]
+    wrong, words = [word_errors(a, b) for a, b in zip(wanted, heard, strict=True)], [len(a) for a in wanted]
+    print(
+        f"{name}, {judge.name}: WER {100 * sum(wrong) / sum(words):.1f} ± {100 * spread(wrong, words):.1f} % "
+        f"(n = {sum(words)} words, {len(texts)} utterances)",
+        flush=True,
+    )
+    for text, words_heard, mistakes in list(zip(texts, heard, wrong, strict=True))[:show]:
+        print(f"   {mistakes}  {text} | {' '.join(words_heard)}")
 
 
 def write_domain(folder: Path) -> dict[str, str]:
@@ -145,50 +231,68 @@ def stored_voices(folder: Path, tts: HiggsTTS) -> dict[str, Voice]:
     }
 
 
+def teacher_rates(tts: HiggsTTS, voice: TeacherVoice, texts: Sequence[str], name: str, judges: Sequence[Judge]) -> None:
+    """What the teacher says, and what its codes alone lose of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        clips, _ = speak(list(texts), voice, Path(folder) / "made")
+    waves = [np.divide(c, 32767, dtype=np.float32) for c in clips]
+    coded = [tts.decode(tts.codec.encode(torch.from_numpy(w))).numpy() for w in waves]
+    distance = np.mean([mel_distance(a, b) for a, b in zip(coded, waves, strict=True)])
+    print(f"{name}, codec: log-mel distance {distance:.2f} dB ({len(waves)} sentences)")
+    for judge in judges:
+        rate(judge, f"{name}, teacher", waves, texts)
+        rate(judge, f"{name}, codec", coded, texts)
+
+
+def said(
+    tts: HiggsTTS, voice: Voice, texts: Sequence[str], samplings: Sequence[VoiceSampling]
+) -> list[NDArray[np.float32]]:
+    """Every text, once with each sampling; prints how it went."""
+    began, spoken, ended = time.process_time(), [], 0
+    for sampling in samplings:
+        for text in texts:
+            parts = list(tts.speak(text, voice, sampling))
+            spoken.append(torch.cat(parts).numpy() if parts else np.zeros(2_400, np.float32))
+            ended += tts.pieces[-1].ended == "end"
+    cpu, seconds = time.process_time() - began, sum(map(len, spoken)) / 24_000
+    print(f"   ended by itself {ended} of {len(spoken)}, {seconds:.0f} s, real-time factor {cpu / seconds:.2f}")
+    return spoken
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=Path("tts_engine/tiny"))
     parser.add_argument("--sentences", type=int, default=40, help="of each kind")
     parser.add_argument("--temperature", type=float, nargs="*", default=[0.8])
     parser.add_argument("--top-k", type=int, default=50)
+    parser.add_argument("--draws", type=int, default=1, help="how often the voice says every sentence")
     parser.add_argument("--voices", nargs="*", default=[v.name for v in VOICES])
-    parser.add_argument("--kinds", nargs="*", default=["open", "own"])
+    parser.add_argument("--kinds", nargs="*", default=["open", "own", "names"])
     parser.add_argument("--skip-teacher", action="store_true")
     parser.add_argument("--domain", action="store_true", help="judge own sentences by a model of the domain as well")
+    parser.add_argument("--moonshine", action="store_true", help="judge by the product's ears as well")
     parser.add_argument("--show", type=int, default=0)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    kinds = {"open": OPEN[: args.sentences], "own": own_sentences(args.sentences)}
+    kinds = {"open": OPEN[: args.sentences], "own": own_sentences(args.sentences), "names": NAMES[: args.sentences]}
     tts = HiggsTTS.load(args.model, ExecContext("cpu"))
     voices = stored_voices(args.model, tts)
+    judges: list[Judge] = [SpeechJudge(), *([Ears()] if args.moonshine else [])]
+    domain: list[Judge] = [SpeechJudge(domain=True)] if args.domain else []
     for kind in args.kinds:
-        texts = kinds[kind]
-        judges = [SpeechJudge(), SpeechJudge(domain=True)] if args.domain and kind == "own" else [SpeechJudge()]
+        texts, asked = kinds[kind], judges + (domain if kind == "own" else [])
         for voice in (v for v in VOICES if v.name in args.voices):
+            name = f"{kind}, {voice.name}"
             if not args.skip_teacher:
-                with tempfile.TemporaryDirectory() as folder:
-                    clips, _ = speak(list(texts), voice, Path(folder) / "made")
-                waves = [np.divide(c, 32767, dtype=np.float32) for c in clips]
-                coded = [tts.decode(tts.codec.encode(torch.from_numpy(w))).numpy() for w in waves]
-                distance = np.mean([mel_distance(a, b) for a, b in zip(coded, waves, strict=True)])
-                print(f"{kind}, {voice.name}, codec: log-mel distance {distance:.2f} dB ({len(waves)} sentences)")
-                for judge in judges:
-                    judge.rate(f"{kind}, {voice.name}, teacher", waves, texts)
-                    judge.rate(f"{kind}, {voice.name}, codec", coded, texts)
+                teacher_rates(tts, voice, texts, name, asked)
             for temperature in args.temperature:
-                warm = VoiceSampling(temperature=temperature, top_k=args.top_k)
-                sampling = warm if temperature else VoiceSampling.greedy()
-                began, spoken, ended = time.process_time(), [], 0
-                for text in texts:
-                    parts = list(tts.speak(text, voices[voice.name], sampling))
-                    spoken.append(torch.cat(parts).numpy() if parts else np.zeros(2_400, np.float32))
-                    ended += tts.pieces[-1].ended == "end"
-                cpu, seconds = time.process_time() - began, sum(map(len, spoken)) / 24_000
-                for judge in judges:
-                    judge.rate(f"{kind}, {voice.name}, voice {sampling}", spoken, texts, args.show)
-                print(
-                    f"   ended by itself {ended} of {len(texts)}, {seconds:.0f} s, real-time factor {cpu / seconds:.2f}"
-                )
+                samplings = [
+                    VoiceSampling(temperature, args.top_k, seed=seed) if temperature else VoiceSampling.greedy()
+                    for seed in range(args.draws)
+                ]
+                spoken = said(tts, voices[voice.name], texts, samplings)
+                for judge in asked:
+                    rate(judge, f"{name}, voice {samplings[0]}", spoken, list(texts) * args.draws, args.show)
 
 
 if __name__ == "__main__":

@@ -122,20 +122,24 @@ def judged(clip: Clip, sound: Sound, recognise: Recognise) -> Judged:
     )
 
 
+def spread(errors: Sequence[int], words: Sequence[int]) -> float:
+    """One standard error of the share of wrong words, from those of each utterance."""
+    draw = np.random.default_rng(0).integers(0, len(words), size=(DRAWS, len(words)))
+    return float(np.std(np.array(errors)[draw].sum(axis=1) / np.array(words)[draw].sum(axis=1)))
+
+
 def summed(rows: Sequence[Judged]) -> Score:
     """The figures of a group."""
-    errors, words = np.array([row.errors for row in rows]), np.array([row.words for row in rows])
-    draw = np.random.default_rng(0).integers(0, len(rows), size=(DRAWS, len(rows)))
-    spread = float(np.std(errors[draw].sum(axis=1) / words[draw].sum(axis=1)))
+    errors, words = [row.errors for row in rows], [row.words for row in rows]
 
     def share(kind: str) -> float:
-        return round(100 * sum(getattr(row, kind) for row in rows) / int(words.sum()), 2)
+        return round(100 * sum(getattr(row, kind) for row in rows) / sum(words), 2)
 
     return Score(
         n=len(rows),
-        words=int(words.sum()),
+        words=sum(words),
         wrong=share("errors"),
-        error=round(100 * spread, 2),
+        error=round(100 * spread(errors, words), 2),
         substituted=share("substituted"),
         deleted=share("deleted"),
         inserted=share("inserted"),

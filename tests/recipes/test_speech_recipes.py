@@ -9,6 +9,7 @@ from recipes.codec import CodecPlan, CodecRun, load_codec
 from recipes.codec_decoder import DecoderRun
 from recipes.spectral import PhaseAdvance
 from recipes.speech_data import Builder, Utterance, align, split_at_pause
+from recipes.speech_score import rate
 from recipes.speech_training import VoicePlan, VoiceRun, published_config
 from recipes.teacher import tokens
 from tts_engine.config import parse_config
@@ -179,3 +180,29 @@ def test_segments_become_phones_with_stress_words_and_pauses():
     assert names == ["sil", "s", "ow1", ",", "ax", "#", "b", "iy1", "?"]
     assert ends == [0.1, 0.2, 0.3, 0.5, 0.6, 0.6, 0.7, 0.8, 0.9]
     assert align(names, ends, 4).tolist() == [0, 0, 1, 1]
+
+
+class Repeats:
+    """Hears what it is told to, whatever the sound."""
+
+    name = "repeats"
+
+    def __init__(self, *heard):
+        self.heard = heard
+
+    def begin(self):
+        self.left = iter(self.heard)
+
+    def words(self, text):
+        return text.lower().split()
+
+    def __call__(self, pcm):
+        return self.words(next(self.left))
+
+
+def test_a_rate_is_over_words_and_says_how_sure_it_is(capsys):
+    sound = [np.zeros(2_400, np.float32)] * 2
+    rate(Repeats("call Ann now", "at for"), "names", sound, ["Call Ann now", "At four"])
+    assert capsys.readouterr().out == "names, repeats: WER 20.0 ± 17.6 % (n = 5 words, 2 utterances)\n"
+    rate(Repeats("at four", "at four"), "names", sound, ["At four", "At four"])
+    assert capsys.readouterr().out == "names, repeats: WER 0.0 ± 0.0 % (n = 4 words, 2 utterances)\n"
