@@ -72,6 +72,13 @@ def test_manner_follows_the_settings():
         (Overheard(400, 0, "That's it.", sure=0.3), None),  # a laugh
         (Overheard(400, 96, "That's it.", sure=0.3), Signal.BACKCHANNEL),
         (Overheard(400, 0, "Cut it out.", sure=0.45), Signal.INTERRUPTION),  # somebody shouts
+        (Overheard(288, 0, "And then."), Signal.LIKELY),  # what ears write for a hum
+        (Overheard(352, 96, "And then.", read=True), Signal.BACKCHANNEL),
+        (Overheard(640, 0, "And then."), Signal.INTERRUPTION),
+        (Overheard(288, 0, "And then I said"), Signal.INTERRUPTION),
+        (Overheard(320, 0, "I say."), None),  # "I see", most likely
+        (Overheard(300, 0, "Yeah, but"), Signal.INTERRUPTION),
+        (Overheard(224, 0, "Okay, stop"), Signal.INTERRUPTION),
     ],
 )
 def test_verdict(heard, expected):
@@ -86,8 +93,12 @@ def test_verdict(heard, expected):
         (Overheard(256, 96, "And then.", read=True), Signal.BACKCHANNEL),
         (Overheard(256, 96, "What time?", read=True), Signal.INTERRUPTION),
         (Overheard(480, 0, "And then."), Signal.LIKELY),
-        (Overheard(640, 0, "And then."), Signal.INTERRUPTION),
+        (Overheard(640, 0, "And then."), Signal.LIKELY),
+        (Overheard(720, 0, "And then."), Signal.INTERRUPTION),
         (Overheard(480, 0, "Tell me"), Signal.INTERRUPTION),
+        (Overheard(384, 96, "Watch it!", read=True), Signal.INTERRUPTION),
+        (Overheard(384, 96, "Watch it!", read=False), None),  # ears are still at it
+        (Overheard(384, 0, "Yeah."), Signal.LIKELY),
         (Overheard(224, 0, "Stop."), Signal.INTERRUPTION),
         (Overheard(1020, 0, "mm"), Signal.INTERRUPTION),
     ],
