@@ -20,6 +20,9 @@ from llm_engine.wordguide import Vocabulary, WordGuide
 
 WORDS = "words.txt"
 """In a model's folder: the words that it says of itself, one a line. See `llm_engine/wordguide.py`."""
+SMALL_REACH = 1024
+"""Tokens of the longest talks that the shipped model learnt from. Behind some thirty turns with all of them before it,
+it answered two questions in ten."""
 TURNS_REMEMBERED = 4096
 """A talk is laid out anew for each reply; its earlier turns are not read and tokenised again."""
 
@@ -53,6 +56,7 @@ class Language:
     """A model's text side: layout, tokens, streams, and the ids that end a reply.
 
     limited   it knows the phrases that it was trained on and no others
+    reach     tokens of a talk that it makes sense of; None: of as many as it holds
     """
 
     layout: Layout
@@ -62,6 +66,7 @@ class Language:
     guide: Callable[[Prompt], Guide]
     stops: frozenset[int]
     limited: bool = False
+    reach: int | None = None
 
 
 def load_language(path: Path, *, limited: bool = False) -> Language:
@@ -88,7 +93,8 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
     def encode(text: str) -> Sequence[int]:
         return tuple(chat.tokenizer.encode(text))
 
-    return Language(layout, encode, chat.tokenizer.stream, calls, guide, chat.tokenizer.stops(), limited)
+    reach = SMALL_REACH if limited else None
+    return Language(layout, encode, chat.tokenizer.stream, calls, guide, chat.tokenizer.stops(), limited, reach)
 
 
 def load_vocabulary(path: Path, tokenizer: TextTokenizer) -> Vocabulary | None:

@@ -22,18 +22,21 @@ REPLY_ROOM = 256
 CROWDED_SHARE = 0.85
 """Of the rest, from which on the next turn may not find room."""
 KEPT_SHARE = 0.6
-"""And what is kept of it then: far below."""
+"""And what is kept of it then: far below …"""
+KEPT_OF_TALK = 0.3
+"""… or, where long instructions take more, of what is left beside them."""
 SEEN_TURNS = 2
 """The last turns, whose pictures stay as long as the turns do; the newest frame of a camera is taken to be among them
 (`talk/shown.py`)."""
 
 
 class ContextWindow:
-    """Of a model that holds `max_positions`."""
+    """Of a model that holds `max_positions`, and understands as many as its language reaches."""
 
     def __init__(self, language: Language, encode: Encode, max_positions: int) -> None:
         self._language, self._encode = language, encode
         self._limit = max_positions - REPLY_ROOM
+        self._reach = min(language.reach or self._limit, self._limit)
 
     def steps(self, state: TalkState, prompt: Prompt, *, open_reply: bool) -> list[FoldStep]:
         """The steps that lead to what is shown of a prompt."""
@@ -50,11 +53,12 @@ class ContextWindow:
 
     def holds(self, steps: Sequence[FoldStep]) -> bool:
         """Whether there is room for these and a reply."""
-        return _length(steps) <= self._limit
+        return _length(steps) <= self._room(steps)
 
     def crowded(self, state: TalkState, prompt: Prompt) -> bool:
         """Whether the turn after these may not find room."""
-        return _length(self.steps(state, prompt, open_reply=False)) > self._limit * CROWDED_SHARE
+        steps = self.steps(state, prompt, open_reply=False)
+        return _length(steps) > self._room(steps) * CROWDED_SHARE
 
     def shorten(self, state: TalkState, prompt: Prompt) -> list[FoldStep]:
         """Let the oldest pictures and turns go; returns the steps of what is left. Raises ContextExceeded if the last
@@ -62,15 +66,25 @@ class ContextWindow:
         kept = replace(prompt, lines=prompt.lines[: _answered(prompt.lines)])
         while True:
             wanted = self.steps(state, prompt, open_reply=True)
-            roomy = _length(self.steps(state, kept, open_reply=False)) <= self._limit * KEPT_SHARE
+            roomy = self._roomy(self.steps(state, kept, open_reply=False))
             if (roomy and self.holds(wanted)) or not _let_go(state, prompt.lines):
                 break
-        if not self.holds(wanted):
+        if _length(wanted) > self._limit:
             raise ContextExceeded(
                 f"the last message takes {_length(wanted)} tokens, this model holds {self._limit} beside its reply; "
                 "say less at once or start with a larger --max-positions"
             )
         return wanted
+
+    def _room(self, steps: Sequence[FoldStep]) -> int:
+        """Positions for such steps: the reach, and beside instructions that take most of it half as many for the talk,
+        which is better half understood than forgotten."""
+        return min(self._limit, max(self._reach, _instructions(steps) + self._reach // 2))
+
+    def _roomy(self, steps: Sequence[FoldStep]) -> bool:
+        """Whether many turns will find room behind these."""
+        room, instructions = self._room(steps), _instructions(steps)
+        return _length(steps) <= max(room * KEPT_SHARE, instructions + (room - instructions) * KEPT_OF_TALK)
 
     def forget(self, state: TalkState, prompt: Prompt) -> None:
         """The tokens of replies that are no longer shown are not needed again."""
@@ -108,6 +122,10 @@ def _let_go(state: TalkState, lines: Sequence[Line]) -> bool:
     ends = (place for place in range(gone.lines + 1, last) if lines[place].role == "user")
     state.let_go = replace(gone, lines=max(gone.lines, next(ends, last)))
     return state.let_go != gone
+
+
+def _instructions(steps: Sequence[FoldStep]) -> int:
+    return len(steps[0].ids) if steps else 0
 
 
 def _length(steps: Sequence[FoldStep]) -> int:

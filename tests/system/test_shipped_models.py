@@ -140,6 +140,23 @@ def test_typed_number_words_are_read_as_digits_and_shown_as_typed(engines):
     assert [item_text(item) for item in app.items if item.role == "user"] == ["set a timer for five minutes"]
 
 
+def test_a_long_talk_is_answered_rightly_to_its_end(engines):
+    """It holds more of a talk than it understands: forty sums with all those before them it gets wrong."""
+    ctx, _, higgs = engines
+    roomy = HybridLLM.load(LLM, ExecContext("cpu"))
+    assert roomy.max_positions > 3000
+
+    async def play(app, session):
+        told = []
+        for first in range(11, 51):
+            answer = words_of(await typed(session, f"what is {first} plus 14"))
+            told.append(str(first + 14) in re.findall(r"\d+", answer))
+        return told
+
+    told = ShippedTalk((ctx, roomy, higgs)).run(play)
+    assert all(told), [turn for turn, right in enumerate(told) if not right]
+
+
 def test_why_a_sum_has_no_answer_is_said_and_what_a_timer_was_is_taken_back_aloud(engines):
     async def play(app, session):
         said = []
