@@ -48,7 +48,7 @@ class Profile:
         return self.dtype if self.tts else "float32"
 
 
-_DESK_LICENCE = "Qwen: Apache-2.0; Higgs Audio: research, not commercial"
+_DESK_LICENCE = "Qwen: Apache-2.0; Higgs: Boson Higgs TTS 3 Research and Non-Commercial License"
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
