@@ -1,7 +1,8 @@
 """Which tokens may come next inside a call: declared names and parameters, and of a listed parameter its values.
 
 Pure: tokens and text in, tokens out. A model that has begun a call can then not write the name of a tool that there is
-not. What it calls, and everything that is not listed, stays its own choice.
+not, nor end it without what is required, nor give words for a number. What it calls, and everything that is not
+listed, stays its own choice.
 """
 
 import json
@@ -13,8 +14,11 @@ from llm_engine.toolcalls import Schemas
 
 _CALL, _CALL_END, _VALUE_END = "<tool_call>", "</tool_call>", "\n</parameter>\n"
 _FUNCTION, _PARAMETER = re.compile(r"\n<function=([^<>\s]+)>\n"), re.compile(r"<parameter=([^<>\s]+)>\n")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 MOST = 256
 """Ways to go on that are looked at; with more of them anything may come."""
+DIGITS = 15
+"""A number has no more of them, which a double holds to the last one."""
 
 
 class CallGuide:
@@ -27,6 +31,7 @@ class CallGuide:
 
     def __init__(self, schemas: Schemas, lead: str, encode: Callable[[str], Sequence[int]]) -> None:
         self._schemas, self._lead, self._encode = schemas, lead, encode
+        self._spells = len(encode("1234")) == 4  # where several digits are one token, numbers are left alone
         self._tokens: list[int] = []  # of the call, its opening tag included; outside of one, those without text yet
         self._text: str | None = None  # what stands behind the tag
 
@@ -61,11 +66,21 @@ class CallGuide:
 
     def is_full(self) -> bool:
         """Whether all declared parameters stand in the call that is being written."""
+        schema, given = self._given()
+        return schema is not None and {*schema["properties"]} <= given
+
+    def lacks(self) -> bool:
+        """Whether a required parameter does not yet stand in the call that is being written."""
+        schema, given = self._given()
+        return schema is not None and not _required(schema) <= given
+
+    def _given(self) -> tuple[Mapping[str, Any] | None, set[str]]:
+        """What the call that is being written takes, none if that is open, and the parameters that stand in it."""
         function = _FUNCTION.match(self._text or "")
         schema = self._schemas.get(function[1]) if function else None
         if function is None or schema is None or _is_open(schema):
-            return False
-        return {*schema["properties"]} <= {*_PARAMETER.findall(function.string)}
+            return None, set()
+        return schema, {*_PARAMETER.findall(function.string)}
 
     def _ways(self, text: str) -> Iterator[str]:
         """How a call's text may go on, each as far as it is certain; none where it is free."""
@@ -84,14 +99,28 @@ class CallGuide:
             if end < 0:
                 for value in _listed(schema, key):
                     yield from _further(text[:begin] + self._lead + value + _VALUE_END, schema, used)
+                if self._spells and (kind := _type(schema, key)) in ("number", "integer"):
+                    yield from _numbers(text, begin, self._lead, kind, schema, used)
                 return
             at = end + len(_VALUE_END)
         yield from _further(text[:at], schema, used)
 
 
+def _numbers(text: str, begin: int, lead: str, kind: str, schema: Mapping[str, Any], used: set[str]) -> Iterator[str]:
+    """How a number that is being written behind `begin` may go on: by one sign, or to its end."""
+    head, written = text[:begin] + lead, text[begin:].removeprefix(lead)
+    if _NUMBER.fullmatch(written):
+        yield from _further(f"{head}{written}{_VALUE_END}", schema, used)
+    signs = "-0123456789" + ("." if kind == "number" else "")
+    for sign in signs if len(written) < DIGITS else "":
+        if _NUMBER.fullmatch(written + sign + ("" if sign.isdigit() else "0")):
+            yield f"{head}{written}{sign}"
+
+
 def _further(text: str, schema: Mapping[str, Any], used: set[str]) -> Iterator[str]:
     """The end, or another parameter: any where undeclared ones may come, of which one stands for all."""
-    yield f"{text}</function>\n{_CALL_END}"
+    if _is_open(schema) or _required(schema) <= used:
+        yield f"{text}</function>\n{_CALL_END}"
     for key in ("any",) if _is_open(schema) else schema["properties"]:
         if key not in used:
             yield f"{text}<parameter={key}>\n"
@@ -100,6 +129,20 @@ def _further(text: str, schema: Mapping[str, Any], used: set[str]) -> Iterator[s
 def _is_open(schema: Mapping[str, Any]) -> bool:
     """Whether parameters that are not declared may come."""
     return not isinstance(schema.get("properties"), Mapping) or bool(schema.get("additionalProperties"))
+
+
+def _required(schema: Mapping[str, Any]) -> set[str]:
+    """The declared parameters that a call must give."""
+    required = schema.get("required")
+    named = required if isinstance(required, Sequence) and not isinstance(required, str) else ()
+    return {key for key in named if key in schema["properties"]}
+
+
+def _type(schema: Mapping[str, Any], key: str) -> str:
+    """The type of a parameter of which any value may come; empty if that is not told."""
+    declared = schema["properties"].get(key)
+    kind = declared.get("type") if isinstance(declared, Mapping) and "enum" not in declared else None
+    return kind if isinstance(kind, str) else ""
 
 
 def _listed(schema: Mapping[str, Any], key: str) -> Sequence[str]:

@@ -148,7 +148,8 @@ class WordGuide:
             return found
         if self._in_call:
             after = vocabulary.after_value if self._calls.in_value() else vocabulary.markup
-            return found + [token for token in after if not (self._calls.is_full() and token in vocabulary.more)]
+            full, lacks = self._calls.is_full(), self._calls.lacks()
+            return found + [token for token in after if not (full if token in vocabulary.more else lacks)]
         return [*found, *vocabulary.opening, *(vocabulary.stops if self._said else ())]
 
     def _next(self, begun: str) -> list[int]:

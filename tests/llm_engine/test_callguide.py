@@ -23,7 +23,10 @@ SCHEMAS: dict[str, Any] = {
             "on": {"type": "boolean"},
             "note": {"type": "string"},
             "level": {"enum": [1, 2, 10]},
+            "percent": {"type": "number"},
+            "times": {"type": "integer"},
         },
+        "required": ["room", "times"],
     },
     "set_lights": {"type": "object", "properties": {}},
     "start_the_washing_machine": {"type": "object", "properties": {"program": {"type": "string"}}},
@@ -31,6 +34,7 @@ SCHEMAS: dict[str, Any] = {
 }
 VALUES = {
     "room": ["kitchen", "living room"], "on": ["true", "false"], "level": ["10", "1"], "note": ["tea", "a </b>\nc"],
+    "percent": ["0", "12.5", "-0.25", "100"], "times": ["7", "-120", "0", "123456789012345"],
 }  # fmt: skip
 
 
@@ -52,10 +56,12 @@ def text_of(encode: Callable[[str], Sequence[int]], token: int) -> str:
 
 def some_call(rng: random.Random, lead: str) -> str:
     name = rng.choice([*SCHEMAS])
-    keys = [*SCHEMAS[name]["properties"]]
+    required = SCHEMAS[name].get("required", [])
+    others = [key for key in SCHEMAS[name]["properties"] if key not in required]
+    keys = [*required, *rng.sample(others, rng.randint(0, len(others)))]
     given = "".join(
         f"<parameter={key}>\n{lead}{rng.choice(VALUES.get(key, ['walnut', 'two words']))}\n</parameter>\n"
-        for key in rng.sample(keys, rng.randint(0, len(keys)))
+        for key in rng.sample(keys, len(keys))
     )
     return f"<tool_call>\n<function={name}>\n{given}</function>\n</tool_call>"
 
@@ -84,13 +90,65 @@ def test_nothing_else_can_be(seed: int) -> None:
         guide.push(token, text_of(tiny, token))
         if text.endswith("</tool_call>"):
             break
-        free = [*tiny(" plum"), *tiny("\n</parameter>\n</function>\n</tool_call>")]
+        ends = "<parameter=" if guide.lacks() else "</function>\n</tool_call>"  # what words end with is not the guide's
+        free = [*tiny(" plum"), *tiny(f"\n</parameter>\n{ends}")]
         token = rng.choice(guide.among() or free)
     if "anything" not in text:
         call = read_call(text.removeprefix("<tool_call>").removesuffix("</tool_call>"), SCHEMAS, " ")
         assert isinstance(call, ParsedCall)
         assert {*call.arguments} <= {*SCHEMAS[call.name]["properties"]}
         assert call.arguments.get("room", "bath") in ("kitchen", "living room", "bath")
+
+
+def written(guide: CallGuide, text: str) -> set[str]:
+    """What may come after this beginning of a call."""
+    for token in tiny(text):
+        guide.push(token, text_of(tiny, token))
+    return {text_of(tiny, token) for token in guide.among()}
+
+
+def test_a_call_cannot_end_without_what_is_required() -> None:
+    """Nor where one token ends both the value and the call."""
+    guide = CallGuide(SCHEMAS, " ", tiny)
+    begun = "<tool_call>\n<function=set_light>\n<parameter=room>\n"
+    assert written(guide, begun + " kitchen") == {"\n</parameter>\n<parameter="}
+    assert guide.lacks() and not guide.is_full()
+    assert len(written(guide, "\n</parameter>\n<parameter=times>\n 4")) > 2
+    assert "\n</parameter>\n</function>\n</tool_call>" in written(guide, "2") and not guide.lacks()
+
+
+@pytest.mark.parametrize(
+    ("kind", "begun", "may"),
+    [
+        ("integer", "", "0123456789"), ("integer", "0", ""), ("integer", "10", "0123456789"),
+        ("number", "0", "."), ("number", "4.", "0123456789"), ("number", "4.5", "0123456789"),
+        ("number", "4", ".0123456789"), ("integer", "9" * 15, ""),
+    ],
+)  # fmt: skip
+def test_a_number_is_written_as_one(kind: str, begun: str, may: str) -> None:
+    guide = CallGuide({"go": {"properties": {"n": {"type": kind}}}}, " ", tiny)
+    assert written(guide, "<tool_call>\n<function=go>\n<parameter=n>\n") == {" ", " -"}
+    after = written(guide, f" {begun}")
+    ends = {token for token in after if token.startswith("\n</parameter>")}
+    assert after - ends == {*may} and bool(ends) == begun[-1:].isdigit()
+
+
+def test_numbers_are_left_alone_where_digits_come_together() -> None:
+    known: dict[str, int] = {}
+
+    def paired(text: str) -> list[int]:
+        return [known.setdefault(part, len(known)) for part in re.findall(f"{CALL}|[0-9]{{1,3}}|(?s:.)", text)]
+
+    guide = CallGuide({"go": {"properties": {"n": {"type": "integer"}}}}, "", paired)
+    head = paired("<tool_call>\n<function=go>\n<parameter=n>\n")
+    for token in head:
+        guide.push(token, next(part for part, its in known.items() if its == token))
+    assert guide.among() == [] and guide.in_value()
+
+
+def test_a_required_parameter_that_is_not_declared_is_not_waited_for() -> None:
+    guide = CallGuide({"go": {"properties": {}, "required": ["x"]}}, " ", tiny)
+    assert written(guide, "<tool_call>\n<function=go") == {">\n</function>\n</tool_call>"}
 
 
 def test_outside_of_a_call_and_without_tools_anything_may_come() -> None:
