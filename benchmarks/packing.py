@@ -20,11 +20,14 @@ from torch import Tensor
 
 from capsules import ExecContext, Role
 from llm_engine import HybridLLM
+from llm_engine.options import MADE, LLMOptions
+from llm_engine.weights import load_weights
 from recipes.chatml import TalkEncoder
 from recipes.score import talks_for
 
 TINY = Path(__file__).parents[1] / "llm_engine" / "tiny"
-DTYPES = ("float32", "bfloat16", "int8", "int4")
+FORMS = ("float32", "bfloat16", "int8", "int4", "float8", "int4 of a GPU")
+"""The last two as a GPU holds them, multiplied by torch: what its kernels add is rounding."""
 
 Talk = tuple[list[int], list[int]]
 """Tokens, and the places of those that a reply is made of."""
@@ -41,6 +44,15 @@ def tokens_of(count: int) -> list[Talk]:
             ids += more
         found.append((ids[:1000], [at for at in places if at < 1000]))
     return found
+
+
+def opened(form: str, ctx: ExecContext) -> HybridLLM:
+    if not form.endswith("GPU"):
+        return HybridLLM.load(TINY, ctx, form, 1100)
+    loaded = load_weights(TINY, ctx, torch.bfloat16, made=MADE[form.partition(" ")[0]])
+    llm = HybridLLM(ctx, loaded, LLMOptions("bfloat16", 1100), None)
+    llm.warm()
+    return llm
 
 
 def choices(llm: HybridLLM, talks: Sequence[Talk]) -> Tensor:
@@ -67,18 +79,18 @@ def main() -> None:
     targets = torch.tensor([ids[at] for ids, places in talks for at in places])
     exact: Tensor | None = None
     rows = {}
-    for dtype in DTYPES:
+    for form in FORMS:
         ctx = ExecContext("cpu", args.kernels)
-        found = choices(HybridLLM.load(TINY, ctx, dtype, 1100), talks)
+        found = choices(opened(form, ctx), talks)
         exact = found if exact is None else exact
-        rows[dtype] = {
+        rows[form] = {
             "n": len(found),
             "same": float((found.argmax(-1) == exact.argmax(-1)).float().mean()),
             "loss": float(-found.gather(1, targets[:, None]).mean()),
             "divergence": float((exact.exp() * (exact - found)).sum(-1).mean()),
             "weight_bytes": sum(buffer.nbytes for buffer in ctx.buffers("llm", Role.WEIGHT)),
         }
-        print(dtype, json.dumps(rows[dtype]), flush=True)
+        print(form, json.dumps(rows[form]), flush=True)
     if args.out:
         args.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

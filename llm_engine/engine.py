@@ -25,7 +25,7 @@ from llm_engine.errors import Cancelled, ConfigError, StateError
 from llm_engine.eyes import Eyes, EyesBuffers, most_pixels
 from llm_engine.graphs import EngineGraphs
 from llm_engine.grid import ROWS, Fold, FoldLog, GridChunk, capacity, chunks
-from llm_engine.options import LLMOptions
+from llm_engine.options import PACKED, LLMOptions
 from llm_engine.pictures import PlacedPictures, at_hand
 from llm_engine.rowstore import PictureStore
 from llm_engine.sampling import Sampling
@@ -50,8 +50,9 @@ class HybridLLM:
         rows = capacity(options.max_positions)
         self.state = EngineState.declare(ctx, loaded.config, dtype, rows, scope)
         self.graphs = EngineGraphs(ctx, loaded.config, loaded.model, self.state, rows, scope)
+        form = options.dtype if options.dtype in PACKED else str(dtype)
         self.fingerprint = Fingerprint.of(
-            ctx, scope, weights=loaded.digest, code=CODE, dtype=options.dtype if options.bits else str(dtype),
+            ctx, scope, weights=loaded.digest, code=CODE, dtype=form,
             schedule=f"grid 64, rows {ROWS}",
         )  # fmt: skip
         self._recurrent = Recurrent(ctx, scope)
@@ -93,7 +94,8 @@ class HybridLLM:
         """From a directory in the published layout.
 
         dtype             "float32" or "bfloat16", of the matrices and the KV cache; the recurrent state is float32.
-                          "int8" and "int4", on a processor, are bfloat16 with matrices packed while they are loaded
+                          "float8", "int8" (on a processor) and "int4" are bfloat16 with matrices packed while they
+                          are loaded
         max_positions     longest sequence; its KV cache is allocated now
         packed            keep FP8 or int4 matrices packed (see `load_weights`)
         checkpoints       how many recurrent checkpoints may be held for rollbacks; each is a copy of the fixed state
@@ -109,10 +111,9 @@ class HybridLLM:
         a_kind(StateError, "ctx", ctx, ExecContext, "an ExecContext")
         a_function(StateError, "progress", progress)
         a_function(StateError, "tell", tell)
-        if options.bits and ctx.device.type != "cpu":
-            raise StateError(f"dtype is {dtype} on {ctx.device}; it is for a processor: take bfloat16, or packed files")
+        bits, made = options.forms_on(ctx.device)
         loaded = load_weights(
-            path, ctx, options.tensor_dtype, scope=scope, packed=packed, bits=options.bits, eyes=eyes != "off",
+            path, ctx, options.tensor_dtype, scope=scope, packed=packed, bits=bits, made=made, eyes=eyes != "off",
             progress=progress, aside=aside, tell=tell,
         )  # fmt: skip
         engine = cls(ctx, loaded, options, _end_of_turn(Path(path)))

@@ -8,13 +8,14 @@ import torch
 
 from capsules import ExecContext
 from capsules.ledger import Ledger
+from capsules.nn.int4 import GROUP
 from capsules.nn.panels import panel_shapes
 from capsules.weights import catalogue
 from llm_engine.config import LLMConfig
 from llm_engine.eyes import EyesBuffers, most_pixels
 from llm_engine.grid import capacity
-from llm_engine.names import Kind, Part, packed_bits, parts
-from llm_engine.options import BITS, DTYPES
+from llm_engine.names import FP8_BLOCK, Kind, Part, made_as, packed_bits, parts
+from llm_engine.options import DTYPES, LLMOptions
 from llm_engine.state import EngineState
 from llm_engine.vision_config import CELL, MERGE, VisionConfig
 from llm_engine.vision_weights import tower_bytes, tower_prefix
@@ -32,7 +33,7 @@ def needed_bytes(
     tower = VisionConfig.read(path) if eyes != "off" and held and tower_prefix(catalogue(path)) else None
     most = held if packed and config.quantisation and held else None
     seeing = eyes_bytes(tower, DTYPES[dtype], most_pixels(tower, device, max_positions)) if tower is not None else 0
-    return model_bytes(config, dtype, max_positions, most=most) + seeing
+    return model_bytes(config, dtype, max_positions, most=most, device=device) + seeing
 
 
 def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
@@ -45,18 +46,25 @@ def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
 
 
 def model_bytes(
-    config: LLMConfig, dtype: str, max_positions: int, checkpoints: int = 8, most: int | None = None
-) -> int:
+    config: LLMConfig, dtype: str, max_positions: int, checkpoints: int = 8, most: int | None = None,
+    *, device: str = "cpu",
+) -> int:  # fmt: skip
     """Weights (`most` of them, if given), all buffers, and the checkpoints of one talk. Captured graphs come on top."""
-    weights = sum(_part_bytes(part, dtype) for part in parts(config))
+    forms = LLMOptions(dtype).forms_on(torch.device(device))
+    weights = sum(_part_bytes(part, dtype, *forms) for part in parts(config))
     weights = weights if most is None else min(weights, most)
     ledger = Ledger()
     EngineState.declare(cast(ExecContext, ledger), config, DTYPES[dtype], capacity(max_positions))
     return weights + ledger.nbytes + checkpoints * ledger.checkpoint_bytes
 
 
-def _part_bytes(part: Part, dtype: str) -> int:
-    bits = packed_bits(part, BITS.get(dtype))
+def _part_bytes(part: Part, dtype: str, bits: int | None, made: str | None) -> int:
+    form = made_as(part, made)
+    if form is not None:
+        block, size = (FP8_BLOCK, 8) if form == "fp8" else ((1, GROUP), 4)
+        scales = -(-part.shape[0] // block[0]) * -(-part.shape[1] // block[1])
+        return prod(part.shape) * size // 8 + scales * torch.float32.itemsize
+    bits = packed_bits(part, bits)
     if bits is None:
         return prod(part.shape) * (DTYPES[dtype] if part.kind is Kind.MATRIX else torch.float32).itemsize
     values, scale = panel_shapes(part.shape[0], part.shape[1], bits)

@@ -11,6 +11,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
+from capsules.nn.int4 import GROUP
 from capsules.nn.panels import PANEL
 from llm_engine.config import LINEAR, LLMConfig
 
@@ -52,6 +53,23 @@ def packed_bits(part: Part, bits: int | None) -> int | None:
     if bits is None or part.kind is not Kind.MATRIX or not fits or part.name.endswith(".ba"):
         return None
     return 8 if part.name in ("embed", "head") else bits
+
+
+FP8_BLOCK = (32, 128)
+"""Of matrices that are made so; published files have their own."""
+
+
+def made_as(part: Part, form: str | None) -> str | None:
+    """What a plain matrix becomes on a GPU where matrices are made "fp8" or "int4" while they are loaded; None: as it
+    is. Embedding and head keep twice the bits of the others, and the gates of the delta rule all, as in `packed_bits`.
+    """
+    if form is None or part.kind is not Kind.MATRIX or part.name.endswith(".ba"):
+        return None
+    if part.name in ("embed", "head"):
+        return "fp8" if form == "int4" else None
+    if form == "int4" and part.shape[1] % GROUP == 0:
+        return form
+    return "fp8" if all(shape[0] % FP8_BLOCK[0] == 0 for _, shape in part.sources[:-1]) else None
 
 
 def prepare(kind: Kind, stored: Tensor) -> Tensor:

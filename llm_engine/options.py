@@ -10,7 +10,10 @@ from llm_engine.errors import StateError
 
 BITS = {"int8": 8, "int4": 4}
 """Matrices are packed to so many bits while they are loaded, on a processor."""
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16} | dict.fromkeys(BITS, torch.bfloat16)
+MADE = {"float8": "fp8", "int4": "int4"}
+"""What matrices are made while they are loaded, on a GPU. What is published packed stays as it is."""
+PACKED = ("float8", *BITS)
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16} | dict.fromkeys(PACKED, torch.bfloat16)
 """Of activations and cache, and of matrices that are not packed."""
 
 EYES = ("auto", "off")
@@ -44,7 +47,10 @@ class LLMOptions:
     def tensor_dtype(self) -> torch.dtype:
         return DTYPES[self.dtype]
 
-    @property
-    def bits(self) -> int | None:
-        """What matrices are packed to while they are loaded, if they are."""
-        return BITS.get(self.dtype)
+    def forms_on(self, device: torch.device) -> tuple[int | None, str | None]:
+        """What matrices become there while they are loaded: `bits` and `made` of `load_weights`. Raises StateError."""
+        if device.type != "cpu" and self.dtype == "int8":
+            raise StateError(f"dtype is int8 on {device}; it is for a processor: take float8, which are eight bits too")
+        if device.type == "cpu" and self.dtype in BITS:
+            return BITS[self.dtype], None
+        return None, MADE.get(self.dtype)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from capsules.digests import SMALL_BYTES, known_digest, stamps
 from capsules.errors import WeightsError
 from capsules.nn import Weight, empty_matrix
 from capsules.nn.fp8 import Fp8Weight, unpack_fp8
-from capsules.nn.int4 import Int4Weight, unpack_int4
+from capsules.nn.int4 import GROUP, Int4Weight, unpack_int4
 from capsules.nn.panels import GROUPS, PANEL, PanelWeight, panel_shapes
 from capsules.prepared import NotPrepared, open_prepared, write_prepared
 from capsules.shards import locate, open_files
@@ -27,7 +28,7 @@ from capsules.weights import Progress, Target, load
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
-from llm_engine.names import Kind, Part, packed_bits, parts, prepare, published_shapes, text_only
+from llm_engine.names import FP8_BLOCK, Kind, Part, made_as, packed_bits, parts, prepare, published_shapes, text_only
 from llm_engine.tower import TowerWeights
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import PREFIXES as TOWERS
@@ -73,6 +74,7 @@ def load_weights(
     scope: str = "llm",
     packed: bool = False,
     bits: int | None = None,
+    made: str | None = None,
     eyes: bool = False,
     progress: Callable[[Progress], None] | None = None,
     aside: Path | None = None,
@@ -84,13 +86,14 @@ def load_weights(
     packed   keep quantised matrices in their few bits and unpack at every use (saves memory, costs time without a
              kernel for it) instead of unpacking them once, here
     bits     pack matrices to 8 or 4 bits for a processor, whatever they are stored as
+    made     "fp8" or "int4": make matrices so that do not stay packed, as a GPU's kernels read them
     eyes     read the vision tower too, if there is one
     aside    where the weights' digest is kept if it cannot be kept beside them
     tell     hears of a kept file that is stale, and whether it could be made again
     Raises ConfigError, or CheckpointError with the name of what is unknown, missing or of the wrong shape or type.
     """
     config = LLMConfig.read(path)
-    form = _Form(dtype, packed, bits, eyes)
+    form = _Form(dtype, packed, bits, eyes, made)
     try:
         return _Loader(Path(path), ctx, scope, config, form).run(progress, aside, tell or (lambda line: None))
     except WeightsError as error:
@@ -146,6 +149,7 @@ class _Form:
     packed: bool
     bits: int | None
     eyes: bool
+    made: str | None = None
 
     def __str__(self) -> str:
         """As the name of a kept file tells it."""
@@ -213,7 +217,7 @@ class _Loader:
 
     def _may_keep(self) -> bool:
         """On a GPU weights are streamed to where they stay at the disk's speed already."""
-        return self.ctx.device.type == "cpu" and not self.form.packed
+        return self.ctx.device.type == "cpu" and not self.form.packed and self.form.made is None
 
     def _facts(self, digest: str) -> dict[str, str]:
         configs = repr((self.config, VisionConfig.read(self.path) if self.form.eyes else None))
@@ -318,15 +322,15 @@ class _Loader:
                 stored = self._stored_as(name) if part.kind is Kind.MATRIX else "plain"
                 if stored != "plain":
                     scale = _scale_name(name, stored)
-                    self.scales[scale] = torch.zeros(self._scale_shape(shape), device=self.ctx.device)
+                    self.scales[scale] = torch.zeros(_blocks(shape, self._block()), device=self.ctx.device)
                     plan[scale] = Target(self.scales[scale], accept=_FLOATS)
         if plan:
             load(self.path, plan, skip=("*",))
 
-    def _scale_shape(self, shape: tuple[int, ...]) -> tuple[int, int]:
+    def _block(self) -> tuple[int, int]:
+        """How many rows and columns of a published packed matrix have one scale."""
         assert self.config.quantisation is not None
-        rows, columns = self.config.quantisation.block
-        return -(-shape[0] // rows), -(-shape[1] // columns)
+        return self.config.quantisation.block
 
     def _place(self, part: Part) -> Any:
         """Memory for one tensor of the network."""
@@ -340,21 +344,24 @@ class _Loader:
             )
         stored = self._packed_as(part)
         if stored is not None:
-            return self._place_packed(part, stored)
+            return self._place_packed(part, stored, self._block())
+        made = made_as(part, self.form.made)
+        if made is not None:
+            return self._place_packed(part, made, FP8_BLOCK if made == "fp8" else (1, GROUP))
         matrix = part.kind is Kind.MATRIX
         return self._weight(part.name, part.shape, self.form.dtype if matrix else torch.float32, matrix)
 
     def _plan(self, part: Part, whole: Weight) -> None:
         """How the files fill it."""
-        if isinstance(whole, Fp8Weight | Int4Weight):
+        if isinstance(whole, Fp8Weight | Int4Weight) and self._packed_as(part) is not None:
             self._plan_packed(part, whole)
             return
         row = 0
         for source, shape in part.sources:
             name, rows = self._full(source), slice(row, row + shape[0])
             row += shape[0]
-            if isinstance(whole, PanelWeight):
-                self._plan_panels(name, whole[rows], shape)
+            if isinstance(whole, PanelWeight | Fp8Weight | Int4Weight):
+                self._plan_filled(name, whole[rows], shape)
                 continue
             assert isinstance(whole, Tensor)
             if part.kind is Kind.MATRIX:
@@ -372,11 +379,12 @@ class _Loader:
             return stored.pop()
         return None
 
-    def _plan_panels(self, name: str, target: PanelWeight, shape: tuple[int, ...]) -> None:
+    def _plan_filled(self, name: str, target: "_Filled", shape: tuple[int, ...]) -> None:
         """Packed some rows at a time, so that no wide matrix is ever held; one that is stored packed, at once."""
         stored = self._stored_as(name)
         if stored == "plain":
-            step = max(PANEL, _STRIP_VALUES // shape[1] // PANEL * PANEL)
+            edge = max(PANEL, FP8_BLOCK[0]) if isinstance(target, Fp8Weight) else PANEL
+            step = max(edge, _STRIP_VALUES // shape[1] // edge * edge)
             strips = [slice(first, min(first + step, shape[0])) for first in range(0, shape[0], step)]
             self.plan[name] = [
                 Target(target[rows].values, rows=rows, shape=shape, transform=target[rows].fill, accept=_FLOATS)
@@ -384,11 +392,11 @@ class _Loader:
             ]
             return
         unpack = self._unpacking(name, stored)
-        groups = self._known_groups(name, stored, target.bits)
+        fill: Callable[[Tensor], Tensor] = target.fill
+        if isinstance(target, PanelWeight):
+            fill = partial(target.fill, groups=self._known_groups(name, stored, target.bits))
         key, stored_shape, kind = _stored_values(name, stored, shape)
-        self.plan[key] = Target(
-            target.values, shape=stored_shape, accept=(kind,), transform=lambda v: target.fill(unpack(v), groups)
-        )
+        self.plan[key] = Target(target.values, shape=stored_shape, accept=(kind,), transform=lambda v: fill(unpack(v)))
 
     def _known_groups(self, name: str, stored: str, bits: int) -> Tensor | None:
         """Scales that published four bits bring along, so that packing them again loses nothing."""
@@ -417,13 +425,11 @@ class _Loader:
         assert self.config.quantisation is not None
         return all(shape[0] % self.config.quantisation.block[0] == 0 for _, shape in part.sources[:-1])
 
-    def _place_packed(self, part: Part, stored: str) -> Weight:
-        assert self.config.quantisation is not None
+    def _place_packed(self, part: Part, form: str, block: tuple[int, int]) -> Weight:
         rows, columns = part.shape
-        scale = self._weight(f"{part.name}.scale", self._scale_shape(part.shape), torch.float32)
-        if stored == "fp8":
-            values = self._weight(part.name, (rows, columns), torch.float8_e4m3fn)
-            return Fp8Weight(values, scale, self.config.quantisation.block)
+        scale = self._weight(f"{part.name}.scale", _blocks(part.shape, block), torch.float32)
+        if form == "fp8":
+            return Fp8Weight(self._weight(part.name, (rows, columns), torch.float8_e4m3fn), scale, block)
         return Int4Weight(self._weight(part.name, (rows, columns // 8), torch.int32), scale)
 
     def _plan_packed(self, part: Part, whole: Fp8Weight | Int4Weight) -> None:
@@ -440,6 +446,15 @@ class _Loader:
     def _weight(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, matrix: bool = False) -> Tensor:
         memory = self._memory(name, _empty(shape, dtype, self.ctx.device, matrix))
         return self.ctx.adopt(f"{self.scope}.w.{name}", memory, role=Role.WEIGHT).tensor
+
+
+_Filled = PanelWeight | Fp8Weight | Int4Weight
+"""What is made while it is loaded."""
+
+
+def _blocks(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, int]:
+    """How many of them it takes to cover a matrix."""
+    return -(-shape[0] // block[0]), -(-shape[1] // block[1])
 
 
 def eyes_scope(scope: str) -> str:

@@ -29,6 +29,14 @@ class Fp8Weight:
         assert first % self.block[0] == 0, "a block has one scale"
         return Fp8Weight(self.values[rows], self.scale[first // self.block[0] : -(-last // self.block[0])], self.block)
 
+    def rows(self, ids: Tensor) -> Tensor:
+        """Rows of the matrix, as activations are beside packed weights: [T] int64 to [T, I] bfloat16.
+
+        By plain indexing: `index_select`, and `embedding` over it, know no eight-bit floats on a GPU.
+        """
+        wide = self.scale[ids // self.block[0]].repeat_interleave(self.block[1], 1)[:, : self.shape[1]]
+        return (self.values[ids].float() * wide).bfloat16()
+
     def fill(self, matrix: Tensor) -> Tensor:
         """Take the scales of `matrix` [O, I] and return its values: what a loader copies into `values`."""
         values, scale = quantise_fp8(matrix, self.block)

@@ -1,4 +1,4 @@
-"""Matrices of 4-bit integers with a scale per group, as published files have them.
+"""Matrices of 4-bit integers with a scale per group: as published files have them, or made from wider ones.
 
 The format is compressed-tensors' `pack-quantized`: its values lie along the input like a plain row, lowest bits
 first, and it is what llm-compressor writes for the dense sizes that a desktop GPU holds. (The official GPTQ files cover
@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+GROUP = 32
+"""Inputs with one scale where a matrix is made; published files have theirs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +28,34 @@ class Int4Weight:
     def unpack(self, dtype: torch.dtype) -> Tensor:
         """[O, I]; the product is taken in float32 and rounded once."""
         return unpack_int4(self.packed, self.scale).to(dtype)
+
+    def __getitem__(self, rows: slice) -> "Int4Weight":
+        return Int4Weight(self.packed[rows], self.scale[rows])
+
+    @property
+    def values(self) -> Tensor:
+        """What a loader fills."""
+        return self.packed
+
+    def fill(self, matrix: Tensor) -> Tensor:
+        """Take the scales of `matrix` [O, I] and return its values: what a loader copies into `values`."""
+        packed, scale = quantise_int4(matrix)
+        self.scale.copy_(scale)
+        return packed
+
+
+def quantise_int4(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """[O, I] of any float type, I a multiple of GROUP, to packed values and scales: those of the panels of a processor.
+
+    The largest magnitude of a group becomes -8, for which the scale takes the sign that this needs; zeros stay.
+    """
+    tiles = matrix.float().unflatten(1, (-1, GROUP))
+    low, high = tiles.aminmax(dim=-1)
+    scale = (torch.where(high > -low, high, low) / -8).bfloat16().float()
+    scale = torch.where(scale == 0, 1.0, scale)
+    values = (tiles / scale[..., None]).round_().clamp_(-8, 7).add_(8).to(torch.int32)
+    shifts = torch.arange(0, 32, 4, device=matrix.device, dtype=torch.int32)
+    return (values.flatten(1).unflatten(1, (-1, 8)) << shifts).sum(-1, dtype=torch.int32), scale
 
 
 def unpack_int4(packed: Tensor, scale: Tensor) -> Tensor:

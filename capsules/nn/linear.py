@@ -77,7 +77,7 @@ def embed(ids: Tensor, weight: Weight) -> Tensor:
     """Rows of a matrix [V, h]: ids [T] to [T, h]."""
     if isinstance(weight, Tensor):
         return F.embedding(ids, weight)
-    assert isinstance(weight, PanelWeight), "published packed forms are for matrices of layers"
+    assert isinstance(weight, PanelWeight | Fp8Weight), "four bits are for matrices of layers"
     return weight.rows(ids)
 
 

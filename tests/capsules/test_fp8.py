@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from capsules.nn import linear
+from capsules.nn import embed, linear
 from capsules.nn.fp8 import Fp8Weight, empty_fp8, quantise_fp8, unpack_fp8
 
 
@@ -46,3 +46,9 @@ def test_rows_of_a_fused_matrix_are_filled_apart() -> None:
         fused[rows].values.copy_(fused[rows].fill(part))
     whole = Fp8Weight(*quantise_fp8(torch.cat(parts), (32, 128)), (32, 128))
     assert torch.equal(fused.unpack(torch.float32), whole.unpack(torch.float32))
+
+
+def test_rows_are_those_of_the_unpacked_matrix() -> None:
+    packed = Fp8Weight(*quantise_fp8(matrix(96, 200), (32, 128)), (32, 128))
+    ids = torch.tensor([95, 0, 33, 33])
+    assert torch.equal(embed(ids, packed), packed.unpack(torch.bfloat16)[ids])

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from capsules.exec import native
 from capsules.nn import embed, linear
+from capsules.nn.int4 import Int4Weight, quantise_int4
 from capsules.nn.panels import GROUPS, PanelWeight, pack_panels, panel_shapes
 
 needs_compiler = pytest.mark.skipif(
@@ -193,3 +194,16 @@ def test_older_processors_agree(kernel_folder: Path, tmp_path: Path, processor: 
             inputs = exact_inputs(rows, 100, bits, torch.float32), randn(rows, 100)
             for x, theirs in zip(inputs, next(found), strict=True):
                 assert ratio(torch.tensor(theirs), product(x, weight, kernel_folder).double()) < 1e-6
+
+
+def test_four_bits_of_a_gpu_are_those_of_a_processor() -> None:
+    plain = randn(80, 96) * torch.logspace(-3, 3, 80)[:, None]
+    plain[3] = 0
+    plain[4, :32] = plain[4, :32].abs()
+    four = Int4Weight(*quantise_int4(plain))
+    assert torch.equal(four.unpack(torch.float32), packed(plain, 4).unpack(torch.float32))
+    assert four.scale.dtype == torch.float32 and four.packed.shape == (80, 12)
+    rows = Int4Weight(torch.zeros_like(four.packed), torch.zeros_like(four.scale))
+    for part in (slice(0, 16), slice(16, 80)):
+        rows[part].values.copy_(rows[part].fill(plain[part]))
+    assert torch.equal(rows.packed, four.packed) and torch.equal(rows.scale, four.scale)

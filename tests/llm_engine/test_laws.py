@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 GREEDY = Sampling.greedy()
 WARM = Sampling(temperature=0.9, top_k=40, top_p=0.95, presence_penalty=1.0, repetition_penalty=1.1, seed=11)
-DTYPES = ["float32", "bfloat16", "int8", "int4"]
+DTYPES = ["float32", "bfloat16", "float8", "int8", "int4"]
 PROMPT = torch.randint(0, 160, (150,), generator=torch.Generator().manual_seed(5)).tolist()
 OTHER = torch.randint(0, 160, (217,), generator=torch.Generator().manual_seed(6)).tolist()
 

@@ -89,7 +89,8 @@ def test_an_empty_engine_has_nothing_to_decode(llm: HybridLLM) -> None:
     ("change", "error", "told"),
     [
         ({"path": None}, ConfigError, "path"), ({"path": "/nowhere"}, ConfigError, "config.json"),
-        ({"ctx": "cpu"}, StateError, "ctx"), ({"dtype": "float16"}, StateError, "float32, bfloat16, int8, int4"),
+        ({"ctx": "cpu"}, StateError, "ctx"),
+        ({"dtype": "float16"}, StateError, "float32, bfloat16, float8, int8, int4"),
         ({"dtype": torch.float32}, StateError, "float32, bfloat16"), ({"max_positions": 0}, StateError, "max_pos"),
         ({"max_positions": 9.5}, StateError, "max_positions"), ({"max_positions": None}, StateError, "max_positions"),
         ({"checkpoints": 0}, StateError, "checkpoints"), ({"checkpoint_every": 0}, StateError, "checkpoint_every"),

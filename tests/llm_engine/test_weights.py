@@ -12,22 +12,24 @@ from torch import Tensor
 
 from capsules import ExecContext
 from capsules.nn import PackedWeight
-from capsules.nn.fp8 import unpack_fp8
-from capsules.nn.int4 import unpack_int4
+from capsules.nn.fp8 import Fp8Weight, quantise_fp8, unpack_fp8
+from capsules.nn.int4 import Int4Weight, quantise_int4, unpack_int4
 from capsules.nn.panels import PanelWeight, pack_panels
-from llm_engine import CheckpointError, HybridLLM, Sampling
+from llm_engine import CheckpointError, HybridLLM, Sampling, StateError
 from llm_engine.footprint import model_bytes, needed_bytes
 from llm_engine.model import ModelWeights
-from llm_engine.options import BITS
+from llm_engine.names import FP8_BLOCK
+from llm_engine.options import BITS, MADE, LLMOptions
 from llm_engine.weights import LoadedWeights, load_weights
 
 LARGE = ("_proj.weight", "in_proj_qkv.weight", "in_proj_z.weight")
 
 
 def load(
-    path: Path, dtype: torch.dtype = torch.float32, packed: bool = False, bits: int | None = None
-) -> LoadedWeights:
-    return load_weights(path, ExecContext("cpu"), dtype, packed=packed, bits=bits)
+    path: Path, dtype: torch.dtype = torch.float32, packed: bool = False, bits: int | None = None,
+    made: str | None = None,
+) -> LoadedWeights:  # fmt: skip
+    return load_weights(path, ExecContext("cpu"), dtype, packed=packed, bits=bits, made=made)
 
 
 def tensors_of(model: ModelWeights) -> list[Tensor]:
@@ -326,6 +328,78 @@ def test_a_model_packed_while_loading_talks_like_its_unpacked_self(
     print(f"bfloat16 {rounded:.4f}, {dtype} {plain:.4f}, by kernels {kernels:.4f}, lost by packing {packing:.4f}")
     assert plain < rounded * 1.1
     assert kernels < packing * 1.3  # inputs in eight bits cost about what the weights in eight bits did
+
+
+def made_again(value: Any, form: str) -> Tensor:
+    """What making a matrix "fp8" or "int4" leaves of it."""
+    if form == "fp8":
+        return unpack_fp8(*quantise_fp8(value, FP8_BLOCK), FP8_BLOCK)
+    return unpack_int4(*quantise_int4(value))
+
+
+@pytest.mark.parametrize("form", ["fp8", "int4"])
+@pytest.mark.parametrize("shape", ["two", "wide"])
+def test_matrices_made_for_a_gpu_while_loading_are_those_made_whole(
+    oracle: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, shape: str, form: str
+) -> None:
+    monkeypatch.setattr("llm_engine.weights._STRIP_VALUES", 32 * 48)  # a block's height at a time
+    plain, found = load(oracle(shape).path).model, load(oracle(shape).path, made=form).model
+    kinds = set()
+    for ours, theirs in zip(found.layers, plain.layers, strict=True):
+        mixers = ((name, getattr(ours.mixer, name), value) for name, value in vars(theirs.mixer).items())
+        for name, held, value in [*mixers, ("gate_up", ours.gate_up, theirs.gate_up), ("down", ours.down, theirs.down)]:
+            if isinstance(held, Tensor):
+                assert torch.equal(held, value)
+            else:
+                kinds.add(kind := {Fp8Weight: "fp8", Int4Weight: "int4"}[type(held)])
+                assert name != "ba" and torch.equal(held.unpack(torch.float32), made_again(value, kind))
+    assert form in kinds and (form == "fp8" or isinstance(found.embed, Fp8Weight))
+
+
+def test_published_four_bits_stay_as_they_are_beside_matrices_that_are_made(copy: Callable[[str], Copy]) -> None:
+    changed = copy("wide")
+    to_int4(changed, 16)
+    path = changed.write()
+    published, found = load(path, packed=True), load(path, packed=True, made="fp8")
+    assert_equal_weights(found, published)
+    assert isinstance(found.model.layers[0].down, Int4Weight)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["fp8", "int4"])
+def test_a_model_made_for_a_gpu_says_what_its_unpacked_self_says(
+    oracle: Callable[[str], Any], copy: Callable[[str], Copy], form: str
+) -> None:
+    """Bit for bit: on a processor both sides are torch's product with the very same matrix."""
+    changed, ids = copy("wide"), list(range(100))
+    for name, value in changed.tensors.items():
+        wide = "embed" in name or "lm_head" in name
+        if value.dim() == 2 and "in_proj_a" not in name and "in_proj_b" not in name and not (wide and form == "fp8"):
+            changed.tensors[name] = made_again(value, "fp8" if wide else form)
+
+    def logits(path: Path, made: str | None) -> Tensor:
+        ctx = ExecContext("cpu")
+        options = LLMOptions("bfloat16", max_positions=200)
+        llm = HybridLLM(ctx, load_weights(path, ctx, torch.bfloat16, made=made), options, None)
+        llm.warm()
+        return torch.stack([llm.append(ids), *(llm.append([token]) for token in ids[:20])])
+
+    assert torch.equal(logits(oracle("wide").path, form), logits(changed.write(), None))
+
+
+@pytest.mark.parametrize("dtype", ["float8", "int4"])
+def test_the_plan_of_a_model_made_for_a_gpu_is_what_it_declares(oracle: Callable[[str], Any], dtype: str) -> None:
+    for shape in ("two", "three"):
+        ctx = ExecContext("cpu")
+        loaded = load_weights(oracle(shape).path, ctx, torch.bfloat16, made=MADE[dtype])
+        HybridLLM(ctx, loaded, LLMOptions("bfloat16", 100), None)
+        declared = sum(buffer.nbytes for buffer in ctx.buffers("llm"))
+        assert model_bytes(loaded.config, dtype, 100, checkpoints=0, device="cuda") == declared
+
+
+def test_eight_bits_of_a_processor_are_refused_on_a_gpu() -> None:
+    with pytest.raises(StateError, match=r"int8 on cuda.*take float8"):
+        LLMOptions("int8").forms_on(torch.device("cuda"))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int4"])

@@ -17,7 +17,7 @@ from llm_engine.config import LLMConfig
 from llm_engine.graphs import EngineGraphs
 from llm_engine.grid import capacity
 from llm_engine.model import ModelWeights
-from llm_engine.names import Kind, Part, parts
+from llm_engine.names import FP8_BLOCK, Kind, Part, made_as, parts
 from llm_engine.state import EngineState
 from tests.fakes.cuda import fake_cuda
 from tests.tts_engine.miniature import CODEC, PUBLISHED, config_json, miniature_tensors
@@ -40,7 +40,7 @@ QWEN = {  # hidden, intermediate, query heads, key heads, linear value heads
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("size", "stored"), [("4B", "plain"), ("9B", "fp8"), ("27B", "int4")])
+@pytest.mark.parametrize(("size", "stored"), [("4B", "plain"), ("4B", "made int4"), ("9B", "fp8"), ("27B", "int4")])
 def test_every_variant_of_the_language_model_can_be_captured(
     size: str, stored: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +71,12 @@ def _weight(ctx: ExecContext, part: Part, stored: str) -> Any:
     if part.kind is not Kind.MATRIX:
         return buffer(part.name, *part.shape, dtype=torch.float32)
     rows, columns = part.shape
+    if stored == "made int4":
+        stored = made_as(part, "int4") or "plain"
+        if part.name == "embed":
+            assert stored == "fp8"
+            scale = buffer("embed.scale", rows // 32, columns // 128, dtype=torch.float32)
+            return Fp8Weight(buffer("embed", rows, columns, dtype=torch.float8_e4m3fn), scale, FP8_BLOCK)
     if stored == "fp8" and part.name != "embed":
         scale = buffer(f"{part.name}.scale", -(-rows // 128), -(-columns // 128), dtype=torch.float32)
         return Fp8Weight(buffer(part.name, rows, columns, dtype=torch.float8_e4m3fn), scale, (128, 128))
