@@ -32,7 +32,8 @@ def measure(folder: Path, dtype: str, way: str) -> dict[str, float]:
     import torch
 
     from capsules import ExecContext, Role
-    from llm_engine.options import BITS, DTYPES
+    from capsules.nn.panels import BITS
+    from llm_engine.options import DTYPES
     from llm_engine.weights import load_weights
 
     torch.set_num_threads(1)
@@ -63,7 +64,8 @@ def child(folder: Path, dtype: str, way: str) -> dict[str, float]:
 
 
 def prepare(folder: Path, dtype: str) -> None:
-    from llm_engine.options import BITS, DTYPES
+    from capsules.nn.panels import BITS
+    from llm_engine.options import DTYPES
     from llm_engine.weights import prepare_weights
 
     assert prepare_weights(folder, DTYPES[dtype], BITS.get(dtype), False, None, print)

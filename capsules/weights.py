@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from time import perf_counter
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -33,7 +34,7 @@ from capsules.feed import FeedPiece, HostFeed, StagedFeed, feed_for, host_bytes,
 from capsules.safefile import SafeFile, TensorEntry
 from capsules.shards import Source, catalogue, locate, open_files, some
 
-__all__ = ["Loaded", "Plan", "Progress", "Target", "WeightsError", "catalogue", "load"]
+__all__ = ["Loaded", "Packed", "Plan", "Progress", "Target", "WeightsError", "catalogue", "load", "packing"]
 
 DTYPES = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,
@@ -42,6 +43,7 @@ DTYPES = {
     "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "F8_E8M0": torch.float8_e8m0fnu,
 }  # fmt: skip
 CASTABLE = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
+_STRIP_VALUES = 1 << 24  # read and packed at a time
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,31 @@ class Target:
 
 
 Plan = Mapping[str, Target | Sequence[Target]]
+
+
+class Packed(Protocol):
+    """A matrix that is kept in fewer bits, or some rows of one."""
+
+    @property
+    def values(self) -> Tensor: ...
+
+    def fill(self, matrix: Tensor, /) -> Tensor:
+        """Take the scales of plain rows and return their values."""
+        ...
+
+    def __getitem__(self, rows: slice, /) -> "Packed": ...
+
+
+def packing(whole: Packed, shape: tuple[int, ...], edge: int, accept: tuple[torch.dtype, ...]) -> list[Target]:
+    """Pack a plain matrix [O, I] some rows at a time, so that no wide one is ever held.
+
+    edge  strips end at multiples of it: rows that share a scale or a place
+    """
+    step = max(edge, _STRIP_VALUES // shape[1] // edge * edge)
+    strips = [slice(first, min(first + step, shape[0])) for first in range(0, shape[0], step)]
+    return [
+        Target(whole[rows].values, rows=rows, shape=shape, transform=whole[rows].fill, accept=accept) for rows in strips
+    ]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from typing import Any
 import torch
 
 from capsules.arguments import shown, whole
+from capsules.nn.panels import BITS
 from llm_engine.errors import StateError
 
-BITS = {"int8": 8, "int4": 4}
-"""Matrices are packed to so many bits while they are loaded, on a processor."""
 MADE = {"float8": "fp8", "int4": "int4"}
 """What matrices are made while they are loaded, on a GPU. What is published packed stays as it is."""
 PACKED = ("float8", *BITS)

@@ -24,7 +24,7 @@ from capsules.nn.int4 import GROUP, Int4Weight, unpack_int4
 from capsules.nn.panels import GROUPS, PANEL, PanelWeight, panel_shapes
 from capsules.prepared import NotPrepared, open_prepared, write_prepared
 from capsules.shards import locate, open_files
-from capsules.weights import Progress, Target, load
+from capsules.weights import Progress, Target, load, packing
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
@@ -39,7 +39,6 @@ VISION = tuple(f"{prefix}*" for prefix in TOWERS)
 _FLOAT32 = ("A_log", "linear_attn.norm.weight")  # float32 in the published files of the first generation
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 _FP8 = "F8_E4M3"
-_STRIP_VALUES = 1 << 24  # read and packed at a time
 _LAYOUT = "1"  # raised whenever the same files would give other bytes
 
 Tell = Callable[[str], None]
@@ -380,16 +379,11 @@ class _Loader:
         return None
 
     def _plan_filled(self, name: str, target: "_Filled", shape: tuple[int, ...]) -> None:
-        """Packed some rows at a time, so that no wide matrix is ever held; one that is stored packed, at once."""
+        """Packed some rows at a time; one that is stored packed, at once."""
         stored = self._stored_as(name)
         if stored == "plain":
             edge = max(PANEL, FP8_BLOCK[0]) if isinstance(target, Fp8Weight) else PANEL
-            step = max(edge, _STRIP_VALUES // shape[1] // edge * edge)
-            strips = [slice(first, min(first + step, shape[0])) for first in range(0, shape[0], step)]
-            self.plan[name] = [
-                Target(target[rows].values, rows=rows, shape=shape, transform=target[rows].fill, accept=_FLOATS)
-                for rows in strips
-            ]
+            self.plan[name] = packing(target, shape, edge, _FLOATS)
             return
         unpack = self._unpacking(name, stored)
         fill: Callable[[Tensor], Tensor] = target.fill

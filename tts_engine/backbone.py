@@ -15,11 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsules.nn import gated_mlp, linear, norm_rotate, rms_norm, rope_table
+from capsules.nn import embed, gated_mlp, linear, norm_rotate, rms_norm, rope_table
 from capsules.nn.fp8 import Fp8Weight
+from capsules.nn.panels import PanelWeight
 from tts_engine.config import BackboneConfig, CursorConfig, TTSConfig
 
-Matrix = Tensor | Fp8Weight
+Matrix = Tensor | Fp8Weight | PanelWeight
+Table = Tensor | PanelWeight  # rows are looked up in it
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q [...,T,H,D], k [...,T,G,D], v) -> [...,T,H,D]
 
 
@@ -46,8 +48,8 @@ class CursorWeights:
 
 @dataclass(frozen=True, eq=False)
 class BackboneWeights:
-    text: Tensor  # [text_vocab, h]
-    audio: Tensor  # [Q·V, h]: row q·V + code; embedding and head
+    text: Table  # [text_vocab, h]
+    audio: Table  # [Q·V, h]: row q·V + code; embedding and head
     layers: tuple[BackboneLayer, ...]
     norm: Tensor  # [h]
     cursor: CursorWeights | None = None
@@ -69,10 +71,10 @@ class CursorTrack:
     active: Tensor
 
 
-def embed_rows(audio: Tensor, rows: Tensor, vocab: int) -> Tensor:
+def embed_rows(audio: Table, rows: Tensor, vocab: int) -> Tensor:
     """Sum of the Q code embeddings. audio [Q·V, h]; rows [..., Q] int64 -> [..., h]."""
     offsets = torch.arange(rows.shape[-1], device=rows.device) * vocab
-    return F.embedding(rows + offsets, audio).sum(dim=-2)
+    return embed(rows + offsets, audio).sum(dim=-2)
 
 
 def embed_cursor(w: CursorWeights, config: CursorConfig, text_vocab: int, track: CursorTrack) -> Tensor:
@@ -119,7 +121,7 @@ def forward_train(
     returns  [B, T, h]. Position t predicts the row fed at t + 1: `<|audio|>` predicts row 0.
     The track's entry at t belongs to the row that t predicts, so `<|audio|>` is the first active position.
     """
-    text = F.embedding(tokens.clamp(min=0), w.text)
+    text = embed(tokens.clamp(min=0), w.text)
     x = torch.where((tokens >= 0)[..., None], text, embed_rows(w.audio, rows, config.audio.vocab))
     if w.cursor is not None and config.cursor is not None and track is not None:
         x = x + embed_cursor(w.cursor, config.cursor, config.backbone.text_vocab, track)

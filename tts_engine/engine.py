@@ -21,7 +21,7 @@ from torch import Tensor
 
 from capsules import Capsule, ExecContext, Fingerprint, Role, restore, snapshot
 from capsules.arguments import a_function, a_kind, shown, whole
-from capsules.nn.fp8 import Fp8Weight
+from capsules.nn.panels import BITS
 from capsules.weights import Progress
 from tts_engine.bpe_frontend import BpeFrontend
 from tts_engine.codec import read_codec_config
@@ -39,10 +39,9 @@ from tts_engine.state import SCOPE, declare
 from tts_engine.steps import Steps, make_tables
 from tts_engine.streaming import POLICIES, Costs, Schedule, Window, next_window, schedule_for
 from tts_engine.voices import Voice, checked_codes, prepare_reference
-from tts_engine.weights import load_checkpoint, named
+from tts_engine.weights import DTYPES, load_checkpoint, named
 
 CODE = "tts_engine/1"  # raised whenever the same bytes would mean something else
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float8": torch.bfloat16}  # of activations and cache
 DEFAULT_POSITIONS = 4096
 
 
@@ -110,7 +109,8 @@ class HiggsTTS:
         """From a checkpoint directory; everything is captured before this returns.
 
         dtype          "float32" or "bfloat16", of the backbone and its cache; "float8" is bfloat16 with the layers'
-                       matrices packed into block-scaled E4M3 while loading. The codec is always float32
+                       matrices packed into block-scaled E4M3 while loading, "int8" and "int4", on a processor, with all
+                       matrices in eight bits, or the layers' in four. The codec is always float32
         max_positions  of one session, at most the checkpoint's; the KV cache is allocated now
         frontend       in place of the checkpoint's own
         aside          where the weights' digest is kept if it cannot be kept beside them
@@ -123,11 +123,13 @@ class HiggsTTS:
         a_function(EngineMisuse, "progress", progress)
         if max_positions is not None:
             whole(EngineMisuse, "max_positions", max_positions, least=1)
+        if dtype in BITS and ctx.device.type != "cpu":
+            raise ConfigRefused(f"dtype is {dtype} on {ctx.device}; it is for a processor: take bfloat16 or float8")
         folder = Path(path)
         config = load_config(folder)
         frontend = frontend or _frontend(folder, config)
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
-        checkpoint = load_checkpoint(folder, config, ctx.device, DTYPES[dtype], progress, dtype == "float8", aside)
+        checkpoint = load_checkpoint(folder, config, ctx.device, dtype, progress, aside)
         codec_config = read_codec_config(folder)
         codec = codec_of(codec_config, checkpoint.codec, config, ctx.device)
         shapes = plan_shapes(positions, codec.left_frames, codec.right_frames)
@@ -467,13 +469,13 @@ def _frontend(folder: Path, config: TTSConfig) -> Frontend:
 
 
 def _whole(weights: Any, config: TTSConfig) -> dict[str, Tensor]:
-    """Every fused weight once, under the first published name that lies in it; FP8 scales beside their values."""
+    """Every fused weight once, under the first published name that lies in it; scales beside their values."""
     found: dict[int, tuple[str, Tensor]] = {}
     for name, matrix in named(weights, config):
-        if isinstance(matrix, Fp8Weight):
-            views = {name: matrix.values, f"{name}.scale": matrix.scale}
-        else:
+        if isinstance(matrix, Tensor):
             views = {name: matrix}
+        else:
+            views = {name: matrix.values, f"{name}.scale": matrix.scale}
         for part, view in views.items():
             whole = view if view._base is None else view._base
             found.setdefault(whole.data_ptr(), (part, whole))

@@ -4,17 +4,18 @@ from math import prod
 from pathlib import Path
 from typing import cast
 
+from torch import Tensor
+
 from capsules import ExecContext
 from capsules.ledger import Ledger
-from capsules.nn.fp8 import Fp8Weight
 from capsules.safefile import TensorEntry
 from capsules.weights import catalogue
 from tts_engine.config import TTSConfig, load_config
 from tts_engine.dac_codec import CONTEXT_FRAMES
-from tts_engine.engine import DEFAULT_POSITIONS, DTYPES
+from tts_engine.engine import DEFAULT_POSITIONS
 from tts_engine.graphs import plan_shapes
 from tts_engine.state import declare
-from tts_engine.weights import CODEC_PREFIX, empty_weights, named
+from tts_engine.weights import CODEC_PREFIX, DTYPES, empty_weights, named
 
 _AS_STORED = ("acoustic_encoder.", "semantic_model.", "encoder_semantic.")
 
@@ -31,14 +32,13 @@ def backbone_bytes(config: TTSConfig, dtype: str, max_positions: int | None = No
     positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
     shapes = plan_shapes(positions, CONTEXT_FRAMES, CONTEXT_FRAMES)
     ledger = Ledger()
-    kind = DTYPES[dtype]
-    declare(cast(ExecContext, ledger), config, shapes.capacity, kind, shapes.chunks[-1], max(shapes.windows))
-    weights = empty_weights(config, ledger.device, kind, dtype == "float8")
+    declare(cast(ExecContext, ledger), config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))
+    weights = empty_weights(config, ledger.device, dtype)
     sizes = (
-        [matrix.values.nbytes, matrix.scale.nbytes] if isinstance(matrix, Fp8Weight) else [matrix.nbytes]
+        matrix.nbytes if isinstance(matrix, Tensor) else matrix.values.nbytes + matrix.scale.nbytes
         for _, matrix in named(weights, config)
     )
-    return ledger.nbytes + sum(map(sum, sizes))
+    return ledger.nbytes + sum(sizes)
 
 
 def _codec_bytes(name: str, entry: TensorEntry) -> int:

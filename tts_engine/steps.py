@@ -7,10 +7,9 @@ A row does everything on the device: embedding, trunk, delay pattern, end of cod
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from capsules.nn import SamplerBuffers, attend, rope_table, sample, write_rows
+from capsules.nn import SamplerBuffers, attend, embed, rope_table, sample, write_rows
 from tts_engine.backbone import (
     BackboneWeights,
     CursorTrack,
@@ -70,7 +69,7 @@ class Steps:
         s, w = self.state, self.weights
         ids, rows, track = s.ids[:chunk], s.feed[:chunk], s.feed_track[:chunk]
         positions = s.position + torch.arange(chunk, device=s.position.device)
-        text = F.embedding(ids.clamp(min=0), w.text)
+        text = embed(ids.clamp(min=0), w.text)
         x = torch.where((ids >= 0)[:, None], text, embed_rows(w.audio, rows, self.config.audio.vocab))
         if w.cursor is not None and self.config.cursor is not None:
             x = x + self._cursor_input(w.cursor, self.config.cursor, track[:, 0], track[:, 1], track[:, 2] > 0)
@@ -83,8 +82,8 @@ class Steps:
         """Feed `<|audio|>` or the last row, draw the next one."""
         s, w, config = self.state, self.weights, self.config
         audio = config.audio
-        codes = embed_rows(w.audio, s.row, audio.vocab)
-        x = torch.where(s.count == 0, w.text[self.audio_id], codes)[None]  # [1, h]
+        opening = embed(torch.full_like(s.count, self.audio_id), w.text)  # [1, h]
+        x = torch.where(s.count == 0, opening, embed_rows(w.audio, s.row[None], audio.vocab))
         s.rows.index_copy_(0, s.position, s.row[None])
         s.track.index_copy_(0, s.position, s.cursor[None])
         if w.cursor is not None and config.cursor is not None:

@@ -2,7 +2,8 @@
 
 q, k, v and gate, up are stored apart and fused while loading, each read straight into its rows of the fused matrix.
 The tied copies of both embeddings are skipped. Codec tensors lie in the same file below one prefix. The layers'
-matrices may be packed into FP8 on the way; embeddings (one is also the head) and norms stay as wide as activations.
+matrices may be packed on the way: into FP8, or for a processor into eight or four bits. Embeddings (one is also the
+head) take eight bits beside either of these two, else they are as wide as activations, as norms and cursor always are.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,13 +18,18 @@ from capsules.digests import known_digest
 from capsules.errors import CapsuleError
 from capsules.nn import empty_matrix
 from capsules.nn.fp8 import Fp8Weight, empty_fp8
-from capsules.weights import CASTABLE, DTYPES, Progress, Target, catalogue, load
-from tts_engine.backbone import BackboneLayer, BackboneWeights, CursorWeights, Matrix
-from tts_engine.config import TTSConfig
+from capsules.nn.panels import BITS, PANEL, empty_panels
+from capsules.weights import CASTABLE, Progress, Target, catalogue, load, packing
+from capsules.weights import DTYPES as STORED
+from tts_engine.backbone import BackboneLayer, BackboneWeights, CursorWeights, Matrix, Table
+from tts_engine.config import BackboneConfig, TTSConfig
 from tts_engine.errors import CheckpointRefused, ConfigRefused
 
 CODEC_PREFIX = "tied.embedding.modality_embeddings.0.model."
-FP8_BLOCK = (32, 128)  # rows of a fused matrix come from three tensors, whose heights are multiples of 32
+FP8_BLOCK = (32, 128)
+FLOAT8 = "float8"
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16} | dict.fromkeys((FLOAT8, *BITS), torch.bfloat16)
+"""Of activations and cache, and of what is not packed."""
 _TEXT = "tied.embedding.text_embedding.weight"
 _AUDIO = "tied.embedding.modality_embeddings.0.embedding.weight"
 _SKIPPED = (
@@ -50,21 +56,21 @@ def load_checkpoint(
     folder: Path,
     config: TTSConfig,
     device: torch.device,
-    dtype: torch.dtype,
+    dtype: str = "float32",
     progress: Callable[[Progress], None] | None = None,
-    packed: bool = False,
     aside: Path | None = None,
 ) -> CheckpointFiles:
-    """The layers' matrices in FP8 if `packed`, all else of the backbone in `dtype`.
+    """From a checkpoint directory.
 
+    dtype  one of DTYPES
     aside  where the weights' digest is kept if it cannot be kept beside them
 
     Raises CheckpointRefused with the first tensor that is missing, unknown or misshapen; ConfigRefused.
     """
-    backbone = empty_weights(config, device, dtype, packed)
+    backbone = empty_weights(config, device, dtype)
     try:
         codec = _empty_codec(folder, device)
-        plan = {name: _target(matrix) for name, matrix in named(backbone, config)}
+        plan: dict[str, Target | list[Target]] = {name: _target(matrix) for name, matrix in named(backbone, config)}
         plan |= {name: Target(tensor) for name, tensor in codec.items()}
         load(folder, plan, skip=_SKIPPED, progress=progress)
         decoder = {name.removeprefix(CODEC_PREFIX): tensor for name, tensor in codec.items()}
@@ -90,16 +96,17 @@ def _empty_codec(folder: Path, device: torch.device, parts: tuple[str, ...] = ("
     """Under their full names, dtypes as stored."""
     wanted = tuple(CODEC_PREFIX + part for part in parts)
     return {
-        name: torch.empty(entry.shape, dtype=DTYPES[entry.dtype], device=device)
+        name: torch.empty(entry.shape, dtype=STORED[entry.dtype], device=device)
         for name, entry in catalogue(folder).items()
         if name.startswith(wanted) and not _is_skipped(name)
     }
 
 
-def _target(matrix: Matrix) -> Target:
-    if isinstance(matrix, Fp8Weight):
-        return Target(matrix.values, shape=tuple(matrix.shape), transform=matrix.fill, accept=tuple(CASTABLE))
-    return Target(matrix)
+def _target(matrix: Matrix) -> Target | list[Target]:
+    if isinstance(matrix, Tensor):
+        return Target(matrix)
+    edge = matrix.block[0] if isinstance(matrix, Fp8Weight) else PANEL
+    return packing(matrix, tuple(matrix.shape), edge, tuple(CASTABLE))
 
 
 def named(w: BackboneWeights, config: TTSConfig) -> Iterator[tuple[str, Matrix]]:
@@ -134,21 +141,20 @@ def to_checkpoint(w: BackboneWeights, config: TTSConfig, codec: Mapping[str, Ten
     return tensors | {CODEC_PREFIX + name: tensor.detach().contiguous() for name, tensor in codec.items()}
 
 
-def empty_weights(config: TTSConfig, device: torch.device, dtype: torch.dtype, packed: bool = False) -> BackboneWeights:
-    """Uninitialised weights of the right shapes, to be filled through `named`. Raises ConfigRefused."""
-    b = config.backbone
-    heights = (b.heads * b.head_dim, b.kv_heads * b.head_dim, b.intermediate)
-    if packed and any(height % FP8_BLOCK[0] for height in heights):
-        raise ConfigRefused(
-            f"q, k and v, and the feed-forward block are {heights} rows high; FP8 needs multiples of {FP8_BLOCK[0]}. "
-            "Use bfloat16."
-        )
+def empty_weights(config: TTSConfig, device: torch.device, dtype: str = "float32") -> BackboneWeights:
+    """Uninitialised weights in the form that `dtype` names, to be filled through `named`. Raises ConfigRefused."""
+    b, wide = config.backbone, DTYPES[dtype]
+    _check_heights(b, dtype)
 
     def new(*shape: int) -> Tensor:
-        return torch.empty(shape, dtype=dtype, device=device)
+        return torch.empty(shape, dtype=wide, device=device)
 
     def matrix(rows: int, columns: int) -> Matrix:
-        return empty_fp8(rows, columns, FP8_BLOCK, device) if packed else empty_matrix(rows, columns, dtype, device)
+        if dtype == FLOAT8:
+            return empty_fp8(rows, columns, FP8_BLOCK, device)
+        if dtype in BITS:
+            return empty_panels(rows, columns, BITS[dtype], device)
+        return empty_matrix(rows, columns, wide, device)
 
     layers = tuple(
         BackboneLayer(
@@ -168,10 +174,26 @@ def empty_weights(config: TTSConfig, device: torch.device, dtype: torch.dtype, p
         cursor = CursorWeights(
             phones=new(len(c.offsets) * b.text_vocab, b.hidden),
             rows=new(c.max_rows, b.hidden),
-            advance=empty_matrix(c.max_advance + 1, b.hidden, dtype, device),
+            advance=empty_matrix(c.max_advance + 1, b.hidden, wide, device),
         )
-    audio = empty_matrix(config.audio.codebooks * config.audio.vocab, b.hidden, dtype, device)
-    return BackboneWeights(new(b.text_vocab, b.hidden), audio, layers, new(b.hidden), cursor)
+    codes = config.audio.codebooks * config.audio.vocab
+    if dtype in BITS:
+        text: Table = empty_panels(b.text_vocab, b.hidden, 8, device)
+        audio: Table = empty_panels(codes, b.hidden, 8, device)
+    else:
+        text, audio = new(b.text_vocab, b.hidden), empty_matrix(codes, b.hidden, wide, device)
+    return BackboneWeights(text, audio, layers, new(b.hidden), cursor)
+
+
+def _check_heights(b: BackboneConfig, dtype: str) -> None:
+    """Rows of a fused matrix come from three tensors, or two: each must end where a block or a panel does."""
+    block = FP8_BLOCK[0] if dtype == FLOAT8 else PANEL if dtype in BITS else 1
+    heights = (b.heads * b.head_dim, b.kv_heads * b.head_dim, b.intermediate)
+    if any(height % block for height in heights):
+        raise ConfigRefused(
+            f"q, k and v, and the feed-forward block are {heights} rows high; {dtype} needs multiples of {block}. "
+            "Use bfloat16."
+        )
 
 
 def _is_skipped(name: str) -> bool:

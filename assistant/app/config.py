@@ -82,6 +82,8 @@ class Config:
     dtype: str = ""
     """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are. int8 and int4,
     on a processor, pack the language model's matrices while it is loaded; the voice stays as the profile has it."""
+    tts_dtype: str = ""
+    """The voice's own; empty: as `dtype` and the profile have it. int8 and int4 pack its matrices on a processor."""
     candidates: str = "on"
     """Whether a reply is begun before it is certain that the user has finished, where models can take it back."""
     echo: str = "on"
@@ -160,10 +162,12 @@ _BOUNDS: dict[str, tuple[int, int | None]] = {
     "capsule_gpu_mb": (0, None), "capsule_host_mb": (0, None), "capsule_disk_mb": (0, None),
     "capsule_days": (0, None),
 }  # fmt: skip
+_DTYPES = ("", "float32", "bfloat16", "float8", "int8", "int4")
 _CHOICES: dict[str, Sequence[str]] = {
     "profile": ("auto", *PROFILES),
     "device": ("auto", "cpu", "cuda"),
-    "dtype": ("", "float32", "bfloat16", "float8", "int8", "int4"),
+    "dtype": _DTYPES,
+    "tts_dtype": _DTYPES,
     "first_chunk": ("exact", "fast"),
     "candidates": ("on", "off"),
     "echo": ("on", "off"),

@@ -28,10 +28,10 @@ from assistant.tts.local import LocalTTS, VoiceOptions
 from assistant.tts.voices import load_voices
 from capsules import ExecContext
 from capsules.journal import Journals
+from capsules.nn.panels import BITS
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
 from llm_engine import footprint as llm_footprint
-from llm_engine.options import BITS
 from tts_engine import footprint as tts_footprint
 from tts_engine.engine import HiggsTTS
 
@@ -173,11 +173,15 @@ def _gpu_room(config: Config, profile: Profile, ctx: ExecContext, report: Report
     wanted = config.capsule_gpu_mb * MIB
     if ctx.device.type != "cuda":
         return wanted
-    dtype = config.dtype or profile.dtype
+    dtype, tts_dtype = config.dtype or profile.dtype, voice_dtype(config, profile)
     if dtype in BITS:
         raise SettingError(
             f"dtype {dtype} packs matrices for a processor; on a GPU take bfloat16, a model published in FP8 or int4, "
             "or --device cpu"
+        )
+    if tts_dtype in BITS:
+        raise SettingError(
+            f"tts_dtype {tts_dtype} packs matrices for a processor; on a GPU take bfloat16 or float8, or --device cpu"
         )
     llm_bytes = tts_bytes = 0
     if not is_address(config.llm):
@@ -186,15 +190,16 @@ def _gpu_room(config: Config, profile: Profile, ctx: ExecContext, report: Report
             path, llm_dtype(dtype), config.max_positions, packed=True, eyes=config.vision
         )
     if not is_address(config.tts):
-        tts_bytes = tts_footprint.needed_bytes(local_path(config, "tts", profile.tts), dtype)
+        tts_bytes = tts_footprint.needed_bytes(local_path(config, "tts", profile.tts), tts_dtype)
     told, room = memory_plan.plan(gpu_free_bytes(), llm_bytes, tts_bytes, wanted)
     report(told)
     return room
 
 
 def voice_dtype(config: Config, profile: Profile) -> str:
-    """int8 and int4 are the language model's."""
-    return profile.voice_dtype if config.dtype in BITS else config.dtype or profile.voice_dtype
+    """int8 and int4 in `dtype` are the language model's."""
+    shared = "" if config.dtype in BITS else config.dtype
+    return config.tts_dtype or shared or profile.voice_dtype
 
 
 def llm_dtype(dtype: str) -> str:

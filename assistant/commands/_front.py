@@ -29,8 +29,8 @@ from assistant.events import (
 
 ASR_HELP = "auto, moonshine, pocketsphinx, a folder with Moonshine or Whisper, or the URL of a transcription server"
 MODEL_FLAGS = (
-    "profile", "llm", "tts", "asr", "device", "dtype", "persona", "voice", "first_chunk", "max_positions", "threads",
-    "kernels", "vision",
+    "profile", "llm", "tts", "asr", "device", "dtype", "tts_dtype", "persona", "voice", "first_chunk", "max_positions",
+    "threads", "kernels", "vision",
 )  # fmt: skip
 BAR = 40
 LAST_WORDS = 6
@@ -47,6 +47,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--device", help="auto, cpu or cuda")
     models.add_argument("--dtype", help="float32, bfloat16, float8 (bfloat16 with a smaller voice), or on a "
                         "processor int8 or int4: about a half or a quarter of the language model's memory")
+    models.add_argument("--tts-dtype", help="the same for the voice alone; int8 and int4 are for a large one")
     models.add_argument(
         "--no-vision", dest="vision", action="store_const", const="off", help="leave a model's eyes out: 0.2 to 0.9 GB"
     )

@@ -86,8 +86,9 @@ def dtype_of(names: list[str], repo: str) -> str:
 
 def prepare(config: Config, folder: Path, dtype: str) -> bool:
     """Keep a language model as a processor holds it; the setting for dtype goes before a profile's."""
+    from capsules.nn.panels import BITS
     from llm_engine.errors import LLMError
-    from llm_engine.options import BITS, DTYPES
+    from llm_engine.options import DTYPES
     from llm_engine.weights import prepare_weights
 
     held = config.dtype or dtype

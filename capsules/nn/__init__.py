@@ -12,7 +12,7 @@ No function here reads a tensor on the host, draws from torch's hidden random st
 data. Nothing writes in place except `write_rows` and `count_token`, which are for captured steps and not for training.
 
     linear(x [..., T, I], w [O, I])                            -> [..., T, O]
-    embed(ids [T], w [V, h])                                   -> [T, h]
+    embed(ids [...], w [V, h])                                 -> [..., h]
     rms_norm(x [..., N], w [N], eps)                           -> [..., N]      weight as it is
     rope_table(positions [...], dims, theta)                   -> cos, sin [..., dims] float32
     turns(positions [..., dims/2], dims, theta)                -> the same, a position per frequency

@@ -74,7 +74,7 @@ def _panel_linear(x: Tensor, weight: PanelWeight) -> Tensor:
 
 
 def embed(ids: Tensor, weight: Weight) -> Tensor:
-    """Rows of a matrix [V, h]: ids [T] to [T, h]."""
+    """Rows of a matrix [V, h]: ids [...] to [..., h]."""
     if isinstance(weight, Tensor):
         return F.embedding(ids, weight)
     assert isinstance(weight, PanelWeight | Fp8Weight), "four bits are for matrices of layers"

@@ -20,6 +20,8 @@ from torch.nn import functional as F
 
 PANEL = 16
 GROUPS = {8: 64, 4: 32}  # inputs with one scale, by bits
+BITS = {"int8": 8, "int4": 4}
+"""By the names of dtypes: an engine packs its matrices to so many while they are loaded, on a processor."""
 _STRIP_VALUES = 1 << 22  # that are widened at a time: 16 MiB
 
 
@@ -41,11 +43,12 @@ class PanelWeight:
         return torch.cat(strips)[: self.shape[0]]
 
     def rows(self, ids: Tensor) -> Tensor:
-        """Rows of the matrix, as activations are beside packed weights: [T] int64 to [T, I] bfloat16."""
+        """Rows of the matrix, as activations are beside packed weights: [...] int64 to [..., I] bfloat16."""
         panel, place = ids // PANEL, ids % PANEL
-        found = self.values.unflatten(-1, (-1, PANEL, 4))[panel, :, :, place]  # [T, groups, steps or half of them, 4]
-        values = _widened(found, self.bits).flatten(-2)  # [T, groups, group]
-        return (values * self.scale[panel, :, place].float()[..., None]).flatten(1)[:, : self.shape[1]].bfloat16()
+        found = self.values.unflatten(-1, (-1, PANEL, 4))[panel, :, :, place]  # [..., groups, steps or half of them, 4]
+        values = _widened(found, self.bits).flatten(-2)  # [..., groups, group]
+        wide = (values * self.scale[panel, :, place].float()[..., None]).flatten(-2)
+        return wide[..., : self.shape[1]].bfloat16()
 
     def __getitem__(self, rows: slice) -> "PanelWeight":
         first, last, _ = rows.indices(self.shape[0])
@@ -64,6 +67,16 @@ def panel_shapes(rows: int, columns: int, bits: int) -> tuple[tuple[int, int, in
     """Of `values` and `scale` for a matrix [rows, columns]."""
     panels, groups = -(-rows // PANEL), -(-columns // GROUPS[bits])
     return (panels, groups, PANEL * GROUPS[bits] * bits // 8), (panels, groups, PANEL)
+
+
+def empty_panels(rows: int, columns: int, bits: int, device: torch.device) -> PanelWeight:
+    """Uninitialised."""
+    values, scale = panel_shapes(rows, columns, bits)
+    return PanelWeight(
+        torch.empty(values, dtype=torch.uint8, device=device),
+        torch.empty(scale, dtype=torch.bfloat16, device=device),
+        torch.Size((rows, columns)),
+    )
 
 
 def pack_panels(matrix: Tensor, bits: int, groups: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from capsules.exec import native
 from capsules.nn import embed, linear
 from capsules.nn.int4 import Int4Weight, quantise_int4
-from capsules.nn.panels import GROUPS, PanelWeight, pack_panels, panel_shapes
+from capsules.nn.panels import GROUPS, PanelWeight, empty_panels, pack_panels, panel_shapes
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="needs a C++ compiler; `apt install g++` brings one"
@@ -91,7 +91,8 @@ def test_rows_and_slices_are_those_of_the_matrix(bits: int) -> None:
     whole, ids = weight.unpack(torch.bfloat16), torch.tensor([69, 0, 15, 16, 33, 16])
     assert torch.equal(embed(ids, weight), whole[ids])
     assert torch.equal(weight[32:70].unpack(torch.bfloat16), whole[32:])
-    target = PanelWeight(torch.zeros_like(weight.values), torch.zeros_like(weight.scale), weight.shape)
+    assert torch.equal(embed(ids.view(2, 3), weight), whole[ids.view(2, 3)])
+    target = empty_panels(*weight.shape, bits, weight.values.device)
     for rows in (slice(0, 32), slice(32, 70)):
         target[rows].values.copy_(target[rows].fill(plain[rows]))
     assert torch.equal(target.values, weight.values) and torch.equal(target.scale, weight.scale)

@@ -17,9 +17,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from capsules import ExecContext, Role, prepared
+from capsules.nn.panels import BITS
 from capsules.prepared import NotPrepared, write_prepared
 from llm_engine import HybridLLM, weights
-from llm_engine.options import BITS, DTYPES
+from llm_engine.options import DTYPES
 from llm_engine.weights import prepare_weights
 
 FILE = "weights.float32.prepared"

@@ -14,12 +14,12 @@ from capsules import ExecContext
 from capsules.nn import PackedWeight
 from capsules.nn.fp8 import Fp8Weight, quantise_fp8, unpack_fp8
 from capsules.nn.int4 import Int4Weight, quantise_int4, unpack_int4
-from capsules.nn.panels import PanelWeight, pack_panels
+from capsules.nn.panels import BITS, PanelWeight, pack_panels
 from llm_engine import CheckpointError, HybridLLM, Sampling, StateError
 from llm_engine.footprint import model_bytes, needed_bytes
 from llm_engine.model import ModelWeights
 from llm_engine.names import FP8_BLOCK
-from llm_engine.options import BITS, MADE, LLMOptions
+from llm_engine.options import MADE, LLMOptions
 from llm_engine.weights import LoadedWeights, load_weights
 
 LARGE = ("_proj.weight", "in_proj_qkv.weight", "in_proj_z.weight")
@@ -278,7 +278,7 @@ def repacked(value: Any, bits: int) -> Tensor:
 def test_matrices_packed_while_loading_are_those_packed_whole(
     oracle: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, shape: str, bits: int
 ) -> None:
-    monkeypatch.setattr("llm_engine.weights._STRIP_VALUES", 16 * 48)  # a panel at a time
+    monkeypatch.setattr("capsules.weights._STRIP_VALUES", 16 * 48)  # a panel at a time
     plain, found = load(oracle(shape).path).model, load(oracle(shape).path, bits=bits).model
     assert torch.equal(found.embed.unpack(torch.float32), repacked(plain.embed, 8))  # type: ignore[union-attr]
     for ours, theirs in zip(found.layers, plain.layers, strict=True):
@@ -342,7 +342,7 @@ def made_again(value: Any, form: str) -> Tensor:
 def test_matrices_made_for_a_gpu_while_loading_are_those_made_whole(
     oracle: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, shape: str, form: str
 ) -> None:
-    monkeypatch.setattr("llm_engine.weights._STRIP_VALUES", 32 * 48)  # a block's height at a time
+    monkeypatch.setattr("capsules.weights._STRIP_VALUES", 32 * 48)  # a block's height at a time
     plain, found = load(oracle(shape).path).model, load(oracle(shape).path, made=form).model
     kinds = set()
     for ours, theirs in zip(found.layers, plain.layers, strict=True):

@@ -134,7 +134,7 @@ def teacher_forced(config: TTSConfig, weights: BackboneWeights, tts: HiggsTTS) -
 def test_the_captured_row_is_the_training_function(tts: HiggsTTS, folder: Path) -> None:
     """Greedy: every code and every advance that the engine chose is the largest logit of `forward_train`."""
     config = tts.config
-    weights = load_checkpoint(folder, config, torch.device("cpu"), torch.float32).backbone
+    weights = load_checkpoint(folder, config, torch.device("cpu")).backbone
     tts.codes(TEXT, sampling=VoiceSampling.greedy())
     piece = tts._generator.session.pieces[0]
     assert len(piece.rows) > 6, "too little was said to compare"
@@ -200,7 +200,7 @@ def test_reference_voices_work_with_a_cursor(tts: HiggsTTS) -> None:
 
 def test_checkpoint_round_trip_keeps_every_bit(folder: Path) -> None:
     config = parse_config(RAW)
-    checkpoint = load_checkpoint(folder, config, torch.device("cpu"), torch.float32)
+    checkpoint = load_checkpoint(folder, config, torch.device("cpu"))
     weights = init_weights(config, seed=4)
     assert torch.equal(checkpoint.backbone.layers[1].qkv, weights.layers[1].qkv)
     assert torch.equal(checkpoint.backbone.text, weights.text * 20)

@@ -360,10 +360,7 @@ def test_codec_tensors_of_any_float_type_load(miniature: Path, tmp_path: Path) -
         tmp_path / "m.safetensors",
     )
     config = load_config(miniature)
-    a, b = (
-        load_checkpoint(path, config, torch.device("cpu"), torch.float32)
-        for path in (tmp_path / "m.safetensors", miniature)
-    )
+    a, b = (load_checkpoint(path, config, torch.device("cpu")) for path in (tmp_path / "m.safetensors", miniature))
     assert a.codec["fc2.weight"].dtype == torch.float32 and b.codec["fc2.weight"].dtype == torch.bfloat16
     assert torch.equal(a.codec["fc2.weight"], b.codec["fc2.weight"].float()) and a.digest != b.digest
 
@@ -382,5 +379,6 @@ def test_fp8_weights_speak_as_their_unpacked_selves(miniature: Path) -> None:
     assert torch.equal(spoken[0], plain.codes(TEXT, sampling=VoiceSampling(seed=5), max_rows=24))
     assert packed.fingerprint.difference(plain.fingerprint) is not None
     narrow = replace(packed.config, backbone=replace(packed.config.backbone, intermediate=161))
-    with pytest.raises(ConfigRefused, match="multiples of 32"):
-        empty_weights(narrow, torch.device("cpu"), torch.bfloat16, packed=True)
+    for dtype, needed in (("float8", 32), ("int8", 16), ("int4", 16)):
+        with pytest.raises(ConfigRefused, match=f"161.* rows high; {dtype} needs multiples of {needed}"):
+            empty_weights(narrow, torch.device("cpu"), dtype)

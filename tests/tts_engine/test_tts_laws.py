@@ -1,5 +1,6 @@
 """The laws of a capsule, bit for bit, on the voice engine: restore, fork, cut (its way back), refusal."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,8 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from capsules import ExecContext
 from capsules.disk import CapsuleFolder
 from capsules.errors import CapsuleMismatch
+from tests.tts_engine.conftest import POSITIONS
 from tests.tts_engine.sessions import poison_dead, run, scramble, sound, state_bytes
 from tts_engine.engine import HiggsTTS, VoiceSampling
 from tts_engine.errors import EngineMisuse
@@ -19,6 +22,21 @@ TEXT, SECOND, OTHER = "Hello there, this is a test.", "And one more.", "Somethin
 SAMPLINGS = [VoiceSampling.greedy(), VoiceSampling(seed=11), VoiceSampling(temperature=1.1, top_k=0, top_p=0.9, seed=4)]
 every_sampling = pytest.mark.parametrize("sampling", SAMPLINGS, ids=str)
 DELAY = 7
+
+
+FORMS = ["float32", "int8", "int4", "int8 kernels", "int4 kernels", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def engine(request: pytest.FixtureRequest, miniature: Path, kernel_folder: Path) -> HiggsTTS:
+    """Every law in every form of the matrices, packed ones on torch alone and on our C++ kernels."""
+    dtype, _, kernels = request.param.partition(" ")
+    if kernels and not any(map(shutil.which, ("c++", "g++", "clang++"))):
+        pytest.skip("needs a C++ compiler; `apt install g++` brings one")
+    if dtype == "cuda":
+        return HiggsTTS.load(miniature, ExecContext("cuda"), max_positions=POSITIONS)
+    ctx = ExecContext("cpu", kernel_folder if kernels else None)
+    return HiggsTTS.load(miniature, ctx, dtype, POSITIONS)
 
 
 def start(tts: HiggsTTS, sampling: VoiceSampling, *texts: str, max_rows: int | None = 40) -> None:
@@ -160,10 +178,50 @@ def test_l7_a_foreign_capsule_is_refused_and_rebuilt(tts: HiggsTTS) -> None:
     with pytest.raises(CapsuleMismatch, match="weights is"):
         tts.restore(foreign)
     assert state_bytes(tts) == before
-    tts.rebuild(foreign)
-    tts.set_sampling(VoiceSampling.greedy())
-    tts.begin(SECOND, max_rows=24)
-    assert run(tts) == expected
+    rebuilt = []
+    for _ in range(2):
+        tts.rebuild(foreign)
+        tts.set_sampling(VoiceSampling.greedy())
+        tts.begin(SECOND, max_rows=24)
+        rebuilt.append(run(tts))
+    assert rebuilt[0] == rebuilt[1] and rebuilt[0][:20] == expected[:20]
+    # What was said row by row is fed in chunks, so last bits of the cache differ, in float32 too. There no choice hangs
+    # on them; inputs that are brought to eight bits make them larger.
+    assert dict(tts.fingerprint.facts)["dtype"] != "float32" or rebuilt[0] == expected
+
+
+def test_l6_streamed_sound_is_one_shot_sound(tts: HiggsTTS) -> None:
+    sampling = VoiceSampling(seed=11)
+    codes = tts.codes(TEXT, sampling=sampling)
+    assert codes.shape[1] > 30
+    assert torch.equal(torch.cat(list(tts.speak(TEXT, sampling=sampling))), tts.decode(codes))
+
+
+def test_l8_a_session_is_retraced_from_its_facts(tts: HiggsTTS) -> None:
+    """Every call of its pieces made again: a row comes out as it did, and so does the state."""
+    start(tts, VoiceSampling(seed=11), TEXT, SECOND)
+    run(tts, 50)
+    facts, expected = tts.facts(), state_bytes(tts)
+    interrupt(tts)
+    start(tts, VoiceSampling(seed=11))
+    for _ in tts.retrace(facts):
+        pass
+    assert state_bytes(tts) == expected
+
+
+def test_a_capsule_of_another_packing_is_refused_by_name(miniature: Path) -> None:
+    loaded = {
+        dtype: HiggsTTS.load(miniature, ExecContext("cpu"), dtype, max_positions=128)
+        for dtype in ("bfloat16", "int8", "int4")
+    }
+    for here, tts in loaded.items():
+        start(tts, VoiceSampling.greedy(), OTHER)
+        run(tts, 9)
+        before = state_bytes(tts)
+        for there in loaded.keys() - {here}:
+            with pytest.raises(CapsuleMismatch, match=rf"dtype is {here} here and {there} there"):
+                tts.restore(loaded[there].snapshot())
+        assert state_bytes(tts) == before
 
 
 def test_frames_that_are_not_held_are_refused(tts: HiggsTTS) -> None:

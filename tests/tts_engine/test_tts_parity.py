@@ -1,14 +1,18 @@
 """Against transformers: Qwen3 fed with the fused embeddings, and its Higgs audio tokenizer, over one miniature."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from capsules.exec import native
+from capsules.nn.panels import BITS, PanelWeight, pack_panels
 from tests.tts_engine.miniature import Size
 from tests.tts_engine.oracle import codec_oracle, qwen_oracle, slow_resample
 from tts_engine import dac_encode
@@ -84,7 +88,7 @@ def reference(miniature: Path) -> Reference:
 @pytest.mark.slow
 def test_logits_agree_teacher_forced(miniature: Path, reference: Reference, reference_codes: Tensor) -> None:
     config = load_config(miniature)
-    weights = load_checkpoint(miniature, config, torch.device("cpu"), torch.float32).backbone
+    weights = load_checkpoint(miniature, config, torch.device("cpu")).backbone
     ids = reference.tokenizer.encode("<|tts|><|ref_audio|>", add_special_tokens=False).ids
     rows = delayed(reference_codes)
     tail = reference.tokenizer.encode(f"<|text|>{TEXT}<|audio|>", add_special_tokens=False).ids
@@ -146,12 +150,53 @@ def test_bfloat16_agrees_teacher_forced(miniature: Path) -> None:
     wide, narrow = (
         audio_logits(w, config, forward_train(w, config, tokens, rows))
         for w in (
-            load_checkpoint(miniature, config, torch.device("cpu"), dtype).backbone
-            for dtype in (torch.float32, torch.bfloat16)
+            load_checkpoint(miniature, config, torch.device("cpu"), dtype).backbone for dtype in ("float32", "bfloat16")
         )
     )
     assert (wide.argmax(-1) == narrow.argmax(-1)).float().mean() > 0.85
     assert torch.nn.functional.cosine_similarity(wide.flatten(), narrow.flatten(), dim=0) > 0.999
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", BITS)
+def test_a_packed_voice_chooses_like_its_unpacked_self(
+    miniature: Path, tmp_path: Path, kernel_folder: Path, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    """Teacher-forced, against float32 over the matrices that the packed ones stand for."""
+    monkeypatch.setattr("capsules.weights._STRIP_VALUES", 48 * 64)  # three panels at a time
+    shutil.copytree(miniature, tmp_path, dirs_exist_ok=True)
+    held, config = load_file(miniature / "model.safetensors"), load_config(miniature)
+    for name, value in held.items():
+        if name.startswith("tied.embedding") and value.shape[-1] == config.backbone.hidden and value.dim() == 2:
+            held[name] = repacked(value, 8)
+        elif name.startswith("body.layers") and value.dim() == 2:
+            held[name] = repacked(value, BITS[dtype])
+    save_file(held, tmp_path / "model.safetensors")
+    rows = torch.randint(0, 1024, (1, 60, Q), generator=torch.Generator().manual_seed(2))
+    tokens = torch.cat([torch.arange(5)[None], torch.full((1, 55), -1)], 1)
+
+    @torch.no_grad()
+    def logits(place: Path, form: str, folder: Path | None = None) -> Tensor:
+        weights = load_checkpoint(place, config, torch.device("cpu"), form).backbone
+        assert isinstance(weights.layers[0].qkv, PanelWeight) == (form in BITS)
+        with native.using(folder):
+            return audio_logits(weights, config, forward_train(weights, config, tokens, rows))
+
+    exact = logits(tmp_path, "float32")
+
+    def error(found: Tensor) -> float:
+        return float((found - exact).norm() / exact.norm())
+
+    rounded, packing = error(logits(tmp_path, "bfloat16")), error(logits(miniature, "float32"))
+    plain, kernels = error(logits(miniature, dtype)), error(logits(miniature, dtype, kernel_folder))
+    print(f"bfloat16 {rounded:.4f}, {dtype} {plain:.4f}, by kernels {kernels:.4f}, lost by packing {packing:.4f}")
+    assert plain < rounded * 1.1
+    assert kernels < packing * 1.3  # inputs in eight bits cost about what the weights in eight bits did
+
+
+def repacked(value: Tensor, bits: int) -> Tensor:
+    """What packing leaves of a matrix."""
+    return PanelWeight(*pack_panels(value, bits), value.shape).unpack(torch.float32)
 
 
 @pytest.fixture(scope="module")

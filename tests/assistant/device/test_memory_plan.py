@@ -41,11 +41,12 @@ def test_the_language_models_plan_is_what_it_declares() -> None:
 
 
 @pytest.mark.slow
-def test_the_voices_plan_is_what_it_declares() -> None:
+@pytest.mark.parametrize("dtype", ["float32", "int4"])
+def test_the_voices_plan_is_what_it_declares(dtype: str) -> None:
     path, ctx = ROOT / "tts_engine" / "tiny", ExecContext("cpu")
-    HiggsTTS.load(path, ctx, max_positions=256)
+    HiggsTTS.load(path, ctx, dtype, max_positions=256)
     declared = sum(b.nbytes for b in ctx.buffers("tts") if not b.name.startswith("tts.table."))
-    planned = tts_footprint.needed_bytes(path, "float32", 256)
+    planned = tts_footprint.needed_bytes(path, dtype, 256)
     assert declared <= planned < 1.35 * declared, "what encodes is no buffer, and the windows here are shorter"
 
 
