@@ -70,7 +70,7 @@ class StepTimer:
 
 
 def counted(app: App, llm: LocalLLM) -> dict[str, int]:
-    buffers = app.models.deployment.ctx.buffers()
+    buffers = app.models.contexts["llm"].buffers()
     return {"captured": llm.engine.graphs.captured, "buffers": len(buffers), "bytes": sum(b.nbytes for b in buffers)}
 
 
@@ -107,7 +107,7 @@ async def measure(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
             llm = app.models.llm
             assert isinstance(llm, LocalLLM)
             give_back_memory()  # as the assistant does as soon as nobody has needed it for a while
-            weights = sum(b.nbytes for b in app.models.deployment.ctx.buffers() if ".w." in b.name)
+            weights = sum(b.nbytes for b in app.models.contexts["llm"].buffers() if ".w." in b.name)
             result: dict[str, Any] = {"ready_s": app.ready_s, "weights_mb": weights / 2**20, "at_rest": memory_mb()}
             before, steps = counted(app, llm), StepTimer(llm)
             for name, interrupt in (("heard_out", False), ("interrupted", True)):

@@ -24,7 +24,8 @@ TINY = "tiny"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A choice of models. `llm` and `tts` are hub repositories, or "" for the models that are shipped."""
+    """A choice of models. `llm` and `tts` are hub repositories, or "" for the models that are shipped; `dtype` is the
+    language model's."""
 
     name: str
     llm: str
@@ -37,6 +38,8 @@ class Profile:
     """On a processor: free memory from which it is taken without being asked for; 0: whatever there is."""
     download_gb: float = 0.0
     """Of its repositories, by the published shapes in bfloat16; the hub tells it to the byte before it is fetched."""
+    tts_dtype: str = ""
+    """Of a fetched voice; empty: as the language model."""
 
     @property
     def repositories(self) -> tuple[str, ...]:
@@ -45,9 +48,10 @@ class Profile:
     @property
     def voice_dtype(self) -> str:
         """The shipped voice is small: it stays as it is."""
-        return self.dtype if self.tts else "float32"
+        return (self.tts_dtype or self.dtype) if self.tts else "float32"
 
 
+_HIGGS = "bosonai/higgs-audio-v3-tts-4b"
 _DESK_LICENCE = "Qwen: Apache-2.0; Higgs: Boson Higgs TTS 3 Research and Non-Commercial License"
 PROFILES: dict[str, Profile] = {
     profile.name: profile
@@ -55,12 +59,16 @@ PROFILES: dict[str, Profile] = {
         Profile(TINY, "", "", "float32", 0, "Apache-2.0"),
         Profile("laptop", "Qwen/Qwen3.5-0.8B", "", "int4", 0, "Apache-2.0", 4 * GIB, 1.8),
         Profile("laptop-2b", "Qwen/Qwen3.5-2B", "", "int4", 0, "Apache-2.0", 8 * GIB, 4.6),
-        Profile("desk", "Qwen/Qwen3.5-4B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 20 * GIB,
-                _DESK_LICENCE, download_gb=17.8),
-        Profile("desk-9b", "Qwen/Qwen3.5-9B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 31 * GIB,
-                _DESK_LICENCE, download_gb=27.8),
-        Profile("desk-27b", "Qwen/Qwen3.5-27B", "bosonai/higgs-audio-v3-tts-4b", "bfloat16", 68 * GIB,
-                _DESK_LICENCE, download_gb=64.1),
+        Profile("desk-8", "Qwen/Qwen3.5-4B", "", "int4", 7 * GIB, "Apache-2.0", download_gb=9.4),
+        Profile("desk-12", "Qwen/Qwen3.5-4B", _HIGGS, "int4", 11 * GIB, _DESK_LICENCE, download_gb=18.7,
+                tts_dtype="float8"),
+        Profile("desk-16", "Qwen/Qwen3.5-4B", _HIGGS, "float8", 14 * GIB, _DESK_LICENCE, download_gb=18.7),
+        Profile("desk", "Qwen/Qwen3.5-4B", _HIGGS, "bfloat16", 20 * GIB,
+                _DESK_LICENCE, download_gb=18.7),
+        Profile("desk-9b", "Qwen/Qwen3.5-9B", _HIGGS, "bfloat16", 31 * GIB,
+                _DESK_LICENCE, download_gb=28.6),
+        Profile("desk-27b", "Qwen/Qwen3.5-27B", _HIGGS, "bfloat16", 68 * GIB,
+                _DESK_LICENCE, download_gb=64.9),
     )
 }  # fmt: skip
 
@@ -79,9 +87,14 @@ class Config:
     """Which engine hears: moonshine, pocketsphinx, the folder of a model, or the URL of a server that speaks
     audio transcriptions; auto: the best that is here and keeps up."""
     device: str = "auto"
+    llm_device: str = "auto"
+    """The language model's own, before `device`; auto: as `device` and the profile have it."""
+    tts_device: str = "auto"
+    """The voice's."""
     dtype: str = ""
-    """float8 is bfloat16 with the voice's matrices in FP8; a language model is packed if its files are. int8 and int4,
-    on a processor, pack the language model's matrices while it is loaded; the voice stays as the profile has it."""
+    """float8, int8 and int4 are bfloat16 with matrices packed while they are loaded, into eight or four bits; what is
+    published packed stays so on a GPU. float8 is the voice's too, and of a language model on a processor means int8;
+    int8 is for a processor. int8 and int4 leave the voice as the profile has it."""
     tts_dtype: str = ""
     """The voice's own; empty: as `dtype` and the profile have it. int8 and int4 pack its matrices on a processor."""
     candidates: str = "on"
@@ -165,7 +178,7 @@ _BOUNDS: dict[str, tuple[int, int | None]] = {
 _DTYPES = ("", "float32", "bfloat16", "float8", "int8", "int4")
 _CHOICES: dict[str, Sequence[str]] = {
     "profile": ("auto", *PROFILES),
-    "device": ("auto", "cpu", "cuda"),
+    **dict.fromkeys(("device", "llm_device", "tts_device"), ("auto", "cpu", "cuda")),
     "dtype": _DTYPES,
     "tts_dtype": _DTYPES,
     "first_chunk": ("exact", "fast"),
@@ -216,6 +229,33 @@ def choose_profile(
     free = memory.available_bytes() if host_free_bytes is None else host_free_bytes
     fitting = [profile for profile in here if 0 < profile.host_bytes <= free]
     return max(fitting, key=lambda profile: profile.host_bytes, default=PROFILES[TINY])
+
+
+def reason(
+    profile: Profile, present: Sequence[str], gpu_free_bytes: int, host_free_bytes: int | None = None
+) -> str:
+    """Why `choose_profile` took this one by itself, with what was measured and what the next larger would need; empty
+    where nothing else is here."""
+    free = memory.available_bytes() if host_free_bytes is None else host_free_bytes
+    here = [PROFILES[name] for name in present]
+    on_gpu = bool(profile.gpu_bytes)
+    gpu = [one for one in here if one.gpu_bytes > profile.gpu_bytes] if gpu_free_bytes else []
+    host = [] if on_gpu else [one for one in here if one.host_bytes > profile.host_bytes]
+    larger = [
+        *(f"{one.name} needs {one.gpu_bytes >> 30} GiB free on the GPU" for one in sorted(gpu, key=_needs)[:1]),
+        *(f"{one.name} needs {one.host_bytes >> 30} GiB free" for one in sorted(host, key=_needs)[:1]),
+    ]
+    measured = ([f"{gpu_free_bytes / GIB:.1f} GiB free on the GPU"] if gpu_free_bytes else []) + (
+        [] if on_gpu else [f"{free / GIB:.1f} GiB free in memory"]
+    )
+    if not here:
+        return ""
+    own = f", of which it needs {_needs(profile) >> 30}" if profile.llm else ""
+    return f"profile {profile.name}: {' and '.join(measured)}{own}" + "".join(f"; {line}" for line in larger)
+
+
+def _needs(profile: Profile) -> int:
+    return profile.gpu_bytes or profile.host_bytes
 
 
 def certain_profile(config: Config, present: Sequence[str]) -> Profile | None:

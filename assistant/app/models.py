@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from assistant.app.config import TINY, Config, Profile, choose_profile
+from assistant.app.config import TINY, Config, Profile, choose_profile, reason
 from assistant.app.ears import Hearing, begin_hearing, limited
 from assistant.app.older import take_over
 from assistant.app.places import local_path, present_profiles
@@ -19,6 +19,8 @@ from assistant.contracts import ASR, LLM, TTS
 from assistant.device import memory_plan
 from assistant.device.context import gpu_free_bytes, load_on, open_context
 from assistant.device.deployment import Deployment
+from assistant.device.memory_plan import Plan
+from assistant.device.placement import CPU, CUDA, Asked, Placement, place
 from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
 from assistant.llm.language import load_language
@@ -52,7 +54,18 @@ class Models:
     tts: TTS
     asr: ASR
     profile: Profile
-    deployment: Deployment
+    deployments: tuple[Deployment, ...]
+    """The language model's and the voice's; one where they share a device."""
+
+    @property
+    def deployment(self) -> Deployment:
+        """What both share: the thread, the journals."""
+        return self.deployments[0]
+
+    @property
+    def contexts(self) -> dict[str, ExecContext]:
+        """Of each model by its scope."""
+        return {"llm": self.deployments[0].ctx, "tts": self.deployments[-1].ctx}
 
     @property
     def capsules(self) -> bool:
@@ -69,14 +82,8 @@ class Opening:
     deployment: Deployment
     stack: AsyncExitStack
     report: Report
-
-    @property
-    def llm_dtype(self) -> str:
-        return llm_dtype(self.config.dtype or self.profile.dtype)
-
-    @property
-    def tts_dtype(self) -> str:
-        return voice_dtype(self.config, self.profile)
+    eyes: bool = True
+    """Whether a language model's have room."""
 
 
 async def open_models(config: Config, stack: AsyncExitStack, report: Report, hearing: Hearing | None) -> Models:
@@ -84,24 +91,28 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
 
     hearing  the ears, if they could begin before this module was there
     """
-    profile = choose_profile(config.profile, gpu_free_bytes(), present_profiles(config))
-    if config.profile == "auto" and profile.llm:
-        needed = profile.gpu_bytes or profile.host_bytes
-        place = "GPU" if profile.gpu_bytes else "processor"
-        report(f"profile {profile.name}: the largest here for which the {place} has memory free ({needed >> 30} GiB)")
+    free, present = gpu_free_bytes(), present_profiles(config)
+    profile = choose_profile(config.profile, free, present)
+    if config.profile == "auto" and (why := reason(profile, present, free)):
+        report(why)
     for name, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, name, repository)  # a wrong one is told before anything takes its time
     hearing = hearing or begin_hearing(config, profile, stack, report)
-    deployment = await _deployment(config, profile, stack, report)
-    opening = Opening(config, profile, deployment, stack, report)
-    llm, tts, asr = await open_llm(opening), await open_tts(opening), await hearing
-    sleep = Sleep(deployment.ctx, config.home / "asleep")
+    placed = _placement(config, profile, bool(free))
+    contexts = [_context(config, profile, placed, device, report) for device in placed.devices]
+    plan = _gpu_plan(config, profile, placed, report)
+    deployments = await _deployments(config, contexts, plan.room, stack, report)
+    opening = Opening(config, profile, deployments[0], stack, report, plan.eyes)
+    llm, tts, asr = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1])), await hearing
+    sleep = Sleep([deployment.ctx for deployment in deployments], config.home / "asleep")
     stack.callback(sleep.close)
-    deployment.thread.start(sleep)
-    stack.callback(deployment.registry.close)
-    stack.callback(deployment.thread.join, STOP_SECONDS)
-    stack.callback(deployment.thread.stop)
-    return Models(llm, tts, asr, profile, deployment)
+    thread = deployments[0].thread
+    thread.start(sleep)
+    for deployment in deployments:
+        stack.callback(deployment.registry.close)
+    stack.callback(thread.join, STOP_SECONDS)
+    stack.callback(thread.stop)
+    return Models(llm, tts, asr, profile, deployments)
 
 
 async def open_llm(opening: Opening) -> LLM:
@@ -114,9 +125,11 @@ async def open_llm(opening: Opening) -> LLM:
         return remote
     path = local_path(config, "llm", profile.llm)
     opening.report(f"loading the language model from {path}")
-    packed = ctx.device.type == "cuda"  # a processor has no kernels for packed ones
-    load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=config.vision, tell=opening.report)
-    engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, opening.llm_dtype, config.max_positions)
+    packed = ctx.device.type == CUDA  # a processor has no kernels for packed ones
+    eyes = config.vision if opening.eyes else "off"
+    load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=eyes, tell=opening.report)
+    dtype = llm_dtype(config.dtype or profile.dtype, ctx.device.type)
+    engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
     sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
     name = path.name if config.llm else f"{profile.name}-llm"
     return LocalLLM(opening.deployment, engine, load_language(path, limited=limited(config, profile)), name, sampling)
@@ -133,7 +146,8 @@ async def open_tts(opening: Opening) -> TTS:
     path = local_path(config, "tts", profile.tts)
     opening.report(f"loading the voice from {path}")
     load = partial(HiggsTTS.load, aside=config.digests)
-    engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, opening.tts_dtype)
+    dtype = voice_dtype(config, profile, deployment.ctx.device.type)
+    engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, dtype)
     voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry, config.voices)
     pace = await asyncio.to_thread(engine.measure)
     ms = pace.row_ms + pace.frame_ms
@@ -146,62 +160,88 @@ async def open_tts(opening: Opening) -> TTS:
 # ------------------------------------------------------------------------------- what they stand on
 
 
-async def _deployment(config: Config, profile: Profile, stack: AsyncExitStack, report: Report) -> Deployment:
-    """The context, its thread (not started yet) and the registry."""
-    device = "cpu" if not profile.gpu_bytes and config.device == "auto" else config.device
-    threads = config.threads or (1 if profile.name == TINY else 0)  # two threads over matrices this small lose time
+def _placement(config: Config, profile: Profile, gpu: bool) -> Placement:
+    """A model on a server needs no device: it is told the other's."""
+    asked = Asked(config.device, config.llm_device, config.tts_device)
+    placed = place(asked, gpu=gpu, wants_gpu=bool(profile.gpu_bytes), large_voice=bool(profile.tts))
+    if is_address(config.llm):
+        return replace(placed, llm=placed.tts)
+    return replace(placed, tts=placed.llm) if is_address(config.tts) else placed
+
+
+async def _deployments(
+    config: Config, contexts: Sequence[ExecContext], gpu_room: int, stack: AsyncExitStack, report: Report
+) -> tuple[Deployment, ...]:
+    """One for each context, with a registry of its own; the thread, not started yet, and the journals are for all."""
+    syncing = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="journals"))
+    writer = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="capsules"))
+    thread, journals = EngineThread(), Journals(config.talks, syncing)
+    found = []
+    for ctx in contexts:
+        registry = await asyncio.to_thread(_registry, config, ctx, gpu_room, len(contexts), writer)
+        found.append(Deployment(ctx, thread, registry, journals))
+    take_over(config.talks, journals, found[0].registry, report)
+    return tuple(found)
+
+
+def _context(config: Config, profile: Profile, placed: Placement, device: str, report: Report) -> ExecContext:
+    small = (placed.llm != CPU or profile.name == TINY) and (placed.tts != CPU or not profile.tts)
+    threads = config.threads or (1 if small else 0)  # two threads over the shipped models' matrices lose time
     ctx = open_context(device, threads, config.kernels, config.compiled, config.recordings)
     if " kernels " in ctx.describe() and not any(config.compiled.glob("*.so")):
         report("compiling C++ kernels for this processor: once, some ten seconds")
+    return ctx
+
+
+def _registry(config: Config, ctx: ExecContext, gpu_room: int, sharers: int, writer: Executor) -> Registry:
+    """Two devices share the budgets of memory and disk. What one froze is nothing to the other: each has a folder."""
     budgets = Budgets(
-        gpu_bytes=_gpu_room(config, profile, ctx, report),
-        host_bytes=config.capsule_host_mb * MIB,
-        disk_bytes=config.capsule_disk_mb * MIB,
+        gpu_bytes=gpu_room,
+        host_bytes=config.capsule_host_mb * MIB // sharers,
+        disk_bytes=config.capsule_disk_mb * MIB // sharers,
         ttl_s=config.capsule_days * 86_400,
     )
-    writer = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="capsules"))
-    folder = config.capsules if config.capsule_disk_mb else None
-    registry = await asyncio.to_thread(Registry.standard, ctx, budgets, time.time, folder, writer)
-    syncing = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="journals"))
-    journals = Journals(config.talks, syncing)
-    take_over(config.talks, journals, registry, report)
-    return Deployment(ctx, EngineThread(), registry, journals)
+    apart = sharers > 1 and ctx.device.type == CPU
+    folder = config.capsules / "processor" if apart else config.capsules
+    return Registry.standard(ctx, budgets, time.time, folder if config.capsule_disk_mb else None, writer)
 
 
-def _gpu_room(config: Config, profile: Profile, ctx: ExecContext, report: Report) -> int:
-    """Bytes for capsules on a GPU, once both models have theirs. A remote model takes nothing here."""
+def _gpu_plan(config: Config, profile: Profile, placed: Placement, report: Report) -> Plan:
+    """What of a GPU is for capsules, once the models there have theirs. A remote model takes nothing here."""
     wanted = config.capsule_gpu_mb * MIB
-    if ctx.device.type != "cuda":
-        return wanted
-    dtype, tts_dtype = config.dtype or profile.dtype, voice_dtype(config, profile)
-    if dtype in BITS:
-        raise SettingError(
-            f"dtype {dtype} packs matrices for a processor; on a GPU take bfloat16, a model published in FP8 or int4, "
-            "or --device cpu"
-        )
-    if tts_dtype in BITS:
-        raise SettingError(
-            f"tts_dtype {tts_dtype} packs matrices for a processor; on a GPU take bfloat16 or float8, or --device cpu"
-        )
-    llm_bytes = tts_bytes = 0
-    if not is_address(config.llm):
-        path = local_path(config, "llm", profile.llm)
-        llm_bytes = llm_footprint.needed_bytes(
-            path, llm_dtype(dtype), config.max_positions, packed=True, eyes=config.vision
-        )
-    if not is_address(config.tts):
-        tts_bytes = tts_footprint.needed_bytes(local_path(config, "tts", profile.tts), tts_dtype)
-    told, room = memory_plan.plan(gpu_free_bytes(), llm_bytes, tts_bytes, wanted)
-    report(told)
-    return room
+    if CUDA not in placed.devices:
+        return Plan("", wanted)
+    llm_bytes = eyes_bytes = tts_bytes = 0
+    if placed.llm == CUDA and not is_address(config.llm):
+        path, dtype = local_path(config, "llm", profile.llm), llm_dtype(config.dtype or profile.dtype, CUDA)
+        needed = partial(llm_footprint.needed_bytes, path, dtype, config.max_positions, packed=True)
+        llm_bytes = needed(eyes="off")
+        eyes_bytes = needed(eyes=config.vision) - llm_bytes
+    if placed.tts == CUDA and not is_address(config.tts):
+        dtype = voice_dtype(config, profile, CUDA)
+        tts_bytes = tts_footprint.needed_bytes(local_path(config, "tts", profile.tts), dtype)
+    plan = memory_plan.plan(gpu_free_bytes(), llm_bytes, tts_bytes, wanted, eyes_bytes)
+    report(plan.told)
+    return plan
 
 
-def voice_dtype(config: Config, profile: Profile) -> str:
-    """int8 and int4 in `dtype` are the language model's."""
+def voice_dtype(config: Config, profile: Profile, device: str) -> str:
+    """int8 and int4 in `dtype` are the language model's. Unasked, eight bits are those that the device's kernels read.
+
+    Raises SettingError.
+    """
+    if config.tts_dtype in BITS and device == CUDA:
+        raise SettingError(
+            f"tts_dtype {config.tts_dtype} packs matrices for a processor; on a GPU take bfloat16 or float8, or "
+            "--device cpu"
+        )
     shared = "" if config.dtype in BITS else config.dtype
-    return config.tts_dtype or shared or profile.voice_dtype
+    own = "int8" if profile.voice_dtype == "float8" and device == CPU else profile.voice_dtype
+    return config.tts_dtype or shared or own
 
 
-def llm_dtype(dtype: str) -> str:
-    """float8 is the voice's: a language model is packed if its files are."""
-    return "bfloat16" if dtype == "float8" else dtype
+def llm_dtype(dtype: str, device: str) -> str:
+    """Eight bits are FP8 on a GPU; what reads as fast on a processor are integers. Raises SettingError."""
+    if dtype == "int8" and device == CUDA:
+        raise SettingError("dtype int8 packs matrices for a processor; on a GPU take float8, or --device cpu")
+    return "int8" if dtype == "float8" and device == CPU else dtype

@@ -12,7 +12,7 @@ import asyncio
 import datetime as dt
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
@@ -42,6 +42,7 @@ from assistant.tools.registry import Tool, ToolRegistry
 
 if TYPE_CHECKING:
     from assistant.app.models import Models
+    from capsules import ExecContext
     from capsules.registry import Listing
 
 T = TypeVar("T")
@@ -64,9 +65,10 @@ class App:
     def facts(self) -> dict[str, object]:
         """Profile, models, device, seconds until ready: for `/healthz` and people."""
         models = self.models
-        ctx = models.deployment.ctx
+        contexts = [deployment.ctx for deployment in models.deployments]
         return {
-            "device": str(ctx.device), "deployment": ctx.describe(), "hearing": models.asr.name,
+            "device": _devices(contexts), "deployment": " and ".join(ctx.describe() for ctx in contexts),
+            "hearing": models.asr.name,
             "llm": models.llm.name, "tts": models.tts.name, "capsules": models.capsules,
             "voices": list(models.tts.voices), "profile": models.profile.name, "ready_s": round(self.ready_s, 2),
         }  # fmt: skip
@@ -84,16 +86,26 @@ class App:
 
     def capsules(self) -> list[Listing]:
         """What is kept now."""
-        return self.models.deployment.registry.listing()
+        return [one for deployment in self.models.deployments for one in deployment.registry.listing()]
 
     def metrics(self) -> bytes:
         """Of talks, capsules and buffers, in Prometheus' text format."""
-        deployment = self.models.deployment
-        buffers = deployment.ctx.buffers()
+        deployments = self.models.deployments
+        buffers = [buffer for deployment in deployments for buffer in deployment.ctx.buffers()]
         held = sum(buffer.tensor.numel() * buffer.tensor.element_size() for buffer in buffers)
-        lines = [f"assistant_capsules_{sample}" for sample in deployment.registry.counters.samples()]
+        lines = []
+        for one in deployments:
+            where = (("device", one.ctx.device.type),) if len(deployments) > 1 else ()
+            samples = (replace(sample, labels=(*sample.labels, *where)) for sample in one.registry.counters.samples())
+            lines += [f"assistant_capsules_{sample}" for sample in samples]
         lines += [f"assistant_buffers {len(buffers)}", f"assistant_buffer_bytes {held}"]
         return self.talks.metrics.text() + "".join(f"{line}\n" for line in lines).encode()
+
+
+def _devices(contexts: Sequence[ExecContext]) -> str:
+    """Of the language model, and of the voice if it is elsewhere."""
+    names = [str(ctx.device) for ctx in contexts]
+    return names[0] if len(names) == 1 else f"{names[0]}, voice {names[1]}"
 
 
 def _wall_clock() -> dt.datetime:

@@ -38,14 +38,14 @@ async def floors(models: Models) -> dict[str, dict[str, float]]:
 
     Only while no talk is open.
     """
-    ctx, thread = models.deployment.ctx, models.deployment.thread
+    contexts, thread = models.contexts, models.deployment.thread
     found = {}
     if isinstance(models.llm, LocalLLM):
         llm = models.llm.engine
-        found["llm token"] = await thread.call(EngineKind.LLM, lambda: _decode(ctx, llm))
+        found["llm token"] = await thread.call(EngineKind.LLM, lambda: _decode(contexts["llm"], llm))
     if isinstance(models.tts, LocalTTS):
         tts = models.tts.engine
-        found["voice row"] = await thread.call(EngineKind.TTS, lambda: _rows(ctx, tts))
+        found["voice row"] = await thread.call(EngineKind.TTS, lambda: _rows(contexts["tts"], tts))
     return found
 
 

@@ -29,8 +29,8 @@ from assistant.events import (
 
 ASR_HELP = "auto, moonshine, pocketsphinx, a folder with Moonshine or Whisper, or the URL of a transcription server"
 MODEL_FLAGS = (
-    "profile", "llm", "tts", "asr", "device", "dtype", "tts_dtype", "persona", "voice", "first_chunk", "max_positions",
-    "threads", "kernels", "vision",
+    "profile", "llm", "tts", "asr", "device", "llm_device", "tts_device", "dtype", "tts_dtype", "persona", "voice",
+    "first_chunk", "max_positions", "threads", "kernels", "vision",
 )  # fmt: skip
 BAR = 40
 LAST_WORDS = 6
@@ -40,13 +40,16 @@ REASONS = {"turn_detected": "interrupted", "client_cancelled": "stopped"}
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags that choose models; each has a setting of the same name in config.toml and the environment."""
     models = parser.add_argument_group("models")
-    models.add_argument("--profile", help="tiny (shipped, any machine), desk, desk-9b, desk-27b; default: by machine")
+    models.add_argument("--profile", help="tiny (shipped, any machine), laptop, desk-8, …, as `assistant pull` "
+                        "lists them; default: by free memory")
     models.add_argument("--llm", help="a model directory, or the URL of a server that speaks chat completions")
     models.add_argument("--tts", help="a model directory, or the URL of a server that speaks audio speech")
     models.add_argument("--asr", help=ASR_HELP)
     models.add_argument("--device", help="auto, cpu or cuda")
-    models.add_argument("--dtype", help="float32, bfloat16, float8 (bfloat16 with a smaller voice), or on a "
-                        "processor int8 or int4: about a half or a quarter of the language model's memory")
+    models.add_argument("--llm-device", help="of the language model alone: auto, cpu or cuda")
+    models.add_argument("--tts-device", help="of the voice alone; the shipped one runs on the processor beside a GPU")
+    models.add_argument("--dtype", help="float32, bfloat16, or packed while loading: float8 or int8 (half the memory; "
+                        "the one on a GPU, the other on a processor), int4 (a third, of the language model)")
     models.add_argument("--tts-dtype", help="the same for the voice alone; int8 and int4 are for a large one")
     models.add_argument(
         "--no-vision", dest="vision", action="store_const", const="off", help="leave a model's eyes out: 0.2 to 0.9 GB"

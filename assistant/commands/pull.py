@@ -92,7 +92,7 @@ def prepare(config: Config, folder: Path, dtype: str) -> bool:
     from llm_engine.weights import prepare_weights
 
     held = config.dtype or dtype
-    held = "bfloat16" if held == "float8" else held  # float8 is the voice's
+    held = "int8" if held == "float8" else held  # a processor's eight bits
     try:
         return prepare_weights(folder, DTYPES[held], BITS.get(held), config.vision != "off", config.digests, print)
     except LLMError as error:

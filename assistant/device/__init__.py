@@ -5,6 +5,7 @@ deployment    what the local engines of a process share
 guess         work that may have to be taken back, and whose
 lease         whose state an engine holds, and where that of the other talks is
 memory_plan   whether the models fit a GPU, told before a byte of them is read
+placement     which device each model runs on, a pure function
 schedule      whose step is next, a pure function
 sleep         memory let go while nobody needs the models
 thread        work as steps, awaited from the event loop

@@ -1,5 +1,7 @@
 """Whether the models fit the GPU, told before a byte of them is read."""
 
+from dataclasses import dataclass
+
 from assistant.base.errors import SettingError
 
 GIB = 1 << 30
@@ -7,23 +9,38 @@ WORKING_BYTES = 2 * GIB
 """Captured graphs, their temporaries, the libraries' workspaces: an allowance, not yet measured on a card."""
 
 
-def plan(free_bytes: int, llm_bytes: int, tts_bytes: int, capsule_bytes: int) -> tuple[str, int]:
-    """A line for a person, and how much of the capsules' budget there is room for.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`told` is a line for a person, `room` how much of the capsules' budget there is room for, `eyes` whether the
+    language model's have any."""
+
+    told: str
+    room: int
+    eyes: bool = True
+
+
+def plan(free_bytes: int, llm_bytes: int, tts_bytes: int, capsule_bytes: int, eyes_bytes: int = 0) -> Plan:
+    """Bytes of each on this GPU; 0 for what is elsewhere. Eyes are left out where they alone do not fit.
 
     Raises SettingError if the models do not fit.
     """
-    left = free_bytes - llm_bytes - tts_bytes - WORKING_BYTES
-    told = (
-        f"of {_gib(free_bytes)} free on the GPU the language model takes {_gib(llm_bytes)}, the voice "
-        f"{_gib(tts_bytes)}, work {_gib(WORKING_BYTES)}"
+    takes = [("the language model", llm_bytes), ("its eyes", eyes_bytes), ("the voice", tts_bytes)]
+    left = free_bytes - llm_bytes - eyes_bytes - tts_bytes - WORKING_BYTES
+    eyes = left >= 0
+    if not eyes:
+        takes.remove(("its eyes", eyes_bytes))
+        left += eyes_bytes
+    told = f"of {_gib(free_bytes)} free on the GPU are taken: " + ", ".join(
+        [f"{what} {_gib(count)}" for what, count in takes if count] + [f"work {_gib(WORKING_BYTES)}"]
     )
     if left < 0:
         raise SettingError(
             f"the models do not fit the GPU: {told}, {_gib(-left)} too much. Close other programs that use it, lower "
-            "--max-positions, take --dtype float8 or a smaller --profile, or --device cpu"
+            "--max-positions, take --dtype float8 or int4 or a smaller --profile, or --device cpu"
         )
     room = min(left, capsule_bytes)
-    return f"{told}; up to {_gib(room)} for capsules", room
+    blind = f"; its eyes ({_gib(eyes_bytes)}) have no room and are left out" if eyes_bytes and not eyes else ""
+    return Plan(f"{told}; up to {_gib(room)} for capsules{blind}", room, eyes)
 
 
 def _gib(count: int) -> str:

@@ -7,7 +7,7 @@ stay; what waits is whole, so a talk goes on from the very bit at which it was, 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +31,12 @@ class Waking:
 
 
 class Sleep:
-    """Of all models in a context. `fall` and `wake` are called on the engines' thread, the rest from anywhere."""
+    """Of all models in these contexts. `fall` and `wake` are called on the engines' thread, the rest from anywhere."""
 
-    def __init__(self, ctx: ExecContext, folder: Path, now: Callable[[], float] = time.monotonic) -> None:
-        self._ctx, self._folder, self._now = ctx, folder, now
+    def __init__(
+        self, contexts: Sequence[ExecContext], folder: Path, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._contexts, self._folder, self._now = contexts, folder, now
         self._away: Away | None = None
         self.latest = Waking()
         """The last time that the models woke."""
@@ -52,7 +54,7 @@ class Sleep:
         woken = self.count
         try:
             if self._away is None:
-                self._away = Away(self._ctx.buffers(), self._folder)
+                self._away = Away([buffer for ctx in self._contexts for buffer in ctx.buffers()], self._folder)
             with closing(self._away.let_go()) as steps:
                 for _ in steps:
                     yield None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from assistant.app.config import PROFILES, Config, choose_profile, load_config, offer
+from assistant.app.config import PROFILES, Config, choose_profile, load_config, offer, reason
 from assistant.base.errors import SettingError
 from assistant.base.memory import available_bytes
 from assistant.commands._front import add_model_arguments, model_flags
@@ -48,6 +48,25 @@ def test_profiles_follow_what_the_machine_has():
     assert free == ["tiny", "laptop", "laptop", "laptop-2b"]
     assert choose_profile("auto", 20 * gib, ("laptop-2b", "desk"), 99 * gib).name == "desk", "a GPU goes first"
     assert choose_profile("auto", 19 * gib, ("laptop-2b", "desk"), 99 * gib).name == "laptop-2b"
+
+
+def test_a_card_takes_the_largest_that_fits_and_says_why():
+    gib, present = 1 << 30, ("laptop", "desk-8", "desk-12", "desk-16", "desk")
+
+    def told(gpu_gib, host_gib=3, here=present):
+        gpu, host = int(gpu_gib * gib), int(host_gib * gib)
+        return reason(choose_profile("auto", gpu, here, host), here, gpu, host)
+
+    assert told(7.4) == (
+        "profile desk-8: 7.4 GiB free on the GPU, of which it needs 7; desk-12 needs 11 GiB free on the GPU"
+    )
+    assert told(11.3).startswith("profile desk-12: 11.3 GiB") and told(15.5).startswith("profile desk-16: 15.5 GiB")
+    assert told(22) == "profile desk: 22.0 GiB free on the GPU, of which it needs 20"
+    assert told(5, 6) == (
+        "profile laptop: 5.0 GiB free on the GPU and 6.0 GiB free in memory, of which it needs 4; desk-8 needs 7 GiB "
+        "free on the GPU"
+    )
+    assert told(0) == "profile tiny: 3.0 GiB free in memory; laptop needs 4 GiB free" and told(0, here=()) == ""
 
 
 def test_free_memory_is_what_the_system_tells(tmp_path):

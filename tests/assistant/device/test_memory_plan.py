@@ -15,6 +15,7 @@ from capsules import ExecContext
 from llm_engine import HybridLLM
 from llm_engine import footprint as llm_footprint
 from llm_engine.config import LLMConfig
+from llm_engine.eyes import most_pixels
 from llm_engine.names import published_shapes
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import tower_parts
@@ -25,10 +26,27 @@ from tts_engine.engine import HiggsTTS
 
 ROOT = Path(__file__).parents[3]
 CODEC_GB = 0.403 + 0.040 + 0.002  # as stored; the decoder and the codebooks once more, for float32
+HIGGS_GB = 9.32  # as published, the copies of both embeddings that are not loaded included
+EYES = VisionConfig.parse(
+    {
+        "depth": 24, "hidden_size": 1024, "num_heads": 16, "intermediate_size": 4096, "out_hidden_size": 2560,
+        "num_position_embeddings": 2304,
+    },
+    {},
+)  # fmt: skip
 QWEN = {  # profile, layers, hidden, intermediate, query and key heads, linear value heads, GB of bfloat16 weights
     "desk": (32, 2560, 9216, 16, 4, 32, 8.41), "desk-9b": (32, 4096, 12288, 16, 4, 32, 17.91),
     "desk-27b": (64, 5120, 17408, 24, 4, 48, 53.79),
 }  # fmt: skip
+
+
+def four_billion() -> LLMConfig:
+    return LLMConfig(
+        vocab_size=248320, hidden_size=2560, intermediate_size=9216, num_attention_heads=16, num_key_value_heads=4,
+        head_dim=256, linear_num_key_heads=16, linear_num_value_heads=32, linear_key_head_dim=128,
+        linear_value_head_dim=128, linear_conv_kernel_dim=4, tie_word_embeddings=True,
+        layer_types=("linear_attention", "linear_attention", "linear_attention", "full_attention") * 8,
+    )  # fmt: skip
 
 
 def test_the_language_models_plan_is_what_it_declares() -> None:
@@ -67,20 +85,60 @@ def test_profiles_ask_for_what_their_models_take(name: str) -> None:
     voice = parse_config(config_json(replace(PUBLISHED, layers=36)))
     tts = tts_footprint.backbone_bytes(voice, "bfloat16")
     assert tts == pytest.approx(8.087e9 + 4352 * 144 * 1024, rel=0.002)
-    told, room = plan(PROFILES[name].gpu_bytes, llm, int(tts + CODEC_GB * 1e9), 1 * GIB)
-    assert room >= 0.98 * GIB, told
-    if name == "desk":  # a voice of FP8 matrices leaves room on a card of 16 GiB
-        plan(16 * GIB, llm, int(tts_footprint.backbone_bytes(voice, "float8") + CODEC_GB * 1e9), 0)
+    made = plan(PROFILES[name].gpu_bytes, llm, int(tts + CODEC_GB * 1e9), 1 * GIB)
+    assert made.room >= 0.98 * GIB, made.told
+
+
+@pytest.mark.parametrize(
+    ("name", "gib", "eyes_from"), [("desk-8", 5.26, 7), ("desk-12", 10.42, 11.5), ("desk-16", 12.26, 14)]
+)
+def test_a_card_holds_the_profile_of_its_size(name: str, gib: float, eyes_from: float) -> None:
+    """A card never has all its memory free: its own bookkeeping and a screen take up to one GiB."""
+    profile, card = PROFILES[name], int(name.partition("-")[2])
+    config = four_billion()
+    llm = llm_footprint.model_bytes(config, profile.dtype, 4096, device="cuda")
+    eyes = llm_footprint.eyes_bytes(EYES, torch.bfloat16, most_pixels(EYES, "cuda", 4096))
+    tts = 0
+    if profile.tts:
+        voice = parse_config(config_json(replace(PUBLISHED, layers=36)))
+        tts = int(tts_footprint.backbone_bytes(voice, profile.voice_dtype) + CODEC_GB * 1e9)
+    needed = (llm + tts + WORKING_BYTES) / GIB
+    assert needed == pytest.approx(gib, abs=0.02), "without eyes"
+    assert needed < profile.gpu_bytes / GIB <= card - 1
+    assert plan(int(eyes_from * GIB), llm, tts, GIB, eyes).eyes
+    assert plan(profile.gpu_bytes, llm, tts, GIB, eyes).eyes == (eyes_from * GIB <= profile.gpu_bytes)
+
+
+def test_what_is_fetched_for_a_desk_is_both_models_as_they_are_published() -> None:
+    config = replace(four_billion(), mtp_layers=1)
+    values = sum(map(prod, published_shapes(config, draft=True).values())) + sum(
+        prod(part.shape) for part in tower_parts(EYES)
+    )
+    for name in ("desk-8", "desk-12", "desk-16", "desk"):
+        profile = PROFILES[name]
+        rest = profile.download_gb - 2 * values / 1e9 - (HIGGS_GB if profile.tts else 0)
+        assert 0 < rest < 0.1, "the tokenizer"
 
 
 def test_the_plan_is_told_and_gives_capsules_what_is_left() -> None:
-    told, room = plan(23 * GIB, 9 * GIB, 9 * GIB, 1 * GIB)
-    assert told == (
-        "of 23.0 GiB free on the GPU the language model takes 9.0 GiB, the voice 9.0 GiB, work 2.0 GiB; up to 1.0 GiB "
-        "for capsules"
+    made = plan(23 * GIB, 9 * GIB, 9 * GIB, 1 * GIB)
+    assert made.told == (
+        "of 23.0 GiB free on the GPU are taken: the language model 9.0 GiB, the voice 9.0 GiB, work 2.0 GiB; up to 1.0 "
+        "GiB for capsules"
     )
-    assert room == 1 * GIB
-    assert plan(18 * GIB + WORKING_BYTES + 5, 9 * GIB, 9 * GIB, 1 * GIB)[1] == 5
+    assert made.room == 1 * GIB and made.eyes
+    assert plan(18 * GIB + WORKING_BYTES + 5, 9 * GIB, 9 * GIB, 1 * GIB).room == 5
+
+
+def test_eyes_are_left_out_where_they_alone_do_not_fit() -> None:
+    assert plan(22 * GIB, 9 * GIB, 9 * GIB, 1 * GIB, eyes_bytes=GIB).told.startswith(
+        "of 22.0 GiB free on the GPU are taken: the language model 9.0 GiB, its eyes 1.0 GiB, the voice 9.0 GiB"
+    )
+    made = plan(20 * GIB + GIB // 2, 9 * GIB, 9 * GIB, 1 * GIB, eyes_bytes=GIB)
+    assert made.room == GIB // 2 and not made.eyes
+    assert made.told.endswith("for capsules; its eyes (1.0 GiB) have no room and are left out")
+    alone = plan(12 * GIB, 9 * GIB, 0, 1 * GIB)
+    assert "voice" not in alone.told, "it is elsewhere"
 
 
 def test_models_that_do_not_fit_are_refused_before_loading() -> None:

@@ -25,7 +25,7 @@ class House:
         self.weight = self.ctx.buffer("a.w", [4 * MIB], torch.uint8, role=Role.WEIGHT).tensor.fill_(7)
         self.state = self.ctx.buffer("a.s", [MIB], torch.uint8, role=Role.STATE).tensor.fill_(3)
         self.thread = EngineThread()
-        self.sleep = Sleep(self.ctx, folder)
+        self.sleep = Sleep([self.ctx], folder)
         self.thread.start(self.sleep)
 
     async def sums(self) -> tuple[int, int]:

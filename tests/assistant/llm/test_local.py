@@ -80,7 +80,7 @@ def said(text, reply_id):
 def test_the_first_reply_after_a_sleep_says_what_waking_took(engine, tmp_path, monkeypatch):
     monkeypatch.setattr(away, "SMALLEST", 1)
     bench = LLMBench(engine)
-    bench.sleep = Sleep(engine._ctx, tmp_path)
+    bench.sleep = Sleep([engine._ctx], tmp_path)
 
     async def story():
         told = []

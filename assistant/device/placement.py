@@ -1,0 +1,45 @@
+"""Which device each model runs on: as it was asked for, else as the profile and the machine have it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CPU, CUDA, AUTO = "cpu", "cuda", "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The settings: `both` is --device, the others go before it."""
+
+    both: str = AUTO
+    llm: str = AUTO
+    tts: str = AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The device of the language model and that of the voice."""
+
+    llm: str
+    tts: str
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Each once, the language model's first."""
+        return tuple(dict.fromkeys((self.llm, self.tts)))
+
+
+def place(asked: Asked, *, gpu: bool, wants_gpu: bool, large_voice: bool) -> Placement:
+    """Where both models go.
+
+    gpu          whether there is one that can be used
+    wants_gpu    whether the profile's language model is meant for one
+    large_voice  whether the profile's voice is; the shipped one keeps up anywhere and leaves a GPU's memory to others
+    """
+    by_profile = CUDA if gpu and wants_gpu else CPU
+    beside = by_profile if large_voice else CPU
+    return Placement(_first(asked.llm, asked.both, by_profile), _first(asked.tts, asked.both, beside))
+
+
+def _first(*wishes: str) -> str:
+    return next(wish for wish in wishes if wish != AUTO)
