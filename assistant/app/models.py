@@ -20,7 +20,7 @@ from assistant.device import memory_plan
 from assistant.device.context import gpu_free_bytes, load_on, open_context
 from assistant.device.deployment import Deployment
 from assistant.device.memory_plan import Plan
-from assistant.device.placement import CPU, CUDA, Asked, Placement, place
+from assistant.device.placement import CPU, CUDA, AskedDevices, Placement, place
 from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
 from assistant.llm.language import load_language
@@ -162,7 +162,7 @@ async def open_tts(opening: Opening) -> TTS:
 
 def _placement(config: Config, profile: Profile, gpu: bool) -> Placement:
     """A model on a server needs no device: it is told the other's."""
-    asked = Asked(config.device, config.llm_device, config.tts_device)
+    asked = AskedDevices(config.device, config.llm_device, config.tts_device)
     placed = place(asked, gpu=gpu, wants_gpu=bool(profile.gpu_bytes), large_voice=bool(profile.tts))
     if is_address(config.llm):
         return replace(placed, llm=placed.tts)

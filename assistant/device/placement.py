@@ -8,7 +8,7 @@ CPU, CUDA, AUTO = "cpu", "cuda", "auto"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedDevices:
     """The settings: `both` is --device, the others go before it."""
 
     both: str = AUTO
@@ -29,7 +29,7 @@ class Placement:
         return tuple(dict.fromkeys((self.llm, self.tts)))
 
 
-def place(asked: Asked, *, gpu: bool, wants_gpu: bool, large_voice: bool) -> Placement:
+def place(asked: AskedDevices, *, gpu: bool, wants_gpu: bool, large_voice: bool) -> Placement:
     """Where both models go.
 
     gpu          whether there is one that can be used
