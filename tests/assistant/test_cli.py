@@ -81,7 +81,7 @@ def test_a_home_that_cannot_be_used_is_told_before_anything_loads(capsys, tmp_pa
         (["serve", "--port", "http"], "port must be a whole number"),
         (["serve", "--llm", "."], "there is no model in .; name another directory"),
         (["serve", "--asr", "http://ears:port"], "has no valid port"),
-        (["pull", "nothing"], "to fetch: laptop, laptop-2b, desk, desk-9b, desk-27b, ears"),
+        (["pull", "nothing"], "to fetch: laptop, laptop-2b, desk-8, desk-12, desk-16, desk, desk-9b, desk-27b, ears"),
         (["transcribe", "a.wav", "b.wav", "--format", "vtt"], "vtt is of one recording; call it once for each file"),
     ],
 )
