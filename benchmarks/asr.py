@@ -89,9 +89,9 @@ class Clocked:
         self._samples += pcm.size
         self._inner.push(pcm)
 
-    def partial(self) -> Partial:
+    def partial(self, now: bool = False) -> Partial:
         samples = self._samples
-        found = self._inner.partial()
+        found = self._inner.partial(now)
         if found is not self._before and self.utterances:  # else no pass was due
             self.utterances[-1][0].append(Pass(samples, time.perf_counter()))
             self._before = found

@@ -19,7 +19,7 @@ from assistant.asr.agreement import SETTLED_MS, Agreement
 from assistant.asr.bias import Lift
 from assistant.asr.cutting import cut_point
 from assistant.asr.local import LocalASR
-from assistant.asr.network import Decoded, Network
+from assistant.asr.network import Decoded, Network, ReadSound
 from assistant.asr.paced import Paced
 from assistant.asr.sense import sensible
 from assistant.base.errors import SettingError
@@ -71,6 +71,8 @@ class _Piece:
     """Tokens of `written` that are stable …"""
     settled_ms: float = 0.0
     """… and were all said within this much of the sound."""
+    read: tuple[int, ReadSound] | None = None
+    """The latest pass, over so many samples of it."""
 
 
 class MoonshineFollower:
@@ -125,13 +127,14 @@ class MoonshineFollower:
         return Transcript(_text(words), words, confidence, speech=bool(words))
 
     def _write(self, piece: _Piece, sound: Pcm, last: bool) -> None:
-        """The last pass over a piece chooses among all that it may have said."""
-        asked = (sound, piece.written.tokens, piece.held, self._lift)
+        """The last pass over a piece chooses among all that it may have said; it may be over the sound of the pass
+        before, which is not heard again."""
+        if piece.read is None or piece.read[0] != sound.size:
+            reading = self._network.read(sound, piece.written.tokens, piece.held, self._lift)
+            piece.read, piece.written = (sound.size, reading), reading.written
         if last and (likely := self._likely) is not None:
-            rivals = self._network.rivals(*asked, lambda found: self._requests(likely, piece, sound, found))
+            rivals = piece.read[1].rivals(piece.held, lambda found: self._requests(likely, piece, sound, found))
             piece.written = self._likeliest(likely, rivals)
-        else:
-            piece.written = self._network.write(*asked)
 
     def _likeliest(self, likely: Likely, rivals: Sequence[Decoded]) -> Decoded:
         """Of the greedy text and its rivals, what the sound and the habits of people make likeliest together."""

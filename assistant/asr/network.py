@@ -124,26 +124,13 @@ class Network:
 
     def write(self, sound: Pcm, draft: Sequence[int] = (), held: int = 0, bias: Bias | None = None) -> Decoded:
         """[n] samples -> what they say. `draft`: what it may begin with; the first `held` of it: what it does."""
-        with self._seats:
-            return self._hear(sound, bias).greedy(draft, held).decoded()
+        return self.read(sound, draft, held, bias).written
 
-    def rivals(
-        self,
-        sound: Pcm,
-        draft: Sequence[int] = (),
-        held: int = 0,
-        bias: Bias | None = None,
-        others: Others = lambda found: (),
-    ) -> Sequence[Decoded]:
-        """As `write`, and what else the sound may have said behind what is held; the first is the greedy one. `others`:
-        who is asked for more texts where that is unsure."""
+    def read(self, sound: Pcm, draft: Sequence[int] = (), held: int = 0, bias: Bias | None = None) -> ReadSound:
+        """As `write`, for somebody who may ask for rivals of what is written."""
         with self._seats:
             hearing = self._hear(sound, bias)
-            greedy = hearing.greedy(draft, held)
-            found = [path.decoded() for path in hearing.rivals(greedy, held)]
-            if sum(greedy.scores) < UNSURE:
-                found += [hearing.greedy(tokens, len(tokens)).decoded() for tokens in others(found)]
-            return found
+            return ReadSound(hearing, hearing.greedy(draft, held), self._seats)
 
     def _hear(self, sound: Pcm, bias: Bias | None) -> _Hearing:
         louder = np.pad(sound * np.float32(gain(sound)), (0, int(BEHIND_S * HEARING_RATE)))
@@ -205,6 +192,23 @@ class _Hearing:
     def _take(self, path: _Path, row: np.ndarray, token: int | None = None) -> None:
         lifted = row if self._bias is None else self._bias(path.tokens, row)
         path.take(int(lifted.argmax()) if token is None else token, row, lifted)
+
+
+class ReadSound:
+    """A sound that was read: what is written, and what else it may have said."""
+
+    def __init__(self, hearing: _Hearing, greedy: _Path, seats: threading.BoundedSemaphore) -> None:
+        self._hearing, self._greedy, self._seats = hearing, greedy, seats
+        self.written = greedy.decoded()
+
+    def rivals(self, held: int = 0, others: Others = lambda found: ()) -> Sequence[Decoded]:
+        """What is written, and other texts behind the first `held` tokens of it. `others`: who is asked for more texts
+        where that is unsure."""
+        with self._seats:
+            found = [path.decoded() for path in self._hearing.rivals(self._greedy, held)]
+            if sum(self._greedy.scores) < UNSURE:
+                found += [self._hearing.greedy(tokens, len(tokens)).decoded() for tokens in others(found)]
+            return found
 
 
 def _partings(number: int, path: _Path, begin: int, least: float) -> Iterator[tuple[float, int, int, int]]:

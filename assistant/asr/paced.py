@@ -76,10 +76,10 @@ class Paced:
         if sound.size:
             self._waiting.append(np.clip(sound, -1.0, 1.0))
 
-    def partial(self) -> Partial:
+    def partial(self, now: bool = False) -> Partial:
         with self._decoding:
             new = sum(part.size for part in tuple(self._waiting))
-            if new * 1000 / HEARING_RATE < self._cadence_ms:
+            if not now and new * 1000 / HEARING_RATE < self._cadence_ms:
                 return self._latest
             return self._read(whole=False)
 

@@ -121,8 +121,9 @@ class Transcriber(Protocol):
     def push(self, pcm: Pcm) -> None:
         """Queue sound; never decodes for long."""
 
-    def partial(self) -> Partial:
-        """Decode what is new, if a cadence of it has come; else what was found last. Call it off the event loop."""
+    def partial(self, now: bool = False) -> Partial:
+        """Decode what is new, if a cadence of it has come or `now`; else what was found last. Call it off the event
+        loop."""
 
     def pause(self) -> Partial:
         """The user has paused: decode all sound so far, as good as final. Off the event loop.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +23,7 @@ class Guess(Generic[B]):
 
     before: B | None = None
     jobs: list[AnyJob] = field(default_factory=list)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def worked_ms(self) -> float:
@@ -39,13 +41,18 @@ class Guesses(Generic[B, S]):
     def find(self, talk: str) -> Guess[B] | None:
         return self._guesses.get(talk)
 
+    async def over(self, talk: str) -> None:
+        """Until the talk's state is no guess's."""
+        if (guess := self.find(talk)) is not None:
+            await guess.over.wait()
+
     def begin(self, talk: str) -> None:
         self._guesses[talk] = Guess()
         self._lease.hide(talk)
 
     def confirm(self, talk: str) -> None:
         """It was right: what it made stays, and is awaited from here on."""
-        del self._guesses[talk]
+        self._guesses.pop(talk).over.set()
         self._lease.show(talk)
         self._engine_thread.hasten(self._kind, talk)
         self._engine_thread.post(self._kind, partial(self._lease.note, talk), talk)
@@ -53,6 +60,7 @@ class Guesses(Generic[B, S]):
     async def drop(self, talk: str, take_back: Callable[[Guess[B]], None]) -> float:
         """It was wrong: do this on the engines' thread. Returns the milliseconds that were spent on it."""
         guess = self._guesses.pop(talk)
+        guess.over.set()
         work = partial(take_back, guess)
         await self._engine_thread.call(self._kind, work, talk=talk, urgency=Urgency.GUESS)
         return guess.worked_ms

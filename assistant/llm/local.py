@@ -160,6 +160,7 @@ class LocalLLM:
         return await self._call(talk, lambda: self._whole(talk, lambda: self._sync(talk, prompt)))
 
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
+        await self._guesses.over(talk)
         if self._engine_thread.awaited:
             return None
 

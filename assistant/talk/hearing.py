@@ -79,6 +79,9 @@ class _Turn:
     asked_ms: float = 0.0
     read_ms: float = -1.0
     """Speech that is known to be in `text`."""
+    judged: str = ""
+    complete: float | None = None
+    """How complete the words `judged` sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class _Noted:
     end: int
     speech_ms: float
     silence_ms: float
+    fall: int
 
 
 class Hearing:
@@ -119,6 +123,7 @@ class Hearing:
         self._drop: str | None = None
         self._quick = False
         self._leaning: tuple[int, bool] | None = None
+        self._asking = asyncio.Lock()
 
     @property
     def input_ms(self) -> int:
@@ -277,7 +282,7 @@ class Hearing:
     def _block(
         self, turns: TurnDetector, detection: ServerVad | SemanticVad, sound: Pcm, probability: float
     ) -> _Noted | None:
-        sign = turns.step(probability, sound.size)
+        sign = turns.step(probability, sound.size, float(np.mean(np.square(sound))))
         self._keep(sound)
         # Sound is written down from the onset only, and with what was before it: an onset takes two blocks to be
         # believed, a word often begins below the threshold, and the transcriber learns the noise from what precedes.
@@ -287,8 +292,10 @@ class Hearing:
         elif self._turn is not None:
             if sign is Sign.RESUMED:
                 self._scribe.go_on()
+                self._words = WordsSoFar()
             self._write(sound)
-            if sign is Sign.PAUSE:
+            judged = self._context.turn.judging is not None  # then every sound counts at once
+            if sign is Sign.PAUSE or (sign is Sign.FALLEN and not judged):
                 self._scribe.hold()
         if sign is None or self._turn is None:
             return None
@@ -299,7 +306,7 @@ class Hearing:
         return note
 
     def _noted(self, sign: Sign | None, turn: _Turn, turns: TurnDetector) -> _Noted:
-        return _Noted(sign, turn, self._origin + turns.end_sample, turns.speech_ms, turns.silence_ms)
+        return _Noted(sign, turn, self._origin + turns.end_sample, turns.speech_ms, turns.silence_ms, turns.fall)
 
     def _begin(self, start: int, announced: bool) -> None:
         self._scribe.begin()  # a turn that was dropped or cleared has left its words there
@@ -353,7 +360,8 @@ class Hearing:
             # What is known by now goes out at once: a verdict over a reply is not to wait for words. Those are read
             # beside this task, and judged: the silence goes on being measured meanwhile.
             await self._tell_progress(turn, note.speech_ms, note.silence_ms)
-            reading.create_task(self._read_pause(turn, note) if note.sign is Sign.PAUSE else self._read_on(turn, note))
+            read = self._read_fall if note.sign is Sign.FALLEN else self._read_on
+            reading.create_task((self._read_pause if note.sign is Sign.PAUSE else read)(turn, note))
 
     async def _tell_begin(self, turn: _Turn) -> None:
         moment = self._time.moment_of(turn.start)
@@ -368,28 +376,44 @@ class Hearing:
     async def _read_on(self, turn: _Turn, note: _Noted) -> None:
         """The words so far, in the middle of the turn."""
         judged = self._context.turn.judging is not None
-        if judged and (note.speech_ms < GLANCE_MS or note.silence_ms):
+        if (note.speech_ms < GLANCE_MS or note.silence_ms > 0) if judged else note.fall > 0:
             return  # a pass that is under way would be in the way of the one that counts
         with suppress(Exception):  # whatever the transcriber raises: its last pass meets it too and tells
             if (heard := await self._scribe.partial(now=judged)) is not None:
                 await self._heard(turn, heard)
 
+    async def _read_fall(self, turn: _Turn, note: _Noted) -> None:
+        """The words up to where the voice fell, only to begin a reply to them: they are read again at the pause."""
+        context = self._context
+        early = isinstance(self._detection, SemanticVad) and context.services.candidates
+        if not early or context.turn.replying or context.turn.judging is not None:
+            return
+        with suppress(Exception):  # as above
+            if (heard := await self._scribe.fallen()) is not None:
+                await self._heard(turn, heard)
+                await self._judge(turn, note)
+
     async def _read_pause(self, turn: _Turn, note: _Noted) -> None:
-        """The words up to a pause, and how complete they sound. The answer counts only while the same silence goes on:
-        the user may have gone on while the models were at it, and then it is about words that are not the last."""
+        """The words up to a pause, all that the turn has said if it is over."""
         try:
             heard = await self._scribe.paused()
         except Exception:  # the last pass meets it too and tells; a verdict is not to wait for it
             heard = Partial(turn.text)
         await self._heard(turn, heard, note.speech_ms)
+        await self._judge(turn, note)
+
+    async def _judge(self, turn: _Turn, note: _Noted) -> None:
+        """How complete the words sound. The answer counts only while the voice has not risen again: the user may have
+        gone on while the models were at it, and then it is about words that are not the last."""
         semantic = isinstance(self._detection, SemanticVad)
         asked = semantic and turn.text and not wants_more(turn.text)
-        words = heard_words(turn.text, await self._complete(turn.text) if asked else None)
-        if self._turn is turn and self._turns is not None and self._turns.speech_ms == note.speech_ms:
+        words = heard_words(turn.text, await self._complete(turn, turn.text) if asked else None)
+        if self._turn is turn and self._turns is not None and self._turns.fall == note.fall:
             if semantic:
                 self._words = words
-            if probable_end(words):
-                await self._tell_progress(turn, note.speech_ms, self._turns.silence_ms, probable=True)
+            known = words.complete is not None or note.sign is Sign.PAUSE  # what is not known yet may be by then
+            if known and probable_end(words):
+                await self._tell_progress(turn, self._turns.speech_ms, self._turns.silence_ms, probable=True)
 
     async def _heard(self, turn: _Turn, heard: Partial, read_ms: float = -1.0) -> None:
         """A pass has read the turn, as far as a pause behind `read_ms` of speech; one that is over has been told, or
@@ -402,21 +426,24 @@ class Hearing:
 
     async def _tell_progress(self, turn: _Turn, speech_ms: float, silence_ms: float, probable: bool = False) -> None:
         read = turn.read_ms == speech_ms
-        sure = 1.0 if self._turns is None else self._turns.sure
+        sure, fell = (1.0, False) if self._turns is None else (self._turns.sure, self._turns.fall > 0)
         await self._tell(
-            UserProgress(turn.item_id, turn.text, speech_ms, silence_ms, turn.stable, read, probable, sure)
+            UserProgress(turn.item_id, turn.text, speech_ms, silence_ms, turn.stable, read, probable, sure, fell)
         )
 
-    async def _complete(self, text: str) -> float | None:
+    async def _complete(self, turn: _Turn, text: str) -> float | None:
         """How complete these words sound as the next turn. Not asked while a reply is being made: the model is its, and
         to fold these words would roll back what it is at."""
-        if self._context.turn.replying:
-            return None
-        asked = self._context.view.said(self._context.settings, text)
-        try:
-            return await self._context.services.llm.turn_end_probability(self._context.talk, asked)
-        except EngineFailed:
-            return None
+        async with self._asking:
+            if self._context.turn.replying:
+                return None
+            if turn.judged != text or turn.complete is None:  # once: the model may be at a reply to them since
+                asked = self._context.view.said(self._context.settings, text)
+                turn.judged, turn.complete = text, None
+                with suppress(EngineFailed):
+                    llm = self._context.services.llm
+                    turn.complete = await llm.turn_end_probability(self._context.talk, asked)
+            return turn.complete
 
     async def _end_now(self) -> None:
         """No sound comes any more: end the turn that is under way where its speech ended."""

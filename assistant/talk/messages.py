@@ -30,7 +30,8 @@ class UserBegan:
 class UserProgress:
     """Still in the turn: its words so far, speech and current silence in milliseconds. The first `stable` characters of
     the words will not change; `read`: they are all that was said before the silence. `probable`: the turn may be over,
-    so a reply to these words is worth beginning. `sure`: the mean probability that it is speech."""
+    so a reply to these words is worth beginning. `sure`: the mean probability that it is speech. `fell`: the voice has,
+    whether or not there is silence yet."""
 
     item_id: str
     text: str
@@ -40,6 +41,7 @@ class UserProgress:
     read: bool = False
     probable: bool = False
     sure: float = 1.0
+    fell: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Scribe:
         self._asr, self._off_loop = asr, off_loop
         self._transcriber: Transcriber | None = None
         self._held: list[Pcm] | None = None
-        self._reading = False
+        self._reading = self._waiting = False
         self.expected: tuple[str, ...] = ()
         """Words that the next utterance is likelier to have."""
         self._told: tuple[str, ...] = ()
@@ -75,7 +75,8 @@ class Scribe:
 
     def hold(self) -> None:
         """The user pauses: what comes now is silence unless `go_on` follows."""
-        self._held = []
+        if self._held is None:
+            self._held = []
 
     def go_on(self) -> None:
         """It was no end: the silence belongs to the utterance."""
@@ -94,6 +95,16 @@ class Scribe:
             return await self._off_loop(self._open.pause if now else self._open.partial)
         finally:
             self._reading = False
+
+    async def fallen(self) -> Partial | None:
+        """All words up to here, where the voice fell; None while these are waited for already."""
+        if self._waiting:
+            return None
+        self._waiting = True
+        try:
+            return await self._off_loop(lambda: self._open.partial(now=True))
+        finally:
+            self._waiting = False
 
     async def paused(self) -> Partial:
         """All words before the pause, as good as final."""

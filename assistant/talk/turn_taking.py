@@ -114,8 +114,8 @@ class TurnTakingState:
     answer_due: bool = False
     """A turn ended behind a reply that it did not stop."""
     answered: Answered | None = None
-    guessing: bool = False
-    """The user pauses, and a reply to what was said so far may be begun in private."""
+    guessing: str | None = None
+    """The user pauses, and a reply to these words may be begun in private."""
 
     @property
     def replying(self) -> bool:
@@ -281,7 +281,7 @@ def reopens(state: TurnTakingState, settings: Settings, moment: float) -> str | 
 
 def _began(state: TurnTakingState, began: UserBegan, settings: Settings, now: float) -> Step:
     overlap = Overlap(began.item_id, began.start_ms, began.moment, began.joins)
-    state, effects = _answer(replace(state, overlap=overlap, guessing=False), Signal.OVERLAP, settings, now)
+    state, effects = _answer(replace(state, overlap=overlap, guessing=None), Signal.OVERLAP, settings, now)
     return state, (StopIdle(), *effects)
 
 
@@ -300,12 +300,14 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
     if progress.text:
         state, again = _reopen(state)
         effects = (*effects, *again)
-    if state.guessing and not progress.silence_ms:
-        state, effects = replace(state, guessing=False), (*effects, DropCandidate())
+    pauses = progress.fell or progress.silence_ms > 0
+    if state.guessing is not None and not (pauses and progress.text == state.guessing):
+        state, effects = replace(state, guessing=None), (*effects, DropCandidate())
     if state.overlap is not None and _answers(state, settings):
         if progress.probable:
-            return replace(state, guessing=True), (*effects, BeginCandidate(progress.item_id, progress.text))
-        if progress.stable:
+            begun = BeginCandidate(progress.item_id, progress.text)
+            return replace(state, guessing=progress.text), (*effects, begun)
+        if progress.stable and state.guessing is None:
             effects = (*effects, FoldWords(progress.text[: progress.stable]))
     # Words go out only of speech that the front knows of, so after the verdict and not before.
     if state.overlap is not None and state.overlap.announced and progress.text:
@@ -335,8 +337,8 @@ def _ended(state: TurnTakingState, ended: UserEnded, settings: Settings, now: fl
     state = replace(state, overlap=None, answered=None)
     effects = (*effects, CommitTurn(ended.item_id, ended.moment, barged_in, yielded_ms))
     detection = settings.turn_detection
-    guess: tuple[Effect, ...] = (DropCandidate(),) if state.guessing else ()
-    state = replace(state, guessing=False)
+    guess: tuple[Effect, ...] = () if state.guessing is None else (DropCandidate(),)
+    state = replace(state, guessing=None)
     if ended.by_hand or detection is None or not detection.create_response:
         return state, (*effects, *guess)
     if state.replying:

@@ -329,7 +329,7 @@ class FakeTranscriber:
             if 0 < level <= len(self._asr.utterances):
                 self._heard[int(level) - 1] = self._heard.get(int(level) - 1, 0) + int(n)
 
-    def partial(self) -> Partial:
+    def partial(self, now: bool = False) -> Partial:
         parts = []
         for index, samples in self._heard.items():
             text, whole = self._asr.utterances[index]
@@ -337,7 +337,8 @@ class FakeTranscriber:
             parts += words[: round(len(words) * min(1.0, samples / whole) + 0.05)]
         return Partial("", " ".join(parts))
 
-    pause = partial
+    def pause(self) -> Partial:
+        return self.partial()
 
     def final(self) -> Transcript:
         if self._asr.broken:

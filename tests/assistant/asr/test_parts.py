@@ -9,7 +9,7 @@ from assistant.asr.grown import splice
 from assistant.asr.level import gain
 from assistant.asr.likely import Likely
 from assistant.asr.moonshine import FACTS, MoonshineFollower, moonshine
-from assistant.asr.network import BEHIND_S, RIVALS, UNLIKELY, UNSURE, Decoded, Network
+from assistant.asr.network import BEHIND_S, RIVALS, UNLIKELY, UNSURE, Decoded, Network, ReadSound
 from assistant.asr.paced import LONGEST_CADENCE_MS, SHARE, Paced
 from assistant.asr.sense import repeats, sensible
 from assistant.contracts import Partial, Transcript
@@ -177,18 +177,18 @@ def test_silence_comes_behind_and_none_before(network: Network, monkeypatch: pyt
 def test_rivals_begin_with_the_greedy_text_and_keep_what_is_held(network: Network, two_cities: Pcm) -> None:
     sound = two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.01)
     plain = network.write(sound)
-    rivals = network.rivals(sound)
+    rivals = network.read(sound).rivals()
     assert rivals[0].tokens == plain.tokens and len(rivals) > 1
     assert len({one.tokens for one in rivals}) == len(rivals) <= RIVALS + 1
     assert all(one.score >= plain.score - UNLIKELY for one in rivals)
     held = plain.tokens[:2]
-    assert all(one.tokens[:2] == held for one in network.rivals(sound, plain.tokens, 2))
+    assert all(one.tokens[:2] == held for one in network.read(sound, plain.tokens, 2).rivals(2))
 
 
 def test_a_rival_is_as_likely_as_if_it_had_been_the_draft(network: Network, two_cities: Pcm) -> None:
     """Decoding shares what was read before the parting, and reads what comes behind it at once: nothing more."""
     sound = two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.01)
-    for rival in network.rivals(sound)[1:3]:
+    for rival in network.read(sound).rivals()[1:3]:
         alone = network.write(sound, rival.tokens, len(rival.tokens))
         assert alone.tokens == rival.tokens
         assert alone.score == pytest.approx(rival.score, abs=0.5)  # eight bits, scaled by what is read at once
@@ -222,6 +222,11 @@ def test_likelier_words_do_not_cost_what_was_said_behind_them() -> None:
 
         tokens = type("", (), {"text": lambda self, ids: " ".join(["how", "long", "now"][: len(ids)])})()
 
+        written = greedy
+
+        def read(self, *asked: object) -> object:
+            return self
+
         def rivals(self, *asked: object) -> list[Decoded]:
             return [greedy, short]
 
@@ -237,7 +242,7 @@ def test_somebody_else_is_asked_only_where_the_network_was_unsure(network: Netwo
     sure, unsure = spoken("what time is it"), two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.02)
     assert network.write(sure).score > UNSURE > network.write(unsure).score
     for sound, more in (sure, 0), (unsure, 1):
-        plain, rivals = network.rivals(sound), network.rivals(sound, others=lambda found: [other])
+        plain, rivals = network.read(sound).rivals(), network.read(sound).rivals(others=lambda found: [other])
         assert rivals[: len(plain)] == plain and len(rivals) == len(plain) + more
     assert rivals[-1].tokens[: len(other)] == other
 
@@ -266,9 +271,9 @@ class Watched:
         self.tokens, self._network = network.tokens, network
         self.seconds: list[float] = []
 
-    def write(self, sound: Pcm, *rest: object) -> Decoded:
+    def read(self, sound: Pcm, *rest: object) -> ReadSound:
         self.seconds.append(sound.size / RATE)
-        return self._network.write(sound, *rest)  # type: ignore[arg-type]
+        return self._network.read(sound, *rest)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import asyncio
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,7 +40,7 @@ from assistant.events import (
 )
 from assistant.tools.kept import Kept
 from assistant.tools.registry import ToolRegistry
-from tests.fakes.models import FakeEars, FakeTranscriber
+from tests.fakes.models import FakeDetector, FakeEars, FakeTranscriber
 from tests.fakes.talk import World
 
 ONE_TURN = ((0.5, ("hello there friend", 1.0)),)
@@ -65,7 +66,7 @@ class Thinking(FakeTranscriber):
 class Slow(FakeTranscriber):
     """The first words are stable at once."""
 
-    def partial(self):
+    def partial(self, now=False):
         words = super().partial().text.split()
         return Partial("".join(f"{word} " for word in words[:-1]), " ".join(words[-1:]))
 
@@ -73,6 +74,22 @@ class Slow(FakeTranscriber):
 class Hall(FakeEars):
     def transcriber(self):
         return Slow(self)
+
+
+class Trailing(FakeEars):
+    """Every utterance ends in 160 ms that are soft, and speech to the detector still."""
+
+    def spoken(self, text, seconds):
+        sound = super().spoken(text, seconds)
+        return np.concatenate([sound, np.full(2560, 0.002, np.float32)])
+
+    def detector(self):
+        return Keen()
+
+
+class Keen(FakeDetector):
+    def push(self, pcm, played=None):
+        return [replace(block, probability=float(np.mean(np.abs(block.sound) > 0.001))) for block in super().push(pcm)]
 
 
 def household():
@@ -132,12 +149,13 @@ def left(world, session):
     return texts, world.llm.folded.get(talk), said, kept
 
 
-def both(*steps, until=8.0, ears=FakeEars, **options):
+def both(*steps, until=8.0, ears=FakeEars, complete=None, **options):
     """The same talk with and without candidates."""
     worlds = []
     for candidates in (True, False):
         world = World(candidates=candidates, **options)
         world.asr = ears()
+        world.llm.complete = complete
         world.talks._services = replace(
             world.talks._services, engines=replace(world.talks._services.engines, asr=world.asr)
         )
@@ -209,6 +227,25 @@ def test_a_tool_that_reads_runs_and_one_that_does_not_waits():
             assert world.when(AudioDelta)[0] == certain
         else:
             assert certain < world.when(AudioDelta)[0] < plain.when(AudioDelta)[0]
+
+
+def test_a_reply_begins_when_the_voice_falls_before_there_is_silence():
+    options = {"settings": Settings(persona="ada", turn_detection=SemanticVad())}
+    (world, session), (plain, plain_session) = both(*ONE_TURN, ears=Trailing, complete=0.9, **options)
+    assert told(world) == told(plain) and left(world, session) == left(plain, plain_session)
+    assert world.when(AudioCommitted) == plain.when(AudioCommitted)
+    ended = 0.5 + 1.0 + 0.16  # speech, the soft end of it with it
+    begun = world.when(AudioCommitted)[0] - world.of(TimelineReady)[0].timeline.figures["candidate_begun_ms"] / 1000
+    assert begun < ended and outcomes(world) == {"released": 1.0}
+
+
+def test_who_only_let_the_voice_fall_is_answered_as_if_nothing_had_been_guessed():
+    speech = ((0.5, ("what time", 0.6)), (1.27, ("is it", 0.6)))  # goes on within ten milliseconds of the soft end
+    options = {"settings": Settings(persona="ada", turn_detection=SemanticVad())}
+    (world, session), (plain, plain_session) = both(*speech, ears=Trailing, complete=0.9, **options)
+    assert [event.transcript for event in world.of(TranscriptCompleted)] == ["what time is it"]
+    assert told(world) == told(plain) and left(world, session) == left(plain, plain_session)
+    assert outcomes(world) == {"dropped": 1.0, "released": 1.0}
 
 
 def test_what_a_tool_would_have_changed_is_not_changed_by_who_goes_on():

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from assistant.events import SemanticVad, ServerVad
 from assistant.talk.turn_end import (
+    LINGER_MS,
     LONGEST_END_MS,
     SHORTEST_END_MS,
     Sign,
@@ -89,3 +90,31 @@ def test_how_sure_the_detector_is_counts_from_the_first_to_the_last_block_of_spe
     for probability in (0.0, 0.6, 0.8, 0.2, 0.4, 0.0, 0.0):
         detector.step(probability, BLOCK)
     assert abs(detector.sure - (0.6 + 0.8 + 0.2 + 0.4) / 4) < 1e-9
+
+
+def falls(*powers):
+    """Blocks of speech of these mean squares, then silence → the signs but the onset and the end."""
+    detector, found = TurnDetector(SemanticVad(), 16_000), []
+    for power in powers:
+        found.append(detector.step(0.9, BLOCK, power))
+    found += [detector.step(0.0, BLOCK, 0.0) for _ in range(3)]
+    return [sign for sign in found if sign not in (None, Sign.ONSET, Sign.END)], detector
+
+
+def test_the_voice_falls_once_and_rises_again():
+    assert falls(1, 1, 1, 1e-4, 1e-4)[0] == [Sign.FALLEN, Sign.PAUSE]
+    assert falls(1, 1, 1, 1e-4, 1, 1)[0] == [Sign.FALLEN, Sign.RESUMED, Sign.PAUSE]
+    assert falls(1, 1, 1, 0.1, 0.1)[0] == [Sign.PAUSE], "ten decibels are no fall"
+
+
+def test_a_silence_behind_a_fall_is_the_same_fall():
+    _, detector = falls(1, 1, 1, 1e-4)
+    assert detector.fall == 1
+    _, risen = falls(1, 1, 1, 1e-4, 1)
+    assert risen.fall == 2
+
+
+def test_who_stays_soft_speaks_softly():
+    blocks = int(LINGER_MS / 32) + 2
+    signs_found, _ = falls(1, 1, 1, *[1e-4] * blocks)
+    assert signs_found == [Sign.FALLEN, Sign.RESUMED, Sign.PAUSE]
