@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=VoicePlan.steps)
     parser.add_argument("--rate", type=float, default=VoicePlan.rate, help="AdamW's")
     parser.add_argument("--matrix-rate", type=float, default=VoicePlan.matrix_rate, help="Muon's")
+    parser.add_argument("--half", action="store_true", help="the voice's matrix products in bfloat16")
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
@@ -31,7 +32,8 @@ def main() -> None:
     if args.what == "encode":
         encode_shards(args.work)
     elif args.what == "voice":
-        train_voice(args.work, VoicePlan(steps=args.steps, rate=args.rate, matrix_rate=args.matrix_rate), args.seconds)
+        plan = VoicePlan(steps=args.steps, rate=args.rate, matrix_rate=args.matrix_rate, half=args.half)
+        train_voice(args.work, plan, args.seconds)
     elif args.what == "export":
         export(args.work, args.out)
     else:

@@ -86,6 +86,8 @@ class VoicePlan:
     held_out: int = 96
     seed: int = 0
     average: float = 0.995
+    half: bool = False
+    """Matrix products in bfloat16, 1.7 times as fast on a processor that has them."""
 
 
 CODEBOOK_SHARES = (1.0, 0.8, 0.55, 0.4)
@@ -136,7 +138,8 @@ class VoiceRun:
         self.averaged = [t.detach().clone() for t in self.tensors]
         matrices = [t for layer in self.weights.layers for t in parameters(layer) if t.dim() == 2]
         others = [t for t in self.tensors if not any(t is matrix for matrix in matrices)]
-        self.optimiser = Muon(matrices, others, plan.matrix_rate, plan.rate)
+        dtype = torch.bfloat16 if plan.half else torch.float32
+        self.optimiser = Muon(matrices, others, plan.matrix_rate, plan.rate, dtype=dtype)
         self.rng = np.random.default_rng(plan.seed)
         self.step_index = 0
         ids = {p: len(SPECIAL_TOKENS) + i for i, p in enumerate(PHONES)}
@@ -185,7 +188,8 @@ class VoiceRun:
         plan = self.plan
         cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, self.step_index / plan.steps)))
         factor = min(1.0, (self.step_index + 1) / 100) * (0.97 * cosine + 0.03)
-        codes, advance = losses(self.weights, self.config, self.batch())
+        with torch.autocast("cpu", torch.bfloat16, enabled=plan.half):
+            codes, advance = losses(self.weights, self.config, self.batch())
         shares = torch.tensor(CODEBOOK_SHARES[: len(codes)])
         loss = (codes * shares).sum() / shares.sum() + ADVANCE_SHARE * advance
         loss.backward()

@@ -79,6 +79,16 @@ def test_first_losses_of_the_voice_are_the_recorded_ones():
     assert losses == pytest.approx(VOICE_LOSSES, rel=2e-4)
 
 
+def test_half_precision_learns_alike():
+    """The losses of bfloat16 products are the recorded ones but for rounding; weights and averages stay float32."""
+    run = VoiceRun(VoicePlan(steps=400, batch=4, held_out=4, half=True), config(), utterances())
+    run.step_index = 100
+    losses = [float(codes.mean()) + advance for codes, advance in (run.step() for _ in range(4))]
+    assert losses == pytest.approx(VOICE_LOSSES, rel=5e-3)
+    assert losses != pytest.approx(VOICE_LOSSES, rel=1e-5)
+    assert {t.dtype for t in (*run.tensors, *run.averaged)} == {torch.float32}
+
+
 def test_the_codec_run_resumes_without_a_seam(tmp_path):
     whole = CodecRun(CODEC_PLAN, SHAPE, clips())
     expected = [whole.step() for _ in range(6)]
