@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from capsules.durable import (
 log = logging.getLogger(__name__)
 
 SUFFIX = ".journal"
+_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")  # longer ones would be no names of files
 SLACK = 64 << 10
 """Bytes that a journal may have in any case, and how much of it must be history before it is written anew: this share
 and the present tables' size once more."""
@@ -245,7 +247,7 @@ class Journals:
 
     def _path(self, name: str) -> Path | None:
         """Names of other shapes than an id's name no file."""
-        if self._folder is None or not name.isascii() or not name.replace("_", "").isalnum():
+        if self._folder is None or not _NAME.fullmatch(name):
             return None
         return self._folder / f"{name}{SUFFIX}"
 

@@ -141,7 +141,7 @@ def read_call(body: str, schemas: Schemas | None = None, lead: str = "") -> Pars
         except (ValueError, RecursionError):
             return MalformedCall(whole, f"parameter {key!r} is {text[:40]!r}, which is no {_type_of(schema, key)}")
         at = match.end()
-    missing = [key for key in (schema or {}).get("required", ()) if key not in arguments]
+    missing = [key for key in (schema or {}).get("required") or () if key not in arguments]
     if missing:
         return MalformedCall(whole, f"parameter {missing[0]!r} is missing")
     return ParsedCall(name, arguments)

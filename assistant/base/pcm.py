@@ -11,6 +11,8 @@ import soundfile
 from assistant.base.errors import AssistantError
 from assistant.base.sound import Pcm
 
+RATES = (1_000, 768_000)
+"""Samples a second that a recording may have: with any other its header is damaged, and no filter reaches so far."""
 _MU = 255.0
 _A = 87.6
 
@@ -117,6 +119,8 @@ def read_sound(path: Path) -> tuple[Pcm, int]:
         raise AssistantError(f"{path} cannot be read as sound ({why}); name a WAV, FLAC or OGG file") from error
     if not data.size:
         raise AssistantError(f"{path} has no sound in it; name a recording of speech")
+    if not RATES[0] <= rate <= RATES[1]:
+        raise AssistantError(f"{path} has {rate} samples a second; {RATES[0]} to {RATES[1]} are read")
     mono = np.ascontiguousarray(data.mean(axis=1), np.float32)
     return np.nan_to_num(mono, nan=0.0, posinf=0.0, neginf=0.0), int(rate)
 

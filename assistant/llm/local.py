@@ -33,6 +33,7 @@ from capsules.prefix import StateKey
 from capsules.reentry import Live, Way
 from llm_engine import HybridLLM, Sampling
 from llm_engine.grid import chunks
+from llm_engine.sampling import CANDIDATES
 
 T = TypeVar("T")
 
@@ -41,6 +42,8 @@ KEPT_EVERY = 256
 CLAUSE_ENDS = frozenset(".,;:!?…–—\n")
 """What is written up to one of these can be said soon: it is noted, so that after a kill the talk goes on from the
 tokens that were heard, and not from their text folded anew."""
+LEAST_TOP_P = 1e-6
+"""Of 0, which may be asked for, nothing would be left to draw from: it means the likeliest token alone."""
 FOLLOWED = 16
 """Written tokens that are folded again in one step."""
 
@@ -391,6 +394,10 @@ class LocalLLM:
             for name in ("temperature", "top_k", "top_p", "seed")
             if (value := getattr(options, name)) is not None
         }
+        if "top_p" in asked:
+            asked["top_p"] = max(asked["top_p"], LEAST_TOP_P)
+        if "top_k" in asked:
+            asked["top_k"] = min(asked["top_k"], CANDIDATES)
         return replace(self._sampling, **asked)
 
     def _before(self, talk: str, prompt: Prompt) -> TalkBefore:

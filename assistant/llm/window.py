@@ -71,8 +71,8 @@ class ContextWindow:
                 break
         if _length(wanted) > self._limit:
             raise ContextExceeded(
-                f"the last message takes {_length(wanted)} tokens, this model holds {self._limit} beside its reply; "
-                "say less at once or start with a larger --max-positions"
+                f"instructions, tools and the last message take {_length(wanted)} tokens, this model holds "
+                f"{self._limit} beside its reply; say less at once or start with a larger --max-positions"
             )
         return wanted
 

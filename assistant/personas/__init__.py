@@ -11,6 +11,8 @@ from pathlib import Path
 from assistant.base.errors import SettingError
 
 DEFAULT = "ada"
+_SAMPLING = {"temperature": (0, 2), "top_k": (0, 1_000_000), "top_p": (0, 1), "seed": (-(2**63), 2**63 - 1)}
+"""What may stand in a persona's file: as of a chat completion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,10 @@ def _sampling(data: object, origin: str) -> PersonaSampling:
     if not isinstance(data, dict) or not set(data) <= set(kinds):
         raise SettingError(f"{origin}: [sampling] knows {', '.join(kinds)}, not {data!r}")
     for key, value in data.items():
-        if isinstance(value, bool) or not isinstance(value, int | kinds[key]):
+        fits = isinstance(value, int | kinds[key]) and not isinstance(value, bool)
+        if not fits or not isinstance(value, int | float):
             raise SettingError(f"{origin}: sampling.{key} must be a number, not {value!r}")
+        least, most = _SAMPLING[key]
+        if not least <= value <= most:
+            raise SettingError(f"{origin}: sampling.{key} is {value}; allowed: {least} to {most}")
     return PersonaSampling(**data)

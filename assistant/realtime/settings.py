@@ -328,19 +328,25 @@ def read_tools(fields: Fields) -> tuple[ToolSpec, ...]:
                 f"{tool.at('type')}: MCP tools are not run here; declare function tools and run them in the client",
                 tool.at("type"),
             )
-        parameters = tool.obj("parameters")
-        tools.append(
-            ToolSpec(
-                name=tool.need_ident("name"),
-                description=tool.text("description") or "",
-                parameters=dict(parameters.data) if parameters else {},
-            )
-        )
+        tools.append(read_tool(tool))
         if len(tools) > MAX_TOOLS:
             raise PeerError("invalid_value", f"at most {MAX_TOOLS} tools are taken", fields.at("tools"))
     if len({tool.name for tool in tools}) < len(tools):
         raise PeerError("invalid_value", "two tools have the same name", fields.at("tools"))
     return tuple(tools)
+
+
+def read_tool(fields: Fields) -> ToolSpec:
+    """A function: its name, what it is for, and the schema of its parameters."""
+    schema = fields.obj("parameters")
+    if schema is not None and not all(isinstance(name, str) for name in schema.array("required") or ()):
+        where = schema.at("required")
+        raise PeerError("invalid_value", f"{where} must hold names of parameters, and nothing else", where)
+    return ToolSpec(
+        name=fields.need_ident("name"),
+        description=fields.text("description") or "",
+        parameters=dict(schema.data) if schema else {},
+    )
 
 
 def read_tool_choice(fields: Fields) -> str | None:

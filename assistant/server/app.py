@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from aiohttp import WSCloseCode, web
+from aiohttp.http import HttpProcessingError
 
 from assistant.base.errors import ContextExceeded, EngineFailed, PeerError, TalksFull
 from assistant.base.ids import random_ids
@@ -133,6 +134,8 @@ async def _tell_errors(request: web.Request, handler: Handler) -> web.StreamResp
         return await handler(request)
     except PeerError as error:
         return web.json_response(error_body(error), status=400)
+    except (web.RequestPayloadError, HttpProcessingError) as error:  # of aiohttp, while it reads the body
+        return problem(400, "invalid_event", f"the body is damaged: {' '.join(str(error).split())[:100]}")
     except TalksFull as error:
         return problem(429, "session_limit_reached", str(error), "rate_limit_error")
     except ContextExceeded as error:  # an EngineFailed too, but the client's mistake and not the engine's

@@ -31,7 +31,7 @@ from assistant.contracts import (
 from assistant.events import ToolSpec
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.items import PICTURES, read_picture_part
-from assistant.realtime.settings import read_tool_choice
+from assistant.realtime.settings import read_tool, read_tool_choice
 from assistant.server.answers import EventStream, error_body, json_fields, while_connected
 from assistant.server.context import ServerContext
 from assistant.server.security import keys_of, realm_of
@@ -68,7 +68,7 @@ def read_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequ
     form = body.obj("response_format")
     if form is not None and form.text("type") not in (None, "text"):
         raise PeerError("invalid_value", 'only response_format {"type": "text"} can be kept', "response_format.type")
-    tools = tuple(_read_tool(tool.need_obj("function")) for tool in body.objs("tools"))
+    tools = tuple(read_tool(tool.need_obj("function")) for tool in body.objs("tools"))
     stream_options = body.obj("stream_options")
     prompt = _read_prompt(body, tools, context.facts.character(context.settings.persona).instructions)
     unseen = prompt.asks_to_see and not context.talks.engines.llm.sees
@@ -101,13 +101,6 @@ async def opened_chat(body: Fields, context: ServerContext, realm: str = "") -> 
     if pictures := [placed.picture for line in chat.prompt.lines for placed in line.pictures]:
         await asyncio.to_thread(lambda: [picture.pixels for picture in pictures])
     return chat
-
-
-def _read_tool(function: Fields) -> ToolSpec:
-    parameters = function.obj("parameters")
-    return ToolSpec(
-        function.need_ident("name"), function.text("description") or "", dict(parameters.data) if parameters else {}
-    )
 
 
 def _read_choice(body: Fields, tools: tuple[ToolSpec, ...]) -> str:

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from assistant.asr.recording import Segment, subtitles, write_down
 from assistant.base.errors import PeerError
-from assistant.base.pcm import resample
+from assistant.base.pcm import RATES, resample
 from assistant.base.sound import HEARING_RATE
 from assistant.contracts import AsrFacts
 from assistant.events import Pcm
@@ -82,6 +82,9 @@ def read_file(data: bytes) -> Pcm:
     """A sound file's samples at 16 kHz, mixed to mono. Raises PeerError."""
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
+            if not RATES[0] <= file.samplerate <= RATES[1]:
+                told = f"file has {file.samplerate} samples a second; {RATES[0]} to {RATES[1]} are read"
+                raise PeerError("invalid_value", told, "file")
             if file.frames > MAX_SECONDS * file.samplerate:  # from the header: a small FLAC can unfold to gigabytes
                 raise PeerError("invalid_value", f"file is longer than {MAX_SECONDS / 60:.0f} minutes", "file")
             sound = file.read(dtype="float32", always_2d=True)

@@ -39,7 +39,7 @@ async def audio_speech(request: web.Request, context: ServerContext) -> web.Stre
     body = await json_fields(request)
     text = body.need_text("input")
     if not text.strip():
-        raise PeerError("invalid_value", "input has no words to speak", "input")
+        raise _unspoken()
     if len(text) > MAX_INPUT:
         raise PeerError("string_above_max_length", f"input has {len(text)} characters; at most {MAX_INPUT}", "input")
     wanted = body.text("response_format") or "mp3"
@@ -60,6 +60,8 @@ async def audio_speech(request: web.Request, context: ServerContext) -> web.Stre
         if wanted in STREAMED:
             return await _send_stream(request, sounds, wanted)
         pcm = await while_connected(request, _whole(sounds))
+    if not pcm.size:
+        raise _unspoken()
     data = await asyncio.to_thread(encode, pcm, wanted)  # tens of milliseconds that all talks would wait for
     return web.Response(body=data, content_type=ENCODED[wanted][2])
 
@@ -89,8 +91,7 @@ async def _send_stream(request: web.Request, sounds: AsyncGenerator[Pcm, None], 
                 await response.write(wav_header())
         await response.write(to_pcm16(pcm))
     if not response.prepared:
-        await response.prepare(request)
-        await response.write(wav_header() if wanted == "wav" else b"")
+        raise _unspoken()
     await response.write_eof()
     return response
 
@@ -106,10 +107,17 @@ async def _send_events(
     while (pcm := await while_connected(request, _next(sounds))) is not None:
         samples += len(pcm)
         await out.send({"type": "speech.audio.delta", "audio": base64.b64encode(to_pcm16(pcm)).decode()})
+    if not samples:
+        raise _unspoken()
     frames = round(samples * 25 / REPLY_RATE)
     usage = {"input_tokens": characters, "output_tokens": frames, "total_tokens": characters + frames}
     await out.send({"type": "speech.audio.done", "usage": usage})
     return await out.end()
+
+
+def _unspoken() -> PeerError:
+    """Marks alone, pictures, letters that the voice does not know: an empty file would tell nobody."""
+    return PeerError("invalid_value", "input has no words to speak", "input")
 
 
 async def _next(sounds: AsyncGenerator[Pcm, None]) -> Pcm | None:

@@ -195,6 +195,7 @@ def test_what_has_grown_is_written_anew_and_nothing_is_lost_meanwhile(tmp_path):
 def test_names_that_are_none_have_no_journal(tmp_path):
     journals = Journals(tmp_path)
     assert journals.open("../x") is None and journals.open("a b") is None and Journals(None).open("a") is None
+    assert "x" * 5000 not in journals and journals.open("x" * 5000) is None
     assert journals.open("conv_1") is journals.open("conv_1") and "conv_1" in journals and "conv_2" not in journals
     journals.open("conv_1").put("words", {"a": 1})
     journals.close("conv_1")

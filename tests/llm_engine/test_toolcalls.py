@@ -57,6 +57,10 @@ def test_pieces_do_not_depend_on_the_cuts(text: str, expected: list[Piece], size
     assert parse(text, size) == expected
 
 
+def test_nothing_is_required_where_a_schema_says_null() -> None:
+    assert parse(TIMER, schemas={"set_timer": SCHEMAS["set_timer"] | {"required": None}}) == [CALL]
+
+
 @given(text=st.text(alphabet="<>/=tol_calfunction \n", max_size=60), size=st.integers(1, 9))
 def test_any_text_is_cut_alike(text: str, size: int) -> None:
     assert parse(text, size) == parse(text)

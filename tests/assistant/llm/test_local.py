@@ -107,6 +107,20 @@ async def reply(llm, talk, asked, reply_id, n=30, **sampling):
     return text, end, ready
 
 
+def test_the_ends_of_what_may_be_asked_of_a_draw_are_taken(engine):
+    """`top_p` 0 is the likeliest token alone, and more tokens than ever take part in a draw are all."""
+
+    bench = LLMBench(engine)
+
+    async def both():
+        drawn = {"temperature": 1.9, "top_p": 0.0, "top_k": 1_000_000, "seed": 3}
+        asked = (("a", {"temperature": 0.0}), ("b", drawn))
+        return [await reply(bench.llm, talk, prompt(user("count")), f"{talk}.0", **how) for talk, how in asked]
+
+    likeliest, drawn = bench.run(both())
+    assert likeliest[0] == drawn[0] != ""
+
+
 def state_of(engine):
     capsule = engine.snapshot()
     return capsule.position, capsule.tokens, {name: tensor.clone() for name, tensor in capsule.tensors.items()}

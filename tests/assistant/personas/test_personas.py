@@ -16,3 +16,9 @@ def test_shipped_personas_are_those_the_small_model_learnt(tmp_path):
     for wrong in ('title = "x"', 'instructions = 3', 'instructions = "a"\nvoise = "b"', "[sampling]\nheat = 1"):
         with pytest.raises(SettingError, match=r"bad\.toml"):
             read_persona("bad", wrong, "bad.toml")
+
+
+@pytest.mark.parametrize("line", ["top_p = 5", "temperature = nan", "temperature = -1", "top_k = -3"])
+def test_sampling_that_no_model_can_use_is_refused_before_it_fails_replies(line):
+    with pytest.raises(SettingError, match=r"eve\.toml: sampling\..* allowed: 0 to"):
+        read_persona("eve", f'instructions = "You are Eve."\n[sampling]\n{line}\n', "eve.toml")

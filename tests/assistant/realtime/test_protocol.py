@@ -253,6 +253,8 @@ def test_update_refused_by_the_talk_changes_nothing():
         ({"tools": [{"type": "mcp", "server_label": "x"}]}, "session.tools[0].type"),
         ({"tools": [{"name": "a"}, {"name": "a"}]}, "session.tools"),
         ({"tools": {}}, "session.tools"),
+        ({"tools": [{"name": "a", "parameters": {"required": "x"}}]}, "session.tools[0].parameters.required"),
+        ({"tools": [{"name": "a", "parameters": {"required": [["x"]]}}]}, "session.tools[0].parameters.required"),
         ({"instructions": 5}, "session.instructions"),
         ({"max_output_tokens": 0}, "session.max_output_tokens"),
         ({"tool_choice": "maybe"}, "session.tool_choice"),

@@ -1,5 +1,14 @@
-"""Routes: the page with its policy and nothing beside it, health and metrics."""
+"""Routes: the page with its policy and nothing beside it, bodies that cannot be read, health and metrics."""
 
+from collections.abc import AsyncGenerator
+
+import aiohttp
+import numpy as np
+import pytest
+
+from assistant.base.errors import AssistantError
+from assistant.base.pcm import read_sound, write_wav
+from assistant.contracts import SpeechChunk
 from tests.fakes.web import Site, run
 
 
@@ -27,6 +36,56 @@ def test_the_page_is_served_with_a_policy_and_nothing_beside_it(tmp_path):
                 assert answer.status == status and path in (await answer.json())["error"]["message"]
 
     run(story, ui=tmp_path / "ui")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "body"),
+    [
+        ("chat/completions", {"Content-Type": "application/json", "Content-Encoding": "gzip"}, b"no gzip"),
+        ("audio/transcriptions", {"Content-Type": "multipart/form-data; boundary=q"}, b"--q\r\nno header"),
+        ("audio/transcriptions", {"Content-Type": "multipart/form-data; boundary=q"}, b"--z\r\n\r\n--z--"),
+    ],
+)
+def test_a_body_that_is_damaged_is_the_clients_mistake(path, kind, body):
+    async def story(site: Site) -> None:
+        async with site.client.post(f"{site.http}/v1/{path}", data=body, headers=kind) as answer:
+            error = (await answer.json())["error"]
+        assert answer.status == 400 and error["code"] == "invalid_event" and "damaged" in error["message"]
+
+    run(story)
+
+
+@pytest.mark.parametrize("wanted", [{}, {"response_format": "pcm"}, {"response_format": "wav"},
+                                    {"response_format": "pcm", "stream_format": "sse"}])  # fmt: skip
+@pytest.mark.parametrize("text", [" ", "?!"])
+def test_a_text_of_which_nothing_is_spoken_is_refused(text, wanted):
+    async def nothing(*asked: object, **options: object) -> AsyncGenerator[SpeechChunk, None]:
+        yield SpeechChunk(np.zeros(0, np.float32), (), 0, ())
+
+    async def story(site: Site) -> None:
+        site.world.tts.speak = nothing  # type: ignore[method-assign, assignment]
+        async with site.client.post(f"{site.http}/v1/audio/speech", json={"input": text} | wanted) as answer:
+            error = (await answer.json())["error"]
+        assert answer.status == 400 and error["param"] == "input" and "no words" in error["message"]
+
+    run(story)
+
+
+@pytest.mark.parametrize("rate", [1, 900, 2_000_000_000])
+def test_a_recording_at_a_rate_that_none_has_is_refused_in_words(rate, tmp_path):
+    path = tmp_path / "odd.wav"
+    write_wav(path, np.zeros(3200, np.float32), rate)
+    with pytest.raises(AssistantError, match=f"{rate} samples a second"):
+        read_sound(path)
+
+    async def story(site: Site) -> None:
+        form = aiohttp.FormData()
+        form.add_field("file", path.read_bytes(), filename="odd.wav")
+        async with site.client.post(f"{site.http}/v1/audio/transcriptions", data=form) as answer:
+            error = (await answer.json())["error"]
+        assert answer.status == 400 and error["param"] == "file" and f"{rate} samples a second" in error["message"]
+
+    run(story)
 
 
 def test_health_and_metrics():
