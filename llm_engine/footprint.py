@@ -26,7 +26,8 @@ def needed_bytes(
 ) -> int:
     """Of the model in a directory, as `HybridLLM.load` takes it. Raises ConfigError.
 
-    Packed weights take at most what their files hold, the parts that are not loaded (vision, drafts) included.
+    Weights that are published packed stay so, whatever `dtype` makes of others: they take at most what their files
+    hold, the parts that are not loaded (vision, drafts) included.
     """
     config = LLMConfig.read(path)
     held = sum(file.stat().st_size for file in Path(path).glob("*.safetensors"))
@@ -49,10 +50,9 @@ def model_bytes(
     config: LLMConfig, dtype: str, max_positions: int, checkpoints: int = 8, most: int | None = None,
     *, device: str = "cpu",
 ) -> int:  # fmt: skip
-    """Weights (`most` of them, if given), all buffers, and the checkpoints of one talk. Captured graphs come on top."""
+    """Weights (`most`, if given), all buffers, and the checkpoints of one talk. Captured graphs come on top."""
     forms = LLMOptions(dtype).forms_on(torch.device(device))
-    weights = sum(_part_bytes(part, dtype, *forms) for part in parts(config))
-    weights = weights if most is None else min(weights, most)
+    weights = sum(_part_bytes(part, dtype, *forms) for part in parts(config)) if most is None else most
     ledger = Ledger()
     EngineState.declare(cast(ExecContext, ledger), config, DTYPES[dtype], capacity(max_positions))
     return weights + ledger.nbytes + checkpoints * ledger.checkpoint_bytes

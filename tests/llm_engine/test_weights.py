@@ -268,6 +268,21 @@ def test_a_packed_models_memory_plan_covers_what_it_declares(copy: Callable[[str
     assert declared <= planned < needed_bytes(path, "float32", 100)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8", "int4"])
+@pytest.mark.parametrize("publish", [lambda changed: to_fp8(changed, 32), lambda changed: to_int4(changed, 16)])
+def test_the_plan_counts_what_is_published_packed_as_it_stays(
+    copy: Callable[[str], Copy], dtype: str, publish: Callable[[Copy], Any]
+) -> None:
+    """Whatever else is made of the rest: eight published bits do not become four."""
+    changed = copy("wide")
+    publish(changed)
+    path, ctx = changed.write(), ExecContext("cpu")
+    loaded = load_weights(path, ctx, torch.bfloat16, packed=True, made=MADE.get(dtype))
+    weights = sum(buffer.nbytes for buffer in ctx.buffers("llm"))
+    beside = model_bytes(loaded.config, dtype, 100, most=0, device="cuda")
+    assert weights <= needed_bytes(path, dtype, 100, packed=True) - beside
+
+
 def repacked(value: Any, bits: int) -> Tensor:
     """What packing leaves of a matrix."""
     return PanelWeight(*pack_panels(value, bits), value.shape).unpack(torch.float32)
