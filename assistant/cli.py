@@ -76,12 +76,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Errors that we raise on purpose are one line, not a traceback."""
-    parser = build_parser()
-    args = parser.parse_args(argv)
-    if not hasattr(args, "run"):
-        parser.print_help()
-        return 0
     try:
+        parser = build_parser()  # finds and imports every command: a Ctrl-C may well come meanwhile
+        args = parser.parse_args(argv)
+        if not hasattr(args, "run"):
+            parser.print_help()
+            return 0
         return int(args.run(args))
     except KeyboardInterrupt:
         print("stopped.", file=sys.stderr)

@@ -32,6 +32,14 @@ def test_help_loads_nothing_heavy():
     assert out.stdout.strip() == "[]"
 
 
+def test_a_stop_while_the_commands_are_still_looked_for_is_one_line(capsys, monkeypatch):
+    def stopped() -> list[cli.CommandModule]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "command_modules", stopped)
+    assert cli.main(["serve"]) == 130 and capsys.readouterr().err == "stopped.\n"
+
+
 def test_our_errors_are_one_line(capsys, monkeypatch):
     def fail(args) -> int:
         raise AssistantError("no such thing; try another")
