@@ -38,7 +38,16 @@ from assistant.talk.context import TalkContext
 from assistant.talk.conversation import item_text
 from assistant.talk.expected import RECENT, expected
 from assistant.talk.inlet import Inlet
-from assistant.talk.messages import Cleared, NothingToCommit, Noticed, UserBegan, UserEnded, UserProgress, UserWords
+from assistant.talk.messages import (
+    Cleared,
+    NothingToCommit,
+    Noticed,
+    UserBegan,
+    UserEnded,
+    UserMayBeDone,
+    UserProgress,
+    UserWords,
+)
 from assistant.talk.scribe import Scribe
 from assistant.talk.turn_end import Sign, TurnDetector, WordsSoFar, heard_words, probable_end
 from assistant.talk.turn_taking import reopens
@@ -383,15 +392,15 @@ class Hearing:
                 await self._heard(turn, heard)
 
     async def _read_fall(self, turn: _Turn, note: _Noted) -> None:
-        """The words up to where the voice fell, only to begin a reply to them: they are read again at the pause."""
+        """The words up to where the voice fell, only to begin a reply to them: they are read again at the pause, and
+        shown then, as they are where no reply is begun."""
         context = self._context
         early = isinstance(self._detection, SemanticVad) and context.services.candidates
         if not early or context.turn.replying or context.turn.judging is not None:
             return
         with suppress(Exception):  # as above
             if (heard := await self._scribe.fallen()) is not None:
-                await self._heard(turn, heard)
-                await self._judge(turn, note)
+                await self._judge(turn, self._scribe.shown(heard.text), note)
 
     async def _read_pause(self, turn: _Turn, note: _Noted) -> None:
         """The words up to a pause, all that the turn has said if it is over."""
@@ -400,20 +409,20 @@ class Hearing:
         except Exception:  # the last pass meets it too and tells; a verdict is not to wait for it
             heard = Partial(turn.text)
         await self._heard(turn, heard, note.speech_ms)
-        await self._judge(turn, note)
+        await self._judge(turn, turn.text, note)
 
-    async def _judge(self, turn: _Turn, note: _Noted) -> None:
+    async def _judge(self, turn: _Turn, text: str, note: _Noted) -> None:
         """How complete the words sound. The answer counts only while the voice has not risen again: the user may have
         gone on while the models were at it, and then it is about words that are not the last."""
         semantic = isinstance(self._detection, SemanticVad)
-        asked = semantic and turn.text and not wants_more(turn.text)
-        words = heard_words(turn.text, await self._complete(turn, turn.text) if asked else None)
+        asked = semantic and text and not wants_more(text)
+        words = heard_words(text, await self._complete(turn, text) if asked else None)
         if self._turn is turn and self._turns is not None and self._turns.fall == note.fall:
             if semantic:
                 self._words = words
             known = words.complete is not None or note.sign is Sign.PAUSE  # what is not known yet may be by then
             if known and probable_end(words):
-                await self._tell_progress(turn, self._turns.speech_ms, self._turns.silence_ms, probable=True)
+                await self._tell(UserMayBeDone(turn.item_id, text))
 
     async def _heard(self, turn: _Turn, heard: Partial, read_ms: float = -1.0) -> None:
         """A pass has read the turn, as far as a pause behind `read_ms` of speech; one that is over has been told, or
@@ -424,11 +433,11 @@ class Hearing:
             turn.read_ms = read_ms
             await self._tell_progress(turn, self._turns.speech_ms, self._turns.silence_ms)
 
-    async def _tell_progress(self, turn: _Turn, speech_ms: float, silence_ms: float, probable: bool = False) -> None:
+    async def _tell_progress(self, turn: _Turn, speech_ms: float, silence_ms: float) -> None:
         read = turn.read_ms == speech_ms
         sure, fell = (1.0, False) if self._turns is None else (self._turns.sure, self._turns.fall > 0)
         await self._tell(
-            UserProgress(turn.item_id, turn.text, speech_ms, silence_ms, turn.stable, read, probable, sure, fell)
+            UserProgress(turn.item_id, turn.text, speech_ms, silence_ms, turn.stable, read, sure, fell)
         )
 
     async def _complete(self, turn: _Turn, text: str) -> float | None:

@@ -29,9 +29,8 @@ class UserBegan:
 @dataclass(frozen=True, slots=True)
 class UserProgress:
     """Still in the turn: its words so far, speech and current silence in milliseconds. The first `stable` characters of
-    the words will not change; `read`: they are all that was said before the silence. `probable`: the turn may be over,
-    so a reply to these words is worth beginning. `sure`: the mean probability that it is speech. `fell`: the voice has,
-    whether or not there is silence yet."""
+    the words will not change; `read`: they are all that was said before the silence. `sure`: the mean probability that
+    it is speech. `fell`: the voice has, whether or not there is silence yet."""
 
     item_id: str
     text: str
@@ -39,9 +38,17 @@ class UserProgress:
     silence_ms: float
     stable: int = 0
     read: bool = False
-    probable: bool = False
     sure: float = 1.0
     fell: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UserMayBeDone:
+    """The turn may be over with these words: a reply to them is worth beginning. They are for that alone: what was read
+    where the voice fell is shown to no front, which would see by it that a reply is begun."""
+
+    item_id: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,7 @@ class SayNow:
     text: str
 
 
-Noticed: TypeAlias = UserBegan | UserProgress | UserEnded | UserWords | NothingToCommit | Cleared
+Noticed: TypeAlias = UserBegan | UserProgress | UserMayBeDone | UserEnded | UserWords | NothingToCommit | Cleared
 Inbox: TypeAlias = Command | Refused | Noticed | ReplyOver | IdleOver | SayNow
 
 # ------------------------------------------------------- what replies tell turn-taking, at the moment itself
@@ -154,5 +161,6 @@ class ClientCancel:
 
 ReplyFact: TypeAlias = ReplyBegun | ReplySounding | ReplyEnded | ReplyCut
 TurnMessage: TypeAlias = (
-    UserBegan | UserProgress | UserEnded | Cleared | IdleOver | SayNow | ReplyFact | ReplyOut | ClientCancel
+    UserBegan | UserProgress | UserMayBeDone | UserEnded | Cleared
+    | IdleOver | SayNow | ReplyFact | ReplyOut | ClientCancel
 )

@@ -65,6 +65,7 @@ from assistant.talk.messages import (
     SayNow,
     UserBegan,
     UserEnded,
+    UserMayBeDone,
     UserProgress,
     UserWords,
 )
@@ -83,7 +84,7 @@ from assistant.tools.kept import Slots
 Answer: TypeAlias = Callable[..., Awaitable[None]]
 """Takes a message of one kind."""
 BESIDE_CANDIDATES = (
-    UserProgress, UserEnded, UserWords, NothingToCommit, ReplyOver, RetrieveItem, ReportHeard,
+    UserProgress, UserMayBeDone, UserEnded, UserWords, NothingToCommit, ReplyOver, RetrieveItem, ReportHeard,
 )  # fmt: skip
 """What leaves a reply that is made in private as it is. Anything else may change what it would be: it is dropped."""
 
@@ -229,7 +230,8 @@ class Session:
         """Which part answers which message. A test holds it complete."""
         turns = self._turns.take
         return {
-            UserBegan: turns, UserProgress: turns, UserEnded: turns, Cleared: turns, IdleOver: turns, SayNow: turns,
+            UserBegan: turns, UserProgress: turns, UserMayBeDone: turns, UserEnded: turns,
+            Cleared: turns, IdleOver: turns, SayNow: turns,
             UserWords: partial(self._words, words),
             NothingToCommit: self._refuse_commit,
             Refused: self._refuse,

@@ -49,6 +49,7 @@ from assistant.talk.messages import (
     TurnMessage,
     UserBegan,
     UserEnded,
+    UserMayBeDone,
     UserProgress,
 )
 
@@ -237,6 +238,8 @@ def step(state: TurnTakingState, message: TurnMessage, settings: Settings, now: 
             return _began(state, message, settings, now)
         case UserProgress():
             return _progress(state, message, settings, now)
+        case UserMayBeDone():
+            return _may_be_done(state, message, settings)
         case UserEnded():
             return _ended(state, message, settings, now)
         case Cleared():
@@ -301,18 +304,20 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
         state, again = _reopen(state)
         effects = (*effects, *again)
     pauses = progress.fell or progress.silence_ms > 0
-    if state.guessing is not None and not (pauses and progress.text == state.guessing):
+    if state.guessing is not None and (not pauses or (progress.read and progress.text != state.guessing)):
         state, effects = replace(state, guessing=None), (*effects, DropCandidate())
-    if state.overlap is not None and _answers(state, settings):
-        if progress.probable:
-            begun = BeginCandidate(progress.item_id, progress.text)
-            return replace(state, guessing=progress.text), (*effects, begun)
-        if progress.stable and state.guessing is None:
-            effects = (*effects, FoldWords(progress.text[: progress.stable]))
+    if state.overlap is not None and _answers(state, settings) and progress.stable and state.guessing is None:
+        effects = (*effects, FoldWords(progress.text[: progress.stable]))
     # Words go out only of speech that the front knows of, so after the verdict and not before.
     if state.overlap is not None and state.overlap.announced and progress.text:
         effects = (*effects, TranscriptPartial(progress.item_id, progress.text, progress.stable))
     return state, effects
+
+
+def _may_be_done(state: TurnTakingState, done: UserMayBeDone, settings: Settings) -> Step:
+    if state.overlap is None or state.overlap.item_id != done.item_id or not _answers(state, settings):
+        return state, ()
+    return replace(state, guessing=done.text), (BeginCandidate(done.item_id, done.text),)
 
 
 def _answers(state: TurnTakingState, settings: Settings) -> bool:

@@ -28,7 +28,7 @@ from assistant.events import (
 from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
 from assistant.talk import Engines, Services, Session
-from assistant.talk.messages import UserBegan, UserProgress
+from assistant.talk.messages import UserBegan, UserMayBeDone, UserProgress
 from assistant.tools.builtin import BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tts.local import LocalTTS, VoiceOptions
@@ -107,7 +107,7 @@ class House:
         inbox, candidates = self.session._context.inbox, self.session._replies.candidates
         item_id = f"spoken_{n}"
         await inbox.send(UserBegan(item_id, 0, 0.0))
-        await inbox.send(UserProgress(item_id, text, 900.0, 100.0, probable=True))
+        await inbox.send(UserMayBeDone(item_id, text))
         while candidates._now is None:
             await asyncio.sleep(0.001)
         begin = self.thread.steps

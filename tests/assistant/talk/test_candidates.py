@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assistant.contracts import Partial
@@ -61,6 +61,26 @@ class Thinking(FakeTranscriber):
     def pause(self):
         self._asr.pauses += 1
         return Partial("", self.partial().text + (" what" if self._asr.wrong(self._asr.pauses) else ""))
+
+
+class Lingering(SecondThoughts):
+    """Its detector hears speech for three blocks after the last, as they do."""
+
+    def detector(self):
+        return LateDetector()
+
+
+class LateDetector(FakeDetector):
+    def push(self, pcm, played=None):
+        return [replace(block, probability=self.late(block.probability)) for block in super().push(pcm, played)]
+
+    def late(self, probability):
+        self.left = 3 if probability > 0.5 else self.left - 1
+        return max(probability, 0.9 * (self.left >= 0))
+
+    def reset(self):
+        super().reset()
+        self.left = 0
 
 
 class Slow(FakeTranscriber):
@@ -348,8 +368,9 @@ TURN = st.tuples(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(TURN, min_size=1, max_size=3), st.integers(0, 2**30))
-def test_in_whatever_order_pauses_revisions_releases_and_cancels_come(turns, revised):
+@given(st.lists(TURN, min_size=1, max_size=3), st.integers(0, 2**30), st.sampled_from([SecondThoughts, Lingering]))
+@example([([("hello there", 0.5, 0.23), ("hello there", 0.4, 0.17), ("hello there", 0.22, 0.25)], None)], 0, Lingering)
+def test_in_whatever_order_pauses_revisions_releases_and_cancels_come(turns, revised, ears):
     """A talk with candidates tells its front, keeps and folds what one without does; only sooner."""
     steps, at = [], 0.5
     for chunks, command in turns:
@@ -362,7 +383,9 @@ def test_in_whatever_order_pauses_revisions_releases_and_cancels_come(turns, rev
             steps.append((round(begin + command[1] * (at - last - begin), 3), command[0]))
         at += 9.0
     options = {"answers": clerk, "tools": household, "until": at + 4}
-    worlds = both(*steps, ears=lambda: SecondThoughts(lambda pause: revised >> (pause % 30) & 1), **options)
+    if ears is Lingering:  # words that are perhaps complete: a reply is begun, and no turn ends within a pause
+        options |= {"complete": 0.02, "settings": Settings(persona="ada", turn_detection=SemanticVad())}
+    worlds = both(*steps, ears=lambda: ears(lambda pause: revised >> (pause % 30) & 1), **options)
     (world, session), (plain, plain_session) = worlds
     assert told(world) == told(plain)
     assert left(world, session) == left(plain, plain_session)
