@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recipes.codec import load_codec
-from recipes.teacher import load_shard
+from recipes.teacher import SAMPLE_RATE, load_shard
 from tts_engine.backbone import CursorTrack
 from tts_engine.config import TTSConfig
 from tts_engine.phones import PHONES, SPECIAL_TOKENS
 
 FRAME_S = 0.04
+LATE_S = 0.02
+"""Every sentence is encoded twice, the second time from here on: other codes of the same sound, so that a small set of
+them is not learnt by heart."""
 
 
 @dataclass(frozen=True)
@@ -34,36 +37,37 @@ class Utterance:
     cursor: NDArray[np.int64]
 
 
-def align(phones: Sequence[str], ends: Sequence[float], frames: int) -> NDArray[np.int64]:
+def align(phones: Sequence[str], ends: Sequence[float] | NDArray[np.float64], frames: int) -> NDArray[np.int64]:
     """The index of the phone at the centre of each frame; the last phone holds to the end."""
     centres = (np.arange(frames) + 0.5) * FRAME_S
     return np.searchsorted(np.asarray(ends), centres, side="right").clip(0, len(phones) - 1).astype(np.int64)
 
 
 def encode_shards(work: Path) -> None:
-    """Codes of every shard beside it, as shardNNNN.codes.pt: a list of [Q, T] int16."""
+    """Codes of every shard beside it, as shardNNNN.codes.pt and shardNNNN.late.pt: a list of [Q, T] int16."""
     codec = load_codec(work / "codec.pt")
     for path in sorted(work.glob("shard[0-9][0-9][0-9][0-9].npz")):
-        out = path.with_suffix(".codes.pt")
-        if out.exists():
-            continue
-        audio, _ = load_shard(path)
-        with torch.no_grad():
-            codes = [codec.encode(torch.from_numpy(a.astype(np.float32) / 32767)[None])[0].short() for a in audio]
-        torch.save(codes, out)
-        print(out.name, flush=True)
+        for suffix, begin in ((".codes.pt", 0), (".late.pt", round(LATE_S * SAMPLE_RATE))):
+            out = path.with_suffix(suffix)
+            if out.exists():
+                continue
+            waves = [torch.from_numpy(a[begin:].astype(np.float32) / 32767) for a in load_shard(path)[0]]
+            with torch.no_grad():
+                torch.save([codec.encode(wave[None])[0].short() for wave in waves], out)
+            print(out.name, flush=True)
 
 
-def load_utterances(work: Path) -> list[Utterance]:
-    """All encoded utterances, in order of the shards."""
+def load_utterances(work: Path, late: bool = False) -> list[Utterance]:
+    """All encoded utterances, in order of the shards; or as they were encoded the second time."""
     ids = {phone: len(SPECIAL_TOKENS) + i for i, phone in enumerate(PHONES)}
     found = []
-    for path in sorted(work.glob("shard*.codes.pt")):
+    for path in sorted(work.glob("shard*.late.pt" if late else "shard*.codes.pt")):
         codes = torch.load(path, weights_only=True)
-        with np.load(path.with_name(path.name.replace(".codes.pt", ".npz"))) as shard:
+        with np.load(path.with_name(path.name.split(".")[0] + ".npz")) as shard:
             facts = json.loads(str(shard["facts"]))
         for code, fact in zip(codes, facts, strict=True):
-            track = align(fact["phones"], fact["ends"], code.shape[1])
+            ends = np.asarray(fact["ends"]) - late * LATE_S
+            track = align(fact["phones"], ends, code.shape[1])
             phones = np.array([ids[p] for p in fact["phones"]])
             found.append(Utterance(fact["voice"], phones, code.numpy().astype(np.int64), track))
     return found

@@ -121,14 +121,19 @@ def parameters(weights: object) -> list[Tensor]:
 
 
 class VoiceRun:
-    """A resumable training run; `averaged` follows the weights and is what gets shipped."""
+    """A resumable training run; `averaged` follows the weights and is what gets shipped.
 
-    def __init__(self, plan: VoicePlan, config: TTSConfig, utterances: Sequence[Utterance]) -> None:
+    `late` are the same utterances in other codes, or none.
+    """
+
+    def __init__(
+        self, plan: VoicePlan, config: TTSConfig, utterances: Sequence[Utterance], late: Sequence[Utterance] = ()
+    ) -> None:
         self.plan, self.config = plan, config
         self.builder = Builder(config)
         every = max(2, len(utterances) // plan.held_out)
         self.test = list(utterances[::every])
-        train = [u for i, u in enumerate(utterances) if i % every]
+        train = [u for codes in (utterances, late) for i, u in enumerate(codes) if i % every]
         self.by_voice = {
             voice: sorted((u for u in train if u.voice == voice), key=lambda u: u.codes.shape[1])
             for voice in sorted({u.voice for u in train})
@@ -247,7 +252,7 @@ class VoiceRun:
 
 def train_voice(work: Path, plan: VoicePlan, seconds: float) -> None:
     """Train until done or out of time; the checkpoint is written every two minutes."""
-    run = VoiceRun(plan, parse_config(published_config()), load_utterances(work))
+    run = VoiceRun(plan, parse_config(published_config()), load_utterances(work), load_utterances(work, late=True))
     path = work / "voice.pt"
     if path.exists():
         run.load(path)

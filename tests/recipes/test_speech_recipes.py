@@ -1,5 +1,7 @@
 """The speech recipes in small: recorded losses of the first steps, resuming without a seam, what a sequence holds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +10,10 @@ from recipes.adversary import Adversary
 from recipes.codec import CodecPlan, CodecRun, load_codec
 from recipes.codec_decoder import DecoderRun
 from recipes.spectral import PhaseAdvance
-from recipes.speech_data import Builder, Utterance, align, split_at_pause
+from recipes.speech_data import Builder, Utterance, align, encode_shards, load_utterances, split_at_pause
 from recipes.speech_score import rate
 from recipes.speech_training import VoicePlan, VoiceRun, published_config
-from recipes.teacher import tokens
+from recipes.teacher import save_shard, tokens
 from tts_engine.config import parse_config
 from tts_engine.istft_codec import CodecShape
 from tts_engine.phones import PHONES, SPECIAL_TOKENS
@@ -87,6 +89,30 @@ def test_half_precision_learns_alike():
     assert losses == pytest.approx(VOICE_LOSSES, rel=5e-3)
     assert losses != pytest.approx(VOICE_LOSSES, rel=1e-5)
     assert {t.dtype for t in (*run.tensors, *run.averaged)} == {torch.float32}
+
+
+def test_a_sentence_that_is_held_out_is_not_learnt_in_other_codes_either():
+    known = utterances()
+    late = [replace(u, codes=(u.codes + 1) % 16) for u in known]
+    run = VoiceRun(VoicePlan(batch=4, held_out=4), config(), known, late)
+    learnt = [u for voice in run.by_voice.values() for u in voice]
+    kept = [i for i, u in enumerate(known) if not any(u is held for held in run.test)]
+    assert len(run.test) > 3
+    assert {id(u) for u in learnt} == {id(codes[i]) for codes in (known, late) for i in kept}
+
+
+def test_every_sentence_is_encoded_twice_the_second_time_from_half_a_frame_on(tmp_path):
+    CodecRun(CODEC_PLAN, SHAPE, clips()).save(tmp_path / "codec.pt")
+    facts = [{"voice": "ada", "phones": ["sil", "s", "."], "ends": [0.065, 0.5, 1.0]} for _ in clips()]
+    save_shard(tmp_path / "shard0000.npz", clips(), facts)
+    encode_shards(tmp_path)
+    codec, half = load_codec(tmp_path / "codec.pt"), SHAPE.hop // 2
+    for late, begin, silent in ((False, 0, 2), (True, half, 1)):  # centres at 20 and 60 ms; the phone ends at 65 or 45
+        found = load_utterances(tmp_path, late)
+        waves = [torch.from_numpy(c[begin:].astype(np.float32) / 32767)[None] for c in clips()]
+        assert all(np.array_equal(u.codes, codec.encode(w)[0]) for u, w in zip(found, waves, strict=True))
+        assert all(len(u.cursor) == u.codes.shape[1] for u in found)
+        assert (found[0].cursor == 0).sum() == silent
 
 
 def test_the_codec_run_resumes_without_a_seam(tmp_path):
