@@ -1,8 +1,9 @@
 """The checkpoint's `config.json`, parsed once into frozen types; what is not implemented is refused by name.
 
 One format serves the published Higgs checkpoint and the small voice that ships with the package. The small voice adds
-three optional keys: `cursor_config` (a text cursor instead of a learned alignment), `frontend` ("phones" instead of a
-tokenizer file) and `special_tokens` (name → id, required with the phones front end).
+four optional keys: `cursor_config` (a text cursor instead of a learned alignment), `codebook_temperatures` (each
+codebook's part of the temperature that is asked for), `frontend` ("phones" instead of a tokenizer file) and
+`special_tokens` (name → id, required with the phones front end).
 """
 
 import json
@@ -88,8 +89,11 @@ class CursorConfig:
 
 @dataclass(frozen=True)
 class TTSConfig:
+    """`temperatures` has a part for each codebook: by it the temperature that is asked for is multiplied."""
+
     backbone: BackboneConfig
     audio: AudioConfig
+    temperatures: tuple[float, ...]
     cursor: CursorConfig | None = None
     frontend: str = "bpe"
     special_tokens: Mapping[str, int] = field(default_factory=dict)
@@ -98,7 +102,7 @@ class TTSConfig:
 _TOP = {
     "architectures", "model_type", "_hidden_size", "_vocab_size", "audio_token_id", "ignore_index",
     "transformers_version", "audio_encoder_config", "text_config", "cursor_config", "frontend", "special_tokens",
-    "dtype", "torch_dtype", "tie_word_embeddings", "_name_or_path",
+    "codebook_temperatures", "dtype", "torch_dtype", "tie_word_embeddings", "_name_or_path",
 }  # fmt: skip
 _AUDIO = {
     "model_type", "encoder_type", "num_codebooks", "vocab_size", "out_dim", "tie_word_embeddings",
@@ -136,7 +140,7 @@ def parse_config(raw: Mapping[str, Any]) -> TTSConfig:
         raise ConfigRefused(
             f"frontend 'phones' needs special_tokens with {', '.join(SPECIALS)}; found {sorted(specials)}"
         )
-    return TTSConfig(backbone, audio, cursor, frontend, specials)
+    return TTSConfig(backbone, audio, _temperatures(raw, audio.codebooks), cursor, frontend, specials)
 
 
 def _audio(raw: Mapping[str, Any]) -> AudioConfig:
@@ -191,6 +195,14 @@ def _cursor(raw: Mapping[str, Any]) -> CursorConfig:
         int(raw.get("max_hold", defaults.max_hold)),
         float(raw.get("temperature", defaults.temperature)),
     )
+
+
+def _temperatures(raw: Mapping[str, Any], codebooks: int) -> tuple[float, ...]:
+    parts = raw.get("codebook_temperatures", [1.0] * codebooks)
+    numbers = isinstance(parts, list) and all(type(part) in (int, float) and 0 < part <= 10 for part in parts)
+    if not numbers or len(parts) != codebooks:
+        raise ConfigRefused(f"codebook_temperatures is {parts!r}; a list of {codebooks} numbers, 0 to 10, is needed")
+    return tuple(float(part) for part in parts)
 
 
 def _section(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:

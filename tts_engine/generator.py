@@ -77,7 +77,8 @@ class Generator:
         """Of all rows from now on. Raises EngineMisuse."""
         check_sampling(sampling)
         s, cursor, q = self._state, self._config.cursor, self._audio.codebooks
-        s.temperature[:q].fill_(sampling.temperature)
+        for book, part in enumerate(self._config.temperatures):
+            s.temperature[book].fill_(part * sampling.temperature)
         s.top_k[:q].fill_(sampling.top_k)
         s.temperature[q:].fill_(cursor.temperature if cursor and sampling.temperature > 0 else 0.0)
         s.top_k[q:].zero_()

@@ -1,6 +1,7 @@
 """The small voice's shape: four codebooks, a text cursor, a causal codec, phones. Random weights, the same engine."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -102,6 +103,23 @@ def test_it_ends_with_its_text_and_never_by_chance(tts: HiggsTTS) -> None:
         assert index[piece.total - 1] < 9 <= index[piece.total], "the last frame is the one that leaves the text"
         assert len(piece.rows) == piece.total + 3 and int(codes.max()) < 64
         assert max(spent for _, spent in piece.track[: piece.total]) < 9, "no phone is held longer than max_hold"
+
+
+def test_each_codebook_has_its_part_of_the_temperature(folder: Path, tmp_path: Path, tts: HiggsTTS) -> None:
+    """Halves of 0.8 are 0.4 bit for bit, and a first book at next to nothing begins with its likeliest code."""
+
+    def with_parts(*parts: float) -> HiggsTTS:
+        made = tmp_path / str(parts)
+        shutil.copytree(folder, made)
+        (made / "config.json").write_text(json.dumps({**RAW, "codebook_temperatures": parts}))
+        return HiggsTTS.load(made, ExecContext("cpu"), max_positions=300, frontend=LetterFrontend())
+
+    cool = tts.codes(TEXT, sampling=VoiceSampling(0.4, seed=3))
+    assert torch.equal(with_parts(0.5, 0.5, 0.5, 0.5).codes(TEXT, sampling=VoiceSampling(0.8, seed=3)), cool)
+    for first, others in ((1e-6, 10.0), (10.0, 1e-6)):
+        engine = with_parts(first, others, others, others)
+        begun = {int(engine.codes(TEXT, sampling=VoiceSampling(seed=seed))[0, 0]) for seed in range(6)}
+        assert (len(begun) == 1) == (first < others)
 
 
 def test_word_times_come_from_the_cursor(tts: HiggsTTS) -> None:

@@ -218,7 +218,9 @@ def test_a_tokenizer_without_the_special_tokens_is_refused(tmp_path: Path, minia
         (("text_config", "num_key_value_heads"), 3), (("text_config", "hidden_size"), None), (("frontend",), "ipa"),
         (("text_config", "layer_types"), ["sliding_attention"]), (("audio_encoder_config", "num_codebooks"), 1),
         (("frontend",), "phones"), (("cursor_config",), {"offsets": [], "max_rows": 3, "max_advance": 3}),
-        (("audio_encoder_config", "out_dim"), 65), (("text_config",), None),
+        (("audio_encoder_config", "out_dim"), 65), (("text_config",), None), (("codebook_temperatures",), [1.0]),
+        (("codebook_temperatures",), [1.0] * 7 + [0]), (("codebook_temperatures",), [1.0] * 7 + ["hot"]),
+        (("codebook_temperatures",), 0.8),
     ],
 )  # fmt: skip
 def test_configurations_of_something_else_are_refused(path: tuple[str, ...], value: Any) -> None:
