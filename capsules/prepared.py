@@ -13,22 +13,29 @@ import json
 import mmap
 import os
 import shutil
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
 from math import prod
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from capsules.digests import SMALL_BYTES, stamps
 from capsules.durable import sweep, write_durably
 from capsules.errors import CapsuleDamaged
 from capsules.feed import host_bytes
 from capsules.safefile import SafeFile, parse_header
+from capsules.shards import open_files
 from capsules.weights import DTYPES
 
 Layout = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
+Tell = Callable[[str], None]
+"""Takes one line for a person."""
 
 _FORMAT = "prepared/1"
 _ALIGNED = 64
@@ -38,6 +45,69 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 class NotPrepared(Exception):
     """Why weights were not kept, in words. What was there before is there still."""
+
+
+@dataclass(frozen=True)
+class PreparedWeights:
+    """The file of one checkpoint in one form: opened, or made again and told of.
+
+    form    how matrices are held, as the file's name tells it
+    layout  of the engine; raised whenever the same files would give other bytes
+    config  all that decides about bytes beside files and form, as text
+    tell    hears of a stale file, and whether one could be made
+    """
+
+    folder: Path
+    form: str
+    layout: str
+    config: str
+    tell: Tell
+
+    @property
+    def path(self) -> Path:
+        return self.folder / f"weights.{self.form}.prepared"
+
+    @property
+    def worth_it(self) -> bool:
+        """Small files load at once; `tell` hears that then."""
+        size = sum(file.size for file in open_files(self.folder))
+        if size < SMALL_BYTES:
+            self.tell(f"{self.folder}: {size / 1e6:.0f} MB load at once; preparing them would gain nothing")
+        return size >= SMALL_BYTES
+
+    def facts(self, digest: str) -> dict[str, str]:
+        config = blake2b(self.config.encode(), digest_size=16).hexdigest()
+        return {
+            "source": digest, "form": self.form, "layout": self.layout, "byteorder": sys.byteorder, "config": config
+        }  # fmt: skip
+
+    def open(self, digest: str, like: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
+        """What was kept of these weights, in this form; None: none, or a stale one.
+
+        like  tensors of the same names, shapes and types
+        """
+        layout = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in like.items()}
+        try:
+            kept = open_prepared(self.path, self.facts(digest), layout)
+        except FileNotFoundError:
+            return None
+        if kept is None:
+            self.tell(f"{self.path} was made from other files or written to since; it is made again")
+        return kept
+
+    def keep(self, digest: str, before: object, tensors: Mapping[str, Tensor]) -> None:
+        """A start goes on without a file that cannot be made.
+
+        before  the stamps of the checkpoint's files from before they were read
+        """
+        try:
+            if stamps(open_files(self.folder)) != before:
+                raise NotPrepared(f"the files in {self.folder} changed while they were read")
+            size = write_prepared(self.path, self.facts(digest), tensors)
+        except NotPrepared as error:
+            self.tell(f"the weights are not kept prepared: {error}")
+        else:
+            self.tell(f"{self.path}: {size / 1e9:.2f} GB, mapped from the next start on")
 
 
 def open_prepared(path: Path, facts: Mapping[str, str], layout: Layout) -> dict[str, Tensor] | None:

@@ -1,13 +1,11 @@
 """Published checkpoints in and out: prefixes, fusions, quantised matrices; all the rest is refused by name."""
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from capsules import ExecContext, Role
-from capsules.digests import SMALL_BYTES, known_digest, stamps
+from capsules.digests import known_digest, stamps
 from capsules.errors import WeightsError
 from capsules.nn import Weight, empty_matrix
 from capsules.nn.fp8 import Fp8Weight, unpack_fp8
 from capsules.nn.int4 import GROUP, Int4Weight, unpack_int4
 from capsules.nn.panels import GROUPS, PANEL, PanelWeight, panel_shapes
-from capsules.prepared import NotPrepared, open_prepared, write_prepared
+from capsules.prepared import PreparedWeights, Tell
 from capsules.shards import locate, open_files
 from capsules.weights import Progress, Target, load, packing
 from llm_engine.config import LLMConfig
@@ -40,9 +38,6 @@ _FLOAT32 = ("A_log", "linear_attn.norm.weight")  # float32 in the published file
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 _FP8 = "F8_E4M3"
 _LAYOUT = "1"  # raised whenever the same files would give other bytes
-
-Tell = Callable[[str], None]
-"""Takes one line for a person."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +102,13 @@ def prepare_weights(
     Returns whether such a file is there now, or none is worth it. Raises as `load_weights` does.
     """
     loader = _Loader(Path(path), ExecContext("cpu"), "llm", LLMConfig.read(path), _Form(dtype, False, bits, eyes))
-    if loader.source_bytes() < SMALL_BYTES:
-        tell(f"{path}: {loader.source_bytes() / 1e6:.0f} MB load at once; preparing them would gain nothing")
+    if not loader.prepared(tell).worth_it:
         return True
     try:
         loader.run(None, aside, tell, keep=True)
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    return loader.prepared_file().exists()
+    return loader.prepared(tell).path.exists()
 
 
 def save_checkpoint(
@@ -180,10 +174,11 @@ class _Loader:
         """keep  whether to keep what was loaded, even if no older file asks for it"""
         wanted = parts(self.config, self.draft)
         before = stamps(self.files)
-        keep = self._may_keep() and (keep or self.prepared_file().exists())
+        prepared = self.prepared(tell)
+        keep = self._may_keep() and (keep or prepared.path.exists())
         digest = known_digest(self.path, aside) if keep else None
         if digest is not None:
-            self.kept = self._open_kept(wanted, digest, tell)
+            self.kept = prepared.open(digest, self._like(wanted))
         made = {part.name: self._place(part) for part in wanted}
         tower = self._place_tower() if self.form.eyes else None
         if self.kept is None:
@@ -194,17 +189,15 @@ class _Loader:
         left_out = self._left_out(tower)
         skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and n not in self.scales)
         if digest is not None and self.kept is None:
-            self._keep(digest, before, tell)
+            prepared.keep(digest, before, self.held)
         digest = digest or known_digest(self.path, aside)
         model = ModelWeights.gather(self.config, made.__getitem__)
         draft = {name: tensor for name, tensor in made.items() if name.startswith("mtp.")}
         return LoadedWeights(self.config, model, draft, digest, skipped, tower)
 
-    def source_bytes(self) -> int:
-        return sum(file.size for file in self.files)
-
-    def prepared_file(self) -> Path:
-        return self.path / f"weights.{self.form}.prepared"
+    def prepared(self, tell: Tell) -> PreparedWeights:
+        configs = repr((self.config, VisionConfig.read(self.path) if self.form.eyes else None))
+        return PreparedWeights(self.path, str(self.form), _LAYOUT, configs, tell)
 
     def _left_out(self, tower: "LoadedTower | None") -> list[str]:
         """Names and patterns of what the network does not take."""
@@ -218,40 +211,15 @@ class _Loader:
         """On a GPU weights are streamed to where they stay at the disk's speed already."""
         return self.ctx.device.type == "cpu" and not self.form.packed and self.form.made is None
 
-    def _facts(self, digest: str) -> dict[str, str]:
-        configs = repr((self.config, VisionConfig.read(self.path) if self.form.eyes else None))
-        return {
-            "source": digest, "form": str(self.form), "layout": _LAYOUT, "byteorder": sys.byteorder,
-            "config": blake2b(configs.encode(), digest_size=16).hexdigest(),
-        }  # fmt: skip
-
-    def _open_kept(self, wanted: tuple[Part, ...], digest: str, tell: Tell) -> dict[str, Tensor] | None:
-        """What was kept of these weights, in this form; None: none, or a stale one."""
+    def _like(self, wanted: tuple[Part, ...]) -> dict[str, Tensor]:
+        """What a file could keep, as memory that nobody touches."""
         plain = copy(self)
-        plain.ctx, plain.plan, plain.held = ExecContext("cpu"), {}, {}  # memory that nobody touches
+        plain.ctx, plain.plan, plain.held = ExecContext("cpu"), {}, {}
         for part in wanted:
             plain._place(part)
         if self.form.eyes:
             plain._place_tower()
-        layout = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in plain.held.items()}
-        try:
-            kept = open_prepared(self.prepared_file(), self._facts(digest), layout)
-        except FileNotFoundError:
-            return None
-        if kept is None:
-            tell(f"{self.prepared_file()} was made from other files or written to since; it is made again")
-        return kept
-
-    def _keep(self, digest: str, before: object, tell: Tell) -> None:
-        """A start goes on without a file that cannot be made."""
-        try:
-            if stamps(open_files(self.path)) != before:
-                raise NotPrepared(f"the files in {self.path} changed while they were read")
-            size = write_prepared(self.prepared_file(), self._facts(digest), self.held)
-        except NotPrepared as error:
-            tell(f"the weights are not kept prepared: {error}")
-        else:
-            tell(f"{self.prepared_file()}: {size / 1e9:.2f} GB, mapped from the next start on")
+        return plain.held
 
     def _memory(self, name: str, like: Tensor) -> Tensor:
         """A tensor of the engine's: kept memory of the same order, or `like` itself, not filled yet."""

@@ -22,6 +22,7 @@ from torch import Tensor
 from capsules import Capsule, ExecContext, Fingerprint, Role, restore, snapshot
 from capsules.arguments import a_function, a_kind, shown, whole
 from capsules.nn.panels import BITS
+from capsules.prepared import Tell
 from capsules.weights import Progress
 from tts_engine.bpe_frontend import BpeFrontend
 from tts_engine.codec import read_codec_config
@@ -39,7 +40,7 @@ from tts_engine.state import SCOPE, declare
 from tts_engine.steps import Steps, make_tables
 from tts_engine.streaming import POLICIES, Costs, Schedule, Window, next_window, schedule_for
 from tts_engine.voices import Voice, checked_codes, prepare_reference
-from tts_engine.weights import DTYPES, load_checkpoint, named
+from tts_engine.weights import DTYPES, fused, load_checkpoint
 
 CODE = "tts_engine/1"  # raised whenever the same bytes would mean something else
 DEFAULT_POSITIONS = 4096
@@ -105,6 +106,7 @@ class HiggsTTS:
         progress: Callable[[Progress], None] | None = None,
         frontend: Frontend | None = None,
         aside: Path | None = None,
+        tell: Tell = lambda line: None,
     ) -> "HiggsTTS":
         """From a checkpoint directory; everything is captured before this returns.
 
@@ -113,7 +115,7 @@ class HiggsTTS:
                        matrices in eight bits, or the layers' in four. The codec is always float32
         max_positions  of one session, at most the checkpoint's; the KV cache is allocated now
         frontend       in place of the checkpoint's own
-        aside          where the weights' digest is kept if it cannot be kept beside them
+        aside, tell    as of `load_checkpoint`
         Raises ConfigRefused, CheckpointRefused; EngineMisuse for an argument without a meaning.
         """
         if not isinstance(dtype, str) or dtype not in DTYPES:
@@ -125,17 +127,16 @@ class HiggsTTS:
             whole(EngineMisuse, "max_positions", max_positions, least=1)
         if dtype in BITS and ctx.device.type != "cpu":
             raise ConfigRefused(f"dtype is {dtype} on {ctx.device}; it is for a processor: take bfloat16 or float8")
-        folder = Path(path)
-        config = load_config(folder)
+        config = load_config(folder := Path(path))
         frontend = frontend or _frontend(folder, config)
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
-        checkpoint = load_checkpoint(folder, config, ctx.device, dtype, progress, aside)
+        checkpoint = load_checkpoint(folder, config, ctx.device, dtype, progress, aside, tell)
         codec_config = read_codec_config(folder)
         codec = codec_of(codec_config, checkpoint.codec, config, ctx.device)
         shapes = plan_shapes(positions, codec.left_frames, codec.right_frames)
         state = declare(ctx, config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))
         tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device)
-        _adopt(ctx, "w", _whole(checkpoint.backbone, config))
+        _adopt(ctx, "w", fused(checkpoint.backbone, config))
         _adopt(ctx, "codec", codec.tensors)
         _adopt(ctx, "table", vars(tables))
         steps = Steps(config, checkpoint.backbone, tables, codec, state, frontend.specials["<|audio|>"])
@@ -466,20 +467,6 @@ def _check_capsule(capsule: Capsule) -> None:
 def _frontend(folder: Path, config: TTSConfig) -> Frontend:
     """The one that the configuration names."""
     return PhoneFrontend(folder, config.special_tokens) if config.frontend == "phones" else BpeFrontend(folder)
-
-
-def _whole(weights: Any, config: TTSConfig) -> dict[str, Tensor]:
-    """Every fused weight once, under the first published name that lies in it; scales beside their values."""
-    found: dict[int, tuple[str, Tensor]] = {}
-    for name, matrix in named(weights, config):
-        if isinstance(matrix, Tensor):
-            views = {name: matrix}
-        else:
-            views = {name: matrix.values, f"{name}.scale": matrix.scale}
-        for part, view in views.items():
-            whole = view if view._base is None else view._base
-            found.setdefault(whole.data_ptr(), (part, whole))
-    return dict(found.values())
 
 
 def _adopt(ctx: ExecContext, group: str, tensors: Any) -> None:

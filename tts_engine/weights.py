@@ -14,15 +14,17 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from capsules.digests import known_digest
+from capsules.digests import known_digest, stamps
 from capsules.errors import CapsuleError
 from capsules.nn import empty_matrix
 from capsules.nn.fp8 import Fp8Weight, empty_fp8
 from capsules.nn.panels import BITS, PANEL, empty_panels
+from capsules.prepared import PreparedWeights, Tell
+from capsules.shards import open_files
 from capsules.weights import CASTABLE, Progress, Target, catalogue, load, packing
 from capsules.weights import DTYPES as STORED
 from tts_engine.backbone import BackboneLayer, BackboneWeights, CursorWeights, Matrix, Table
-from tts_engine.config import BackboneConfig, TTSConfig
+from tts_engine.config import BackboneConfig, TTSConfig, load_config
 from tts_engine.errors import CheckpointRefused, ConfigRefused
 
 CODEC_PREFIX = "tied.embedding.modality_embeddings.0.model."
@@ -30,6 +32,7 @@ FP8_BLOCK = (32, 128)
 FLOAT8 = "float8"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16} | dict.fromkeys((FLOAT8, *BITS), torch.bfloat16)
 """Of activations and cache, and of what is not packed."""
+_LAYOUT = "1"  # raised whenever the same files would give other bytes
 _TEXT = "tied.embedding.text_embedding.weight"
 _AUDIO = "tied.embedding.modality_embeddings.0.embedding.weight"
 _SKIPPED = (
@@ -59,24 +62,59 @@ def load_checkpoint(
     dtype: str = "float32",
     progress: Callable[[Progress], None] | None = None,
     aside: Path | None = None,
+    tell: Tell = lambda line: None,
+    keep: bool = False,
 ) -> CheckpointFiles:
-    """From a checkpoint directory.
+    """From a checkpoint directory, or of what `prepare_weights` kept of it, mapped.
 
     dtype  one of DTYPES
     aside  where the weights' digest is kept if it cannot be kept beside them
+    tell   hears of a kept file that is stale, and whether it could be made again
+    keep   whether to keep what was loaded, even if no older file asks for it
 
     Raises CheckpointRefused with the first tensor that is missing, unknown or misshapen; ConfigRefused.
     """
     backbone = empty_weights(config, device, dtype)
     try:
         codec = _empty_codec(folder, device)
-        plan: dict[str, Target | list[Target]] = {name: _target(matrix) for name, matrix in named(backbone, config)}
-        plan |= {name: Target(tensor) for name, tensor in codec.items()}
-        load(folder, plan, skip=_SKIPPED, progress=progress)
+        before, prepared = stamps(open_files(folder)), _prepared(folder, config, dtype, tell)
+        keep = device.type == "cpu" and (keep or prepared.path.exists())  # a GPU's are streamed to where they stay
+        digest = known_digest(folder, aside) if keep else None
+        held = fused(backbone, config) | codec
+        straight = {name: t if t.is_contiguous() else t.t() for name, t in held.items()}
+        if digest is not None and (kept := prepared.open(digest, straight)) is not None:
+            for name, tensor in held.items():  # the memory that it had was never touched
+                tensor.data = kept[name] if tensor.is_contiguous() else kept[name].t()
+        else:
+            plan: dict[str, Target | list[Target]] = {name: _target(matrix) for name, matrix in named(backbone, config)}
+            plan |= {name: Target(tensor) for name, tensor in codec.items()}
+            load(folder, plan, skip=_SKIPPED, progress=progress)
+            if digest is not None:
+                prepared.keep(digest, before, straight)
         decoder = {name.removeprefix(CODEC_PREFIX): tensor for name, tensor in codec.items()}
-        return CheckpointFiles(backbone, decoder, known_digest(folder, aside))
+        return CheckpointFiles(backbone, decoder, digest or known_digest(folder, aside))
     except CapsuleError as error:
         raise CheckpointRefused(f"{folder}: {error}") from error
+
+
+def prepare_weights(folder: Path, dtype: str, aside: Path | None, tell: Tell) -> bool:
+    """Keep the weights as a processor's engine holds them, beside the voice; `tell` hears what was done, or why not.
+
+    Returns whether such a file is there now, or none is worth it. Raises as `load_checkpoint` does.
+    """
+    config = load_config(folder)
+    prepared = _prepared(folder, config, dtype, tell)
+    try:
+        if not prepared.worth_it:
+            return True
+    except CapsuleError as error:
+        raise CheckpointRefused(f"{folder}: {error}") from error
+    load_checkpoint(folder, config, torch.device("cpu"), dtype, None, aside, tell, keep=True)
+    return prepared.path.exists()
+
+
+def _prepared(folder: Path, config: TTSConfig, dtype: str, tell: Tell) -> PreparedWeights:
+    return PreparedWeights(folder, dtype, _LAYOUT, repr(config), tell)
 
 
 def load_codec_tensors(folder: Path, parts: tuple[str, ...] = ("",)) -> dict[str, Tensor]:
@@ -133,6 +171,22 @@ def named(w: BackboneWeights, config: TTSConfig) -> Iterator[tuple[str, Matrix]]
         yield "cursor.phone_embedding.weight", w.cursor.phones
         yield "cursor.rows_embedding.weight", w.cursor.rows
         yield "cursor.advance_head.weight", w.cursor.advance
+
+
+def fused(w: BackboneWeights, config: TTSConfig) -> dict[str, Tensor]:
+    """Every fused weight once, under the first published name that lies in it; scales beside their values."""
+    first: dict[int, str] = {}
+    for name, view in named(w, config):
+        first.setdefault((view if isinstance(view, Tensor) else view.values).data_ptr(), name)
+    cursor = () if w.cursor is None else vars(w.cursor).values()
+    found: dict[str, Tensor] = {}
+    for matrix in (w.text, w.audio, *(m for layer in w.layers for m in vars(layer).values()), w.norm, *cursor):
+        if isinstance(matrix, Tensor):
+            found[first[matrix.data_ptr()]] = matrix
+        else:
+            name = first[matrix.values.data_ptr()]
+            found |= {name: matrix.values, f"{name}.scale": matrix.scale}
+    return found
 
 
 def to_checkpoint(w: BackboneWeights, config: TTSConfig, codec: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -145,7 +145,7 @@ async def open_tts(opening: Opening) -> TTS:
         return remote
     path = local_path(config, "tts", profile.tts)
     opening.report(f"loading the voice from {path}")
-    load = partial(HiggsTTS.load, aside=config.digests)
+    load = partial(HiggsTTS.load, aside=config.digests, tell=opening.report)
     dtype = voice_dtype(config, profile, deployment.ctx.device.type)
     engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, dtype)
     voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry, config.voices)

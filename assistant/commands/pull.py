@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-ears", action="store_true", help="a profile without better ears")
     parser.add_argument("--accept-licences", action="store_true", help="agree to the licences without being asked")
     parser.add_argument("--prepare", action="store_true",
-                        help="keep language models as a processor holds them, in one file beside each (its size is "
+                        help="keep models as a processor holds them, in one file beside each (its size is "
                              "told): later starts map it instead of joining and packing anew")
     parser.add_argument("--endpoint", metavar="URL", help="another hub than huggingface.co")
 
@@ -72,30 +72,40 @@ def run(args: argparse.Namespace) -> int:
     for listing, folder in listings:
         fetch_with_progress(listing, folder, args.endpoint)
     voices = {profile.tts for profile in PROFILES.values()}
-    wanted = [repo for repo in repos_of(args.what) if repo not in voices] if args.prepare else []
-    made = [prepare(config, model_folder(models, repo), dtype_of(args.what, repo)) for repo in wanted]
+    wanted = [(repo, repo in voices) for repo in repos_of(args.what)] if args.prepare else []
+    made = [
+        prepare(config, model_folder(models, repo), held_as(config, args.what, repo, voice), voice)
+        for repo, voice in wanted
+    ]
     return 0 if all(made) else 1
 
 
-def dtype_of(names: list[str], repo: str) -> str:
-    """As the profile that was named holds a language model; bfloat16 for one that was named by itself."""
-    from assistant.app.config import PROFILES
+def held_as(config: Config, names: list[str], repo: str, voice: bool) -> str:
+    """How a processor holds a model: as settings say, else as the profile that was named has it, or in bfloat16."""
+    from assistant.app.config import PROFILES, Profile
+    from assistant.app.models import llm_dtype, voice_dtype
+    from assistant.device.placement import CPU
 
-    return next((PROFILES[name].dtype for name in names if name in PROFILES and PROFILES[name].llm == repo), "bfloat16")
+    alone = Profile("", "" if voice else repo, repo if voice else "", "bfloat16", 0)
+    named = (PROFILES[name] for name in names if name in PROFILES)
+    profile = next((profile for profile in named if repo in profile.repositories), alone)
+    return voice_dtype(config, profile, CPU) if voice else llm_dtype(config.dtype or profile.dtype, CPU)
 
 
-def prepare(config: Config, folder: Path, dtype: str) -> bool:
-    """Keep a language model as a processor holds it; the setting for dtype goes before a profile's."""
+def prepare(config: Config, folder: Path, dtype: str, voice: bool) -> bool:
+    """Keep a model as a processor holds it."""
     from capsules.nn.panels import BITS
     from llm_engine.errors import LLMError
     from llm_engine.options import DTYPES
     from llm_engine.weights import prepare_weights
+    from tts_engine.errors import TTSError
+    from tts_engine.weights import prepare_weights as prepare_voice
 
-    held = config.dtype or dtype
-    held = "int8" if held == "float8" else held  # a processor's eight bits
     try:
-        return prepare_weights(folder, DTYPES[held], BITS.get(held), config.vision != "off", config.digests, print)
-    except LLMError as error:
+        if voice:
+            return prepare_voice(folder, dtype, config.digests, print)
+        return prepare_weights(folder, DTYPES[dtype], BITS.get(dtype), config.vision != "off", config.digests, print)
+    except (LLMError, TTSError) as error:
         raise AssistantError(f"nothing is prepared: {error}") from error
 
 

@@ -29,7 +29,7 @@ FILE = "weights.float32.prepared"
 @pytest.fixture
 def model(oracle: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkpoint of its own. Models this small are not worth a file; here they are."""
-    monkeypatch.setattr(weights, "SMALL_BYTES", 0)
+    monkeypatch.setattr(prepared, "SMALL_BYTES", 0)
     return Path(shutil.copytree(oracle("eyes 24").path, tmp_path / "model"))
 
 

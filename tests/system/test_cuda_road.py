@@ -25,12 +25,12 @@ from tests.tts_engine.miniature import CODEC, PUBLISHED, config_json, miniature_
 from tts_engine.codec import Codec, read_codec_config
 from tts_engine.config import TTSConfig, load_config, parse_config
 from tts_engine.dac_codec import dac_codec
-from tts_engine.engine import _adopt, _whole
+from tts_engine.engine import _adopt
 from tts_engine.graphs import Graphs, Shapes, plan_shapes
 from tts_engine.istft_codec import CausalCodec, CodecShape
 from tts_engine.state import declare
 from tts_engine.steps import Steps, make_tables
-from tts_engine.weights import CODEC_PREFIX, DTYPES, empty_weights
+from tts_engine.weights import CODEC_PREFIX, DTYPES, empty_weights, fused
 
 pytestmark = pytest.mark.slow
 
@@ -119,7 +119,7 @@ def test_every_variant_of_the_voice_can_be_captured(
         state = declare(ctx, config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))
         weights = empty_weights(config, ctx.device, dtype)
         tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device)
-        _adopt(ctx, "w", _whole(weights, config))
+        _adopt(ctx, "w", fused(weights, config))
         _adopt(ctx, "codec", codec.tensors)
         _adopt(ctx, "table", vars(tables))
         graphs = Graphs(ctx, Steps(config, weights, tables, codec, state, 7), shapes, "a test")

@@ -114,7 +114,7 @@ def test_ears_need_consent_where_their_licence_restricts(with_ears, home, capsys
     assert "small-streaming-en" in capsys.readouterr().err and fetched_sizes(home / "models") == []
 
 
-def test_prepare_is_for_language_models_that_were_named(hub, home, capsys, monkeypatch):
+def test_prepare_is_for_models_that_were_named(hub, home, capsys, monkeypatch):
     asked = []
 
     def prepare(folder, dtype, bits, eyes, aside, tell):
@@ -130,6 +130,19 @@ def test_prepare_is_for_language_models_that_were_named(hub, home, capsys, monke
     assert asked == [(folder, torch.bfloat16, None, True), (folder, torch.bfloat16, 4, False)]
     assert main(["pull", "--prepare"]) != 0
     assert "needs a profile or a repository" in capsys.readouterr().err
+
+
+def test_a_voice_is_prepared_as_a_processor_holds_it(with_ears, home, monkeypatch):
+    asked = []
+    monkeypatch.setattr("tts_engine.weights.prepare_weights", lambda folder, dtype, *rest: asked.append(dtype) or True)
+    monkeypatch.setitem(PROFILES, "desk", replace(PROFILES["desk-12"], llm="", tts=REPO))
+    pulled = ["pull", "desk", "--no-ears", "--prepare", "--endpoint", with_ears.url]
+    assert main(pulled) == 0
+    monkeypatch.setenv("ASSISTANT_DTYPE", "int4")
+    assert main(pulled) == 0
+    monkeypatch.setenv("ASSISTANT_TTS_DTYPE", "int4")
+    assert main(pulled) == 0
+    assert asked == ["int8", "int8", "int4"]
 
 
 def test_what_is_no_language_model_is_not_prepared(hub, home, capsys):
