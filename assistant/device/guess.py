@@ -43,7 +43,7 @@ class Guesses(Generic[B, S]):
 
     async def over(self, talk: str) -> None:
         """Until the talk's state is no guess's."""
-        if (guess := self.find(talk)) is not None:
+        while (guess := self.find(talk)) is not None:  # another may have begun before who waits is woken
             await guess.over.wait()
 
     def begin(self, talk: str) -> None:

@@ -248,7 +248,9 @@ class Hearing:
         self._drop = None
         self._join()
         if detection is None:
-            self._turns = None
+            if self._turns is not None:  # switched off in a pause, perhaps: what comes now is no silence to anybody
+                self._turns = None
+                self._scribe.go_on()
             if self._turn is None:
                 self._begin(self._time.samples, announced=False)
             self._write(pcm)
@@ -303,6 +305,7 @@ class Hearing:
                 self._scribe.go_on()
                 self._words = WordsSoFar()
             self._write(sound)
+            # Where no reply can be begun, too: what is written of a soft end is not to tell of candidates.
             judged = self._context.turn.judging is not None  # then every sound counts at once
             if sign is Sign.PAUSE or (sign is Sign.FALLEN and not judged):
                 self._scribe.hold()
@@ -392,11 +395,11 @@ class Hearing:
                 await self._heard(turn, heard)
 
     async def _read_fall(self, turn: _Turn, note: _Noted) -> None:
-        """The words up to where the voice fell, only to begin a reply to them: they are read again at the pause, and
-        shown then, as they are where no reply is begun."""
-        context = self._context
-        early = isinstance(self._detection, SemanticVad) and context.services.candidates
-        if not early or context.turn.replying or context.turn.judging is not None:
+        """The words up to where the voice fell, for the turn's end and to begin a reply to them. They are read again at
+        the pause, and shown then. Read also where no reply can be begun: a pass leaves its traces in what is written
+        and shown later, and by these nobody is to see that there was a candidate (law L8)."""
+        turn_taking = self._context.turn
+        if not isinstance(self._detection, SemanticVad) or turn_taking.replying or turn_taking.judging is not None:
             return
         with suppress(Exception):  # as above
             if (heard := await self._scribe.fallen()) is not None:
@@ -457,14 +460,16 @@ class Hearing:
     async def _end_now(self) -> None:
         """No sound comes any more: end the turn that is under way where its speech ended."""
         if self._turn is not None:
-            turn, end = self._close_turn(self._turn)
+            turn, end = await self._close_turn(self._turn)
             await self._tell_end(turn, end, by_hand=False)
             await self._write_down(turn)
 
-    def _close_turn(self, turn: _Turn) -> tuple[_Turn, int]:
+    async def _close_turn(self, turn: _Turn) -> tuple[_Turn, int]:
         """Nothing more is written of it. Returns it and its last sample."""
         end = self._time.samples
         if turn.announced and self._turns is not None:
+            if not self._turns.silence_ms:  # what is held since the voice fell is its last words, softly said
+                await self._off_loop(self._scribe.go_on)
             end = self._origin + self._turns.end_sample
             self._turns.reset()
         self._turn = None
@@ -497,7 +502,7 @@ class Hearing:
             sound = np.concatenate([*self._recent, self._rest]) if self._recent else self._rest
             await self._off_loop(lambda: self._begin_with(sound[-self._uncommitted :]))
         assert self._turn is not None
-        turn, end = self._close_turn(self._turn)
+        turn, end = await self._close_turn(self._turn)
         await self._tell_end(turn, end, by_hand=True)
         self._inlet.came_through()  # the item is certain: who waits behind it need not wait for its words
         await self._write_down(turn)

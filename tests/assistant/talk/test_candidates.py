@@ -112,6 +112,53 @@ class Keen(FakeDetector):
         return [replace(block, probability=float(np.mean(np.abs(block.sound) > 0.001))) for block in super().push(pcm)]
 
 
+class Soft(Trailing):
+    """They write a word for a soft end that they were given, and read anew what they have 300 ms more of."""
+
+    def __init__(self, wrong=lambda pause: False):
+        super().__init__()
+
+    def transcriber(self):
+        return Unhurried(self)
+
+
+class Unhurried(FakeTranscriber):
+    def push(self, pcm):
+        super().push(pcm)
+        self.new += pcm.size
+        self.soft += int(np.count_nonzero((pcm > 0.001) & (pcm < 0.1)))
+
+    def partial(self, now=False):
+        if now or self.new >= 4800:
+            words = super().partial().text
+            self.latest, self.new = Partial("", words + " softly" * (self.soft > 1600)), 0
+        return self.latest
+
+    def pause(self):
+        return self.partial(now=True)
+
+    def final(self):
+        text = self.partial(now=True).text
+        return replace(super().final(), text=text)
+
+    def reset(self):
+        super().reset()
+        self.latest, self.new, self.soft = Partial(), 0, 0
+
+
+class Hasty(Trailing):
+    """They miss the last word where the voice falls."""
+
+    def transcriber(self):
+        return Missing(self)
+
+
+class Missing(FakeTranscriber):
+    def partial(self, now=False):
+        words = super().partial().text.split()
+        return Partial("", " ".join(words[: len(words) - now]))
+
+
 def household():
     """A tool that reads what is kept, and one that changes it."""
     registry = ToolRegistry(kept=Kept())
@@ -268,6 +315,33 @@ def test_who_only_let_the_voice_fall_is_answered_as_if_nothing_had_been_guessed(
     assert outcomes(world) == {"dropped": 1.0, "released": 1.0}
 
 
+@pytest.mark.parametrize("again_at", [1.24, 1.3, 1.6], ids=["in the soft end", "after it", "after a pause"])
+def test_what_is_read_where_the_voice_falls_tells_nobody_of_candidates(again_at):
+    """What ears were given and when they read is the same with and without, so is all that they write later."""
+    options = {"settings": Settings(persona="ada", turn_detection=SemanticVad())}
+    speech = ((0.5, ("what time", 0.6)), (again_at, ("is it then", 0.5)))
+    (world, session), (plain, plain_session) = both(*speech, ears=Soft, complete=0.03, **options)
+    assert "dropped" in outcomes(world) and outcomes(plain) == {}
+    assert told(world) == told(plain) and left(world, session) == left(plain, plain_session)
+
+
+def test_what_is_read_otherwise_at_the_pause_than_where_the_voice_fell_is_answered():
+    options = {"settings": Settings(persona="ada", turn_detection=SemanticVad())}
+    (world, session), (plain, plain_session) = both(*ONE_TURN, ears=Hasty, complete=0.9, **options)
+    assert [event.transcript for event in world.of(TranscriptCompleted)] == ["hello there friend"]
+    assert outcomes(world) == {"dropped": 1.0, "released": 1.0}
+    assert told(world) == told(plain) and left(world, session) == left(plain, plain_session)
+
+
+@pytest.mark.parametrize("candidates", [True, False])
+def test_a_commit_by_hand_keeps_what_was_said_since_the_voice_fell(candidates):
+    settings, ears = Settings(persona="ada", turn_detection=SemanticVad()), Soft()
+    world = World(settings=settings, candidates=candidates, asr=ears)
+    world.asr = ears
+    world.play((0.5, ("hello there", 1.0)), (1.657, CommitAudio()), until=6)
+    assert [event.transcript for event in world.of(TranscriptCompleted)] == ["hello there softly"]
+
+
 def test_what_a_tool_would_have_changed_is_not_changed_by_who_goes_on():
     speech = ((0.5, ("please put", 0.6)), (1.5, ("nothing on it", 0.6)))
     for candidates in (True, False):
@@ -367,13 +441,16 @@ TURN = st.tuples(
 )
 
 
+EARS = [SecondThoughts, Lingering, Soft]
+
+
 def between_blocks(at):
     """7 ms behind a block of sound: the fakes work in steps of 10 ms, so nothing that comes of it meets a block."""
     return round(BLOCK_S * round(at / BLOCK_S) + 0.007, 3)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(TURN, min_size=1, max_size=3), st.integers(0, 2**30), st.sampled_from([SecondThoughts, Lingering]))
+@given(st.lists(TURN, min_size=1, max_size=3), st.integers(0, 2**30), st.sampled_from(EARS))
 @example([([("hello there", 0.5, 0.23), ("hello there", 0.4, 0.17), ("hello there", 0.22, 0.25)], None)], 0, Lingering)
 def test_in_whatever_order_pauses_revisions_releases_and_cancels_come(turns, revised, ears):
     """A talk with candidates tells its front, keeps and folds what one without does; only sooner.
@@ -393,7 +470,7 @@ def test_in_whatever_order_pauses_revisions_releases_and_cancels_come(turns, rev
             steps.append((between_blocks(begin + command[1] * (at - last - begin)), command[0]))
         at += 9.0
     options = {"answers": clerk, "tools": household, "until": at + 4}
-    if ears is Lingering:  # words that are perhaps complete: a reply is begun, and no turn ends within a pause
+    if ears is not SecondThoughts:  # words that are perhaps complete: a reply is begun, and no turn ends within a pause
         options |= {"complete": 0.02, "settings": Settings(persona="ada", turn_detection=SemanticVad())}
     worlds = both(*steps, ears=lambda: ears(lambda pause: revised >> (pause % 30) & 1), **options)
     (world, session), (plain, plain_session) = worlds

@@ -187,6 +187,13 @@ def test_manual_mode_commits_by_hand_and_starts_nothing_by_itself():
     assert world.of(ResponseDone)[0].response.output[0].content[0].transcript == "You said good morning."
 
 
+def test_what_is_said_once_detection_is_switched_off_in_a_pause_is_heard():
+    world = World()
+    by_hand = UpdateSettings(Settings(persona="ada", turn_detection=None))
+    world.play((0.5, ("good", 0.4)), (1.1, by_hand), (1.3, ("morning", 0.5)), (2.0, CommitAudio()), until=5)
+    assert [event.transcript for event in world.of(TranscriptCompleted)] == ["good morning"]
+
+
 def test_empty_commit_is_an_error_and_clear_empties():
     world = World(settings=Settings(persona="ada", turn_detection=None))
     steps = [(0.01, CommitAudio("e1")), (0.5, ClearAudio()), (0.51, CommitAudio("e2"))]
