@@ -5,7 +5,7 @@
   assistant serve --sleep-after 30     by itself, after so many minutes without work
 
 Everything that the models hold waits in a file in $ASSISTANT_HOME, which goes with the process. On Linux and on a
-processor; models on a GPU stay awake.
+processor; where one of the models is on a GPU, all stay awake, and it says so.
 """
 
 from __future__ import annotations

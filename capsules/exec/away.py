@@ -29,8 +29,11 @@ class Away:
     """
 
     def __init__(self, buffers: Iterable[Buffer], folder: Path) -> None:
-        if sys.platform != "linux" or any(buffer.tensor.device.type != "cpu" for buffer in buffers):
-            raise ContractMisuse("memory is let go on Linux and on a processor only, so far")
+        buffers = list(buffers)
+        far = next((buffer for buffer in buffers if buffer.tensor.device.type != "cpu"), None)
+        if sys.platform != "linux" or far is not None:
+            told = "" if far is None else f"; {far.name} is on {far.tensor.device}"
+            raise ContractMisuse(f"memory is let go on Linux and on a processor only{told}")
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._folder = folder
         self._file: int | None = None

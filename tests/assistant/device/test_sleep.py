@@ -13,6 +13,7 @@ from assistant.device.sleep import Sleep, Waking
 from assistant.device.thread import EngineThread, Work
 from capsules import ExecContext, Role
 from capsules.exec import away
+from tests.fakes.cuda import fake_cuda
 
 MIB = 1 << 20
 
@@ -96,6 +97,20 @@ def test_where_memory_cannot_be_let_go_they_stay_awake_and_it_is_told(tmp_path: 
 
     (tmp_path / "file").write_text("in the way")
     run(tmp_path / "file", story)
+
+
+def test_where_one_of_two_devices_is_a_gpu_both_stay_awake_and_one_line_names_it(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        with fake_cuda() as gpu:
+            gpu.buffer("tts.w", [MIB], torch.uint8, role=Role.WEIGHT)
+        house.sleep = Sleep([house.ctx, gpu], tmp_path)
+        house.thread._sleep = house.sleep
+        with pytest.raises(EngineFailed, match=r"^the models stay awake: .* only; tts\.w is on cuda:0$"):
+            await house.thread.fall_asleep()
+        assert house.thread.asleep_bytes == 0 and not list(tmp_path.iterdir())
+        assert await house.sums() == (7 * 4 * MIB, 3 * MIB) and house.sleep.count == 0
+
+    run(tmp_path, story)
 
 
 def test_what_cannot_be_woken_is_told_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
