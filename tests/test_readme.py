@@ -1,4 +1,5 @@
-"""What README prints can be typed as it stands: Python runs, commands parse, targets exist, links lead somewhere."""
+"""What README prints can be typed as it stands, as can what CONTRIBUTING asks of a card: Python runs, commands parse,
+targets exist, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ TEXT = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 PYTHON = [code for language, code in BLOCKS if language == "python"]
 SHELL = [line.split("#")[0] for language, code in BLOCKS if not language for line in code.splitlines()]
+CARD = re.findall(r"`((?:assistant|python -m) [^`]*)`", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
 USAGE = [line for module in cli.command_modules() for line in (sys.modules[module.__name__].__doc__ or "").splitlines()]
 LINKS = [
     (page, link)
@@ -65,10 +67,18 @@ def commands(lines: list[str]) -> list[str]:
     return sorted({line for line in called if re.match(r"assistant( |$)", line)})
 
 
-@pytest.mark.parametrize("line", commands(SHELL + USAGE))
+@pytest.mark.parametrize("line", commands(SHELL + USAGE + CARD))
 def test_commands_parse(line):
     args = cli.build_parser().parse_args(shlex.split(line)[1:])
     assert hasattr(args, "run") or line == "assistant"
+
+
+@pytest.mark.parametrize("line", [line for line in CARD if line.startswith("python -m benchmarks.")])
+def test_benchmarks_take_what_is_said_of_them(line):
+    words = shlex.split(line)[2:]
+    source = (ROOT / f"{words[0].replace('.', '/')}.py").read_text("utf-8")
+    flags = [word for word in words if word.startswith("--")]
+    assert flags and all(f'add_argument("{flag}"' in source for flag in flags)
 
 
 def test_make_targets_exist():
