@@ -12,7 +12,8 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -62,6 +63,25 @@ def remove_durably(path: Path) -> None:
     """Remove a file for good; one that is gone already is fine."""
     path.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Be the one process at work in a folder. Raises BlockingIOError while another is; OSError.
+
+    Where a file system cannot lock a folder (NFS), nobody is kept out: what is written durably stays whole there, too.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sweep(folder: Path) -> int:

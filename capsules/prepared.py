@@ -8,15 +8,13 @@ Tensors begin at multiples of 64 bytes, as torch's own memory does: library kern
 and the model has to be the same to the bit. Padding between them is tensors too, since the format allows no holes.
 """
 
-import fcntl
 import json
 import mmap
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import prod
@@ -26,7 +24,7 @@ import torch
 from torch import Tensor
 
 from capsules.digests import SMALL_BYTES, stamps
-from capsules.durable import sweep, write_durably
+from capsules.durable import alone, sweep, write_durably
 from capsules.errors import CapsuleDamaged
 from capsules.feed import host_bytes
 from capsules.safefile import SafeFile, parse_header
@@ -143,7 +141,7 @@ def write_prepared(path: Path, facts: Mapping[str, str], tensors: Mapping[str, T
     header, order = _header({**facts, "format": _FORMAT, "written_s": str(told_s)}, tensors)
     size = len(header) + sum(tensor.nbytes for tensor in order)
     try:
-        with _alone(path.parent):
+        with alone(path.parent):
             sweep(path.parent)
             free = shutil.disk_usage(path.parent).free
             if free < size:
@@ -151,21 +149,10 @@ def write_prepared(path: Path, facts: Mapping[str, str], tensors: Mapping[str, T
             write_durably(path, [header, *(host_bytes(tensor) for tensor in order)])
             os.utime(path, (told_s, told_s))
     except BlockingIOError:
-        raise NotPrepared(f"another process is preparing {path.name} just now") from None
+        raise NotPrepared(f"another process is at work in {path.parent} just now") from None
     except OSError as error:
         raise NotPrepared(f"{path} cannot be written: {error.strerror or error}") from error
     return size
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Raises BlockingIOError while another process prepares in this folder."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _header(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> tuple[bytes, list[Tensor]]:

@@ -173,8 +173,23 @@ def fetch(
 
     Files that are here and whole are not fetched again; a begun one goes on where it stopped. Raises HubError.
     """
+    from capsules.durable import alone  # the package loads torch; who only asks what is here needs none
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with alone(folder):
+            _fetch_all(listing, folder, progress, endpoint)
+    except BlockingIOError:
+        raise HubError(f"{listing.repo}: another process is at work in {folder} just now; wait for it") from None
+    except OSError as error:  # of the disk: those on the way to the hub are told already
+        why = error.strerror or str(error)
+        raise HubError(f"{folder} cannot be written ({why}); what was fetched stays, run the same command") from error
+
+
+def _fetch_all(
+    listing: RepoListing, folder: Path, progress: Callable[[str, int], None], endpoint: str | None
+) -> None:
     todo = missing(listing, folder)
-    folder.mkdir(parents=True, exist_ok=True)
     _check_room(sum(file.size for file in todo), folder)
     (folder / MARK).unlink(missing_ok=True)
     for file in listing.files:
@@ -188,7 +203,7 @@ def fetch(
     if bad:
         names = ", ".join(file.name for file in bad)
         raise HubError(f"{listing.repo}: {names} arrived damaged and was removed; run the same command again")
-    from capsules.durable import write_json  # the package loads torch; who only asks what is here needs none
+    from capsules.durable import write_json
 
     write_json(folder / MARK, asdict(listing), indent=1)
 

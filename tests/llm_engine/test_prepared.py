@@ -129,6 +129,16 @@ def test_a_stale_file_is_made_again(model: Path, change: Callable[[Path], None])
         assert torch.equal(one.tensor, two.tensor)
 
 
+def test_a_file_made_again_leaves_those_alone_who_mapped_the_old_one(model: Path) -> None:
+    plain = start(model)[1]
+    prepare(model)
+    mapped = start(model)[1]
+    change_weights(model)
+    assert "made again" in start(model)[2][0]
+    for one, two in zip(plain.buffers(role=Role.WEIGHT), mapped.buffers(role=Role.WEIGHT), strict=True):
+        assert torch.equal(one.tensor, two.tensor)
+
+
 def full(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -180,7 +190,7 @@ def test_one_process_at_a_time(model: Path) -> None:
         assert other.stdout is not None and other.stdout.readline() == b"1\n"
         told = prepare(model)
         other.communicate(b"\n")
-    assert len(told) == 1 and "another process is preparing" in told[0] and not list(model.glob("*.prepared"))
+    assert len(told) == 1 and "another process is at work" in told[0] and not list(model.glob("*.prepared"))
     assert "GB, mapped" in prepare(model)[0]
 
 

@@ -1,6 +1,9 @@
 """Fetching models from a server that speaks the hub's interface: progress, resumption, verification."""
 
+import errno
 import json
+import os
+from unittest.mock import Mock
 
 import pytest
 
@@ -94,6 +97,36 @@ def test_errors_say_what_to_do(hub, tmp_path):
     hub.repos[REPO] = {"config.json": b"{}"}
     with pytest.raises(HubError, match=r"no \*\.safetensors"):
         list_repo(REPO, hub.url)
+
+
+def test_two_processes_do_not_write_into_one_file(hub, tmp_path):
+    """The second is told while the first is in the midst of it, and has spoilt nothing."""
+    listing = list_repo(REPO, hub.url)
+    told = []
+
+    def again(name: str, n: int) -> None:
+        if name.startswith("model-00001") and n and not told:
+            with pytest.raises(HubError, match="another process is at work in") as refused:
+                fetch(listing, tmp_path, quiet, hub.url)
+            told.append(str(refused.value))
+
+    fetch(listing, tmp_path, again, hub.url)
+    assert len(told) == 1 and is_present(tmp_path)
+    assert (tmp_path / "model-00001-of-00002.safetensors").read_bytes() == WEIGHTS
+
+
+@pytest.mark.parametrize("place", ["mkdir", "mark"])
+def test_a_folder_that_takes_no_more_is_told_in_a_line(hub, tmp_path, monkeypatch, place):
+    """Where it cannot be made, and where the disk is full once all files are there."""
+    listing, folder = list_repo(REPO, hub.url), tmp_path / "model"
+    if place == "mkdir":
+        folder.write_bytes(b"a file")
+    else:
+        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        monkeypatch.setattr("capsules.durable.write_json", Mock(side_effect=full))
+    with pytest.raises(HubError, match=rf"{folder} cannot be written \((File exists|No space left on device)\)"):
+        fetch(listing, folder, quiet, hub.url)
+    assert not is_present(folder)
 
 
 def test_no_room_is_told_before_anything_is_fetched(hub, tmp_path, monkeypatch):
