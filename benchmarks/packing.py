@@ -68,6 +68,18 @@ def choices(llm: HybridLLM, talks: Sequence[Talk]) -> Tensor:
     return torch.stack(rows)
 
 
+def agreement(found: Tensor, exact: Tensor, targets: Tensor) -> dict[str, float]:
+    """Of log-probabilities [n, V] with those of float32, where `targets` [n] stood."""
+    shares = exact.exp()
+    apart = torch.where(shares > 0, exact - found, 0.0)  # what is never drawn is -inf on both sides
+    return {
+        "n": len(found),
+        "same": float((found.argmax(-1) == exact.argmax(-1)).float().mean()),
+        "loss": float(-found.gather(1, targets[:, None]).mean()),
+        "divergence": float((shares * apart).sum(-1).mean()),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--talks", type=int, default=40)
@@ -83,13 +95,8 @@ def main() -> None:
         ctx = ExecContext("cpu", args.kernels)
         found = choices(opened(form, ctx), talks)
         exact = found if exact is None else exact
-        rows[form] = {
-            "n": len(found),
-            "same": float((found.argmax(-1) == exact.argmax(-1)).float().mean()),
-            "loss": float(-found.gather(1, targets[:, None]).mean()),
-            "divergence": float((exact.exp() * (exact - found)).sum(-1).mean()),
-            "weight_bytes": sum(buffer.nbytes for buffer in ctx.buffers("llm", Role.WEIGHT)),
-        }
+        weight_bytes = sum(buffer.nbytes for buffer in ctx.buffers("llm", Role.WEIGHT))
+        rows[form] = {**agreement(found, exact, targets), "weight_bytes": weight_bytes}
         print(form, json.dumps(rows[form]), flush=True)
     if args.out:
         args.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
