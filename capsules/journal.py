@@ -191,11 +191,13 @@ class Journal:
         self._file, new.path = new, self._path
 
     def _failed(self, error: OSError) -> None:
-        self.trouble = (
+        trouble = (
             f"{self._path.name} could not be written: {error.strerror or error}. The talk goes on; what is said from "
             "here on will not outlive this process unless there is room again"
         )
-        log.warning("%s", self.trouble)
+        if trouble != self.trouble:  # once until something is written again
+            log.warning("%s", trouble)
+        self.trouble = trouble
 
 
 class Journals:

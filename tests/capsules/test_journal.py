@@ -166,6 +166,9 @@ def test_a_full_disk_costs_what_comes_after_and_says_so_until_there_is_room(tmp_
     disk.room = True
     assert journal.put("words", {"a": 3, "b": 4}) and not journal.trouble
     assert reopened(path) == ({"words": {"a": 3, "b": 4}, "llm": {}}, 0)
+    assert caplog.text.count("will not outlive") == 1
+    disk.room = False
+    assert not journal.put("words", {"a": 5})
     assert caplog.text.count("will not outlive") == 2
 
 
