@@ -53,7 +53,7 @@ Words: TypeAlias = Callable[["Pause"], WordsSoFar]
 
 @dataclass(slots=True)
 class Pause:
-    """A silence inside or behind a request, and what the models say of the sound before it. `at`: its first sample."""
+    """Where the voice fell, or fell silent, and what the models say of the sound before. `at`: where that showed."""
 
     at: int
     text: str
@@ -63,13 +63,14 @@ class Pause:
 
 @dataclass(slots=True)
 class HeardRequest:
-    """A request as the models met it. `speech`: probability of each block."""
+    """A request as the models met it. `speech`: probability of each block, `power`: its mean square."""
 
     name: str
     kind: str
     text: str
     parts: list[tuple[int, int]]
     speech: list[float]
+    power: list[float]
     pauses: list[Pause] = field(default_factory=list)
 
 
@@ -96,22 +97,25 @@ class SmartTurn:
 
 
 async def ask(take: Take, ears: Transcriber, llm: LLM, prompt: Prompt, acoustic: SmartTurn | None) -> HeardRequest:
-    """Every pause of a request, read and judged."""
-    speech = [block.probability for block in SileroDetector().push(take.sound)]
-    row = HeardRequest(take.name, take.kind, take.text, [*take.parts], [round(one, 4) for one in speech])
-    turns, begin = TurnDetector(NEVER, RATE), 0
-    for probability in speech:
-        sign = turns.step(probability, BLOCK)
+    """Every fall and pause of a request, read and judged; a silence behind a fall holds no more words."""
+    blocks = SileroDetector().push(take.sound)
+    speech = [round(block.probability, 4) for block in blocks]
+    power = [float(f"{np.mean(np.square(block.sound)):.4g}") for block in blocks]
+    row = HeardRequest(take.name, take.kind, take.text, [*take.parts], speech, power)
+    turns, begin, read = TurnDetector(NEVER, RATE), 0, 0
+    for probability, loud in zip(speech, power, strict=True):
+        sign = turns.step(probability, BLOCK, loud)
         if sign is Sign.ONSET:
             begin = max(0, turns.start_sample - PADDING)
-        if sign is Sign.PAUSE:
+        if turns.fall > read:
+            read = turns.fall
             ears.reset()
             ears.push(take.sound[begin : turns.position])
             text = ears.pause().text
             asked = Prompt(prompt.system, prompt.tools, (Line("user", text),))
             complete = await llm.turn_end_probability("judged", asked) if text else None
             heard = acoustic(take.sound[begin : turns.position]) if acoustic else None
-            row.pauses.append(Pause(turns.end_sample, text, complete, heard))
+            row.pauses.append(Pause(turns.position, text, complete, heard))
     return row
 
 
@@ -164,17 +168,16 @@ def replay(row: HeardRequest, detection: ServerVad | SemanticVad, words: Words, 
     """One request under one rule."""
     turns = TurnDetector(detection, RATE)
     known: tuple[int, Pause] | None = None
-    for probability in row.speech:
+    pauses = {pause.at: pause for pause in row.pauses}
+    for probability, power in zip(row.speech, row.power, strict=True):
         if known is not None and turns.position >= known[0]:
             turns.know(words(known[1]))
             known = None
-        sign = turns.step(probability, BLOCK)
+        sign = turns.step(probability, BLOCK, power)
         if sign is Sign.RESUMED:
             known = None
-        if sign is Sign.PAUSE:
-            pause = next((one for one in row.pauses if one.at == turns.end_sample), None)
-            if pause is not None:
-                known = turns.position + round(words_ms * RATE / 1000), pause
+        if (pause := pauses.get(turns.position)) is not None:
+            known = turns.position + round(words_ms * RATE / 1000), pause
         if sign is Sign.END:
             return outcome(row, turns)
     return Outcome((len(row.speech) * BLOCK - row.parts[-1][1]) * 1000 / RATE)
