@@ -21,10 +21,6 @@ from tts_engine.config import parse_config
 from tts_engine.istft_codec import CodecShape
 from tts_engine.weights import load_checkpoint, to_checkpoint
 
-SHARPNESS = 1.6
-"""The codes' logits are scaled by this, so that the engine's usual temperature 0.8 draws as 0.5 did in training's
-terms: the small model is surer of the first codebook than of the others, and at 0.8 it is heard less well."""
-
 
 def export(work: Path, out: Path) -> None:
     """config.json, codec_config.json, model.safetensors, voices.json. The lexicon comes from recipes.lexicon."""
@@ -33,10 +29,6 @@ def export(work: Path, out: Path) -> None:
     run = VoiceRun(VoicePlan(), config, utterances)
     run.load(work / "voice.pt")
     run.use(run.averaged)
-    assert run.weights.cursor is not None
-    with torch.no_grad():
-        run.weights.norm.mul_(SHARPNESS)
-        run.weights.cursor.advance.div_(SHARPNESS)
     codec_path = work / "decoder.pt"
     codec = load_codec(codec_path if codec_path.exists() else work / "codec.pt")
     out.mkdir(parents=True, exist_ok=True)
@@ -63,11 +55,6 @@ def restore(folder: Path, work: Path) -> None:
     run = VoiceRun(VoicePlan(), config, [])
     run.averaged = parameters(checkpoint.backbone)
     run.use(run.averaged)
-    assert run.weights.cursor is not None
-    with torch.no_grad():
-        run.weights.norm.div_(SHARPNESS)
-        run.weights.cursor.advance.mul_(SHARPNESS)
-    run.averaged = [t.detach().clone() for t in run.tensors]
     work.mkdir(parents=True, exist_ok=True)
     run.save(work / "voice.pt")
     shape = CodecShape.parse(json.loads((folder / "codec_config.json").read_text()))

@@ -1,16 +1,20 @@
 """The speech recipes in small: recorded losses of the first steps, resuming without a seam, what a sequence holds."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import tts_engine
+from recipes import speech_export
 from recipes.adversary import Adversary
 from recipes.codec import CodecPlan, CodecRun, load_codec
 from recipes.codec_decoder import DecoderRun
 from recipes.spectral import PhaseAdvance
 from recipes.speech_data import Builder, Utterance, align, encode_shards, load_utterances, split_at_pause
+from recipes.speech_export import export, restore
 from recipes.speech_score import rate
 from recipes.speech_training import VoicePlan, VoiceRun, published_config
 from recipes.teacher import save_shard, tokens
@@ -20,6 +24,7 @@ from tts_engine.phones import PHONES, SPECIAL_TOKENS
 
 pytestmark = pytest.mark.slow
 
+SHIPPED = Path(tts_engine.__file__).parent / "tiny"
 IDS = {phone: len(SPECIAL_TOKENS) + i for i, phone in enumerate(PHONES)}
 SHAPE = CodecShape(codebooks=2, codebook_size=8, code_dim=4, latent=8, width=8, encoder_blocks=1, decoder_blocks=1)
 CODEC_PLAN = CodecPlan(steps=8, batch=2, samples=9_600, warm=0.5)
@@ -39,6 +44,7 @@ def clips():
 def config():
     raw = published_config()
     raw["audio_encoder_config"] |= {"num_codebooks": 2, "vocab_size": 18, "out_dim": 32}
+    raw["codebook_temperatures"] = [1.0, 1.0]
     raw["text_config"] |= {
         "hidden_size": 32,
         "num_hidden_layers": 2,
@@ -135,6 +141,15 @@ def test_the_voice_run_resumes_without_a_seam(tmp_path):
     second = voice_run()
     second.load(tmp_path / "voice.pt")
     assert got + [second.step()[1] for _ in range(2)] == expected
+
+
+def test_what_is_restored_is_exported_as_it_was(tmp_path, monkeypatch):
+    long = Utterance("ben", np.arange(2), np.zeros((4, 100), np.int64), np.zeros(100, np.int64))
+    monkeypatch.setattr(speech_export, "load_utterances", lambda work: [long, long])
+    restore(SHIPPED, tmp_path)
+    export(tmp_path, tmp_path / "out")
+    for name in ("model.safetensors", "config.json", "codec_config.json"):
+        assert (tmp_path / "out" / name).read_bytes() == (SHIPPED / name).read_bytes(), name
 
 
 def test_the_decoder_run_leaves_the_codes_alone(tmp_path):
