@@ -262,17 +262,20 @@ def verdict(heard: Overheard, holds: bool = False) -> Signal | None:
     """Whether speech over a reply is meant to stop it. None: too early to say. `holds`: the front falls silent for what
     is likely, and can go on at the same sample."""
     over = heard.silence_ms >= OVER_MS
+    lasting = heard.silence_ms >= UNREAD_MS
     many = len(bare_words(heard.words)) >= MANY_WORDS
-    if heard.speech_ms < SHORTEST_MS or heard.sure < (SURE_OF_WORDS if many else SURE):
+    if heard.speech_ms < SHORTEST_MS:
         return Signal.BACKCHANNEL if over else None
+    if heard.sure < (SURE_OF_WORDS if many else SURE):
+        # Who goes on may have said the beginning of a word, softly: to set that aside would cut the request.
+        return Signal.BACKCHANNEL if (lasting if heard.goes_on else over) else None
     meant = _meant(heard)
     if (meant and _certain(heard, holds)) or heard.speech_ms >= LONGEST_NOD_MS:
         return Signal.INTERRUPTION
     if over:
         # A short sound without a word is a cough, a laugh, or the echo of our own voice: nothing to stop for.
-        # Who goes on may have said the beginning of a word.
         read = heard.read and not (heard.goes_on and not heard.words)
-        return Signal.BACKCHANNEL if read or heard.silence_ms >= UNREAD_MS else None
+        return Signal.BACKCHANNEL if read or lasting else None
     if meant:
         return Signal.LIKELY
     return Signal.LIKELY if heard.speech_ms >= (LIKELY_NOD_MS if heard.words else LIKELY_AFTER_MS) else None

@@ -6,7 +6,10 @@ import pytest
 
 from assistant.events import ServerVad, Settings
 from assistant.talk.interruption import (
+    OVER_MS,
+    SURE_OF_WORDS,
     TABLE,
+    UNREAD_MS,
     Action,
     Manner,
     Overheard,
@@ -114,6 +117,17 @@ def test_who_goes_on_with_a_turn_that_was_taken_early_is_not_taken_for_a_nod():
     begun = replace(tea, words="", goes_on=True)  # "T"
     assert verdict(begun) is None and verdict(replace(begun, silence_ms=600)) is Signal.BACKCHANNEL
     assert verdict(replace(tea, words="Mhm.", goes_on=True)) is Signal.BACKCHANNEL
+
+
+def test_a_soft_beginning_of_who_goes_on_is_no_cough():
+    """"Twelve", of which the detector is sure of the vowel alone; a cough is one after as long a silence as a sound
+    whose words never come."""
+    soft = Overheard(128, OVER_MS, "Start a timer for a moment.", sure=SURE_OF_WORDS - 0.01)
+    assert verdict(soft) is Signal.BACKCHANNEL
+    assert verdict(replace(soft, speech_ms=32, goes_on=True)) is Signal.BACKCHANNEL, "a click"
+    for heard in (replace(soft, goes_on=True), replace(soft, words="", sure=0.5, goes_on=True)):
+        assert verdict(heard) is None and verdict(replace(heard, silence_ms=UNREAD_MS - 1)) is None
+        assert verdict(replace(heard, silence_ms=UNREAD_MS)) is Signal.BACKCHANNEL
 
 
 def test_words_that_only_stop():
