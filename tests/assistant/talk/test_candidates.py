@@ -329,7 +329,7 @@ def test_what_is_read_otherwise_at_the_pause_than_where_the_voice_fell_is_answer
     options = {"settings": Settings(persona="ada", turn_detection=SemanticVad())}
     (world, session), (plain, plain_session) = both(*ONE_TURN, ears=Hasty, complete=0.9, **options)
     assert [event.transcript for event in world.of(TranscriptCompleted)] == ["hello there friend"]
-    assert outcomes(world) == {"dropped": 1.0, "released": 1.0}
+    assert outcomes(world) == {"dropped": 1.0, "late": 1.0}
     assert told(world) == told(plain) and left(world, session) == left(plain, plain_session)
 
 

@@ -114,6 +114,19 @@ def test_a_silence_behind_a_fall_is_the_same_fall():
     assert risen.fall == 2
 
 
+@pytest.mark.parametrize(("soft", "blocks"), [(0, 6), (1, 6), (2, 5), (4, 3), (5, 2), (6, 2)])
+def test_a_complete_turn_ends_so_long_after_the_voice_fell_and_never_before_a_pause(soft, blocks):
+    """Six blocks behind the first soft one; what a client asks for is counted in silence."""
+    for detection, expected in ((SemanticVad(), blocks), (ServerVad(silence_duration_ms=160), 5)):
+        detector, found = TurnDetector(detection, 16_000), []
+        for power in [1.0] * 10 + [1e-4] * soft:
+            detector.step(0.9, BLOCK, power)
+        detector.know(WordsSoFar(2, 1.0))
+        while Sign.END not in found:
+            found.append(detector.step(0.0, BLOCK, 0.0))
+        assert len(found) == expected and found[0] is Sign.PAUSE
+
+
 def test_who_stays_soft_speaks_softly():
     blocks = int(LINGER_MS / 32) + 2
     signs_found, _ = falls(1, 1, 1, *[1e-4] * blocks)
