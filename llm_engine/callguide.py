@@ -7,7 +7,7 @@ listed, stays its own choice.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from llm_engine.toolcalls import Schemas
@@ -27,25 +27,44 @@ class CallGuide:
     schemas  JSON schema of the parameters by tool name
     lead     what the model's template writes before each value
     encode   text to tokens
+    unmeant  tools among them that the request cannot mean: a call of one does not stand
     """
 
-    def __init__(self, schemas: Schemas, lead: str, encode: Callable[[str], Sequence[int]]) -> None:
-        self._schemas, self._lead, self._encode = schemas, lead, encode
+    def __init__(
+        self,
+        schemas: Schemas,
+        lead: str,
+        encode: Callable[[str], Sequence[int]],
+        unmeant: Collection[str] = (),
+    ) -> None:
+        self._schemas, self._lead, self._encode, self._unmeant = schemas, lead, encode, frozenset(unmeant)
         self._spells = len(encode("1234")) == 4  # where several digits are one token, numbers are left alone
         self._tokens: list[int] = []  # of the call, its opening tag included; outside of one, those without text yet
         self._text: str | None = None  # what stands behind the tag
+        self._stands = True
 
     def push(self, token: int, text: str) -> None:
         """The next token of the reply, and the text that it brought."""
         self._tokens.append(token)
         if self._text is not None:
             self._text += text
-            if _CALL_END in self._text:
-                self._tokens, self._text = [], None
         elif text.startswith(_CALL):
             self._text = text.removeprefix(_CALL)
         elif text:
             self._tokens = []
+        if self._text is not None:
+            function = _FUNCTION.match(self._text)
+            self._stands = self._stands and (function is None or function[1] not in self._unmeant)
+            if _CALL_END in self._text:
+                self._tokens, self._text = [], None
+
+    def stands(self) -> bool:
+        """False once an `unmeant` tool was called."""
+        return self._stands
+
+    def has_tools(self) -> bool:
+        """Whether there is any to be called."""
+        return bool(self._schemas)
 
     def among(self) -> list[int]:
         """The tokens that may come next; none says that any may."""

@@ -150,7 +150,15 @@ class WordGuide:
             after = vocabulary.after_value if self._calls.in_value() else vocabulary.markup
             full, lacks = self._calls.is_full(), self._calls.lacks()
             return found + [token for token in after if not (full if token in vocabulary.more else lacks)]
-        return [*found, *vocabulary.opening, *(vocabulary.stops if self._said else ())]
+        return [*found, *self.opening(), *(vocabulary.stops if self._said else ())]
+
+    def opening(self) -> Sequence[int]:
+        """The tokens that begin a call; none where there is nothing to be called."""
+        return self._vocabulary.opening if self._calls.has_tools() else ()
+
+    def stands(self) -> bool:
+        """False once a tool was called that the request cannot mean."""
+        return self._calls.stands()
 
     def _next(self, begun: str) -> list[int]:
         """Letters that go on with the word, and whatever else may follow it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -13,19 +14,29 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
-from assistant.llm.language import load_vocabulary
+from assistant.contracts import Line, Prompt, ToolCall
+from assistant.events import ToolSpec
+from assistant.llm.language import load_language
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
-from llm_engine.callguide import CallGuide
 from llm_engine.model import forward_train
-from llm_engine.tokenizer import TextTokenizer
-from llm_engine.wordguide import WordGuide
 from recipes.chatml import TalkEncoder, parse_call, tool_specs, turn_text
 from recipes.texts import smalltalk
 from recipes.texts.phrases import PHRASES
 from recipes.texts.scene import Talk, TalkTurn
 from recipes.texts.slots import turned
 from recipes.texts.words import WORDS, dictionary
+
+
+def prompt_of(talk: Talk, turn: int) -> Prompt:
+    """What the assistant is asked for the reply that is turn `turn`."""
+    functions: list[Any] = [spec["function"] for spec in tool_specs(talk)]
+    tools = [ToolSpec(its["name"], its.get("description", ""), its["parameters"]) for its in functions]
+    lines = []
+    for number, before in enumerate(talk.turns[:turn]):
+        calls = (ToolCall(str(number), before.call[0], json.dumps(before.call[1])),) if before.call else ()
+        lines.append(Line(before.role, "" if before.call else before.text, calls))
+    return Prompt(talk.system, tuple(tools), tuple(lines))
 
 
 class ReplyJudge:
@@ -40,7 +51,7 @@ class ReplyJudge:
         self.encoder = TalkEncoder(self.tokenizer)
         self.llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=2048)
         self._params = {name: p.float() for name, p in load_file(path / "model.safetensors").items()}
-        self._vocabulary = load_vocabulary(path, TextTokenizer(self.tokenizer))
+        self._language = load_language(path, limited=True)
         self.tokens, self.seconds = 0, 0.0
 
     def replies(self, talk: Talk) -> Iterator[tuple[TalkTurn, str]]:
@@ -53,29 +64,36 @@ class ReplyJudge:
         for index, turn in enumerate(talk.turns):
             if turn.role != "assistant" or turn.cut:
                 continue
-            prompt = self.encoder.prompt(talk, index)
             wanted = [*self.encoder.ids(turn_text(turn)), self.encoder.end]
-            start = len(prompt) - 1
-            if likely[start : start + len(wanted)] == wanted:
+            start = len(self.encoder.prompt(talk, index)) - 1
+            if likely[start : start + len(wanted)] == wanted and self._may_say(talk, index, wanted):
                 yield turn, turn_text(turn)
             else:
-                yield turn, self._reply(prompt, talk)
+                yield turn, self._reply(talk, index)
 
-    def _reply(self, prompt: list[int], talk: Talk) -> str:
-        """As the assistant has it written: inside a call only what is declared, and words that it knows or heard."""
-        functions: list[Any] = [spec["function"] for spec in tool_specs(talk)]
-        schemas = {function["name"]: function["parameters"] for function in functions}
-        calls = CallGuide(schemas, " ", self.encoder.ids)
-        heard = self.tokenizer.decode(prompt, skip_special_tokens=False)
-        guide = WordGuide(self._vocabulary, heard, calls) if self._vocabulary else calls
-        ids: list[int] = []
+    def _may_say(self, talk: Talk, turn: int, wanted: Sequence[int]) -> bool:
+        """Whether the assistant would let the model say what it would say by itself."""
+        guide = self._language.guide(prompt_of(talk, turn), False)
+        for token in wanted:
+            among = guide.among()
+            if among and token not in among:
+                return False
+            guide.push(token, self.tokenizer.decode([token], skip_special_tokens=False))
+        return guide.stands() is not False
+
+    def _reply(self, talk: Talk, turn: int) -> str:
+        """As the assistant has it written: words that it knows or heard, and only calls that the request may mean."""
         self.llm.reset()
-        self.llm.append(prompt)
+        self.llm.append(self.encoder.prompt(talk, turn))
         self.llm.set_sampling(Sampling.greedy())
-        started = time.process_time()
+        started, asked = time.process_time(), prompt_of(talk, turn)
+        guide, begin, ids = self._language.guide(asked, False), self.llm.position, list[int]()
         while len(ids) < 160 and ids[-1:] != [self.encoder.end]:
             ids.append(self.llm.step(guide.among()))
             guide.push(ids[-1], self.tokenizer.decode(ids[-1:], skip_special_tokens=False))
+            if guide.stands() is False:
+                self.llm.rollback(begin)
+                guide, ids = self._language.guide(asked, True), []
         self.seconds += time.process_time() - started
         self.tokens += len(ids)
         ended = bool(ids) and ids[-1] == self.encoder.end

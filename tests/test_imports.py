@@ -45,6 +45,8 @@ PURE = [
     "tts_engine/text.py",
     "tts_engine/text_tables.py",
     "assistant/device/schedule.py",
+    "assistant/llm/tool_guide.py",
+    "assistant/llm/tool_retrieval.py",
     "assistant/device/memory_plan.py",
     "assistant/asr/foreground.py",
     "assistant/text/segment.py",

@@ -1,14 +1,16 @@
 """The local language model behind its contract: prompts to tokens, tokens to state.
 
-chat_layout   the parts of a checkpoint's chat format
-decoding      one reply, token by token
-frozen        a talk's state as a capsule, and back
-keeper        programs pin, name, fork and drop what is kept
-language      a model's text side: layout, tokens, streams
-local         the contract's face
-prefixes      beginnings of prompts that were folded once, found again
-sight         pictures, seen once and kept by content
-talk_state    what is known of one talk, and its form on disk
-token_log     what is folded into the state, and the way to what should be
-window        how much of a talk the context holds
+chat_layout     the parts of a checkpoint's chat format
+decoding        one reply, token by token
+frozen          a talk's state as a capsule, and back
+keeper          programs pin, name, fork and drop what is kept
+language        a model's text side: layout, tokens, streams
+local           the contract's face
+prefixes        beginnings of prompts that were folded once, found again
+sight           pictures, seen once and kept by content
+talk_state      what is known of one talk, and its form on disk
+tool_guide      what a small model may call, ask and refuse in one reply
+tool_retrieval  what a request may mean of the declared tools
+token_log       what is folded into the state, and the way to what should be
+window          how much of a talk the context holds
 """

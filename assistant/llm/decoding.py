@@ -27,13 +27,26 @@ class Writing:
     ) -> None:
         self.reason: Literal["stop", "length", "tool_calls"] = "length"
         self._llm, self._stop_tokens, self._state = llm, language.stops, state
+        self._language, self._prompt, self._options = language, prompt, options
         self._most_hidden = MOST_HIDDEN if language.limited else MOST_TOKENS
-        self._written = state.written[options.reply_id] = Written()
-        self._text, self._calls = language.text_stream(), language.call_stream(prompt)
-        self._guide = language.guide(prompt)
-        self._ends = StopStrings(options.stop)
+        self._begin = llm.position
+        self._start(anew=False)
         self._room = max(0, min(options.max_tokens or MOST_TOKENS, llm.max_positions - llm.position - 1))
         self._call_id = f"call_{options.reply_id.removeprefix('resp_').replace('.', '_')}"
+
+    def _start(self, *, anew: bool) -> None:
+        language, prompt = self._language, self._prompt
+        self._written = self._state.written[self._options.reply_id] = Written()
+        self._text, self._calls = language.text_stream(), language.call_stream(prompt)
+        self._ends = StopStrings(self._options.stop)
+        self._held: list[ReplyPiece] = []
+        self._guide = language.guide(prompt, anew)
+
+    def _start_again(self) -> None:
+        """As if nothing had been written."""
+        self._llm.rollback(self._begin)
+        self._state.log.keep(self._begin)
+        self._start(anew=True)
 
     @property
     def tokens(self) -> int:
@@ -41,8 +54,8 @@ class Writing:
 
     def steps(self) -> Work[ReplyPiece]:
         """Decode until the model ends its turn; the ending token is not folded, the next append begins with it."""
-        hidden = 0
-        for _ in range(self._room):
+        hidden, told = 0, False
+        while self.tokens < self._room:
             token = self._llm.step(self._guide.among())
             if token in self._stop_tokens:
                 self._llm.rollback(self._llm.position - 1)
@@ -53,8 +66,15 @@ class Writing:
             self._guide.push(token, text)
             found = self._upto_stop(self._calls.push(text))
             self._written.add(token, _words(found))
-            pieces: list[ReplyPiece | None] = [*self._pieces(found)]
-            yield from pieces or [None]
+            pieces, stands = [*self._held, *self._pieces(found)], self._guide.stands()
+            if stands is False and not told:
+                self._start_again()
+                pieces, hidden = [], 0
+            self._held, pieces = (pieces, []) if stands is None else ([], pieces)
+            told = told or bool(pieces)
+            yield from pieces
+            if not pieces:
+                yield None
             hidden = 0 if pieces else hidden + 1
             if hidden > self._most_hidden:
                 break
@@ -65,7 +85,7 @@ class Writing:
         found = self._upto_stop([*self._calls.push(self._text.finish()), *self._calls.finish()])
         found.append(self._ends.finish())
         self._written.text += _words(found)
-        yield from self._pieces(found)
+        yield from (*self._held, *self._pieces(found))
         if self._written.calls and self.reason == "stop":
             self.reason = "tool_calls"
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Protocol
 
 from assistant.contracts import PICTURE, Prompt
+from assistant.events import ToolSpec
 from assistant.llm.chat_layout import Layout, find_layout
+from assistant.llm.tool_guide import ToolGuide
+from assistant.llm.tool_retrieval import what_is_meant
 from assistant.text.small_model import for_small_model
 from llm_engine.callguide import CallGuide
 from llm_engine.chat import Chat
@@ -23,6 +26,7 @@ WORDS = "words.txt"
 SMALL_REACH = 1024
 """Tokens of the longest talks that the shipped model learnt from. Behind some thirty turns with all of them before it,
 it answered two questions in ten."""
+TOOL_SETS_REMEMBERED = 64
 TURNS_REMEMBERED = 4096
 """A talk is laid out anew for each reply; its earlier turns are not read and tokenised again."""
 
@@ -44,17 +48,21 @@ class CallStream(Protocol):
 
 
 class Guide(Protocol):
-    """Tokens and their text to the tokens that may come next; none says that any may."""
+    """Tokens and their text to the tokens that may come next; none says that any may. A reply that does not stand is to
+    be written anew; while it is None, nobody knows yet."""
 
     def push(self, token: int, text: str) -> None: ...
 
     def among(self) -> Sequence[int]: ...
+
+    def stands(self) -> bool | None: ...
 
 
 @dataclass(frozen=True)
 class Language:
     """A model's text side: layout, tokens, streams, and the ids that end a reply.
 
+    guide     of a reply to a prompt, the first time or anew
     limited   it knows the phrases that it was trained on and no others
     reach     tokens of a talk that it makes sense of; None: of as many as it holds
     """
@@ -63,7 +71,7 @@ class Language:
     encode: Callable[[str], Sequence[int]]
     text_stream: Callable[[], TokenReader]
     call_stream: Callable[[Prompt], CallStream]
-    guide: Callable[[Prompt], Guide]
+    guide: Callable[[Prompt, bool], Guide]
     stops: frozenset[int]
     limited: bool = False
     reach: int | None = None
@@ -83,18 +91,32 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
     def calls(prompt: Prompt) -> CallStream:
         return ToolCallParser(schemas(prompt), layout.value_lead)
 
-    vocabulary = load_vocabulary(path, chat.tokenizer)
+    vocabulary, stops = load_vocabulary(path, chat.tokenizer), chat.tokenizer.stops()
 
-    def guide(prompt: Prompt) -> Guide:
-        calls = CallGuide(schemas(prompt), layout.value_lead, encode)
-        return calls if vocabulary is None else WordGuide(vocabulary, _heard(prompt, layout.read), calls)
+    def guide(prompt: Prompt, anew: bool) -> Guide:
+        declared = schemas(prompt)
+        if vocabulary is None:
+            return CallGuide(declared, layout.value_lead, encode)
+        unknown = [tool for tool in prompt.tools if tool.name in told(prompt.tools)]
+        lines = [replace(line, text=layout.read(line.text)) if line.role == "user" else line for line in prompt.lines]
+        meant = what_is_meant(unknown, lines)
+        unmeant = {tool.name for tool in unknown} - meant.calls.keys()
+        may_call = meant.calls if anew else {**declared, **meant.calls}
+        calls = CallGuide(may_call, layout.value_lead, encode, unmeant)
+        words = WordGuide(vocabulary, _heard(prompt, layout.read), calls)
+        return ToolGuide(words, meant, encode, stops, anew=anew) if unknown else words
+
+    @lru_cache(TOOL_SETS_REMEMBERED)
+    def told(tools: tuple[ToolSpec, ...]) -> frozenset[str]:
+        system = layout.system("", tools)  # what is known by heart stands there by its name alone
+        return frozenset(tool.name for tool in tools if f"\n{tool.name}(" in system)
 
     @lru_cache(TURNS_REMEMBERED)
     def encode(text: str) -> Sequence[int]:
         return tuple(chat.tokenizer.encode(text))
 
     reach = SMALL_REACH if limited else None
-    return Language(layout, encode, chat.tokenizer.stream, calls, guide, chat.tokenizer.stops(), limited, reach)
+    return Language(layout, encode, chat.tokenizer.stream, calls, guide, stops, limited, reach)
 
 
 def load_vocabulary(path: Path, tokenizer: TextTokenizer) -> Vocabulary | None:

@@ -159,3 +159,15 @@ def test_outside_of_a_call_and_without_tools_anything_may_come() -> None:
     guide = CallGuide({}, "", tiny)
     guide.push(tiny("<tool_call>")[0], "<tool_call>")
     assert guide.among() == []
+
+
+@pytest.mark.parametrize("encode", [tiny, letters])
+def test_a_call_of_what_is_not_meant_does_not_stand(encode: Callable[[str], Sequence[int]]) -> None:
+    for name, stands in (("set_lights", False), ("anything", True)):
+        guide = CallGuide(SCHEMAS, "", encode, ["set_lights"])
+        assert guide.stands() and guide.has_tools()
+        for token in encode(f"{CALL}\n<function={name}>\n</function>\n</tool_call>"):
+            assert token in guide.among() or not guide.among(), "it may be written: so it is known what is meant"
+            guide.push(token, text_of(encode, token))
+        assert guide.stands() is stands
+    assert not CallGuide({}, "", encode).has_tools()

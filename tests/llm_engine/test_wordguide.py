@@ -137,3 +137,10 @@ def test_a_call_that_has_all_its_parameters_takes_no_more() -> None:
             reply.write(token)
         assert ">\n</function>\n</tool_call>" not in reply.may(), "a value is closed first"
         assert (more in reply.may()) is (len(MANY[name]["properties"]) > 1)
+
+
+def test_where_there_is_nothing_to_be_called_no_call_begins() -> None:
+    reply = Reply(LETTERS)
+    assert CALL in reply.may() and reply.guide.stands()
+    reply.guide = WordGuide(reply.vocabulary, HEARD, CallGuide({}, " ", list))
+    assert CALL not in reply.may() and not reply.guide.opening()

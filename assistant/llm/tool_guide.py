@@ -1,0 +1,71 @@
+"""Holds a small model's reply to what a request may mean of the declared tools: what it calls, asks and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from assistant.llm.tool_retrieval import Meant
+from llm_engine.wordguide import WordGuide
+
+NO_TOOL = "I have no tool"
+"""How the shipped model begins to say that no declared tool fits (`recipes/texts/scenes_declared.py`)."""
+WHICH_ONE = "Which one:"
+"""How it begins to ask for a listed value; where there is none to ask for, it goes on with anything."""
+
+
+class ToolGuide:
+    """Follows one reply to a request with tools that have to be read.
+
+    words   what the reply's words may be
+    encode  text to tokens
+    stops   tokens that end a reply
+    anew    written a second time: now it must call or ask, if there is anything to call or to ask
+    """
+
+    def __init__(
+        self,
+        words: WordGuide,
+        meant: Meant,
+        encode: Callable[[str], Sequence[int]],
+        stops: Collection[int],
+        *,
+        anew: bool,
+    ) -> None:
+        self._words, self._meant, self._anew = words, meant, anew
+        refusals = (f"{NO_TOOL} for the {thing}." for thing in meant.things)
+        self._asks, self._refusals = (
+            [(*encode(text), stop) for text in texts for stop in sorted(stops)] for texts in (meant.asks, refusals)
+        )
+        self._which = encode(WHICH_ONE)[0]
+        self._tokens: list[int] = []
+        self._said = ""
+
+    def push(self, token: int, text: str) -> None:
+        """The next token of the reply, and the text that it brought."""
+        self._words.push(token, text)
+        self._tokens.append(token)
+        self._said += text
+
+    def among(self) -> Sequence[int]:
+        """The tokens that may come next: what begins like one of the questions or refusals goes on like it."""
+        if self._tokens:
+            refuses = self._said.startswith(NO_TOOL)
+            return sorted(self._next(self._refusals if refuses else self._asks)) or self._words.among()
+        if not self._anew:
+            return self._words.among()
+        must = [*sorted(self._next(self._asks)), *(self._words.opening() if self._meant.calls else ())]
+        return must or [token for token in self._words.among() if token != self._which]
+
+    def _next(self, texts: Sequence[Sequence[int]]) -> set[int]:
+        at = len(self._tokens)
+        return {text[at] for text in texts if at < len(text) and [*text[:at]] == self._tokens}
+
+    def stands(self) -> bool | None:
+        """False if it calls what cannot be meant, refuses what can, or asks for what need not be asked."""
+        if self._anew:
+            return True
+        if any(begin.startswith(self._said) and begin != self._said for begin in (NO_TOOL, WHICH_ONE)):
+            return None
+        refuses = self._meant.named and self._said.startswith(NO_TOOL)
+        asks = self._said.startswith(WHICH_ONE) and not any(ask.startswith(WHICH_ONE) for ask in self._meant.asks)
+        return not refuses and not asks and self._words.stands()

@@ -1,0 +1,211 @@
+"""What a request may mean of the declared tools, by the words that they share. For a model too small to judge it alone.
+
+Pure: declarations and what was said in, calls and questions out. The small model reads a tool that it has never seen
+well enough to fill it in, but calls one where none fits, refuses where one does, makes up what was not said, and asks
+for what there is not. Retrieval by words is the oldest remedy there is. A larger model knows better and is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from assistant.contracts import Line
+from assistant.events import ToolSpec
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Words in small letters, in the singular; `setLight` and `set_light` are two."""
+    return frozenset(_singular(word) for word in re.findall(r"[a-z]+|[0-9]+", _apart(text).lower()))
+
+
+def _apart(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", name).strip()
+
+
+def _singular(word: str) -> str:
+    if len(word) < 4 or not word.endswith("s") or word.endswith("ss"):
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-2] if word.endswith(("ches", "shes", "xes", "sses")) else word[:-1]
+
+
+COMMON = words_of(
+    """
+    a about all also am an and another any are as at back be been being but by can change could current currently
+    did do does done down each feel find for from get give go going good had has have he hear hello help her here
+    hey him his how i if in into is it just know let like look make many may me mean more much must my name need new
+    no not now of off ok okay on one or our out over please put return say see set shall she should show so some
+    somebody something sorry switch take tell than thank that the their them then there these they thing think this
+    those time to too turn u up us use user value very want was we well were what when where which who why will with
+    would yes you your
+    """
+)
+"""Words that say nothing of what a request is about."""
+YES_OR_NO = words_of("on off true false yes no not enable disable")
+GOES_ON = frozenset({
+    "again", "also", "and", "another", "better", "instead", "it", "make", "no", "now", "rather", "same", "then", "too",
+})  # fmt: skip
+"""A request that ends with one of these, or has one among its first two words, may leave unsaid what it is about."""
+LONGEST, MOST_SPANS, LONGEST_THING = 12, 200, 3
+"""Words of a value that was said in a row; with more ways to say one than this, any may come."""
+_SPOKEN = re.compile(r"[^\s,.;:!?]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What may be done about a request.
+
+    calls   the tools that may be called, by name, each with its parameters as far as they were said
+    asks    questions for what was not
+    named   whether words of a tool's name or description were said, not only a value that it takes
+    things  what a refusal may name
+    """
+
+    calls: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    asks: tuple[str, ...] = ()
+    named: bool = False
+    things: tuple[str, ...] = ()
+
+
+def what_is_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> Meant:
+    """By the last user's line; one that answers a question, or goes on, is read with the lines before it.
+
+    A listed value that was not said may not be given, words must have been said in a row. A tool that needs what was
+    not said may not be called yet: that is asked for.
+    """
+    heard = _said(lines)
+    words = words_of("\n".join(heard))
+    about, calls, asks, named = words - COMMON, dict[str, Mapping[str, object]](), list[str](), False
+    for tool in tools:
+        takes = _takes(tool.parameters)
+        by_name = not about.isdisjoint(words_of(f"{tool.name} {tool.description}"))
+        if by_name or not about.isdisjoint(words_of(" ".join(str(value) for it in takes for value in it.values))):
+            given = _given(tool, takes, heard)
+            missing = [it for it in takes if it.required and it.key not in given]
+            unsure = [it for it in takes if it.required and it.is_unsure(words)]
+            named = named or by_name
+            asks += [question(it.key, it.choices) for it in missing or unsure if by_name]
+            if not missing:
+                is_open = not isinstance(tool.parameters.get("properties"), Mapping)
+                calls[tool.name] = tool.parameters if is_open else {**tool.parameters, "properties": given}
+    return Meant(calls, tuple(dict.fromkeys(asks)), named, _things(tools, heard[-1] if heard else ""))
+
+
+def question(name: str, choices: Sequence[str]) -> str:
+    """How a parameter is asked for: by its values, if they are two or three, else by its name."""
+    if {*choices} == {"on", "off"}:
+        return "On or off?"
+    if 1 < len(choices) < 4:
+        return f"Which one: {', '.join(choices[:-1])} or {choices[-1]}?"
+    return f"Which {_apart(name).lower()}?"
+
+
+def _said(lines: Sequence[Line]) -> list[str]:
+    """The last user's line, behind those that it goes on from."""
+    users = [at for at, line in enumerate(lines) if line.role == "user"]
+    said: list[str] = []
+    for at in reversed(users):
+        said.insert(0, lines[at].text)
+        answers = at > 0 and lines[at - 1].role == "assistant" and lines[at - 1].text.rstrip().endswith("?")
+        if not answers and not _goes_on(lines[at].text):
+            break
+    return said
+
+
+def _goes_on(text: str) -> bool:
+    words = re.findall(r"[a-z']+|[0-9]+", text.lower())
+    own = words_of(text) - COMMON
+    return all(word.isdigit() for word in own) or not GOES_ON.isdisjoint((*words[:2], *words[-1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameter:
+    """One that a tool takes; `kind` is its JSON type, `values` all that it may be where that is listed."""
+
+    key: str
+    kind: str
+    values: Sequence[object]
+    required: bool
+    declared: Mapping[str, object]
+
+    @property
+    def choices(self) -> list[str]:
+        return ["on", "off"] if self.kind == "boolean" else [_apart(str(value)) for value in self.values]
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind in ("number", "integer") and not self.values
+
+    def is_unsure(self, said: frozenset[str]) -> bool:
+        """Whether nothing tells for certain that it was said."""
+        return not self.values and (self.kind == "string" or (self.kind == "boolean" and YES_OR_NO.isdisjoint(said)))
+
+
+def _takes(parameters: Mapping[str, object]) -> list[_Parameter]:
+    properties, named = parameters.get("properties"), parameters.get("required")
+    required = named if isinstance(named, Sequence) and not isinstance(named, str) else ()
+    found = []
+    for key, declared in properties.items() if isinstance(properties, Mapping) else ():
+        told = declared if isinstance(declared, Mapping) else {}
+        listed = told.get("enum")
+        values = listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ()
+        found.append(_Parameter(key, str(told.get("type", "")), values, key in required, told))
+    return found
+
+
+def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) -> dict[str, Mapping[str, object]]:
+    """The parameters that may be given, each with the values that were said."""
+    text = "\n".join(heard)
+    words = words_of(text)
+    known = COMMON | words_of(" ".join((tool.name, tool.description, *(it.key for it in takes))))
+    numbers, wanted = len(re.findall(r"[0-9]+", text)), sum(it.required and it.is_number for it in takes)
+    found: dict[str, Mapping[str, object]] = {}
+    for it in takes:
+        if it.values:
+            said = [value for value in it.values if words_of(str(value)) <= words]
+            known |= words_of(" ".join(map(str, said)))
+            found |= {it.key: {**it.declared, "enum": said}} if said else {}
+        elif it.is_number:
+            found |= {it.key: it.declared} if numbers > (0 if it.required else wanted) else {}
+        elif it.kind != "boolean" or it.required or not YES_OR_NO.isdisjoint(words):
+            found[it.key] = it.declared
+    texts = [it for it in takes if it.kind == "string" and not it.values]
+    own = [word for line in heard for word in _SPOKEN.findall(line) if not words_of(word) <= known]
+    spare = sum(not (wanted and word.isdigit()) for word in own) - sum(it.required for it in texts)
+    spans = _spans(heard, words_of(tool.name), {*own})
+    for it in texts:
+        if spare < 0 or not (it.required or spare):
+            del found[it.key]
+        elif len(spans) <= MOST_SPANS:
+            found[it.key] = {**it.declared, "enum": spans}
+    return found
+
+
+def _things(tools: Sequence[ToolSpec], line: str) -> tuple[str, ...]:
+    """What was said in a row, begun and ended by words that say something and are no value that some tool takes."""
+    values = words_of(" ".join(str(value) for tool in tools for it in _takes(tool.parameters) for value in it.values))
+    words = _SPOKEN.findall(line)
+    own = [not words_of(word) <= COMMON | values for word in words]
+    found: dict[str, None] = {}
+    for begin in range(len(words)):
+        for end in range(begin + 1, min(begin + LONGEST_THING, len(words)) + 1):
+            if own[begin] and own[end - 1]:
+                found[" ".join(words[begin:end])] = None
+    return tuple(found)
+
+
+def _spans(heard: Sequence[str], name: frozenset[str], own: set[str]) -> list[str]:
+    """What was said in a row, as far as it can be a value: of its own words, not begun by the tool's name."""
+    found: dict[str, None] = {}
+    for line in heard:
+        words = _SPOKEN.findall(line)
+        if len(words) > 1 and words[-1].lower() in GOES_ON:
+            del words[-1]
+        for begin, first in enumerate(words):
+            for end in range(begin + 1, min(begin + LONGEST, len(words)) + 1):
+                if not words_of(first) <= name and not own.isdisjoint(words[begin:end]):
+                    found[" ".join(words[begin:end])] = None
+    return [*found]

@@ -1,0 +1,193 @@
+"""A small model's reply is held to what may be meant, and written anew where it was not: over the shipped tokenizer."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from assistant.contracts import CallPiece, Line, Prompt, ReplyOptions, TextPiece
+from assistant.events import ToolSpec
+from assistant.llm.decoding import Writing
+from assistant.llm.language import load_language
+from assistant.llm.talk_state import TalkState
+from capsules import ExecContext
+from llm_engine import HybridLLM, Sampling
+from llm_engine.chat import Chat
+
+TINY = Path(__file__).parents[3] / "llm_engine" / "tiny"
+LANGUAGE = load_language(TINY, limited=True)
+TOKENIZER = Chat.load(TINY).tokenizer
+LAMP = {
+    "type": "object",
+    "properties": {"room": {"type": "string", "enum": ["kitchen", "hall"]}, "on": {"type": "boolean"}},
+    "required": ["room", "on"],
+}
+PLANTS = ToolSpec("water_plants", "water the plants")
+TOOLS = (ToolSpec("set_lamp", "switch a lamp", LAMP), PLANTS, ToolSpec("get_time"))
+CALL = "<tool_call>\n<function={}>\n</function>\n</tool_call>"
+SAID = "<parameter=room>\n kitchen\n</parameter>\n<parameter=on>\n true\n</parameter>\n"
+LAMP_ON = CALL.format("set_lamp").replace("\n</function", f"\n{SAID}</function")
+
+
+def prompt(*said):
+    lines = (Line(("user", "assistant")[at % 2], text) for at, text in enumerate(said))
+    return Prompt("You are Ada.", TOOLS, tuple(lines))
+
+
+class Typed:
+    """A guide, and what was written under it."""
+
+    def __init__(self, said, anew=False):
+        self.guide = LANGUAGE.guide(prompt(said), anew)
+
+    def may(self, text):
+        """Whether a reply may go on so, token by token."""
+        for token in LANGUAGE.encode(text):
+            among = self.guide.among()
+            if among and token not in among:
+                return False
+            self.guide.push(token, TOKENIZER.decode([token], skip_special=False))
+        return True
+
+
+def test_a_call_that_cannot_be_meant_does_not_stand_and_one_that_can_does():
+    for said, name, stands in [
+        ("tell me a story", "water_plants", False),
+        ("are the plants dry", "water_plants", True),
+        ("tell me a story", "get_time", True),  # known by heart: the model's own judgement
+    ]:
+        typed = Typed(said)
+        assert typed.guide.stands() is None
+        assert typed.may(CALL.format(name)) and typed.guide.stands() is stands
+
+
+def test_a_refusal_does_not_stand_where_a_tool_is_named_and_is_not_known_before_it_is_one():
+    typed = Typed("turn the kitchen lamp on")
+    for word in ("I", " have", " no"):
+        assert typed.may(word) and typed.guide.stands() is None
+    assert typed.may(" tool") and typed.guide.stands() is False
+    other = Typed("turn the kitchen lamp on")
+    assert other.may("I am") and other.guide.stands() is True
+    assert (free := Typed("open the gate")).may("I have no tool") and free.guide.stands() is True
+
+
+def test_what_need_not_be_asked_does_not_stand_as_a_question():
+    typed = Typed("turn the kitchen lamp on")
+    assert typed.may("Which one") and typed.guide.stands() is None
+    assert typed.may(":") and typed.guide.stands() is False
+    assert (free := Typed("tell me a story")).may("Which one:") and free.guide.stands() is False
+    assert not Typed("tell me a story", anew=True).may("Which")
+    assert (other := Typed("turn the lamp on")).may("Which one:") and other.guide.stands() is True
+
+
+def test_a_refusal_names_what_was_said_and_no_value():
+    said = "start the bread machine in the hall"
+    assert Typed(said).may("I have no tool for the bread machine.")
+    for text in ("I have no tool for the lamp.", "I have no tool for the hall."):
+        assert not Typed(said).may(text)
+    assert Typed(said).may("I have met a king.")
+
+
+@pytest.mark.parametrize(
+    ("said", "may", "may_not"),
+    [
+        ("turn the kitchen lamp on", [LAMP_ON],
+         ["I have", "The lamp", "Which room?", CALL.format("get_time"), CALL.format("water_plants")]),
+        ("turn the lamp on", ["Which one: kitchen or hall?"], ["<tool_call>", "I have", "Which lamp?"]),
+        ("the lamp in the hall", ["On or off?", "<tool_call>"], ["I have", "The lamp", "Which room?"]),
+        ("tell me a story", ["I have no tool for the story.", "The story is"], ["<tool_call>"]),
+    ],
+)  # fmt: skip
+def test_written_anew_it_calls_or_asks_what_there_is_and_speaks_where_there_is_nothing(said, may, may_not):
+    assert all(Typed(said, anew=True).may(text) for text in may)
+    assert not any(Typed(said, anew=True).may(text) for text in may_not)
+
+
+def test_a_question_that_was_begun_goes_on_to_what_is_missing():
+    assert Typed("turn the lamp on").may("Which one: kitchen or hall?")
+    assert not Typed("turn the lamp on").may("Which plant?")
+    assert Typed("what is new").may("Which one")
+
+
+# ---------------------------------------------------------------------------------------------------- decoding
+
+
+class Obeying:
+    """An engine that writes what it is told to, first or anew, over the real one's state."""
+
+    def __init__(self, llm, *texts):
+        self.llm, self.texts, self.at, self.begin = llm, list(texts), 0, llm.position
+
+    def step(self, among):
+        wanted = [*LANGUAGE.encode(self.texts[0]), *sorted(LANGUAGE.stops)[:1]]
+        assert not among or wanted[self.at] in among, (self.texts[0], self.at)
+        self.at += 1
+        return self.llm.step([wanted[self.at - 1]])
+
+    def rollback(self, position):
+        self.llm.rollback(position)
+        if position == self.begin and self.at > 1:
+            self.texts.pop(0)
+            self.at = 0
+
+    def __getattr__(self, name):
+        return getattr(self.llm, name)
+
+
+@pytest.fixture(scope="module")
+def llm():
+    engine = HybridLLM.load(TINY, ExecContext("cpu"), max_positions=512)
+    engine.set_sampling(Sampling.greedy())
+    return engine
+
+
+def write(llm, said, *texts):
+    """What is told of a reply that is `texts`, one after the other where one does not stand."""
+    asked, state = prompt(said), TalkState()
+    llm.reset()
+    ids = LANGUAGE.encode(f"{said}{LANGUAGE.layout.opening}")
+    llm.append(ids)
+    state.log.appended(ids)
+    obeying = Obeying(llm, *texts)
+    writing = Writing(obeying, LANGUAGE, state, asked, ReplyOptions("resp_1"))
+    pieces = [piece for piece in writing.steps() if piece is not None]
+    assert state.log.ids == llm.tokens and len(obeying.texts) == 1
+    return pieces, state, llm.snapshot(), writing
+
+
+@pytest.mark.parametrize(
+    ("said", "first", "then"),
+    [
+        ("turn the kitchen lamp on", "I have no tool", LAMP_ON),
+        ("tell me a story", CALL.format("water_plants"), "I have no tool for the story."),
+        ("turn the lamp on", "I have no tool", "Which one: kitchen or hall?"),
+    ],
+)
+def test_nothing_is_told_or_left_of_a_reply_that_was_written_anew(llm, said, first, then):
+    pieces, state, capsule, writing = write(llm, said, first, then)
+    text = "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
+    calls = [piece for piece in pieces if isinstance(piece, CallPiece)]
+    if then.startswith("<"):
+        assert not text and [json.loads(call.arguments) for call in calls] == [{"room": "kitchen", "on": True}]
+        assert writing.reason == "tool_calls"
+    else:
+        assert text == then and not calls and writing.reason == "stop"
+    written = state.written["resp_1"]
+    assert written.tokens == [*LANGUAGE.encode(then)] and written.text == text
+
+    llm.reset()
+    begin = LANGUAGE.encode(f"{said}{LANGUAGE.layout.opening}")
+    llm.append(begin)
+    for token in LANGUAGE.encode(then):
+        llm.step([token])
+    llm.catch_up()
+    plain = llm.snapshot()
+    assert plain.tokens == capsule.tokens and plain.tensors.keys() == capsule.tensors.keys()
+    for name, tensor in plain.tensors.items():
+        assert torch.equal(tensor.view(torch.uint8), capsule.tensors[name].view(torch.uint8)), name
+
+
+def test_what_is_held_back_is_told_in_the_end(llm):
+    pieces, *_ = write(llm, "open the gate", "I have no")
+    assert "".join(piece.text for piece in pieces) == "I have no"

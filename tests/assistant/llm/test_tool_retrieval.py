@@ -1,0 +1,140 @@
+"""What a request may mean of the declared tools: by its words, of values that were said, and never of what was not."""
+
+import random
+
+import pytest
+
+from assistant.contracts import Line
+from assistant.events import ToolSpec
+from assistant.llm.tool_retrieval import COMMON, GOES_ON, YES_OR_NO, Meant, question, what_is_meant, words_of
+
+
+def tool(name, tells="", required=(), **takes):
+    return ToolSpec(name, tells, {"type": "object", "properties": takes, "required": [*required]})
+
+
+def listed(*values):
+    return {"type": "string", "enum": [*values]}
+
+
+TEXT, NUMBER, FLAG = {"type": "string"}, {"type": "number"}, {"type": "boolean"}
+ROOM = listed("kitchen", "living_room")
+LIGHT = tool("setLight", "Switch a light on or off.", ["room", "on"], room=ROOM, on=FLAG, level=NUMBER)
+MUSIC = tool("play_music", "Plays songs.", ["query"], query=TEXT, loudly=FLAG, genre=listed("jazz", "rock"))
+MESSAGE = tool("send_message", "write to somebody", ["to", "text"], to=TEXT, text=TEXT)
+HEATING = tool("heating", "how warm it is to be", ["degrees"], degrees=NUMBER, minutes=NUMBER, zone=TEXT)
+ALL = (LIGHT, MUSIC, MESSAGE, HEATING)
+
+
+def meant(*said, tools=ALL):
+    """`said` are the user's and the assistant's lines by turns, the user's last."""
+    roles = ["user", "assistant"] if len(said) % 2 else ["assistant", "user"]
+    return what_is_meant(tools, [Line(roles[at % 2], text) for at, text in enumerate(said)])
+
+
+def values(found, name, key):
+    return found.calls[name]["properties"][key]["enum"]
+
+
+def test_a_tool_is_meant_by_the_words_of_its_name_its_description_or_a_value():
+    assert [*meant("turn the kitchen lights on").calls] == ["setLight"]
+    assert [*meant("play the song yesterday").calls] == ["play_music"]
+    jazz = meant("i am in the mood for jazz")
+    assert [*jazz.calls] == ["play_music"] and not jazz.named and not jazz.asks
+    assert not meant("turn it on please").calls and not meant("what is the weather in Paris").calls
+    assert meant() == Meant()
+
+
+def test_a_refusal_may_name_what_was_said_in_a_row_but_no_value():
+    assert meant("a bread machine for me").things == ("bread", "bread machine", "machine")
+    assert meant("the wake up call").things == ("wake", "wake up call", "call")
+    assert meant("turn the kitchen fan on").things == ("fan",)
+    assert not meant("can you do it").things
+
+
+def test_of_listed_values_only_those_that_were_said_may_be_given():
+    assert values(meant("light on in the living room"), "setLight", "room") == ["living_room"]
+    assert "genre" not in meant("play the song yesterday").calls["play_music"]["properties"]
+    assert values(meant("play rock music by Anna"), "play_music", "genre") == ["rock"]
+
+
+def test_a_tool_is_not_called_before_what_it_needs_was_said():
+    found = meant("turn the light on")
+    assert not found.calls and found.named and found.asks == ("Which one: kitchen or living room?",)
+    assert not meant("set the heating").calls and meant("set the heating").asks == ("Which degrees?",)
+    assert meant("write a message").asks == ("Which to?", "Which text?")
+    assert not meant("message Anna").calls  # one word of its own for two that are needed
+    assert meant("message Anna that i am late").calls
+
+
+def test_what_is_not_needed_is_given_only_where_there_is_something_to_give():
+    said = ("heating to 21", "heating to 21 for 30 minutes")
+    one, two = (meant(text).calls["heating"]["properties"] for text in said)
+    assert [*one] == ["degrees"] and {*two} == {"degrees", "minutes"}
+    assert {*meant("heating upstairs to 21").calls["heating"]["properties"]} == {"degrees", "zone"}
+    assert "loudly" not in meant("play the song yesterday").calls["play_music"]["properties"]
+    assert "loudly" in meant("play the song yesterday and loudly off").calls["play_music"]["properties"]
+
+
+def test_words_are_given_as_they_were_said_in_a_row():
+    found = values(meant("Send Anna a message: I am late!"), "send_message", "text")
+    assert "I am late" in found and "Anna" in found
+    assert not any(text.lower().startswith(("send", "message")) or text in ("I am", "I") for text in found)
+    assert all(text in "Send Anna a message I am late" for text in found)
+    late = values(meant("message Anna i am late then"), "send_message", "text")
+    assert "i am late" in late and not any(text.endswith("then") for text in late)
+    long = " ".join(f"word{at}" for at in range(60))
+    assert meant(f"message Anna {long}").calls["send_message"]["properties"]["text"] == TEXT
+
+
+def test_what_may_be_on_or_off_is_asked_for_and_not_demanded():
+    found = meant("do something with the kitchen light")
+    assert [*found.calls] == ["setLight"] and found.asks == ("On or off?",)
+    assert meant("light in the kitchen off").asks == ()
+
+
+def test_an_answer_and_what_goes_on_are_read_with_what_was_said_before():
+    assert [*meant("turn the light on", "Which one: kitchen or living room?", "the kitchen").calls] == ["setLight"]
+    assert [*meant("heating to 21", "Done.", "and now 19").calls] == ["heating"]
+    assert [*meant("heating to 21", "Done.", "22").calls] == ["heating"]
+    assert not meant("heating to 21", "Done.", "who wrote that book").calls
+    thrice = meant("light on", "Which one?", "kitchen", "Done.", "the living room too")
+    assert values(thrice, "setLight", "room") == ["kitchen", "living_room"]
+
+
+@pytest.mark.parametrize(
+    ("name", "choices", "asks"),
+    [
+        ("state", ["off", "on"], "On or off?"),
+        ("room", ["hall", "attic", "cellar"], "Which one: hall, attic or cellar?"),
+        ("livingRoom", ["a", "b", "c", "d"], "Which living room?"),
+        ("start_time", [], "Which start time?"),
+        ("mode", ["eco"], "Which mode?"),
+    ],
+)
+def test_a_question_names_what_there_is(name, choices, asks):
+    assert question(name, choices) == asks
+
+
+def test_lists_of_words_are_as_words_are_read():
+    assert {"this", "does", "a"}.isdisjoint(words_of("what does a light do") - COMMON)
+    assert {"on", "off"} <= YES_OR_NO and all(words_of(word) == {word} for word in GOES_ON)
+    assert words_of("setLight switches boxes cities glasses is") == {
+        "set", "light", "switch", "box", "city", "glass", "is",
+    }  # fmt: skip
+
+
+def test_no_declaration_and_no_words_are_too_odd():
+    """Whatever a client declares: nothing is raised, and a tool never takes what it did not declare."""
+    rng = random.Random(3)
+    odd = [None, 3, "x", [], {}, {"enum": "abc"}, {"enum": [None, 1, {"a": 2}]}, {"type": 7}, {"type": "number"}]
+    for _ in range(400):
+        takes = {rng.choice(["room", "", "Ä b", "1"]): rng.choice(odd) for _ in range(3)}
+        schema = rng.choice(
+            [{}, {"properties": rng.choice(odd)}, {"properties": takes, "required": rng.choice([*odd, ["room", 4]])}]
+        )
+        spec = ToolSpec(rng.choice(["room", "", "a-b.c"]), rng.choice(["", "the room"]), schema)
+        found = meant(rng.choice(["", "room", "the room 4 x", "\n?!", "room abc 1"]), tools=(spec,))
+        for given in found.calls.values():
+            declared = schema.get("properties")
+            assert given is schema or {*given["properties"]} <= {*declared}
