@@ -153,12 +153,12 @@ class WordGuide:
         return [*found, *self.opening(), *(vocabulary.stops if self._said else ())]
 
     def opening(self) -> Sequence[int]:
-        """The tokens that begin a call; none where there is nothing to be called."""
-        return self._vocabulary.opening if self._calls.has_tools() else ()
+        """The tokens that begin a call."""
+        return self._vocabulary.opening
 
     def stands(self) -> bool:
-        """False once a tool was called that the request cannot mean."""
-        return self._calls.stands()
+        """False once a tool was called that the request cannot mean, or any where there is none."""
+        return self._calls.stands() and (self._calls.has_tools() or not self._in_call)
 
     def _next(self, begun: str) -> list[int]:
         """Letters that go on with the word, and whatever else may follow it."""

@@ -12,8 +12,8 @@ from typing import Protocol
 from assistant.contracts import PICTURE, Prompt
 from assistant.events import ToolSpec
 from assistant.llm.chat_layout import Layout, find_layout
-from assistant.llm.tool_guide import ToolGuide
-from assistant.llm.tool_retrieval import what_is_meant
+from assistant.llm.tool_guide import SWITCHED_OFF, ToolGuide
+from assistant.llm.tool_retrieval import Meant, what_is_meant
 from assistant.text.small_model import for_small_model
 from llm_engine.callguide import CallGuide
 from llm_engine.chat import Chat
@@ -100,11 +100,13 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         unknown = [tool for tool in prompt.tools if tool.name in told(prompt.tools)]
         lines = [replace(line, text=layout.read(line.text)) if line.role == "user" else line for line in prompt.lines]
         meant = what_is_meant(unknown, lines)
+        if anew and not declared:
+            meant = Meant(asks=(SWITCHED_OFF,))
         unmeant = {tool.name for tool in unknown} - meant.calls.keys()
         may_call = meant.calls if anew else {**declared, **meant.calls}
         calls = CallGuide(may_call, layout.value_lead, encode, unmeant)
         words = WordGuide(vocabulary, _heard(prompt, layout.read), calls)
-        return ToolGuide(words, meant, encode, stops, anew=anew) if unknown else words
+        return ToolGuide(words, meant, encode, stops, anew=anew) if unknown or not declared else words
 
     @lru_cache(TOOL_SETS_REMEMBERED)
     def told(tools: tuple[ToolSpec, ...]) -> frozenset[str]:

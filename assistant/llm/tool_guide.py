@@ -9,6 +9,8 @@ from llm_engine.wordguide import WordGuide
 
 NO_TOOL = "I have no tool"
 """How the shipped model begins to say that no declared tool fits (`recipes/texts/scenes_declared.py`)."""
+SWITCHED_OFF = "I cannot do that here, because my tools are switched off."
+"""What it was taught to say where it would call a tool and none is declared (`recipes/texts/talks.py`)."""
 WHICH_ONE = "Which one:"
 """How it begins to ask for a listed value; where there is none to ask for, it goes on with anything."""
 
@@ -48,13 +50,15 @@ class ToolGuide:
 
     def among(self) -> Sequence[int]:
         """The tokens that may come next: what begins like one of the questions or refusals goes on like it."""
-        if self._tokens:
-            refuses = self._said.startswith(NO_TOOL)
-            return sorted(self._next(self._refusals if refuses else self._asks)) or self._words.among()
-        if not self._anew:
-            return self._words.among()
-        must = [*sorted(self._next(self._asks)), *(self._words.opening() if self._meant.calls else ())]
-        return must or [token for token in self._words.among() if token != self._which]
+        texts = self._refusals if self._said.startswith(NO_TOOL) else self._asks
+        forced = sorted(self._next(texts)) if self._tokens or self._anew else []
+        may_call, call = bool(self._meant.calls), self._words.opening()
+        if self._anew and may_call and not self._tokens:
+            forced += call
+        if forced or not self._anew:
+            return forced or self._words.among()
+        free = [token for token in self._words.among() if may_call or token not in call]
+        return free if self._tokens else [token for token in free if token != self._which]
 
     def _next(self, texts: Sequence[Sequence[int]]) -> set[int]:
         at = len(self._tokens)

@@ -139,8 +139,10 @@ def test_a_call_that_has_all_its_parameters_takes_no_more() -> None:
         assert (more in reply.may()) is (len(MANY[name]["properties"]) > 1)
 
 
-def test_where_there_is_nothing_to_be_called_no_call_begins() -> None:
-    reply = Reply(LETTERS)
-    assert CALL in reply.may() and reply.guide.stands()
-    reply.guide = WordGuide(reply.vocabulary, HEARD, CallGuide({}, " ", list))
-    assert CALL not in reply.may() and not reply.guide.opening()
+def test_where_there_is_nothing_to_be_called_a_call_does_not_stand() -> None:
+    for calls, stands in ((CallGuide(MANY, " ", list), True), (CallGuide({}, " ", list), False)):
+        reply = Reply(LETTERS)
+        reply.guide = WordGuide(reply.vocabulary, HEARD, calls)
+        assert CALL in reply.may() and reply.guide.stands()
+        reply.write(reply.texts.index(CALL))
+        assert reply.guide.stands() is stands

@@ -30,16 +30,16 @@ SAID = "<parameter=room>\n kitchen\n</parameter>\n<parameter=on>\n true\n</param
 LAMP_ON = CALL.format("set_lamp").replace("\n</function", f"\n{SAID}</function")
 
 
-def prompt(*said):
+def prompt(*said, tools=TOOLS):
     lines = (Line(("user", "assistant")[at % 2], text) for at, text in enumerate(said))
-    return Prompt("You are Ada.", TOOLS, tuple(lines))
+    return Prompt("You are Ada.", tools, tuple(lines))
 
 
 class Typed:
     """A guide, and what was written under it."""
 
-    def __init__(self, said, anew=False):
-        self.guide = LANGUAGE.guide(prompt(said), anew)
+    def __init__(self, said, anew=False, tools=TOOLS):
+        self.guide = LANGUAGE.guide(prompt(said, tools=tools), anew)
 
     def may(self, text):
         """Whether a reply may go on so, token by token."""
@@ -108,6 +108,14 @@ def test_a_question_that_was_begun_goes_on_to_what_is_missing():
     assert Typed("turn the lamp on").may("Which one: kitchen or hall?")
     assert not Typed("turn the lamp on").may("Which plant?")
     assert Typed("what is new").may("Which one")
+
+
+def test_without_any_tool_a_call_does_not_stand_and_what_is_written_anew_says_so():
+    said = "what is 2 plus 2"
+    assert (typed := Typed(said, tools=())).may("<tool_call>") and typed.guide.stands() is False
+    assert (other := Typed(said, tools=())).may("I am too small") and other.guide.stands() is True
+    assert Typed(said, anew=True, tools=()).may("I cannot do that here, because my tools are switched off.")
+    assert not Typed(said, anew=True, tools=()).may("The sum")
 
 
 # ---------------------------------------------------------------------------------------------------- decoding
