@@ -5,8 +5,10 @@ captured by a backend that was given a folder, `operators` hands them out; elsew
 the two ran is part of the backend's description, and so of every fingerprint: they differ in the order of sums.
 """
 
+import ctypes
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -76,7 +78,20 @@ def toolchain() -> str:
 @cache
 def _toolchain(compiler: str) -> str:
     macros = _run([compiler, "-march=native", "-dM", "-E", "-x", "c++", os.devnull])
-    return hashlib.sha256(f"{macros} {_FLAGS} {torch.__version__}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{macros} {_flags()} {torch.__version__}".encode()).hexdigest()[:16]
+
+
+@cache
+def _flags() -> tuple[str, ...]:
+    return _FLAGS if _tiles_granted() else (*_FLAGS, "-DNO_TILES")
+
+
+def _tiles_granted() -> bool:
+    """Whether the system lets this process use an x86 processor's tiles (AMX), if it has any: sandboxes may not."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    arch_prctl, ask_for, tiles = 158, 0x1023, 18
+    return ctypes.CDLL(None).syscall(arch_prctl, ask_for, tiles) == 0
 
 
 def _built(source: Path, folder: Path) -> Path:
@@ -88,7 +103,7 @@ def _built(source: Path, folder: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             made = Path(scratch) / target.name
             places = [f"-I{_HEADER.parent}", f"-I{base / 'include'}", f"-L{base / 'lib'}"]
-            _run([_compiler(), *_FLAGS, *places, str(source), "-o", str(made), "-ltorch_cpu"])
+            _run([_compiler(), *_flags(), *places, str(source), "-o", str(made), "-ltorch_cpu"])
             with made.open("rb") as file:
                 os.fsync(file.fileno())  # a name that outlived its bytes would fail at every later start
             made.replace(target)

@@ -82,7 +82,7 @@ import sys
 from pathlib import Path
 import torch
 from capsules.exec import native
-native._FLAGS = tuple("-march=x86-64-v3" if flag == "-march=native" else flag for flag in native._FLAGS)
+native._FLAGS = (*native._FLAGS, *sys.argv[2:])
 from capsules.nn import linear
 from tests.capsules.test_native import limit, randn, ratio
 torch.set_num_threads(1)
@@ -95,11 +95,19 @@ for rows in (1, 2, 24, 70):
 
 @pytest.mark.slow  # the kernels are built
 @needs_compiler
-def test_products_without_instructions_for_bfloat16(tmp_path: Path) -> None:
-    """Those of this machine, if it has any, are met by every other test here."""
+@pytest.mark.parametrize("flag", ["-march=x86-64-v3", "-DNO_TILES"])
+def test_products_with_fewer_instructions(tmp_path: Path, flag: str) -> None:
+    """Without any for bfloat16, and without tiles. Those of this machine are met by every other test here."""
     if os.uname().machine != "x86_64":
         pytest.skip("kernels for x86-64 run there alone")
-    subprocess.run([sys.executable, "-c", CHILD, str(tmp_path)], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, "-c", CHILD, str(tmp_path), flag], check=True, cwd=Path(__file__).parents[2])
+
+
+@pytest.mark.parametrize(("system", "processor"), [("darwin", "arm64"), ("linux", "aarch64")])
+def test_tiles_are_an_x86_matter(monkeypatch: pytest.MonkeyPatch, system: str, processor: str) -> None:
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setattr("platform.machine", lambda: processor)
+    assert not native._tiles_granted()
 
 
 @pytest.mark.slow  # the kernels are built

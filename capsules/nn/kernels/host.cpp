@@ -2,7 +2,7 @@
 //
 // Values are float32 or bfloat16 and widened in registers; sums are float32. Work is divided among threads by outputs
 // only, so no bit of a result depends on the number of threads. Products of float32 are left to torch's library. Chunks
-// in bfloat16 use a processor's own products of it (AVX512-BF16) where it has them.
+// in bfloat16 use a processor's own products of it (AMX, else AVX512-BF16) where it has them.
 
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
@@ -14,6 +14,11 @@
 
 #if defined(__AVX512BF16__)
 #include <immintrin.h>
+#endif
+#if defined(__AMX_BF16__) && !defined(NO_TILES)
+#define TILES
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include "vectors.h"
@@ -116,6 +121,87 @@ void widen(const W* w, float* to, int64_t size) {
 }
 
 #if defined(__AVX512BF16__)
+#if defined(TILES)
+constexpr int64_t TILE = 16, TILE_I = 32;  // a tile holds 16 rows of 32 bfloat16, or of 16 sums
+constexpr int64_t STEP_O = 2 * TILE, STEP_T = 2 * TILE, STEP_I = TILE_I;
+
+// This thread's eight tiles, all of the full size, while it lives; then they are again as another library had shaped
+// them, for some do that once for good. A process has to ask the system for tiles once.
+struct Tiles {
+  Tiles() {
+    static const bool granted = syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18 /* XTILEDATA */) == 0;
+    STD_TORCH_CHECK(granted, "the system does not let this process use AMX tiles");
+    _tile_storeconfig(before);
+    alignas(64) uint8_t shape[64] = {1};  // the palette; from 16 on bytes of a row, from 48 on rows
+    for (int t = 0; t < 8; ++t) shape[16 + 2 * t] = 64, shape[48 + t] = TILE;
+    _tile_loadconfig(shape);
+  }
+  ~Tiles() { _tile_loadconfig(before); }
+
+ private:
+  alignas(64) uint8_t before[64];
+};
+
+// 16 rows of a first factor, `stride` bytes apart.
+struct Rows {
+  const bf16* at;
+  int64_t stride;
+};
+
+// Those of w [outputs][inputs] from `first` and entry i on; in `edge`, with zeros, where they go beyond w.
+inline Rows rows_of(const bf16* w, int64_t first, int64_t i, int64_t inputs, int64_t outputs, bf16* edge) {
+  if (first + TILE <= outputs && i + TILE_I <= inputs) return {w + first * inputs + i, inputs * int64_t(sizeof *w)};
+  std::memset(edge, 0, TILE * TILE_I * sizeof *edge);
+  for (int64_t o = first; o < std::min(first + TILE, outputs); ++o)
+    std::memcpy(edge + (o - first) * TILE_I, w + o * inputs + i, std::min(TILE_I, inputs - i) * sizeof *w);
+  return {edge, TILE_I * sizeof *edge};
+}
+
+// STEP_O outputs from `first` on times STEP_T tokens from t on. Pairs of inputs of a token lie as the second factor of
+// the instruction wants them, and w as it is does for the first.
+inline void products(const uint32_t* turned, int64_t stride, const bf16* w, bf16* y, int64_t first, int64_t rows,
+                     int64_t inputs, int64_t outputs, int64_t t) {
+  const bool both = stride - t > TILE;  // else one tile of tokens
+  bf16 edge[2][TILE * TILE_I];
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t i = 0; i < inputs; i += TILE_I) {
+    const uint32_t* const x = turned + i / 2 * stride + t;
+    const Rows low = rows_of(w, first, i, inputs, outputs, edge[0]);
+    const Rows high = rows_of(w, first + TILE, i, inputs, outputs, edge[1]);
+    _tile_loadd(4, low.at, low.stride);
+    _tile_loadd(5, high.at, high.stride);
+    _tile_loadd(6, x, stride * sizeof *x);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 5, 6);
+    if (both) {
+      _tile_loadd(7, x + TILE, stride * sizeof *x);
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  alignas(64) float sums[2][2][TILE * TILE];  // [tokens][outputs][output][token]
+  constexpr int64_t row = TILE * sizeof(float);
+  _tile_stored(0, sums[0][0], row);
+  _tile_stored(1, sums[0][1], row);
+  _tile_stored(2, sums[1][0], row);
+  _tile_stored(3, sums[1][1], row);
+  const __m512i column = _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                                            _mm512_set1_epi32(TILE));
+  for (int64_t k = 0; k < std::min(STEP_T, rows - t); ++k)
+    for (int64_t half = 0; half < 2; ++half) {
+      const float* const at = sums[k / TILE][half] + k % TILE;
+      const int64_t o = first + half * TILE;
+      bf16* const to = y + (t + k) * outputs + o;
+      if (o + TILE <= outputs)
+        store(to, cast<fw>(_mm512_i32gather_ps(column, at, sizeof(float))));
+      else
+        for (int64_t j = 0; o + j < outputs; ++j) put(to + j, at[j * TILE]);
+    }
+}
+#else
 constexpr int64_t WIDE_O = 8;  // outputs whose sums are held at once
 
 // WIDE_O rows of w times WIDTH · WIDE tokens. A pair of neighbouring weights meets the same two inputs of every token;
@@ -155,10 +241,19 @@ void pair_tiles(const uint32_t* turned, int64_t stride, const bf16* w, bf16* y, 
     for (int64_t o = 0; o < std::min(WIDE_O, outputs - first); ++o) put(y + (t + k) * outputs + first + o, sums[o][k]);
 }
 
+constexpr int64_t STEP_O = WIDE_O, STEP_T = 2 * WIDE, STEP_I = 2;
+struct Tiles {};
+
+inline void products(const uint32_t* turned, int64_t stride, const bf16* w, bf16* y, int64_t first, int64_t rows,
+                     int64_t inputs, int64_t outputs, int64_t t) {
+  (stride - t > WIDE ? pair_tiles<2> : pair_tiles<1>)(turned, stride, w, y, first, rows, inputs, outputs, t);
+}
+#endif
+
 // Tokens lie side by side in the lanes; every output sums pairs of inputs in ascending order, whatever the number of
-// rows. The instruction takes magnitudes below 1e-38 for zeros.
+// rows. The instructions take magnitudes below 1e-38 for zeros.
 void many_rows(const bf16* x, const bf16* w, bf16* y, int64_t rows, int64_t inputs, int64_t outputs) {
-  const int64_t stride = (rows + WIDE - 1) / WIDE * WIDE, pairs = (inputs + 1) / 2;
+  const int64_t stride = (rows + WIDE - 1) / WIDE * WIDE, pairs = (inputs + STEP_I - 1) / STEP_I * STEP_I / 2;
   thread_local std::vector<uint32_t> kept;  // fresh pages at every call would cost more than what is written to them
   kept.resize(std::max<size_t>(kept.size(), pairs * stride));
   uint32_t* const turned = kept.data();
@@ -166,14 +261,15 @@ void many_rows(const bf16* x, const bf16* w, bf16* y, int64_t rows, int64_t inpu
     for (int64_t p = from; p < to; ++p)
       for (int64_t t = 0; t < stride; ++t) {
         const bf16* const at = x + t * inputs + 2 * p;
+        const uint32_t low = t < rows && 2 * p < inputs ? at[0].bits : 0;
         const uint32_t high = t < rows && 2 * p + 1 < inputs ? at[1].bits : 0;
-        turned[p * stride + t] = t < rows ? at[0].bits | high << 16 : 0;
+        turned[p * stride + t] = low | high << 16;
       }
   });
-  torch::stable::parallel_for(0, (outputs + WIDE_O - 1) / WIDE_O, 8, [&](int64_t from, int64_t to) {
-    for (int64_t o = from * WIDE_O; o < to * WIDE_O; o += WIDE_O)
-      for (int64_t t = 0; t < stride; t += 2 * WIDE)
-        (stride - t > WIDE ? pair_tiles<2> : pair_tiles<1>)(turned, stride, w, y, o, rows, inputs, outputs, t);
+  torch::stable::parallel_for(0, (outputs + STEP_O - 1) / STEP_O, 64 / STEP_O, [&](int64_t from, int64_t to) {
+    [[maybe_unused]] const Tiles tiles;
+    for (int64_t o = from * STEP_O; o < to * STEP_O; o += STEP_O)
+      for (int64_t t = 0; t < stride; t += STEP_T) products(turned, stride, w, y, o, rows, inputs, outputs, t);
   });
 }
 #else
