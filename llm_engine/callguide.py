@@ -37,7 +37,7 @@ class CallGuide:
         encode: Callable[[str], Sequence[int]],
         unmeant: Collection[str] = (),
     ) -> None:
-        self._schemas, self._lead, self._encode, self._unmeant = schemas, lead, encode, frozenset(unmeant)
+        self._schemas, self.lead, self._encode, self._unmeant = schemas, lead, encode, frozenset(unmeant)
         self._spells = len(encode("1234")) == 4  # where several digits are one token, numbers are left alone
         self._tokens: list[int] = []  # of the call, its opening tag included; outside of one, those without text yet
         self._text: str | None = None  # what stands behind the tag
@@ -83,6 +83,12 @@ class CallGuide:
         """Whether a parameter of the call that is being written is not closed."""
         return (self._text or "").rfind("<parameter=") > (self._text or "").rfind("</parameter>")
 
+    def value(self) -> str | None:
+        """What is written of a value by now, with the template's lead; None outside of one."""
+        _, begun, rest = (self._text or "").rpartition("<parameter=")
+        _, named, value = rest.partition(">\n")
+        return value if begun and named and "</parameter>" not in value else None
+
     def is_full(self) -> bool:
         """Whether all declared parameters stand in the call that is being written."""
         schema, given = self._given()
@@ -117,9 +123,9 @@ class CallGuide:
             end = text.find(_VALUE_END, begin)
             if end < 0:
                 for value in _listed(schema, key):
-                    yield from _further(text[:begin] + self._lead + value + _VALUE_END, schema, used)
+                    yield from _further(text[:begin] + self.lead + value + _VALUE_END, schema, used)
                 if self._spells and (kind := _type(schema, key)) in ("number", "integer"):
-                    yield from _numbers(text, begin, self._lead, kind, schema, used)
+                    yield from _numbers(text, begin, self.lead, kind, schema, used)
                 return
             at = end + len(_VALUE_END)
         yield from _further(text[:at], schema, used)

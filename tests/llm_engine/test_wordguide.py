@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 import llm_engine
 from llm_engine.callguide import CallGuide
-from llm_engine.wordguide import ROUNDS, Vocabulary, WordGuide
+from llm_engine.wordguide import COUNTED, COUNTED_UNASKED, LONGEST_VALUE, ROUNDS, Vocabulary, WordGuide
 
 STOP, CALL = "<|im_end|>", "<tool_call>"
 LETTERS = [*map(chr, range(32, 127)), "\n", "�", STOP, "<|im_start|>", CALL, "</tool_call>"]
@@ -137,6 +137,43 @@ def test_a_call_that_has_all_its_parameters_takes_no_more() -> None:
             reply.write(token)
         assert ">\n</function>\n</tool_call>" not in reply.may(), "a value is closed first"
         assert (more in reply.may()) is (len(MANY[name]["properties"]) > 1)
+
+
+ITEM = (CALL, *"\n<function=add>\n<parameter=item>\n")
+OPEN = f"{HEARD} add item parameter"
+
+
+def test_a_value_is_of_words_that_stood_before() -> None:
+    said, value = Reply(LETTERS), Reply(LETTERS, OPEN).type(*ITEM, " ")
+    assert "o" in said.type("h").may(), "home is a word of its own"
+    assert value.type("h").may() == Reply(LETTERS, OPEN).type(*ITEM, " ", "h").may() and "o" in value.may()
+    assert "e" in said.type("o", "m").may() and value.type("o", "m").may() == {"e", "E"}
+    assert " " in said.type("e").may() and value.type("e").may() == {"t", "T"}, "hometown was heard, home was not"
+    assert "q" in Reply(LETTERS, OPEN).type(*ITEM, " ", "s").may(), "sqrt"
+
+
+def test_a_value_begins_as_the_template_has_it_and_is_not_empty_nor_endless() -> None:
+    value, rng = Reply(LETTERS, OPEN).type(*ITEM), random.Random(3)
+    assert value.may() == {" "}
+    value.type(" ")
+    for _ in range(LONGEST_VALUE):
+        assert {"\n", "7", "<"} < value.may()
+        value.type(rng.choice("0123456789"))
+    assert value.may() == {"</tool_call>"}, "all markup there is in these tokens"
+
+
+def test_it_counts_as_far_as_it_was_told() -> None:
+    for heard, end in ((HEARD, COUNTED_UNASKED), ("count to 42", 42), ("", COUNTED_UNASKED), ("4 to 5000", COUNTED)):
+        reply = Reply(LETTERS, heard)
+        for number in range(1, end + 1):
+            reply.type(*f"{number}")
+            assert (reply.may() == {".", STOP}) is (number == end), (heard, number)
+            reply.type(*(", " if number < end else "."))
+    assert "5" in Reply(LETTERS, HEARD).type(*"4, ").may() and "2" in Reply(LETTERS).type(*"7, 6, 5, ").may()
+
+
+def test_markup_is_of_calls() -> None:
+    assert "<" not in Reply(LETTERS).may() and "<" in Reply(LETTERS, OPEN).type(*ITEM, *" 3 ").may()
 
 
 def test_where_there_is_nothing_to_be_called_a_call_does_not_stand() -> None:
