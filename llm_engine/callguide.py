@@ -160,7 +160,7 @@ def _required(schema: Mapping[str, Any]) -> set[str]:
     """The declared parameters that a call must give."""
     required = schema.get("required")
     named = required if isinstance(required, Sequence) and not isinstance(required, str) else ()
-    return {key for key in named if key in schema["properties"]}
+    return {key for key in named if isinstance(key, str) and key in schema["properties"]}
 
 
 def _type(schema: Mapping[str, Any], key: str) -> str:

@@ -8,4 +8,5 @@ memory    how much of the processor's is free
 pcm       formats, resampling, files
 picture   a still picture: its limits, its pixels
 sound     the type and the rates of sound inside
+units     units of measure by the names that people say
 """

@@ -13,7 +13,7 @@ from assistant.contracts import PICTURE, Prompt
 from assistant.events import ToolSpec
 from assistant.llm.chat_layout import Layout, find_layout
 from assistant.llm.tool_guide import SWITCHED_OFF, ToolGuide
-from assistant.llm.tool_retrieval import Meant, what_is_meant
+from assistant.llm.tool_retrieval import Meant, unsaid, what_is_meant
 from assistant.text.small_model import for_small_model
 from llm_engine.callguide import CallGuide
 from llm_engine.chat import Chat
@@ -102,9 +102,10 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         meant = what_is_meant(unknown, lines)
         if anew and not declared:
             meant = Meant(asks=(SWITCHED_OFF,))
-        unmeant = {tool.name for tool in unknown} - meant.calls.keys()
-        may_call = meant.calls if anew else {**declared, **meant.calls}
-        calls = CallGuide(may_call, layout.value_lead, encode, unmeant)
+        names, needs = {tool.name for tool in unknown}, unsaid(lines)
+        said = {name: takes for name, takes in declared.items() if name in names or name not in needs}
+        may_call = meant.calls if anew else {**said, **meant.calls}
+        calls = CallGuide(may_call, layout.value_lead, encode, names - meant.calls.keys())
         words = WordGuide(vocabulary, _heard(prompt, layout.read), calls)
         return ToolGuide(words, meant, encode, stops, anew=anew) if unknown or not declared else words
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from assistant.base.units import units_in
 from assistant.contracts import Line
 from assistant.events import ToolSpec
 
@@ -92,6 +93,15 @@ def what_is_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> Meant:
                 is_open = not isinstance(tool.parameters.get("properties"), Mapping)
                 calls[tool.name] = tool.parameters if is_open else {**tool.parameters, "properties": given}
     return Meant(calls, tuple(dict.fromkeys(asks)), named, _things(tools, heard[-1] if heard else ""))
+
+
+def unsaid(lines: Sequence[Line]) -> frozenset[str]:
+    """Of the tools that it knows by heart those that need words which neither this exchange nor the one before holds:
+    two units to convert."""
+    users = [at for at, line in enumerate(lines) if line.role == "user"]
+    last = lines[users[-2] if len(users) > 1 else 0 :]
+    said = [text for line in last for text in (line.text, *(call.arguments for call in line.calls))]
+    return frozenset() if len(units_in(" ".join(said))) > 1 else frozenset(["convert"])
 
 
 def question(name: str, choices: Sequence[str]) -> str:

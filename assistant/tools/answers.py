@@ -14,6 +14,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from assistant.base.units import SCALES, find_unit
+
 DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 MONTHS: Final = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -204,35 +206,11 @@ def _value(node: ast.expr) -> float:
 
 # ---------------------------------------------------------------------------------------- units and letters
 
-_SCALES: Final[dict[str, dict[str, float]]] = {
-    "length": {"meters": 1, "kilometers": 1000, "centimeters": 0.01, "millimeters": 0.001, "miles": 1609.344,
-               "yards": 0.9144, "feet": 0.3048, "inches": 0.0254},
-    "weight": {"grams": 1, "kilograms": 1000, "milligrams": 0.001, "pounds": 453.59237, "ounces": 28.349523125,
-               "tons": 1_000_000},
-    "volume": {"liters": 1, "milliliters": 0.001, "gallons": 3.785411784, "quarts": 0.946352946, "pints": 0.473176473,
-               "cups": 0.2365882365, "tablespoons": 0.01478676478, "teaspoons": 0.00492892159},
-    "time": {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 604800, "years": 31_557_600},
-    "speed": {"kilometers per hour": 1, "miles per hour": 1.609344, "meters per second": 3.6},
-    "temperature": {"celsius": 1, "fahrenheit": 1},
-}  # fmt: skip
-_ALIASES: Final = {
-    "foot": "feet", "inch": "inches", "kilo": "kilograms", "kilos": "kilograms", "kg": "kilograms", "km": "kilometers",
-    "m": "meters", "cm": "centimeters", "mm": "millimeters", "g": "grams", "lb": "pounds", "lbs": "pounds",
-    "oz": "ounces", "l": "liters", "ml": "milliliters", "litre": "liters", "litres": "liters", "metre": "meters",
-    "metres": "meters", "kilometre": "kilometers", "kilometres": "kilometers", "degrees celsius": "celsius",
-    "degrees fahrenheit": "fahrenheit", "degrees": "fahrenheit", "centigrade": "celsius", "kph": "kilometers per hour",
-    "mph": "miles per hour",
-}  # fmt: skip
-
-
 def _unit(name: str) -> tuple[str, str]:
-    text = " ".join(name.lower().split())
-    text = _ALIASES.get(text, text)
-    for kind, units in _SCALES.items():
-        for unit in units:
-            if text in (unit, unit.removesuffix("s")):
-                return kind, unit
-    raise AnswerError(f"I do not know the unit {name}")
+    try:
+        return find_unit(name)
+    except LookupError:
+        raise AnswerError(f"I do not know the unit {name}") from None
 
 
 def convert(value: str, unit: str, to: str) -> str:
@@ -250,7 +228,7 @@ def convert(value: str, unit: str, to: str) -> str:
         else:
             result = amount * 9 / 5 + 32 if source == "celsius" else (amount - 32) * 5 / 9
         return f"{number(amount)} degrees {source} is {number(result)} degrees {target}"
-    result = amount * _SCALES[kind][source] / _SCALES[kind][target]
+    result = amount * SCALES[kind][source] / SCALES[kind][target]
     return f"{_counted(amount, source)} is {_counted(result, target)}"
 
 

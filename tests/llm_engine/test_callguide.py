@@ -161,6 +161,15 @@ def test_outside_of_a_call_and_without_tools_anything_may_come() -> None:
     assert guide.among() == []
 
 
+def test_what_is_required_and_is_no_name_is_left_out() -> None:
+    for required in ([["room"], {"a": 1}, None, 3], "room", None, 3):
+        guide = CallGuide({"lamp": {"properties": {"room": {"type": "string"}}, "required": required}}, "", letters)
+        for token in letters(f"{CALL}\n<function=lamp>\n"):
+            assert token in guide.among() or not guide.among()
+            guide.push(token, text_of(letters, token))
+        assert not guide.lacks()
+
+
 @pytest.mark.parametrize("encode", [tiny, letters])
 def test_a_call_of_what_is_not_meant_does_not_stand(encode: Callable[[str], Sequence[int]]) -> None:
     for name, stands in (("set_lights", False), ("anything", True)):

@@ -110,6 +110,25 @@ def test_a_question_that_was_begun_goes_on_to_what_is_missing():
     assert Typed("what is new").may("Which one")
 
 
+@pytest.mark.parametrize(
+    ("said", "may"),
+    [
+        (["next sunday too"], False),
+        (["30 days from now", "That is a Sunday.", "and in weeks"], True),
+        (["5 miles in feet", "26400 feet.", "and 20"], True),
+        (["5 miles in feet", "26400 feet.", "thanks", "You are welcome.", "and sunday"], False),
+    ],
+)
+def test_what_needs_two_units_is_called_where_two_were_said_lately(said, may):
+    takes = {"properties": {name: {"type": "string"} for name in ("value", "unit", "to")}}
+    takes["required"] = [*takes["properties"]]
+    for convert, known in ((ToolSpec("convert", "", takes), True), (ToolSpec("convert", "move a sunday"), False)):
+        lines = (Line(("user", "assistant")[at % 2], text) for at, text in enumerate(said))
+        typed = Typed("")
+        typed.guide = LANGUAGE.guide(Prompt("You are Ada.", (convert, PLANTS), tuple(lines)), False)
+        assert typed.may("<tool_call>\n<function=convert") is (may or not known), "a client's own is another tool"
+
+
 def test_without_any_tool_a_call_does_not_stand_and_what_is_written_anew_says_so():
     said = "what is 2 plus 2"
     assert (typed := Typed(said, tools=())).may("<tool_call>") and typed.guide.stands() is False
