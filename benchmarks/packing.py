@@ -1,10 +1,13 @@
 """What packing costs in agreement: the shipped language model in fewer bits beside itself in float32, teacher-forced.
 
     python -m benchmarks.packing [--talks 40] [--kernels FOLDER] [--out benchmarks/results/packing.json]
+    python -m benchmarks.packing --shape 0.8b [--tokens 256]
 
 Talks of the split that training leaves out are folded token by token. At every token of a reply both choose: `same` is
 how often they choose alike, `loss` the mean negative log-likelihood of the token that stands there, `divergence` the
-mean Kullback-Leibler divergence from float32, in nats. Forty talks take about a minute on one thread.
+mean Kullback-Leibler divergence from float32, in nats. Forty talks take about a minute on one thread. With `--shape`
+the weights are random ones of a published shape, and so are the tokens: what rounding does to a network of that depth
+that has learnt nothing, whose choices hang by a hair. Two threads and some minutes.
 """
 
 import argparse
@@ -18,6 +21,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from benchmarks.llm import SHAPES, checkpoint
 from capsules import ExecContext, Role
 from llm_engine import HybridLLM
 from llm_engine.options import MADE, LLMOptions
@@ -46,10 +50,15 @@ def tokens_of(count: int) -> list[Talk]:
     return found
 
 
-def opened(form: str, ctx: ExecContext) -> HybridLLM:
+def random_tokens(vocabulary: int, count: int) -> list[Talk]:
+    ids = torch.randint(vocabulary, (count + 1,), generator=torch.Generator().manual_seed(1)).tolist()
+    return [(ids, list(range(1, count + 1)))]
+
+
+def opened(path: Path, form: str, ctx: ExecContext) -> HybridLLM:
     if not form.endswith("GPU"):
-        return HybridLLM.load(TINY, ctx, form, 1100)
-    loaded = load_weights(TINY, ctx, torch.bfloat16, made=MADE[form.partition(" ")[0]])
+        return HybridLLM.load(path, ctx, form, 1100)
+    loaded = load_weights(path, ctx, torch.bfloat16, made=MADE[form.partition(" ")[0]])
     llm = HybridLLM(ctx, loaded, LLMOptions("bfloat16", 1100), None)
     llm.warm()
     return llm
@@ -83,17 +92,20 @@ def agreement(found: Tensor, exact: Tensor, targets: Tensor) -> dict[str, float]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--talks", type=int, default=40)
+    parser.add_argument("--shape", choices=SHAPES)
+    parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--kernels", type=Path, default=Path(tempfile.gettempdir()) / "llm-bench" / "kernels")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    torch.set_num_threads(1)
-    talks = tokens_of(args.talks)
+    torch.set_num_threads(2 if args.shape else 1)
+    talks = random_tokens(SHAPES[args.shape].vocab_size, args.tokens) if args.shape else tokens_of(args.talks)
+    path = checkpoint(Path(tempfile.gettempdir()) / "llm-bench", args.shape) if args.shape else TINY
     targets = torch.tensor([ids[at] for ids, places in talks for at in places])
     exact: Tensor | None = None
     rows = {}
-    for form in FORMS:
+    for form in FORMS[:4] if args.shape else FORMS:
         ctx = ExecContext("cpu", args.kernels)
-        found = choices(opened(form, ctx), talks)
+        found = choices(opened(path, form, ctx), talks)
         exact = found if exact is None else exact
         weight_bytes = sum(buffer.nbytes for buffer in ctx.buffers("llm", Role.WEIGHT))
         rows[form] = {**agreement(found, exact, targets), "weight_bytes": weight_bytes}
