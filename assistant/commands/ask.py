@@ -102,6 +102,8 @@ def run(args: argparse.Namespace) -> int:
         raise AssistantError("nothing to ask; give a sound file, or --say \"some words\"")
     for turn in args.turns:
         if isinstance(turn, Path):
+            if not turn.suffix and not turn.exists():
+                raise AssistantError(f'there is no file "{turn}"; to type words, put --say before them')
             read_sound(turn)
         elif isinstance(turn, _Image):
             turn.read()

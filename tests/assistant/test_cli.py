@@ -78,6 +78,7 @@ def test_a_home_that_cannot_be_used_is_told_before_anything_loads(capsys, tmp_pa
         (["ask"], "nothing to ask; give a sound file"),
         (["ask", "--say", " "], "--say needs some words"),
         (["ask", "nowhere.wav"], "nowhere.wav cannot be read as sound (does not exist)"),
+        (["ask", "what time is it"], 'there is no file "what time is it"; to type words, put --say before them'),
         (["ask", "."], "(is a folder); name a WAV"),
         (["ask", "text.wav"], "text.wav cannot be read as sound"),
         (["ask", "--image", "text.wav"], "text.wav cannot be shown (the bytes are of no picture"),
