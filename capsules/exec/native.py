@@ -25,7 +25,7 @@ import torch
 from capsules.errors import CompileError
 
 _FLAGS = ("-O3", "-march=native", "-std=c++20", "-fPIC", "-shared", "-Wno-psabi")
-_HEADER = Path(__file__).with_name("vectors.h")
+_HEADERS = [Path(__file__).with_name(name) for name in ("vectors.h", "tiles.h")]
 _folder: ContextVar[Path | None] = ContextVar("native_folder", default=None)
 _loaded: dict[Path, Any] = {}
 _files: dict[str, str] = {}
@@ -95,14 +95,14 @@ def _tiles_granted() -> bool:
 
 
 def _built(source: Path, folder: Path) -> Path:
-    content = source.read_bytes() + _HEADER.read_bytes() + toolchain().encode()
+    content = b"".join(file.read_bytes() for file in (source, *_HEADERS)) + toolchain().encode()
     target = folder / f"{source.stem}-{hashlib.sha256(content).hexdigest()[:16]}.so"
     if not target.exists():
         folder.mkdir(parents=True, exist_ok=True)
         base = Path(torch.__file__).parent
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             made = Path(scratch) / target.name
-            places = [f"-I{_HEADER.parent}", f"-I{base / 'include'}", f"-L{base / 'lib'}"]
+            places = [f"-I{Path(__file__).parent}", f"-I{base / 'include'}", f"-L{base / 'lib'}"]
             _run([_compiler(), *_flags(), *places, str(source), "-o", str(made), "-ltorch_cpu"])
             with made.open("rb") as file:
                 os.fsync(file.fileno())  # a name that outlived its bytes would fail at every later start

@@ -15,12 +15,8 @@
 #if defined(__AVX512BF16__)
 #include <immintrin.h>
 #endif
-#if defined(__AMX_BF16__) && !defined(NO_TILES)
-#define TILES
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
+#include "tiles.h"
 #include "vectors.h"
 
 using namespace vectors;
@@ -121,25 +117,12 @@ void widen(const W* w, float* to, int64_t size) {
 }
 
 #if defined(__AVX512BF16__)
-#if defined(TILES)
-constexpr int64_t TILE = 16, TILE_I = 32;  // a tile holds 16 rows of 32 bfloat16, or of 16 sums
+#if defined(TILES) && defined(__AMX_BF16__)
+using tiles::TILE;
+constexpr int64_t TILE_I = 32;  // bfloat16 in a row of a first factor
 constexpr int64_t STEP_O = 2 * TILE, STEP_T = 2 * TILE, STEP_I = TILE_I;
-
-// This thread's eight tiles, all of the full size, while it lives; then they are again as another library had shaped
-// them, for some do that once for good. A process has to ask the system for tiles once.
-struct Tiles {
-  Tiles() {
-    static const bool granted = syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18 /* XTILEDATA */) == 0;
-    STD_TORCH_CHECK(granted, "the system does not let this process use AMX tiles");
-    _tile_storeconfig(before);
-    alignas(64) uint8_t shape[64] = {1};  // the palette; from 16 on bytes of a row, from 48 on rows
-    for (int t = 0; t < 8; ++t) shape[16 + 2 * t] = 64, shape[48 + t] = TILE;
-    _tile_loadconfig(shape);
-  }
-  ~Tiles() { _tile_loadconfig(before); }
-
- private:
-  alignas(64) uint8_t before[64];
+struct Shaped : tiles::Shaped {
+  Shaped() : tiles::Shaped(TILE_I * sizeof(bf16)) {}
 };
 
 // 16 rows of a first factor, `stride` bytes apart.
@@ -242,7 +225,7 @@ void pair_tiles(const uint32_t* turned, int64_t stride, const bf16* w, bf16* y, 
 }
 
 constexpr int64_t STEP_O = WIDE_O, STEP_T = 2 * WIDE, STEP_I = 2;
-struct Tiles {};
+struct Shaped {};
 
 inline void products(const uint32_t* turned, int64_t stride, const bf16* w, bf16* y, int64_t first, int64_t rows,
                      int64_t inputs, int64_t outputs, int64_t t) {
@@ -267,7 +250,7 @@ void many_rows(const bf16* x, const bf16* w, bf16* y, int64_t rows, int64_t inpu
       }
   });
   torch::stable::parallel_for(0, (outputs + STEP_O - 1) / STEP_O, 64 / STEP_O, [&](int64_t from, int64_t to) {
-    [[maybe_unused]] const Tiles tiles;
+    [[maybe_unused]] const Shaped shaped;
     for (int64_t o = from * STEP_O; o < to * STEP_O; o += STEP_O)
       for (int64_t t = 0; t < stride; t += STEP_T) products(turned, stride, w, y, o, rows, inputs, outputs, t);
   });

@@ -15,6 +15,7 @@
 #include <immintrin.h>
 #endif
 
+#include "tiles.h"
 #include "vectors.h"
 
 using namespace vectors;
@@ -177,6 +178,64 @@ inline void tile(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t r
   for (int t = 0; t < T; ++t) out[t] = total[t];
 }
 
+constexpr int64_t CHUNK = 16;  // rows of the input that are padded to
+
+// One panel times `rows` rows of the input: out [rows] of sixteen sums.
+template <int BITS>
+void chunk(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t rows, floats* out) {
+  for (int64_t t = 0; t < rows; t += TILE) tile<BITS, TILE>(w, scale, x, t, out + t);
+}
+
+template <int BITS>
+struct Shaped {};
+
+#if defined(TILES) && defined(__AMX_INT8__)
+// The same integers by matrix tiles: a group of eight bits lies as a second factor has to. Of four bits a group is half
+// as long, and what is done for each of them takes as long as this saves.
+template <>
+void chunk<8>(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t rows, floats* out) {
+  using F = Form<8>;
+  static_assert(CHUNK == tiles::TILE && PANEL == tiles::TILE);
+  alignas(64) int32_t whole[2][CHUNK * PANEL];
+  const int64_t panel = x.groups * F::BYTES;
+  std::fill(out, out + rows, floats{});
+  for (int64_t g = 0; g < x.groups; ++g, w += F::BYTES) {
+    for (int64_t b = 0; b < F::BYTES; b += 64) __builtin_prefetch(w + panel + b, 0, 2);
+    _tile_loadd(6, w, 64);
+    const floats each = scales(scale + g * PANEL);
+    const auto scaled = [&](int64_t t, const int32_t* found) {
+      for (int64_t k = 0; k < std::min(CHUNK, rows - t); ++k) {
+        sums of;
+        std::memcpy(&of, found + k * PANEL, sizeof of);
+        const int64_t at = (t + k) * x.groups + g;
+        out[t + k] += __builtin_convertvector(of + x.zero[at], floats) * (each * x.scale[at]);
+      }
+    };
+    for (int64_t t = 0; t < rows; t += 2 * CHUNK) {
+      const int8_t* const values = x.values.data() + t * x.columns + g * F::GROUP;
+      const bool both = rows - t > CHUNK;
+      _tile_zero(0);
+      _tile_loadd(4, values, x.columns);
+      _tile_dpbsud(0, 4, 6);
+      if (both) {
+        _tile_zero(1);
+        _tile_loadd(5, values + CHUNK * x.columns, x.columns);
+        _tile_dpbsud(1, 5, 6);
+      }
+      _tile_stored(0, whole[0], 64);
+      if (both) _tile_stored(1, whole[1], 64);
+      scaled(t, whole[0]);
+      if (both) scaled(t + CHUNK, whole[1]);
+    }
+  }
+}
+
+template <>
+struct Shaped<8> : tiles::Shaped {
+  Shaped() : tiles::Shaped(Form<8>::GROUP) {}
+};
+#endif
+
 // The first `count` sums of a panel
 template <class T>
 inline void keep(floats made, T* y, int64_t count) {
@@ -189,7 +248,7 @@ inline void keep(floats made, T* y, int64_t count) {
 template <int BITS, class T>
 void multiply(const Tensor& x, const Tensor& weight, const Tensor& scale, Tensor& y, int64_t rows, int64_t size) {
   const int64_t panels = weight.size(0), groups = weight.size(1), outputs = y.size(y.dim() - 1);
-  const int64_t padded = rows == 1 ? 1 : (rows + TILE - 1) / TILE * TILE;
+  const int64_t padded = rows == 1 ? 1 : (rows + CHUNK - 1) / CHUNK * CHUNK;
   thread_local Inputs inputs;  // fresh pages at every call would cost more than what is written to them
   Inputs& in = inputs;
   in.columns = groups * Form<BITS>::GROUP;
@@ -206,18 +265,21 @@ void multiply(const Tensor& x, const Tensor& weight, const Tensor& scale, Tensor
   const bf16* const s = static_cast<const bf16*>(scale.const_data_ptr());
   const int64_t grain = std::max<int64_t>(1, 65536 / (PANEL * in.columns));
   torch::stable::parallel_for(0, panels, grain, [&](int64_t from, int64_t to) {
-    floats made[TILE];
-    for (int64_t p = from; p < to; ++p) {
-      const uint8_t* const panel = w + p * groups * Form<BITS>::BYTES;
-      const int64_t first = p * PANEL, count = std::min(PANEL, outputs - first);
-      for (int64_t t = 0; t < rows; t += TILE) {
-        if (rows == 1)
-          tile<BITS, 1>(panel, s + p * groups * PANEL, in, 0, made);
-        else
-          tile<BITS, TILE>(panel, s + p * groups * PANEL, in, t, made);
-        for (int64_t k = 0; k < std::min(TILE, rows - t); ++k)
-          keep(made[k], to_y + (t + k) * outputs + first, count);
+    thread_local std::vector<floats> kept;
+    kept.resize(std::max<size_t>(kept.size(), padded));
+    floats* const made = kept.data();
+    const auto each_panel = [&](const auto& product) {
+      for (int64_t p = from; p < to; ++p) {
+        product(w + p * groups * Form<BITS>::BYTES, s + p * groups * PANEL);
+        const int64_t first = p * PANEL, count = std::min(PANEL, outputs - first);
+        for (int64_t t = 0; t < rows; ++t) keep(made[t], to_y + t * outputs + first, count);
       }
+    };
+    if (rows == 1) {
+      each_panel([&](const uint8_t* panel, const bf16* scales) { tile<BITS, 1>(panel, scales, in, 0, made); });
+    } else {
+      [[maybe_unused]] const Shaped<BITS> shaped;
+      each_panel([&](const uint8_t* panel, const bf16* scales) { chunk<BITS>(panel, scales, in, rows, made); });
     }
   });
 }
