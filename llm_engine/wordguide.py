@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from llm_engine.callguide import CallGuide
 
@@ -134,7 +135,6 @@ class WordGuide:
         words = set(_LETTERS.findall(heard.lower()))
         numbers = {word.removesuffix("s") if word.endswith("s") else f"{word}s" for word in words if len(word) > 2}
         self._heard = Words(words | numbers)
-        self._values = Words({*self._heard.whole, *OF_CALLS})
         self._foreign = vocabulary.foreign if not heard.isascii() else []
         self._counts_to = max(COUNTED_UNASKED, *(min(int(text), COUNTED) for text in ("0", *_NUMBER.findall(heard))))
         self._tokens: list[int] = []
@@ -190,6 +190,11 @@ class WordGuide:
     def stands(self) -> bool:
         """False once a tool was called that the request cannot mean, or any where there is none."""
         return self._calls.stands() and (self._calls.has_tools() or not self._in_call)
+
+    @cached_property
+    def _values(self) -> Words:
+        """What a call's values may be of: sorted only for a reply that calls."""
+        return Words({*self._heard.whole, *OF_CALLS})
 
     def _own(self, in_value: bool) -> Sequence[Words]:
         """What words may be of: in a value, of those that stood before."""

@@ -102,10 +102,11 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         meant = what_is_meant(unknown, lines)
         if anew and not declared:
             meant = Meant(asks=(SWITCHED_OFF,))
-        names, needs = {tool.name for tool in unknown}, unsaid(lines)
-        said = {name: takes for name, takes in declared.items() if name in names or name not in needs}
-        may_call = meant.calls if anew else {**said, **meant.calls}
-        calls = CallGuide(may_call, layout.value_lead, encode, names - meant.calls.keys())
+        to_be_read = {tool.name for tool in unknown}
+        barred = unsaid(lines) - to_be_read
+        offered = {name: takes for name, takes in declared.items() if name not in barred}
+        may_call = meant.calls if anew else {**offered, **meant.calls}
+        calls = CallGuide(may_call, layout.value_lead, encode, to_be_read - meant.calls.keys())
         words = WordGuide(vocabulary, _heard(prompt, layout.read), calls)
         return ToolGuide(words, meant, encode, stops, anew=anew) if unknown or not declared else words
 
