@@ -55,6 +55,7 @@ PURE = [
     "assistant/talk/heard.py",
     "assistant/talk/interruption.py",
     "assistant/talk/messages.py",
+    "assistant/talk/own_level.py",
     "assistant/talk/playing.py",
     "assistant/talk/prompt.py",
     "assistant/talk/turn_end.py",

@@ -91,6 +91,8 @@ class _Turn:
     judged: str = ""
     complete: float | None = None
     """How complete the words `judged` sound."""
+    power: float = 0.0
+    """Of its speech, once it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +315,7 @@ class Hearing:
             return None
         note = self._noted(sign, self._turn, turns)
         if sign is Sign.END:  # closed here, in the thread: the next block of this very slice may begin another
+            self._turn.power = turns.power
             turns.reset()
             self._before, self._turn = self._turn, None
         return note
@@ -490,6 +493,8 @@ class Hearing:
             await self._tell(UserWords(turn.item_id, "", None, seconds, failed=str(error)))
             return
         text = self._scribe.shown(heard.text) if heard.speech else ""
+        if text and self._turns is not None:
+            self._turns.was_user(turn.power)
         await self._tell(UserWords(turn.item_id, text, heard.confidence, seconds))
 
     async def _commit(self, command: CommitAudio) -> None:

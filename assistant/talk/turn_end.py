@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from assistant.events import SemanticVad, ServerVad
+from assistant.talk.own_level import OwnLevel
 from assistant.text.unfinished import wants_more
 
 ONSET_BLOCKS = 2
@@ -110,6 +111,7 @@ class TurnDetector:
         self._run = 0
         self.quick = False
         """One block makes a beginning: speech over a reply is to lower it at once, and is judged anyway."""
+        self._own = OwnLevel()
         self.reset()
 
     def reset(self) -> None:
@@ -122,6 +124,7 @@ class TurnDetector:
         self._heard = self._pending = (0.0, 0)
         self._paused = False
         self._loudest, self._falls, self._fell, self._fell_at = 0.0, 0, False, 0
+        self._powers = (0.0, 0.0)
         self._words = WordsSoFar()
 
     def set_detection(self, detection: ServerVad | SemanticVad) -> None:
@@ -148,6 +151,12 @@ class TurnDetector:
         return total / max(1, blocks)
 
     @property
+    def power(self) -> float:
+        """Of the speech of this turn, by what is loud in it."""
+        total, squares = self._powers
+        return squares / total if total else 0.0
+
+    @property
     def fall(self) -> int:
         """Which fall of the voice this is, counted from the turn's beginning; 0 while it is up."""
         return self._falls if self._fell else 0
@@ -168,6 +177,10 @@ class TurnDetector:
         """What is known of the words now; counts from the next block on."""
         self._words = words
 
+    def was_user(self, power: float) -> None:
+        """A turn of this power had words: who is far below it, among others, is not the user."""
+        self._own.spoke(power, self._position / self._rate)
+
     def step(self, probability: float, samples: int, power: float = 1.0) -> Sign | None:
         """One more block of `samples` samples and mean square `power`, speech with this probability."""
         begin = self._position
@@ -176,7 +189,7 @@ class TurnDetector:
             self._pending = (0.0, 0)
         self._pending = self._pending[0] + probability, self._pending[1] + 1
         if not self.speaking:
-            return self._waiting(probability, begin, samples)
+            return self._waiting(probability, begin, samples, power)
         if probability >= self.threshold - RELEASE_MARGIN:
             self.end_sample, self._heard = self._position, self._pending
             self._speech_samples += samples
@@ -192,6 +205,7 @@ class TurnDetector:
 
     def _level(self, power: float, paused: bool) -> Sign | None:
         """A block of speech, by how loud it is."""
+        self._powers = self._powers[0] + power, self._powers[1] + power * power
         before, fell_ms = self._fell, (self._position - self._fell_at) * 1000 / self._rate
         soft = before and fell_ms > LINGER_MS
         self._loudest = power if soft else max(self._loudest, power)
@@ -206,7 +220,9 @@ class TurnDetector:
             self._falls, self._fell_at = self._falls + 1, self._position
         self._fell = fell
 
-    def _waiting(self, probability: float, begin: int, samples: int) -> Sign | None:
+    def _waiting(self, probability: float, begin: int, samples: int, power: float) -> Sign | None:
+        if not self.quick:  # a reply that sounds here tells nothing of the room, and whoever is heard over it is judged
+            self._own.between(power)
         if probability < self.threshold:
             self._run = 0
             return None
@@ -214,6 +230,8 @@ class TurnDetector:
             self.start_sample = begin
         self._run += 1
         if self._run < (1 if self.quick else ONSET_BLOCKS):
+            return None
+        if not self.quick and isinstance(self._detection, SemanticVad) and self._own.far(begin / self._rate):
             return None
         self.speaking = True
         self.end_sample, self._heard = self._position, self._pending
