@@ -38,6 +38,7 @@ from assistant.talk.context import TalkContext
 from assistant.talk.conversation import item_text
 from assistant.talk.expected import RECENT, expected
 from assistant.talk.inlet import Inlet
+from assistant.talk.interruption import Manner, manner_of
 from assistant.talk.messages import (
     Cleared,
     NothingToCommit,
@@ -202,7 +203,8 @@ class Hearing:
             behind = pcm.size - start - part.size  # of this message: spoken that much before its last sample
             played = self._context.playing.take(part.size, arrived - behind / HEARING_RATE)
             while part.size:
-                self._quick = self._context.settings.duck and self._context.turn.audible(self._context.now())
+                judges = manner_of(self._context.settings) in (Manner.JUDGE, Manner.DUCK)
+                self._quick = judges and self._context.turn.audible(self._context.now())
                 notes, taken = await self._off_loop(partial(self._digest, part, played))
                 self._time.advance(taken, self._context.now())
                 part, played = part[taken:], _part(played, taken, part.size)

@@ -58,7 +58,11 @@ def test_manner_follows_the_settings():
         (Overheard(224, 0, "What a"), Signal.INTERRUPTION),
         (Overheard(224, 0, "Money."), None),  # ears make words of any hum
         (Overheard(260, 96, "Money.", read=True), Signal.BACKCHANNEL),
-        (Overheard(500, 0, "Tuesday."), Signal.INTERRUPTION),
+        (Overheard(500, 0, "Tuesday."), Signal.LIKELY),
+        (Overheard(640, 0, "Tuesday."), Signal.INTERRUPTION),
+        (Overheard(224, 0, "Love it."), Signal.LIKELY),  # a hum again, as far as is known
+        (Overheard(300, 0, "Love it."), Signal.INTERRUPTION),
+        (Overheard(448, 0, "Thank you."), Signal.LIKELY),  # and what ears write for a laugh
         (Overheard(224, 0, "What?"), None),
         (Overheard(300, 0, "What?"), Signal.INTERRUPTION),
         (Overheard(224, 96, "No.", read=True), Signal.INTERRUPTION),
@@ -95,6 +99,9 @@ def test_verdict(heard, expected):
         (Overheard(256, 96, "Mm-hm.", read=True), Signal.BACKCHANNEL),  # … it is one
         (Overheard(256, 96, "And then.", read=True), Signal.BACKCHANNEL),
         (Overheard(256, 96, "What time?", read=True), Signal.INTERRUPTION),
+        (Overheard(256, 96, "Love it.", read=True), Signal.BACKCHANNEL),
+        (Overheard(260, 0, "Tuesday."), Signal.LIKELY),  # no nod's word: silence at once
+        (Overheard(260, 0, "Yeah."), None),
         (Overheard(480, 0, "And then."), Signal.LIKELY),
         (Overheard(640, 0, "And then."), Signal.LIKELY),
         (Overheard(720, 0, "And then."), Signal.INTERRUPTION),

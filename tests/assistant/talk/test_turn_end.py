@@ -8,7 +8,9 @@ from assistant.events import SemanticVad, ServerVad
 from assistant.talk.turn_end import (
     LINGER_MS,
     LONGEST_END_MS,
+    RISE_MS,
     SHORTEST_END_MS,
+    USUAL_RISE_MS,
     Sign,
     TurnDetector,
     WordsSoFar,
@@ -131,3 +133,42 @@ def test_who_stays_soft_speaks_softly():
     blocks = int(LINGER_MS / 32) + 2
     signs_found, _ = falls(1, 1, 1, *[1e-4] * blocks)
     assert signs_found == [Sign.FALLEN, Sign.RESUMED, Sign.PAUSE]
+
+
+ROOM, VOICE = 1e-6, 1e-3
+
+
+def onset(blocks, quick=True):
+    """Blocks of (probability, power) and one more that the detector believes in → how much speech there was by then."""
+    detector = TurnDetector(SemanticVad(), 16_000)
+    detector.quick = quick
+    for probability, power in blocks:
+        assert detector.step(probability, BLOCK, power) is not Sign.ONSET
+    while detector.step(0.9, BLOCK, VOICE) is not Sign.ONSET:
+        pass
+    return detector.speech_ms
+
+
+def test_who_shouts_over_a_reply_has_spoken_since_the_sound_rose():
+    """The detector takes six blocks to believe it; of an ordinary voice two, and these are not counted."""
+    room, shout = [(0.02, ROOM)] * 20, [(0.1, VOICE)] * 6
+    assert onset([*room, *shout]) == 7 * 32 - USUAL_RISE_MS
+    assert onset([*room, *shout], quick=False) == 2 * 32, "elsewhere nothing is judged"
+    assert onset([*room, (0.1, VOICE)]) == onset(room) == 32
+    assert onset([(0.1, VOICE)] * 40) == 32, "what was never quieter did not rise"
+    assert RISE_MS - USUAL_RISE_MS - 32 < onset([*room, *shout * 3]) <= RISE_MS - USUAL_RISE_MS
+
+
+def test_our_own_voice_right_before_is_not_counted_as_the_users():
+    assert onset([*[(0.02, ROOM)] * 20, *[(0.0, VOICE)] * 6]) == 32
+    assert onset([*[(0.02, ROOM)] * 20, *[(0.0, VOICE)] * 3, *[(0.1, VOICE)] * 4]) == 5 * 32 - USUAL_RISE_MS
+
+
+def test_nor_is_what_came_before_and_was_judged_already():
+    detector = TurnDetector(SemanticVad(), 16_000)
+    detector.quick = True
+    for probability, power in [*[(0.02, ROOM)] * 20, (0.9, VOICE), *[(0.1, VOICE)] * 4]:
+        detector.step(probability, BLOCK, power)
+    detector.reset()
+    detector.step(0.9, BLOCK, VOICE)
+    assert detector.speech_ms == 32
