@@ -34,6 +34,8 @@ LEVEL = 0.1
 EVERY_S = 20
 USER = "heart"
 FLOOR = 3e-4
+FIRST_SEED = 40
+"""No scene of these was listened to before: assistant/talk/own_level.py was fitted on the seeds below 12."""
 
 
 async def turns(asr: ASR, sound: Pcm) -> list[tuple[float, str]]:
@@ -105,7 +107,7 @@ def main() -> None:
     asked = [sound for _, _, sound in spoken(a.voices, USER, "requests")]
     asr, table = Unhurried(open_asr("moonshine")), {}
     places: dict[str, Noise] = {"street": street, "kitchen": kitchen, "babble": babble(talkers)}
-    for seed, (place, noise) in enumerate(places.items()):
+    for seed, (place, noise) in enumerate(places.items(), FIRST_SEED):
         for users in ("alone", "user"):
             sound, spoken_at = scene(noise, a.minutes, asked if users == "user" else [], seed)
             with asyncio.Runner(loop_factory=StandingLoop) as runner:

@@ -1,12 +1,14 @@
-"""Who is far below the user among other voices begins no turn; alone, or before anything is known, everybody does."""
+"""Who hardly stands out begins no turn, nor who is far below the user among other voices; alone everybody does."""
+
+from copy import deepcopy
 
 import pytest
 
 from assistant.events import SemanticVad, ServerVad
-from assistant.talk.own_level import ALONE, FAR, KNOWN_S, SOFTER, OwnLevel
+from assistant.talk.own_level import ALONE, FAR, KNOWN_S, OUT, SOFTER, SURROUNDED_BLOCKS, OwnLevel
 from assistant.talk.turn_end import Sign, TurnDetector
 
-USER, CROWD, QUIET = 1e-2, 1e-3, 1e-7
+USER, MURMUR, CROWD, QUIET = 1e-2, 1e-3, 2e-4, 1e-7
 BLOCK = 512
 
 
@@ -33,19 +35,30 @@ def test_who_is_alone_begins_however_softly():
     assert begins(known(QUIET), 2 * ALONE * QUIET)
 
 
-def test_before_the_first_turn_and_long_after_the_last_nobody_is_refused():
+def test_before_the_first_turn_and_long_after_the_last_only_who_hardly_stands_out_is_refused():
+    for own, now_s in ((OwnLevel(), 0.0), (known(CROWD), KNOWN_S + 1)):
+        for _ in range(40):
+            own.between(CROWD)
+        assert not begins(own, 0.9 * OUT * CROWD, now_s) and begins(own, 1.1 * OUT * CROWD, now_s)
+    assert not begins(known(CROWD), MURMUR, KNOWN_S)
+
+
+def test_of_a_voice_from_the_first_moment_on_nothing_is_known():
     own = OwnLevel()
-    assert not own.far(0.0) and begins(own, CROWD)
-    assert not begins(known(CROWD), CROWD, KNOWN_S) and begins(known(CROWD), CROWD, KNOWN_S + 1)
+    assert not own.far(0.0)
+    for _ in range(SURROUNDED_BLOCKS - 1):
+        own.between(USER)
+    assert not own.far(0.0)
 
 
 def test_a_soft_turn_moves_what_is_known_a_little_and_a_loud_one_at_once():
     def refused(own: OwnLevel) -> float:
-        return next(power for power in (USER * 10 ** (-0.01 * step) for step in range(400)) if not begins(own, power))
+        powers = (USER * 10 ** (-0.01 * step) for step in range(400))
+        return next(power for power in powers if not begins(deepcopy(own), power))
 
     own = known(CROWD)
     before = refused(own)
-    own.spoke(CROWD, 0.0)
+    own.spoke(MURMUR, 0.0)
     assert refused(own) == pytest.approx(SOFTER * before, rel=0.03)
     own.spoke(USER, 0.0)
     assert refused(own) == before
@@ -64,8 +77,8 @@ def talk(detection, powers):
 
 
 REQUEST = [(0.9, USER)] * 30
-NEARBY = [(0.05, CROWD / 2)] * 60
-MURMUR = [(0.9, CROWD)] * 20
+NEARBY = [(0.05, CROWD)] * 60
+NEARER = [(0.9, MURMUR)] * 20
 
 
 def onsets(detection, powers):
@@ -73,16 +86,21 @@ def onsets(detection, powers):
 
 
 def test_a_murmur_behind_the_users_turns_begins_none_and_before_them_it_does():
-    heard = [*NEARBY, *MURMUR, *NEARBY, *REQUEST, *NEARBY, *MURMUR, *NEARBY, *REQUEST, *NEARBY]
+    heard = [*NEARBY, *NEARER, *NEARBY, *REQUEST, *NEARBY, *NEARER, *NEARBY, *REQUEST, *NEARBY]
     first, second, third = (60, 140, 310)
     assert [start for _, start in onsets(SemanticVad(), heard)] == [first, second, third]
     assert len(onsets(ServerVad(), heard)) == 4, "the protocol's own detection stays as it is"
 
 
 def test_a_soft_beginning_is_held_back_and_not_cut_off():
-    soft = [(0.9, CROWD)] * 5
+    soft = [(0.9, MURMUR)] * 5
     ((_, start),) = onsets(SemanticVad(), [*NEARBY, *REQUEST, *NEARBY, *soft, *REQUEST])[1:]
     assert start == 150
+
+
+def test_who_is_as_loud_as_the_others_begins_no_turn_even_the_first():
+    assert not onsets(SemanticVad(), [*NEARBY, *[(0.9, 2 * CROWD)] * 20, *NEARBY])
+    assert onsets(ServerVad(), [*NEARBY, *[(0.9, 2 * CROWD)] * 20, *NEARBY])
 
 
 def test_over_a_reply_everybody_is_judged():
