@@ -27,6 +27,8 @@ ALONE = 10.0
 """Power over the same median: who stands out so far is alone. 6 to 12 dB make no difference above."""
 BETWEEN_BLOCKS = 312
 """Ten seconds of 32 ms."""
+LATE_BLOCKS = 3
+"""Before it is believed a voice has been heard for so long, about: that is nobody's surroundings either."""
 SOFTER = 10 ** (-1 / 10)
 """A turn moves what is known down by this at most: the loudest of late are the user's."""
 KNOWN_S = 60.0
@@ -49,6 +51,13 @@ class OwnLevel:
         self._last.append(power)
         self._between.append(self._level)
 
+    def began(self, blocks: int) -> None:
+        """The last blocks begin a turn. Where replies fill the rest, or a client sends nothing else, the user would soon
+        be taken for the surroundings."""
+        for _ in range(min(blocks + LATE_BLOCKS, len(self._between))):
+            self._between.pop()
+        self._last.clear()
+
     def far(self, now_s: float) -> bool:
         """Whether the voice of the last blocks is hardly the user's."""
         if len(self._between) < SURROUNDED_BLOCKS:
@@ -59,4 +68,4 @@ class OwnLevel:
 
     @property
     def _level(self) -> float:
-        return sum(self._last) / len(self._last)
+        return sum(self._last) / max(1, len(self._last))

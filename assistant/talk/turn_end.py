@@ -248,6 +248,8 @@ class TurnDetector:
         self.speaking = True
         if self.quick:
             self.start_sample = self._risen()
+        else:
+            self._own.began(self._run)
         self.end_sample, self._heard = self._position, self._pending
         self._speech_samples = self._position - self.start_sample
         self._paused = False

@@ -30,14 +30,14 @@ def test_a_caller_talks_interrupts_and_is_measured():
     async def talk() -> list[turns.MeasuredTurn]:
         session = world.talks.open(Settings(persona="ada"))
         took: list[turns.MeasuredTurn] = []
-        await turns.hold(session, [asked("first one"), asked("second one")], [asked("a long one")], 6, 3, took.append)
+        await turns.hold(session, [asked("first one"), asked("what then")], [asked("a long one")], 6, 3, took.append)
         world.cut = [item for item in session.items if getattr(item, "status", "") == "incomplete"]
         return took
 
     took = run(talk())
     timelines = [turn.timeline for turn in took]
     assert None not in timelines and [turn.interrupted for turn in took] == [False, False, True, False, False, False]
-    assert [turn.question for turn in took[:4]] == ["first one", "second one", "a long one", "second one"]
+    assert [turn.question for turn in took[:4]] == ["first one", "what then", "a long one", "what then"]
     assert len({timeline.response_id for timeline in timelines}) == 6
     found = figures_of(timelines)
     assert len(found["ttfa_ms"]) == 6 and len(found["reentry_ms"]) == 1 and len(world.cut) == 1

@@ -103,6 +103,20 @@ def test_who_is_as_loud_as_the_others_begins_no_turn_even_the_first():
     assert onsets(ServerVad(), [*NEARBY, *[(0.9, 2 * CROWD)] * 20, *NEARBY])
 
 
+@pytest.mark.parametrize("late", [0, 3])
+def test_the_user_is_never_the_surroundings_of_a_client_that_sends_nothing_else(late):
+    turn = [*[(0.1, USER)] * late, *REQUEST, *[(0.0, 0.0)] * 40]
+    turns, began = TurnDetector(SemanticVad(), 16_000), 0
+    for probability, power in turn * 20:
+        turns.quick = probability == 0.0  # a reply fills the rest
+        if (sign := turns.step(probability, BLOCK, power)) is Sign.ONSET:
+            began += 1
+        elif sign is Sign.END:
+            turns.was_user(turns.power)
+            turns.reset()
+    assert began == 20
+
+
 def test_over_a_reply_everybody_is_judged():
     turns = TurnDetector(SemanticVad(), 16_000)
     turns.was_user(USER)
