@@ -52,8 +52,8 @@ class OwnLevel:
         self._between.append(self._level)
 
     def began(self, blocks: int) -> None:
-        """The last blocks begin a turn. Where replies fill the rest, or a client sends nothing else, the user would soon
-        be taken for the surroundings."""
+        """The last blocks begin a turn. Where a reply fills the rest, or nothing else is sent, soon the user would be
+        taken for the surroundings."""
         for _ in range(min(blocks + LATE_BLOCKS, len(self._between))):
             self._between.pop()
         self._last.clear()
