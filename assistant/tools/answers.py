@@ -24,7 +24,14 @@ MONTHS: Final = (
 FEASTS: Final = {
     "christmas": (12, 25), "christmas eve": (12, 24), "new year": (1, 1), "new year's day": (1, 1),
     "new year's eve": (12, 31), "halloween": (10, 31), "valentine's day": (2, 14), "april fools": (4, 1),
+    "saint patrick's day": (3, 17), "independence day": (7, 4),
 }  # fmt: skip
+AROUND_EASTER: Final = {"good friday": -2, "easter": 0, "easter sunday": 0, "easter monday": 1, "pentecost": 49}
+"""Days after Easter Sunday."""
+NTH_WEEKDAYS: Final = {
+    "mother's day": (5, 6, 2), "father's day": (6, 6, 3), "labor day": (9, 0, 1), "thanksgiving": (11, 3, 4),
+}  # fmt: skip
+"""Month, weekday from Monday = 0, and which one of the month, as the United States keep them."""
 
 
 class AnswerError(ValueError):
@@ -59,9 +66,10 @@ def find_day(name: str, today: dt.date) -> dt.date:
         return today + dt.timedelta(days=(DAYS.index(text) - today.weekday() - 1) % 7 + 1)
     if text == "weekend":
         return find_day("saturday", today)
-    for feast, (month, day) in FEASTS.items():
-        if text == feast:
-            return _next(today, month, day)
+    if text in FEASTS:
+        return _next(today, *FEASTS[text])
+    if text in AROUND_EASTER or text in NTH_WEEKDAYS:
+        return next(day for year in (today.year, today.year + 1) if (day := _moving(text, year)) >= today)
     if match := re.fullmatch(r"([a-z]+)(?: (\d{1,2})(?:st|nd|rd|th)?)?", text):
         number = [i for i, month_name in enumerate(MONTHS, 1) if month_name == match[1]]
         if number:
@@ -84,6 +92,24 @@ def _next(today: dt.date, month: int, day: int) -> dt.date:
         if found >= today:
             return found
     raise AnswerError(f"{MONTHS[month - 1].capitalize()} has no day {day}")
+
+
+def _moving(feast: str, year: int) -> dt.date:
+    if feast in AROUND_EASTER:
+        return _easter(year) + dt.timedelta(days=AROUND_EASTER[feast])
+    month, weekday, which = NTH_WEEKDAYS[feast]
+    first = dt.date(year, month, 1)
+    return first + dt.timedelta(days=(weekday - first.weekday()) % 7 + 7 * (which - 1))
+
+
+def _easter(year: int) -> dt.date:
+    """Easter Sunday of the Gregorian calendar (Meeus, Astronomical Algorithms, chapter 8)."""
+    golden, (century, rest) = year % 19, divmod(year, 100)
+    epact = (19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15) % 30
+    weekday = (32 + 2 * (century % 4) + 2 * (rest // 4) - epact - rest % 4) % 7
+    correction = (golden + 11 * epact + 22 * weekday) // 451
+    month, day = divmod(epact + weekday - 7 * correction + 114, 31)
+    return dt.date(year, month, day + 1)
 
 
 _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*(am|pm|a\.m\.|p\.m\.)?")

@@ -64,6 +64,23 @@ def test_days() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "day"),
+    [
+        ("thanksgiving", (2026, 11, 26)), ("Easter", (2027, 3, 28)), ("easter monday", (2027, 3, 29)),
+        ("the next mother's day", (2027, 5, 9)), ("father's day", (2027, 6, 20)), ("labor day", (2027, 9, 6)),
+    ],
+)  # fmt: skip
+def test_feasts_that_move(name: str, day: tuple[int, int, int]) -> None:
+    assert answers.find_day(name, FRIDAY) == dt.date(*day)
+    assert answers.find_day(name, dt.date(*day)) == dt.date(*day)
+
+
+@pytest.mark.parametrize("day", [(2024, 3, 31), (2025, 4, 20), (2038, 4, 25), (2285, 3, 22)])
+def test_easter_is_found_in_any_year(day: tuple[int, int, int]) -> None:
+    assert answers.find_day("easter", dt.date(day[0], 1, 1)) == dt.date(*day)
+
+
+@pytest.mark.parametrize(
     ("text", "now", "time"),
     [
         ("7:30 am", None, (7, 30)), ("12:00 am", None, (0, 0)), ("12:15 pm", None, (12, 15)), ("7", (6, 0), (7, 0)),
