@@ -268,26 +268,20 @@ class TalkEncoder:
             weights += its
         return ids, weights
 
-    def rows(
-        self, rng: random.Random, count: int, length: int, split: Split = "train", declared: float = 0.0
-    ) -> tuple[list[list[int]], list[list[float]]]:
-        """`count` rows of `length` + 1 ids, each filled with whole talks, the last one broken off. `declared`: the
-        share of talks with tools that have to be read."""
-        all_ids, all_weights = [], []
-        for _ in range(count):
-            ids: list[int] = []
-            weights: list[float] = []
-            while len(ids) <= length:
-                if declared and rng.random() < declared:
-                    talk = declared_talk(rng, split, practice=True)
-                else:
-                    talk = make_talk(rng, split, scenes=rng.choice([2, 5, 9, 20, 20, 20]), practice=True)
-                more, its = self.talk(talk)
-                ids += more
-                weights += its
-            all_ids.append(ids[: length + 1])
-            all_weights.append(weights[: length + 1])
-        return all_ids, all_weights
+    def step(
+        self, rng: random.Random, tokens: int, length: int, split: Split = "train", declared: float = 0.0
+    ) -> list[tuple[list[int], list[float]]]:
+        """Whole talks, each alone as it is when it is had, until they are `tokens` together; one of more than `length`
+        is broken off there. `declared`: the share of talks with tools that have to be read."""
+        out: list[tuple[list[int], list[float]]] = []
+        while sum(len(ids) for ids, _ in out) < tokens:
+            if declared and rng.random() < declared:
+                talk = declared_talk(rng, split, practice=True)
+            else:
+                talk = make_talk(rng, split, scenes=rng.choice([1, 2, 4, 7, 12, 20]), practice=True)
+            ids, weights = self.talk(talk)
+            out.append((ids[: length + 1], weights[: length + 1]))
+        return out
 
 
 def tokenizer_config() -> str:

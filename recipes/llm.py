@@ -51,7 +51,7 @@ class Recipe:
     vocabulary: int = 2560
     tokens: int = 2048
     lengths: tuple[tuple[int, int], ...] = ((0, 512), (1000, 1024))
-    """From which step on the rows have which length; `tokens` in all per step."""
+    """From which step on a talk may have which length; a step has `tokens`, or a few more."""
     steps: int = 1500
     decay: int = 400
     warm_up: int = 40
@@ -168,38 +168,42 @@ class Training:
             "seconds": round(self.seconds),
         }
 
-    def batch(self, step: int) -> tuple[Tensor, Tensor]:
-        """The talks of one step: ids and weights [rows, length + 1]."""
+    def batch(self, step: int) -> list[tuple[Tensor, Tensor]]:
+        """The talks of one step: ids and weights [1, length] of each."""
         rng = random.Random(f"{self.recipe.seed} {step}")
         length = max((start, rows) for start, rows in self.recipe.lengths if start <= step)[1]
-        ids, weights = self.encoder.rows(rng, self.recipe.tokens // length, length, declared=self.recipe.declared)
-        return torch.tensor(ids, device=self.device), torch.tensor(weights, device=self.device)
+        talks = self.encoder.step(rng, self.recipe.tokens, length, declared=self.recipe.declared)
+        return [(torch.tensor([ids], device=self.device), torch.tensor([w], device=self.device)) for ids, w in talks]
 
-    def loss(self, ids: Tensor, weights: Tensor) -> tuple[Tensor, float]:
-        """The weighted loss, and the assistant's part of it alone."""
+    def loss(self, ids: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Of one talk: the losses of the tokens that have a weight, and these weights."""
         after = weights[:, 1:]
         wanted = after > 0
         with torch.autocast(self.device, torch.bfloat16, enabled=self.recipe.half):
             logits = forward_train(self.config, self.params, ids[:, :-1], wanted)
-        losses = F.cross_entropy(logits.float(), ids[:, 1:][wanted], reduction="none")
-        flat = after[wanted]
-        return (losses * flat).sum() / flat.sum(), float(losses.detach()[flat == 1.0].mean())
+        return F.cross_entropy(logits.float(), ids[:, 1:][wanted], reduction="none"), after[wanted]
 
     def step(self) -> tuple[float, float]:
         """One step; returns the weighted loss and the replies' loss before it."""
         started = time.perf_counter()
-        ids, weights = self.batch(self.done)
-        loss, replies = self.loss(ids, weights)
-        loss.backward()
+        talks = self.batch(self.done)
+        total = float(sum(weights[:, 1:].sum() for _, weights in talks))
+        loss, replies = 0.0, []
+        for ids, weights in talks:
+            losses, each = self.loss(ids, weights)
+            part = (losses * each).sum() / total
+            part.backward()
+            loss += float(part.detach())
+            replies.append(losses.detach()[each == 1.0])
         self.optimiser.step(rate_factor(self.done, self.recipe))
         weight = min(1 - self.recipe.average, 1.0) if self.done > 100 else 1.0
         with torch.no_grad():
             for name, p in self.params.items():
                 self.average[name].lerp_(p, weight)
         self.done += 1
-        self.tokens += ids[:, 1:].numel()
+        self.tokens += sum(ids.shape[1] - 1 for ids, _ in talks)
         self.seconds += time.perf_counter() - started
-        return float(loss.detach()), replies
+        return loss, float(torch.cat(replies).mean())
 
     def save(self, path: Path) -> None:
         """Everything needed to go on, written aside and renamed."""

@@ -39,7 +39,11 @@ from recipes.texts.tools import PERSONAS, TOOL_NAMES
 from recipes.texts.words import Split
 
 TINY: Final = Path(__file__).parents[1] / "llm_engine" / "tiny"
-OWN_WORDED: Final = Path(__file__).with_name("own_worded.txt")
+OWN_WORDED: Final = {
+    "own words": Path(__file__).with_name("own_worded.txt"),
+    "own words, second set": Path(__file__).with_name("own_worded_second.txt"),
+}
+"""Requests that no text holds. Whoever wrote the second set, later, had not read the texts."""
 FOLLOW_UPS: Final = (
     "follow-up call", "last number", "go on counting", "fact asked", "repeat", "what you said", "story 2", "story 3",
     "story taken up", "story about",
@@ -134,11 +138,11 @@ def declared_talks_for(count: int, seed: int = 99) -> Iterator[Talk]:
     return (declared_talk(rng, "test", noise=0.1) for _ in range(count))
 
 
-def score_declared(path: Path, talks: int) -> Tally:
+def score_declared(path: Path, talks: int, seed: int = 99) -> Tally:
     """Tally over talks with unseen tools. A refusal counts as one if nothing is called, and as right if it names the
     thing."""
     judge, tally = ReplyJudge(path), Tally()
-    for talk in declared_talks_for(talks):
+    for talk in declared_talks_for(talks, seed):
         for turn, said in judge.replies(talk):
             right = is_right(turn, said)
             if turn.call and not turn.kind.endswith(" declared"):
@@ -158,22 +162,23 @@ def score_declared(path: Path, talks: int) -> Tally:
 
 
 def own_words(path: Path) -> Tally:
-    """Tally over `own_worded.txt`: requests that nobody put into the texts, each as the first of a talk.
+    """Tally over both sets of `OWN_WORDED`, each request as the first of a talk.
 
     A line is `what is said => tool argument=value; ...`, or `"a reply|another that counts"`, or the name of a pool of
     replies (`joke`), `story hero`, or `refuse thing|its other name`: a refusal that names it.
     """
     judge, tally = ReplyJudge(path), Tally()
     persona = next(iter(PERSONAS))
-    for line in OWN_WORDED.read_text("utf-8").splitlines():
+    lines = [(name, line) for name, held in OWN_WORDED.items() for line in held.read_text("utf-8").splitlines()]
+    for name, line in lines:
         spoken, wanted = line.split(" => ")
         ask, reply = TalkTurn("user", as_written(spoken)), wanted_turn(wanted)
         said = next(said for _, said in judge.replies(Talk(PERSONAS[persona], TOOL_NAMES, [ask, reply])))
         right = is_right(reply, said)
-        tally.add("= own words", right)
+        tally.add(f"= {name}", right)
         tally.add("= garbled", garbled(said, ask.text))
         if not right:
-            tally.misses.append((f"own words: {ask.text}", str(reply.call or reply.text), said))
+            tally.misses.append((f"{name}: {ask.text}", str(reply.call or reply.text), said))
     return tally
 
 
@@ -228,6 +233,7 @@ def main() -> None:
     parser.add_argument("--following", type=int, default=300, help="talks of what follows an earlier turn")
     parser.add_argument("--declared", type=int, default=150, help="talks with tools that no training has seen")
     parser.add_argument("--requests", type=int, default=300, help="for the probability of the turn's end")
+    parser.add_argument("--seed", type=int, default=99, help="of the talks; the card's is the default")
     parser.add_argument("--model", type=Path, default=TINY)
     parser.add_argument("--misses", type=int, default=0, help="show this many wrong replies")
     parser.add_argument("--threads", type=int, default=1)
@@ -235,12 +241,14 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="write nothing")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    asked = [*talks_for(arguments.talks), *following_for(arguments.following), *declared_talks_for(arguments.declared)]
+    seed, declared = arguments.seed, arguments.declared
+    asked = [*talks_for(arguments.talks, seed), *following_for(arguments.following, seed)]
+    asked += declared_talks_for(declared, seed)
     scored = hashlib.sha256(repr(asked).encode()).hexdigest()[:12]
     before = scores_before(arguments.before, scored) if arguments.before else {}
-    tally, speed = score(arguments.model, arguments.talks, following=arguments.following)
+    tally, speed = score(arguments.model, arguments.talks, seed, arguments.following)
     ends = turn_end(arguments.model, arguments.requests)
-    for more in (own_words(arguments.model), score_declared(arguments.model, arguments.declared)):
+    for more in (own_words(arguments.model), score_declared(arguments.model, declared, seed)):
         tally.add_all(more)
     rows = tally.rows()
     for name, row in rows.items():
@@ -255,7 +263,7 @@ def main() -> None:
         result = {
             "talks": arguments.talks,
             "following": arguments.following,
-            "declared": arguments.declared,
+            "declared": declared,
             "set": scored,
             "scores": rows,
             "before": before,

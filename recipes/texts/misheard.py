@@ -1,6 +1,7 @@
 """What speech recognisers make of words: misheard.tsv, which `recipes.misheard` made of pairs, and alike.tsv.
 
-alike.tsv has words that sound alike or are split wrongly, as an ear with an open vocabulary writes them.
+alike.tsv has words that sound alike or are split wrongly, as an ear with an open vocabulary writes them. Small words
+are lost and put in by recognisers and by people alike.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import random
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 
 @cache
@@ -46,3 +48,24 @@ def cut_off(rng: random.Random, words: list[str], held: set[str]) -> list[str]:
     if at == 0:
         return words[1:] if whole else [kept, *words[1:]]
     return words[:-1] if whole else [*words[:-1], kept]
+
+
+_SMALL: Final = frozenset(
+    str.split(
+        "a an the my me us our your it is are am was do does did can could would will please to for of at in on that "
+        "this there have has i you we just so now then some any and up out again really"
+    )
+)
+"""Words without which a request is understood just as well."""
+
+
+def loosened(rng: random.Random, words: list[str], held: set[str]) -> list[str]:
+    """The words with one to three small ones lost, put in or changed places: a wording that nobody wrote down."""
+    words = [*words]
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        small = [at for at, word in enumerate(words) if word in _SMALL and word not in held]
+        if small and len(words) > 2 and rng.random() < 0.6:
+            del words[rng.choice(small)]
+        elif places := [at for at in range(1, len(words)) if not held.intersection(words[at - 1 : at + 1])]:
+            words.insert(rng.choice(places), rng.choice(("the", "please", "just", "now", "then", "so")))
+    return words

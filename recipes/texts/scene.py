@@ -19,7 +19,7 @@ from typing import Final, Literal
 
 from assistant.text.written import as_written
 from recipes.texts import smalltalk
-from recipes.texts.misheard import cut_off, misheard
+from recipes.texts.misheard import cut_off, loosened, misheard
 from recipes.texts.phrases import PHRASES
 from recipes.texts.tools import PERSONAS, TOOL_NAMES
 from recipes.texts.words import Split, allowed, dictionary, made_up, spoken_number, whole
@@ -334,11 +334,14 @@ class Scene:
         return line
 
     def _noisy(self, spoken: str, slots: dict[str, str]) -> str:
-        """Now and then a filler or a word twice, as people talk, or words misheard. Slots stay whole."""
-        if self.rng.random() >= self.noise:
-            return spoken
+        """Now and then a filler or a word twice, as people talk, or words misheard; in practice small words lost, too.
+        Slots stay whole."""
         words = spoken.split()
         held = {w for value in slots.values() for w in value.lower().split()}
+        if self.practice and self.rng.random() < 0.2:
+            words = loosened(self.rng, words, held)
+        if self.rng.random() >= self.noise:
+            return " ".join(words)
         at = self.rng.randrange(len(words))
         what = self.rng.random()
         if what < 0.3:

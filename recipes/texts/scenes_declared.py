@@ -418,7 +418,8 @@ def refused(s: Scene, offers: list[Offer]) -> None:
     if s.chance(0.3):
         domain = next((name for name, rows in DOMAINS.items() if row in rows), domain)
     it = offer(s, some_row(s, domain))
-    held = {word.rstrip("s") for other in offers for thing in other.row.things for word in thing.split()}
+    told = (word for other in offers for text in (*other.row.things, other.declaration.tells) for word in text.split())
+    held = {word.lower().rstrip("s.") for word in told}
     if held & {word.rstrip("s") for word in it.words["t"].split()}:
         raise Unusable(it.words["t"])
     groups = [lines for lines in it.lines(whole=True) if all("{t}" in line for line in lines)]

@@ -118,7 +118,10 @@ WORDS: Final[dict[str, list[str]]] = {
     ),
     "part": _words("morning afternoon evening night"),
     "unit_time": _words("seconds minutes minutes minutes hours"),
-    "feast": _phrases("christmas, christmas eve, new year, halloween, valentine's day, the weekend"),
+    "feast": _phrases(
+        "christmas, christmas eve, new year, new year's eve, halloween, valentine's day, the weekend, easter, thanksgiving, "
+        "mother's day, father's day"
+    ),
     "relative": _words("mother father sister brother wife husband son daughter boss neighbor friend dog cat"),
     "item": _phrases(
         """
