@@ -16,7 +16,7 @@ from recipes.lexicon import corrected
 from recipes.spectral import PhaseAdvance
 from recipes.speech_data import Builder, Utterance, align, encode_shards, load_utterances, split_at_pause
 from recipes.speech_export import export, restore
-from recipes.speech_score import rate
+from recipes.speech_score import as_written, rate
 from recipes.speech_training import VoicePlan, VoiceRun, published_config
 from recipes.teacher import save_shard, tokens
 from tts_engine.config import parse_config
@@ -263,3 +263,11 @@ def test_a_rate_is_over_words_and_says_how_sure_it_is(capsys):
 def test_the_shipped_lexicon_says_words_as_they_were_corrected():
     encoder = PhoneEncoder.load(SHIPPED)
     assert corrected() and {word: tuple(encoder.spoken(word)) for word in corrected()} == corrected()
+
+
+@pytest.mark.parametrize(
+    ("heard", "taken"),
+    [("good bye to the carpark", "goodbye to the car park"), ("good buy to a car park", "good buy to a car park")],
+)
+def test_a_word_heard_in_two_parts_is_that_word_and_no_other_is(heard, taken):
+    assert " ".join(as_written(heard.split(" "), ["goodbye", "to", "the", "car", "park"])) == taken
