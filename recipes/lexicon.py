@@ -14,7 +14,7 @@ from typing import Any
 from pocketsphinx import get_model_path
 
 from recipes.teacher import ranked_words
-from tts_engine.phones import PHONES, VOWELS, PhoneEncoder, parse_tree
+from tts_engine.phones import PHONES, VOWELS, PhoneEncoder, has_vowel, parse_tree
 
 RULES = Path("/usr/share/festival/dicts/cmu/cmu_lts_rules.scm")
 _SCHEME = """
@@ -25,6 +25,37 @@ _SCHEME = """
     (car (cdr (cdr (lex.lookup word nil)))))
   (format t "\\n"))
 """
+
+
+CORRECTED = """
+does d ah1 z; use y uw1 z; uses y uw1 z ax z; live l ih1 v; lives l ih1 v z; minute m ih1 n ax t
+excuse ih k s k y uw1 z; refuse r ih f y uw1 z; invite ih n v ay1 t; convert k ax n v er1 t; produce p r ax d uw1 s
+combine k ax m b ay1 n; conduct k ax n d ah1 k t; insert ih n s er1 t; invalid ih n v ae1 l ih d; wound w uw1 n d
+bass b ey1 s; blessed b l eh1 s t; aged ey1 jh d
+metre m iy1 t er; metres m iy1 t er z; centimetre s eh1 n t ax m iy1 t er; centimetres s eh1 n t ax m iy1 t er z
+millimetre m ih1 l ax m iy1 t er; millimetres m ih1 l ax m iy1 t er z; kilometre k ax l aa1 m ax t er
+kilometres k ax l aa1 m ax t er z; micrometre m ay1 k r ow m iy1 t er; micrometres m ay1 k r ow m iy1 t er z
+nanometre n ae1 n ow m iy1 t er; nanometres n ae1 n ow m iy1 t er z; litre l iy1 t er; litres l iy1 t er z
+millilitre m ih1 l ax l iy1 t er; millilitres m ih1 l ax l iy1 t er z; milliliter m ih1 l ax l iy1 t er
+milliliters m ih1 l ax l iy1 t er z; kilohertz k ih1 l ax hh eh1 r t s; megahertz m eh1 g ax hh eh1 r t s
+gigahertz g ih1 g ax hh eh1 r t s
+aitch ey1 ch; email iy1 m ey1 l; emails iy1 m ey1 l z; wifi w ay1 f ay1; username y uw1 z er n ey1 m
+cellphone s eh1 l f ow1 n; ipad ay1 p ae1 d; photoshop f ow1 t ow sh aa1 p; spotify s p aa1 t ax f ay1
+nvidia eh n v ih1 d iy ax; verizon v er ay1 z ax n; pokemon p ow1 k ey m aa1 n; avatar ae1 v ax t aa1 r
+schema s k iy1 m ax; integer ih1 n t ax jh er
+photosynthesis f ow1 t ow s ih1 n th ax s ax s; cucumbers k y uw1 k ah1 m b er z; bluebird b l uw1 b er1 d
+superhero s uw1 p er hh ih1 r ow; neighbourhood n ey1 b er hh uh1 d; humour hh y uw1 m er
+behaviour b ih hh ey1 v y er; recognise r eh1 k ax g n ay1 z; practise p r ae1 k t ax s; whilst w ay1 l s t
+nina n iy1 n ax; priya p r iy1 y ax; lima l iy1 m ax; katrina k ax t r iy1 n ax
+hmm hh ah1 m; hm hh ah1 m; mm ah1 m; mmm ah1 m; shh sh; nth eh1 n th
+"""
+"""Words as the assistant says them, against Festival: it has the noun where the verb is meant (it tells them apart by
+part of speech, which nothing here does), or its letter-to-sound rules are wrong about them."""
+
+
+def corrected() -> dict[str, tuple[str, ...]]:
+    entries = (entry.split() for line in CORRECTED.split("\n") for entry in line.split(";"))
+    return {word: tuple(phones) for word, *phones in filter(None, entries)}
 
 
 def read_rules(source: str) -> str:
@@ -63,7 +94,7 @@ def teacher_says(words: list[str]) -> dict[str, tuple[str, ...]]:
         word, *parts = line.split()
         phones = [p.split("/") for p in parts]
         found[word] = tuple(p + ("1" if p in VOWELS and stress == "1" else "") for p, stress in phones)
-    return {word: phones for word, phones in found.items() if phones and set(phones) <= set(PHONES)}
+    return {word: phones for word, phones in found.items() if has_vowel(phones) and set(phones) <= set(PHONES)}
 
 
 def main() -> None:
@@ -76,7 +107,7 @@ def main() -> None:
     listed = Path(get_model_path("en-us/cmudict-en-us.dict")).read_text()
     contractions = sorted(set(re.findall(r"^([a-z]+'[a-z]+) ", listed, re.M)))
     words = ranked_words(args.words) + contractions
-    said = teacher_says(words)
+    said = teacher_says(words) | corrected()
     kept = {w: p for w, p in said.items() if tuple(bare.pronounce(w)) != p or len(w) == 1}
     args.out.mkdir(parents=True, exist_ok=True)
     lexicon = "".join(f"{w} {' '.join(p)}\n" for w, p in sorted(kept.items()))

@@ -15,6 +15,7 @@ import random
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -177,11 +178,22 @@ class Ears:
         return self.words(heard.text) if heard.speech else []
 
 
+def as_written(heard: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """What was heard with its words joined and parted as the text has them: `good bye` sounds as `goodbye` does."""
+    text = f" {' '.join(heard)} "
+    for word in set(wanted):
+        for cut in range(1, len(word)):
+            text = text.replace(f" {word[:cut]} {word[cut:]} ", f" {word} ")
+    for first, second in pairwise(wanted):
+        text = text.replace(f" {first}{second} ", f" {first} {second} ")
+    return text.split()
+
+
 def rate(judge: Judge, name: str, spoken: Sequence[NDArray[np.float32]], texts: Sequence[str], show: int = 0) -> None:
     """Print the word error rate of what was spoken."""
     judge.begin()
     wanted = [judge.words(text) for text in texts]
-    heard = [judge(pcm) for pcm in spoken]
+    heard = [as_written(judge(pcm), text) for pcm, text in zip(spoken, wanted, strict=True)]
     wrong, words = [word_errors(a, b) for a, b in zip(wanted, heard, strict=True)], [len(a) for a in wanted]
     print(
         f"{name}, {judge.name}: WER {100 * sum(wrong) / sum(words):.1f} ± {100 * spread(wrong, words):.1f} % "

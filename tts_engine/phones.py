@@ -10,7 +10,7 @@ letters.txt.gz  one decision tree per letter, prefix order: `<offset><letter> ye
 import gzip
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -139,7 +139,7 @@ class PhoneEncoder:
         return self.sound_out(word.replace("'", ""))
 
     def sound_out(self, word: str) -> list[str]:
-        """Letter to sound: each letter's tree looks at three letters to either side."""
+        """Letter to sound: each letter's tree looks at three letters to either side. What gets no vowel is spelled."""
         phones: list[str] = []
         padded = f"00#{word}#00"
         for place, letter in enumerate(word, 3):
@@ -148,12 +148,16 @@ class PhoneEncoder:
                 offset, wanted, yes, no = node
                 node = yes if padded[place + offset] == wanted else no
             phones += [p.removesuffix("0") for p in node.split("-") if p and p != "_"]
-        return phones
+        return phones if has_vowel(phones) else [p for letter in word for p in self._character(letter)]
 
     def _character(self, character: str) -> list[str]:
         if character.isdigit():
             return self.pronounce(_DIGITS[int(character)])
         return list(_LETTERS.get(character, ()))
+
+
+def has_vowel(phones: Iterable[str]) -> bool:
+    return any(phone.removesuffix("1") in VOWELS for phone in phones)
 
 
 def parse_tree(line: str) -> tuple[str, Tree]:

@@ -12,15 +12,16 @@ from recipes import speech_export
 from recipes.adversary import Adversary
 from recipes.codec import CodecPlan, CodecRun, load_codec
 from recipes.codec_decoder import DecoderRun
+from recipes.lexicon import corrected
 from recipes.spectral import PhaseAdvance
 from recipes.speech_data import Builder, Utterance, align, encode_shards, load_utterances, split_at_pause
 from recipes.speech_export import export, restore
-from recipes.speech_score import rate
+from recipes.speech_score import as_written, rate
 from recipes.speech_training import VoicePlan, VoiceRun, published_config
 from recipes.teacher import save_shard, tokens
 from tts_engine.config import parse_config
 from tts_engine.istft_codec import CodecShape
-from tts_engine.phones import PHONES, SPECIAL_TOKENS
+from tts_engine.phones import PHONES, SPECIAL_TOKENS, PhoneEncoder
 
 pytestmark = pytest.mark.slow
 
@@ -257,3 +258,16 @@ def test_a_rate_is_over_words_and_says_how_sure_it_is(capsys):
     assert capsys.readouterr().out == "names, repeats: WER 20.0 ± 17.6 % (n = 5 words, 2 utterances)\n"
     rate(Repeats("at four", "at four"), "names", sound, ["At four", "At four"])
     assert capsys.readouterr().out == "names, repeats: WER 0.0 ± 0.0 % (n = 4 words, 2 utterances)\n"
+
+
+def test_the_shipped_lexicon_says_words_as_they_were_corrected():
+    encoder = PhoneEncoder.load(SHIPPED)
+    assert corrected() and {word: tuple(encoder.spoken(word)) for word in corrected()} == corrected()
+
+
+@pytest.mark.parametrize(
+    ("heard", "taken"),
+    [("good bye to the carpark", "goodbye to the car park"), ("good buy to a car park", "good buy to a car park")],
+)
+def test_a_word_heard_in_two_parts_is_that_word_and_no_other_is(heard, taken):
+    assert " ".join(as_written(heard.split(" "), ["goodbye", "to", "the", "car", "park"])) == taken

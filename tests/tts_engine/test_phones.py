@@ -57,6 +57,13 @@ def test_an_unknown_word_is_sounded_out(encoder):
     assert encoder.pronounce("blickering")[:3] == ["b", "l", "ih1"]
 
 
+@pytest.mark.parametrize(
+    ("word", "phones"), [("tv", "t iy1 v iy1"), ("dvds", "d iy1 v iy1 d iy1 eh1 s"), ("rhythm", "r ih1 dh ax m")]
+)
+def test_what_would_have_no_vowel_is_spelled(encoder, word, phones):
+    assert " ".join(encoder.spoken(word)) == phones
+
+
 @pytest.mark.parametrize("text", ["", "   ", "...!?", "—", "你好", "🙂"])
 def test_nothing_to_say_gives_no_ids(encoder, text):
     assert encoder.encode(text).ids == () and encoder.encode(text).words == ()
