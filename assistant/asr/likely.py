@@ -19,6 +19,7 @@ from pocketsphinx import Config, LogMath, NGramModel
 from assistant.asr.level import gain
 from assistant.asr.pocketsphinx import TINY, open_decoder
 from assistant.base.sound import Pcm
+from assistant.text.small_model import without_hesitations
 from assistant.text.written import as_written
 from tts_engine.text import speech_text
 
@@ -84,4 +85,5 @@ class Likely:
 
 
 def _words(text: str) -> list[str]:
-    return _WORDS.findall(speech_text(text).lower())
+    """Those that are meant: the trigram looks two words back, and behind an `um` would see nothing of the request."""
+    return _WORDS.findall(speech_text(without_hesitations(text)).lower())

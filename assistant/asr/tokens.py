@@ -14,7 +14,7 @@ from pathlib import Path
 from assistant.asr.agreement import bare
 
 BEGIN, END = 1, 2
-_FIRST_BYTE = 3
+_FIRST_BYTE, _FIRST_PIECE = 3, 259
 _SPACE = "▁".encode()
 
 
@@ -24,9 +24,8 @@ class Tokens:
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self._pieces = [piece.replace(_SPACE, b" ") for piece in pieces]
         self._numbers: dict[bytes, int] = {}
-        for number, piece in enumerate(self._pieces):
-            if number >= _FIRST_BYTE:
-                self._numbers.setdefault(piece, number)
+        for number in (*range(_FIRST_PIECE, len(pieces)), *range(_FIRST_BYTE, min(_FIRST_PIECE, len(pieces)))):
+            self._numbers.setdefault(self._pieces[number], number)
 
     @classmethod
     def load(cls, path: Path) -> Tokens:

@@ -17,7 +17,12 @@ from typing import Final
 from assistant.text.names import capitals
 from assistant.text.numbers import digits
 
-_HESITATION: Final = re.compile(r"(?<![\w'-])(?:u+h+|u+m+|uhm+|erm*|h+m+|mm+)(?![\w'-])[,.…]*\s*", re.IGNORECASE)
+_HESITATION: Final = re.compile(r"(?<![\w'-])(?:u+h+|u+m+|uhm+|erm*|ah+|h+m+|mm+)(?![\w'-])[,.…]*\s*", re.IGNORECASE)
+_ASIDE: Final = re.compile(
+    r"(?<=\S )let me (?:(?:see|think)(?=[,.…])|think(?! (?:it |this |that )?(?:about|of|over|through)\b))[,.…]*\s*",
+    re.IGNORECASE,
+)
+"""Within a sentence; at its beginning it is one of the words that the small model learnt to hear."""
 _UNITS: Final = {
     "km": "kilometers", "cm": "centimeters", "mm": "millimeters", "kg": "kilograms", "lb": "pounds", "lbs": "pounds",
     "oz": "ounces", "ft": "feet", "mi": "miles", "mph": "miles per hour", "hr": "hours", "hrs": "hours",
@@ -38,7 +43,7 @@ _MARKS: Final = ".,!?;:…"
 
 def for_small_model(text: str) -> str:
     """An engine's text -> words without marks, digits for numbers, capitals for known names."""
-    line = _HESITATION.sub("", text.translate(_SIGNS)).strip(" ,.!?") or text
+    line = without_hesitations(text.translate(_SIGNS)).strip(" ,.!?") or text
     line = line.lower().replace("♪", " ")
     for pattern, replacement in _BEFORE:
         line = pattern.sub(replacement, line)
@@ -47,6 +52,11 @@ def for_small_model(text: str) -> str:
     for pattern, replacement in _AFTER:
         line = pattern.sub(replacement, line)
     return capitals(digits(line))
+
+
+def without_hesitations(text: str) -> str:
+    """What is said, without what is said only to gain time."""
+    return _ASIDE.sub("", _HESITATION.sub("", text))
 
 
 def _money(match: re.Match[str]) -> str:
@@ -102,6 +112,7 @@ _AFTER: Final = tuple(
             r"\b(at|by|until|till|from|for) (1[0-2]|[1-9])[ .]([0-5]\d)\b(?! (?:minutes|seconds|hours|percent))",
             r"\1 \2:\3",
         ),
+        (r"\b((?:1[0-2]|[1-9])(?:[: ][0-5]\d)?) i(?:'| a)m(?= please| tomorrow|$)", r"\1 am"),  # sounds like `a m`
         (r"\b((?:1[0-2]|[1-9])) ([0-5]\d) ([ap]m)\b", r"\1:\2 \3"),
     )
 )

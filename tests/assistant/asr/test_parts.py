@@ -139,6 +139,14 @@ def test_tokens_and_text_are_one(network: Network, two_cities: Pcm) -> None:
     assert tuple(n for word in ("It", "was", "the", "best") for n in tokens.of(word)) == written[:4]
 
 
+def test_marks_and_digits_are_the_pieces_that_the_network_writes(network: Network, spoken) -> None:
+    """Not the single bytes of the same look, which it never writes where there is a piece."""
+    written = network.write(spoken("what time is it")).tokens
+    assert network.tokens.text(written).endswith("?")
+    assert tuple(network.tokens.of(network.tokens.text(written))) == written
+    assert min(network.tokens.of("At 8:30, please.")) >= 259 > min(network.tokens.of("☃"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [1.0, 3.3, 8.0])
 def test_a_draft_changes_nothing(network: Network, two_cities: Pcm, seconds: float) -> None:
@@ -200,6 +208,13 @@ def test_requests_are_likelier_than_what_sounds_like_them() -> None:
     assert likely("Flip a coin.") > likely("Flipper coin.")
     assert likely("What's 25 x 4?") > likely("What's 25 x for?")
     assert all(np.isfinite(likely(text)) for text in ("", "…", "<think>", "¿Qué?", "9" * 400, "\x00"))
+
+
+def test_hesitating_makes_no_request_less_likely() -> None:
+    likely = Likely()
+    assert likely("Set a timer for, um, twenty minutes.") == likely("Set a timer for twenty minutes.")
+    assert likely.usual("What is, uh, half of eighty?")
+    assert Likely.breaks_off("What is half of? Um.", "What is half of um, 64?")
 
 
 def test_what_people_ask_is_usual_and_what_sounds_like_it_is_not() -> None:
