@@ -17,6 +17,7 @@ network        its two graphs
 own_voice      ours told from the user's
 paced          what is the same for every engine: queue, cadence, pauses
 pocketsphinx   twelve hundred words, where nothing better runs
+raised         speech of people who shout
 recording      a whole recording, with segments
 rehearsal      does an engine keep up on this machine
 sense          was anything sensible said

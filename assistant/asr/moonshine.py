@@ -165,7 +165,10 @@ class MoonshineFollower:
     def _sensible(self, piece: _Piece) -> bool:
         written = piece.written
         chance = float(np.mean(written.probabilities)) if written.probabilities else 0.0
-        return sensible(self._tokens.text(written.tokens), written.tokens, chance)
+        text = self._tokens.text(written.tokens)
+        # It knows English alone; for a laugh it writes other scripts.
+        english = any(character.isascii() and character.isalnum() for character in text)
+        return english and sensible(text, written.tokens, chance)
 
     def _words(self, piece: _Piece) -> list[HeardWord]:
         """What a piece said: only what is held, if the rest makes no sense."""

@@ -44,9 +44,10 @@ class SpeechBlock:
 class SpeechDetector(Protocol):
     """Follows one stream of 16 kHz mono sound."""
 
-    def push(self, pcm: Pcm, played: PlayedSound | None = None) -> list[SpeechBlock]:
+    def push(self, pcm: Pcm, played: PlayedSound | None = None, raised: bool = False) -> list[SpeechBlock]:
         """float32 in ±1, any length -> the blocks that are now whole, in order. `played`: as much sound, of which some
-        may come back through the microphone within half a second; None: nothing."""
+        may come back through the microphone within half a second; None: nothing. `raised`: whoever speaks may shout,
+        so what is speech only in a raised voice counts too; more laughs and hums do then."""
 
     def reset(self) -> None:
         """Begin a new stream at sample 0; what waited for its block is dropped."""

@@ -266,7 +266,7 @@ class Hearing:
             part = pcm[start : start + STEP]
             self._uncommitted += part.size
             self._rest = np.concatenate([self._rest, part])
-            for block in self._detector.push(part, _part(played, start, part.size)):
+            for block in self._detector.push(part, _part(played, start, part.size), turns.quick or turns.over_reply):
                 self._rest = self._rest[block.samples :]
                 if (sign := self._block(turns, detection, block.sound, block.probability)) is not None:
                     notes.append(sign)

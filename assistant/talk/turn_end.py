@@ -128,7 +128,7 @@ class TurnDetector:
         """Forget the turn that is under way, keep the position."""
         self._run = 0
         self._over = self._position
-        self.speaking = False
+        self.speaking = self.over_reply = False
         self.start_sample = 0
         self.end_sample = 0
         self._speech_samples = 0
@@ -245,7 +245,7 @@ class TurnDetector:
             return None
         if not self.quick and isinstance(self._detection, SemanticVad) and self._own.far(begin / self._rate):
             return None
-        self.speaking = True
+        self.speaking, self.over_reply = True, self.quick
         if self.quick:
             self.start_sample = self._risen()
         else:

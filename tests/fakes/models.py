@@ -303,7 +303,7 @@ class FakeDetector:
     def __init__(self) -> None:
         self.reset()
 
-    def push(self, pcm: np.ndarray, played: PlayedSound | None = None) -> list[SpeechBlock]:
+    def push(self, pcm: np.ndarray, played: PlayedSound | None = None, raised: bool = False) -> list[SpeechBlock]:
         self._waiting = np.concatenate([self._waiting, pcm])
         blocks = []
         while self._waiting.size >= 512:

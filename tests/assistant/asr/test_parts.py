@@ -252,6 +252,21 @@ def test_likelier_words_do_not_cost_what_was_said_behind_them() -> None:
     assert follower._piece.written == greedy
 
 
+@pytest.mark.parametrize(("text", "speech"), [("啊啊啊", False), ("이", False), ("Café", True), ("5", True)])
+def test_english_ears_write_other_scripts_for_a_laugh(text: str, speech: bool) -> None:
+    class OneText:
+        tokens = type("", (), {"text": lambda self, ids: text, "words": lambda self, ids: [(text, 1)] * len(ids)})()
+        written = Decoded((1,), (0.9,), -0.1)
+
+        def read(self, *asked: object) -> object:
+            return self
+
+    follower = MoonshineFollower(OneText())  # type: ignore[arg-type]  # as much of a network as is asked
+    follower.hear(noisy(1.0, 0.01))
+    follower.read(whole=True)
+    assert follower.end().speech is speech
+
+
 def test_somebody_else_is_asked_only_where_the_network_was_unsure(network: Network, two_cities: Pcm, spoken) -> None:
     other = tuple(network.tokens.of("It was the pest of rhymes"))
     sure, unsure = spoken("what time is it"), two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.02)

@@ -71,7 +71,7 @@ class Lingering(SecondThoughts):
 
 
 class LateDetector(FakeDetector):
-    def push(self, pcm, played=None):
+    def push(self, pcm, played=None, raised=False):
         return [replace(block, probability=self.late(block.probability)) for block in super().push(pcm, played)]
 
     def late(self, probability):
@@ -108,7 +108,7 @@ class Trailing(FakeEars):
 
 
 class Keen(FakeDetector):
-    def push(self, pcm, played=None):
+    def push(self, pcm, played=None, raised=False):
         return [replace(block, probability=float(np.mean(np.abs(block.sound) > 0.001))) for block in super().push(pcm)]
 
 

