@@ -141,7 +141,9 @@ def _refusals() -> tuple[tuple[re.Pattern[str], ...], ...]:
 
 def names_it(said: str, talk: str) -> bool:
     """Whether a refusal names what it refuses: the thing asked for, or the kind of thing (music, the weather)."""
-    part = re.match(r"I cannot (.+?)(?:, because|\.)|I am too small to know about (.+?)\.|I do not know (.+?),", said)
+    part = re.match(
+        r"I cannot (?:look up )?(.+?)(?:, because|\.)|I am too small to know about (.+?)\.|I do not know (.+?),", said
+    )
     if not part:
         return said.startswith(("I have no", "I speak English only"))
     named = next(group for group in part.groups() if group)

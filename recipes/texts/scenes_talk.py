@@ -141,7 +141,7 @@ def fixed(s: Scene, pairs: smalltalk.Pairs, kind: str) -> None:
     }
     slots = {key: fill[key]() if key in fill else s.value(key) for key in re.findall(r"{(\w+)}", line) if key != "me"}
     given = s.user(line, **slots)
-    named = named_in(made, given)
+    named = named_in(made, given, s.turns[-1].text)
     able = [text for text in said if not _PLACE.search(text) or _PLACE.findall(text)[0] in named]
     ways = [text for text in able if _PLACE.search(text)] or able
     fill_in = {"{me}": s.me, **named}
@@ -158,22 +158,53 @@ def filled(text: str, values: dict[str, str]) -> str:
 
 
 _PLACE: Final = re.compile("{this}|{about}")
-_ABOUT: Final = ("topic", "inventor", "word", "object", "country", "city")
+_ABOUT: Final = ("topic", "inventor", "word", "object", "country", "city", "far", "name", "item", "pet", "relative")
 _POLITE: Final = re.compile(r"\b(please|now|for me|again|right now|then|thanks)\b")
+_THINGS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:the|an?) (?!way$)(?:(?:first|last|best|most|next|good|nice|new|big|cheap|normal|great|real|\w+est) )?\w+"
+        r"(?: of (?:the |our |it |an? |being |human )?\w+)?",
+        r"\b(?:why|how|where|when|what) (?:do|does|did|can|are|is|was|were|don't|can't) (\w+)",
+        r"\b(?:how many|is|are|does|do|will|can|of|about|for|to|my|our|your|(?:who|i|should i|solve|explain|play|have) \w+) (\w+)",
+        r"\b(?:explain|play|solve|who) (\w+)",
+    )
+)
+"""What a question is about, where no slot tells: something with an article, or who does it, or what there is of it."""
+_NO_THING: Final = frozenset(
+    re.findall(
+        r"\S+",
+        "i you we they he she it that this these those there the a an my your our his her to do does did is are was be in on "
+        "at any all some so too one me us them much many better best if not no real right good bad what who how why when "
+        "where possible here it's about with for by such tell know think true most very and or have has had get give going "
+        "go being human really happen",
+    )
+)
 
 
-def named_in(made: str, given: dict[str, str]) -> dict[str, str]:
-    """What a refusal can name: `{this}`, the command that it refuses, and `{about}`, what was asked about."""
+def named_in(made: str, given: dict[str, str], text: str) -> dict[str, str]:
+    """What a refusal of `text` can name: `{this}`, the command that it refuses, and `{about}`, what was asked about."""
     named: dict[str, str] = {}
     if made.startswith("~"):
         told = made.removeprefix("~").format(me="you", **given)
         command = turned(" ".join(_POLITE.sub("", told).split()))
         if 1 < len(command.split()) < 10:
             named["{this}"] = command
-    about = next((given[key] for key in _ABOUT if key in given), "")
+    about = next((given[key] for key in _ABOUT if key in given), "") or thing_in(text)
     if about:
         named["{about}"] = about
     return named
+
+
+def thing_in(text: str) -> str:
+    """What a question is about, as it says it; empty if that is nothing to be named."""
+    words = text.rstrip(".?!")
+    for pattern in _THINGS:
+        for found in pattern.finditer(words):
+            thing = found[found.lastindex or 0]
+            if not set(thing.lower().split()) <= _NO_THING:
+                return thing
+    return ""
 
 
 def small_talk(s: Scene) -> None:

@@ -44,9 +44,11 @@ _ALSO: Final = {
     "I am not a person. I am a small language model on this machine.": (_INTRODUCED,),
     "I am too small to know that. A larger model could tell you.": (
         "I am too small to know about {about}. A larger model could tell you.",
+        "I cannot look up {about}, because I do not go online.",
         "I cannot look that up, because I do not go online.",
     ),
     "I cannot look that up, because I do not go online.": (
+        "I cannot look up {about}, because I do not go online.",
         "I do not know the weather, because I do not go online.",
         "I do not know the news, because I do not go online.",
     ),
