@@ -19,9 +19,12 @@ import json
 import random
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 from safetensors.torch import load_file
@@ -41,6 +44,10 @@ ROOT: Final = Path(__file__).parents[1]
 WORK: Final = ROOT / ".training" / "llm"
 TINY: Final = ROOT / "llm_engine" / "tiny"
 TEXTS: Final = Path(__file__).parent / "texts"
+
+
+Talks: TypeAlias = tuple[Tensor, Tensor]
+"""Ids and weights [1, length] of one talk."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,7 @@ class Training:
         self.tokens = 0
         self.seconds = 0.0
         self.begun_from = ""
+        self.helper: Helper | None = None
         self.before: list[dict[str, Any]] = []
         self.plans: list[dict[str, Any]] = []
 
@@ -183,18 +191,27 @@ class Training:
             logits = forward_train(self.config, self.params, ids[:, :-1], wanted)
         return F.cross_entropy(logits.float(), ids[:, 1:][wanted], reduction="none"), after[wanted]
 
+    def learn(self, talks: Iterable[Talks], total: float) -> tuple[float, list[Tensor]]:
+        """Add the gradients of some talks, of `total` weight with the others of their step; the weighted loss, and the
+        losses of the replies' tokens."""
+        loss, replies = 0.0, []
+        for ids, weights in talks:
+            losses, each = self.loss(torch.as_tensor(ids), torch.as_tensor(weights))
+            part = (losses * each).sum() / total
+            part.backward()
+            loss += float(part.detach())
+            replies.append(losses.detach()[each == 1.0])
+        return loss, replies
+
     def step(self) -> tuple[float, float]:
         """One step; returns the weighted loss and the replies' loss before it."""
         started = time.perf_counter()
         talks = self.batch(self.done)
         total = float(sum(weights[:, 1:].sum() for _, weights in talks))
-        loss, replies = 0.0, []
-        for ids, weights in talks:
-            losses, each = self.loss(ids, weights)
-            part = (losses * each).sum() / total
-            part.backward()
-            loss += float(part.detach())
-            replies.append(losses.detach()[each == 1.0])
+        if self.helper is None:
+            loss, replies = self.learn(talks, total)
+        else:
+            loss, replies = self.helper.share(self, talks, total)
         self.optimiser.step(rate_factor(self.done, self.recipe))
         weight = min(1 - self.recipe.average, 1.0) if self.done > 100 else 1.0
         with torch.no_grad():
@@ -237,6 +254,58 @@ class Training:
         self.begun_from, self.plans, self.before = held["begun from"], held["plans"], held["runs"][:-1]
 
 
+# ----------------------------------------------------------------------------------------------- two processes
+
+
+class Helper:
+    """A second process that takes some of each step's talks: both take the longest that is left until none is. The sum
+    of their gradients is that of one process alone, but for the order of its terms."""
+
+    def __init__(self, run: Training, tokenizer: Tokenizer) -> None:
+        processes = get_context("spawn")
+        self._steps, self._talks, self._done = (processes.SimpleQueue() for _ in range(3))
+        self._gradients = {name: torch.zeros_like(p).share_memory_() for name, p in run.params.items()}
+        shared = {name: p.detach().share_memory_() for name, p in run.params.items()}
+        queues = self._steps, self._talks, self._done
+        its = (run.recipe, tokenizer.to_str(), shared, self._gradients, *queues)
+        self._process = processes.Process(target=_help, args=its, daemon=True)
+        self._process.start()
+
+    def share(self, run: Training, talks: list[Talks], total: float) -> tuple[float, list[Tensor]]:
+        """As `Training.learn`."""
+        self._steps.put(total)
+        for ids, weights in sorted(talks, key=lambda talk: -talk[0].shape[1]):
+            self._talks.put((ids.numpy(), weights.numpy()))  # as plain arrays: torch would open a file for each
+        for _ in range(2):
+            self._talks.put(None)
+        loss, replies = run.learn(iter(self._talks.get, None), total)
+        its_loss, its_replies = self._done.get()
+        for name, p in run.params.items():
+            p.grad = self._gradients[name].clone() if p.grad is None else p.grad.add_(self._gradients[name])
+        return loss + its_loss, [*replies, torch.tensor(its_replies)]
+
+
+def _help(
+    recipe: Recipe,
+    tokenizer: str,
+    shared: dict[str, Tensor],
+    gradients: dict[str, Tensor],
+    steps: SimpleQueue[float],
+    queued: SimpleQueue[Any],
+    done: SimpleQueue[Any],
+) -> None:
+    """The helper's process: the talks of one step after the other, with the parameters that the run steps."""
+    torch.set_num_threads(1)
+    run = Training(recipe, Tokenizer.from_str(tokenizer))
+    run.params = {name: p.requires_grad_() for name, p in shared.items()}
+    while True:
+        loss, replies = run.learn(iter(queued.get, None), steps.get())
+        for name, p in run.params.items():
+            gradients[name].zero_() if p.grad is None else gradients[name].copy_(p.grad)
+            p.grad = None
+        done.put((loss, torch.cat([*replies, torch.zeros(0)]).tolist()))
+
+
 def tokenizer_for(recipe: Recipe, work: Path = WORK, start: Path | None = None) -> Tokenizer:
     """The tokenizer of a run: made once, or that of the model which it begins from."""
     path = work / "tokenizer.json"
@@ -265,15 +334,25 @@ def runs_before(start: Path | None) -> list[dict[str, Any]]:
     return runs
 
 
-def train(recipe: Recipe, minutes: float, work: Path = WORK, device: str = "cpu", start: Path | None = None) -> bool:
+def train(
+    recipe: Recipe,
+    minutes: float,
+    work: Path = WORK,
+    device: str = "cpu",
+    start: Path | None = None,
+    processes: int = 1,
+) -> bool:
     """Train for one slice. Returns whether all steps are done."""
-    run = Training(recipe, tokenizer_for(recipe, work, start), device)
+    tokenizer = tokenizer_for(recipe, work, start)
+    run = Training(recipe, tokenizer, device)
     checkpoint = work / "checkpoint.pt"
     if checkpoint.exists():
         run.load(checkpoint)
     elif start is not None:
         run.begin_from(start)
     run.note_plan()
+    if processes == 2:
+        run.helper = Helper(run, tokenizer)
     until = time.monotonic() + minutes * 60
     smooth: float | None = None
     said = time.monotonic()
@@ -340,6 +419,7 @@ def main() -> None:
     trains.add_argument("--device", default="cpu")
     trains.add_argument("--work", type=Path, default=WORK, help="folder of the checkpoint")
     trains.add_argument("--threads", type=int, default=1)
+    trains.add_argument("--processes", type=int, choices=(1, 2), default=1, help="two share the talks of each step")
     trains.add_argument("--half", action="store_true", help="matrix products in bfloat16")
     exports = commands.add_parser("export", help="write the model directory from the latest checkpoint")
     exports.add_argument("--work", type=Path, default=WORK, help="folder of the checkpoint")
@@ -353,7 +433,9 @@ def main() -> None:
     recipe = Recipe(
         seed=seed, steps=arguments.steps, decay=arguments.decay, half=arguments.half, declared=arguments.declared
     )
-    done = train(recipe, arguments.minutes, arguments.work, arguments.device, arguments.start)
+    done = train(
+        recipe, arguments.minutes, arguments.work, arguments.device, arguments.start, arguments.processes
+    )
     print("done" if done else "slice over; run the same command again to go on", flush=True)
 
 
