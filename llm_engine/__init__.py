@@ -11,6 +11,7 @@
     graphs          which shapes are captured
     grid            how tokens are cut into calls, and the log of them
     layers          the blocks that only this family has
+    likelihood      how likely whole texts are, many at once
     model           the network, from embedding to logits
     names           published tensors and what they become
     options         what is decided when an engine is loaded

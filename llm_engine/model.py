@@ -157,7 +157,11 @@ def forward_train(
     params  by published name, as from `init_params`. Logits come in the parameters' type (or autocast's).
     wanted  [B, T] bool: only the logits of these rows, [n, V] in their order
     """
-    weights = assemble(config, params)
+    return forward_whole(assemble(config, params), config, ids, wanted)
+
+
+def forward_whole(weights: ModelWeights, config: LLMConfig, ids: Tensor, wanted: Tensor | None = None) -> Tensor:
+    """As `forward_train`, of tensors that are joined already."""
     lanes, rows = ids.shape
     positions = torch.arange(rows, device=ids.device).expand(lanes, rows)
     cos, sin = rope_table(positions, config.rotary_dim, config.rope_theta)

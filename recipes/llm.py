@@ -21,7 +21,8 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -263,17 +264,17 @@ class Helper:
 
     def __init__(self, run: Training, tokenizer: Tokenizer) -> None:
         processes = get_context("spawn")
-        self._steps, self._talks, self._done = (processes.SimpleQueue() for _ in range(3))
+        steps, self._steps = processes.Pipe(duplex=False)
+        self._talks, self._done = processes.SimpleQueue(), processes.SimpleQueue()
         self._gradients = {name: torch.zeros_like(p).share_memory_() for name, p in run.params.items()}
         shared = {name: p.detach().share_memory_() for name, p in run.params.items()}
-        queues = self._steps, self._talks, self._done
-        its = (run.recipe, tokenizer.to_str(), shared, self._gradients, *queues)
+        its = (run.recipe, tokenizer.to_str(), shared, self._gradients, steps, self._talks, self._done)
         self._process = processes.Process(target=_help, args=its, daemon=True)
         self._process.start()
 
     def share(self, run: Training, talks: list[Talks], total: float) -> tuple[float, list[Tensor]]:
         """As `Training.learn`."""
-        self._steps.put(total)
+        self._steps.send(total)
         for ids, weights in sorted(talks, key=lambda talk: -talk[0].shape[1]):
             self._talks.put((ids.numpy(), weights.numpy()))  # as plain arrays: torch would open a file for each
         for _ in range(2):
@@ -290,7 +291,7 @@ def _help(
     tokenizer: str,
     shared: dict[str, Tensor],
     gradients: dict[str, Tensor],
-    steps: SimpleQueue[float],
+    steps: Connection,
     queued: SimpleQueue[Any],
     done: SimpleQueue[Any],
 ) -> None:
@@ -298,8 +299,10 @@ def _help(
     torch.set_num_threads(1)
     run = Training(recipe, Tokenizer.from_str(tokenizer))
     run.params = {name: p.requires_grad_() for name, p in shared.items()}
-    while True:
-        loss, replies = run.learn(iter(queued.get, None), steps.get())
+    parent = parent_process()
+    assert parent is not None
+    while steps in wait([steps, parent.sentinel]):
+        loss, replies = run.learn(iter(queued.get, None), steps.recv())
         for name, p in run.params.items():
             gradients[name].zero_() if p.grad is None else gradients[name].copy_(p.grad)
             p.grad = None

@@ -1,29 +1,37 @@
 """What do people ask an assistant? Which of several texts was more likely said, and what the sound may have said if it
 was something of that kind.
 
-The trigram and the decoder are those of the ears of last resort. They make more errors than the network, but others:
-where it was unsure, their text is one more to choose from, as likely as the network finds it. What lies outside the
-trigram's words counts the same whatever it is, so among open texts it hardly chooses. The weight was fitted on
-sentences and voices of their own: the largest at which not a word more of open sentences in human-like voices is wrong.
+Two are asked: the trigram of the ears of last resort, and the shipped language model, which sees the whole sentence.
+The decoder of those ears makes more errors than the network, but others: where it was unsure, their text is one more to
+choose from, as likely as the network finds it. What lies outside the trigram's words counts the same whatever it is, so
+among open texts it hardly chooses. Its weight was fitted on sentences and voices of their own: the largest at which not
+a word more of open sentences in human-like voices is wrong. So was the model's: at 0.3 of 1,389 words of people's 61
+are wrong as without it, at 0.4 and less of the trigram 70, and of 372 requests in accented voices 300 are right, 287
+without it.
 """
 
 from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from pocketsphinx import Config, LogMath, NGramModel
 
+import llm_engine
 from assistant.asr.level import gain
 from assistant.asr.pocketsphinx import TINY, open_decoder
 from assistant.base.sound import Pcm
-from assistant.text.small_model import without_hesitations
+from assistant.text.small_model import for_small_model, without_hesitations
 from assistant.text.written import as_written
+from llm_engine.likelihood import Likelihood
 from tts_engine.text import speech_text
 
-WEIGHT = 0.3
+WEIGHT = MODEL_WEIGHT = 0.3
+BEGIN, END = "<|im_start|>user\n", "<|im_end|>"
+"""What stands around a request: how a system turn begins moves no choice, and costs four times as long."""
 LEAST = -12.0
 """The logarithm of the probability of a word that it does not know, or of one that it hardly saw there."""
 USUAL = -6.0
@@ -39,15 +47,24 @@ _WORDS = re.compile(r"[a-z']+")
 class Likely:
     """One for all talks; one thread at a time asks it."""
 
-    def __init__(self, folder: Path = TINY) -> None:
+    def __init__(self, folder: Path = TINY, model: Path = Path(llm_engine.__file__).parent / "tiny") -> None:
+        self._model = Likelihood(model)
         self._math = LogMath()
-        self._model = NGramModel(Config(loglevel="FATAL"), self._math, str(folder / "words.lm"))
+        self._trigram = NGramModel(Config(loglevel="FATAL"), self._math, str(folder / "words.lm"))
         self._decoder = open_decoder(folder, EVERY)
         self._lock = threading.Lock()
 
-    def __call__(self, text: str) -> float:
-        """The weighted natural logarithm of how likely somebody asks this."""
-        return WEIGHT * sum(max(LEAST, one) for one in self._chances(text))
+    def __call__(self, texts: Sequence[str]) -> list[float]:
+        """Of each the weighted natural logarithm of how likely somebody asks this."""
+        asked = [f" {for_small_model(text)}{END}" for text in texts]
+        once = list(dict.fromkeys(asked))
+        chances = dict(zip(once, self._model(BEGIN, once), strict=True))
+        by_model = [MODEL_WEIGHT * sum(max(LEAST, one) for one in chances[text]) for text in asked]
+        return [sum(pair) for pair in zip(self.quickly(texts), by_model, strict=True)]
+
+    def quickly(self, texts: Sequence[str]) -> list[float]:
+        """The same by the trigram alone."""
+        return [WEIGHT * sum(max(LEAST, one) for one in self._chances(text)) for text in texts]
 
     def usual(self, text: str) -> bool:
         """Whether each of its words is one that people go on with there."""
@@ -57,7 +74,7 @@ class Likely:
         """The natural logarithms of the probabilities of its words and its end."""
         said = ["<s>", *_words(text), "</s>"]
         with self._lock:
-            found = [self._model.prob(said[max(0, at - 2) : at + 1][::-1]) for at in range(1, len(said))]
+            found = [self._trigram.prob(said[max(0, at - 2) : at + 1][::-1]) for at in range(1, len(said))]
         return [self._math.log_to_ln(one) for one in found]
 
     @staticmethod

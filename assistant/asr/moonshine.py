@@ -136,18 +136,22 @@ class MoonshineFollower:
             rivals = piece.read[1].rivals(piece.held, lambda found: self._requests(likely, piece, sound, found))
             piece.written = self._likeliest(likely, rivals)
 
-    def _likeliest(self, likely: Likely, rivals: Sequence[Decoded]) -> Decoded:
+    def _likeliest(self, likely: Likely, rivals: Sequence[Decoded], quickly: bool = False) -> Decoded:
         """Of the greedy text and its rivals, what the sound and the habits of people make likeliest together."""
         texts = [self._tokens.text(one.tokens) for one in rivals]
         whole = [pair for pair in zip(rivals, texts, strict=True) if not likely.breaks_off(pair[1], texts[0])]
-        return max(whole, key=lambda pair: pair[0].score + likely(pair[1]))[0]
+        if len(whole) == 1:
+            return whole[0][0]
+        weigh = likely.quickly if quickly else likely
+        weights = weigh([text for _, text in whole])
+        return max(zip(whole, weights, strict=True), key=lambda each: each[0][0].score + each[1])[0][0]
 
     def _requests(
         self, likely: Likely, piece: _Piece, sound: Pcm, found: Sequence[Decoded]
     ) -> list[tuple[int, ...]]:
         """What else a piece may have said behind what is held, if it is something that people ask. The decoder takes as
         long as all the rest, so it is asked only where what was found is not such a thing."""
-        if likely.usual(self._tokens.text(self._likeliest(likely, found).tokens)):
+        if likely.usual(self._tokens.text(self._likeliest(likely, found, quickly=True).tokens)):
             return []
         held = piece.written.tokens[: piece.held]
         return [(*held, *self._tokens.of(text)) for text in likely.hears(sound, self._tokens.text(held))]

@@ -204,15 +204,20 @@ def test_a_rival_is_as_likely_as_if_it_had_been_the_draft(network: Network, two_
 
 def test_requests_are_likelier_than_what_sounds_like_them() -> None:
     likely = Likely()
-    assert likely("What is half of eighty?") > likely("What is half of A. D.")
-    assert likely("Flip a coin.") > likely("Flipper coin.")
-    assert likely("What's 25 x 4?") > likely("What's 25 x for?")
-    assert all(np.isfinite(likely(text)) for text in ("", "…", "<think>", "¿Qué?", "9" * 400, "\x00"))
+    pairs = (
+        ("What is half of eighty?", "What is half of A. D."),
+        ("Flip a coin.", "Flipper coin."),
+        ("What's 25 x 4?", "What's 25 x for?"),
+    )
+    for weigh in (likely, likely.quickly):
+        assert all(asked > heard for asked, heard in map(weigh, pairs))
+        assert np.isfinite(weigh(("", "…", "<think>", "¿Qué?", "9" * 400, "\x00"))).all()
 
 
 def test_hesitating_makes_no_request_less_likely() -> None:
     likely = Likely()
-    assert likely("Set a timer for, um, twenty minutes.") == likely("Set a timer for twenty minutes.")
+    with_it, without = likely(("Set a timer for, um, twenty minutes.", "Set a timer for twenty minutes."))
+    assert with_it == without
     assert likely.usual("What is, uh, half of eighty?")
     assert Likely.breaks_off("What is half of? Um.", "What is half of um, 64?")
 
@@ -246,7 +251,8 @@ def test_likelier_words_do_not_cost_what_was_said_behind_them() -> None:
             return [greedy, short]
 
     likely = Likely()
-    assert short.score + likely("how long") > greedy.score + likely("how long now")
+    fewer, all_words = likely(("how long", "how long now"))
+    assert short.score + fewer > greedy.score + all_words
     follower = MoonshineFollower(TwoTexts(), likely)  # type: ignore[arg-type]  # as much of a network as is asked
     follower._write(follower._piece, noisy(1.0, 0.01), last=True)
     assert follower._piece.written == greedy
