@@ -31,6 +31,8 @@ from assistant.talk.interruption import (
     Phase,
     Signal,
     actions,
+    bare_words,
+    is_nod,
     manner_of,
     nod_words,
     only_stops,
@@ -82,6 +84,8 @@ class Overlap:
     text: str = ""
     nod: str = ""
     """What it says if it is a nod."""
+    nodded: bool = False
+    """Nothing but a nod was read in it once."""
     announced: bool = False
     barged_in: bool = False
     """It was announced over a reply."""
@@ -294,9 +298,10 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
         return state, effects
     heard = Overheard(
         progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure,
-        goes_on=state.overlap.joins is not None,
+        goes_on=state.overlap.joins is not None, nodded=state.overlap.nodded,
     )  # fmt: skip
-    overlap = replace(state.overlap, text=progress.text, nod=nod_words(heard, state.overlap.nod))
+    nodded = state.overlap.nodded or (bool(bare_words(progress.text)) and is_nod(progress.text))
+    overlap = replace(state.overlap, text=progress.text, nod=nod_words(heard, state.overlap.nod), nodded=nodded)
     state = replace(state, overlap=overlap)
     if state.judging is not None and (signal := verdict(heard, holds=state.lowered)) is not None:
         state, effects = _answer(state, signal, settings, now)

@@ -6,6 +6,7 @@ import pytest
 
 from assistant.events import ServerVad, Settings
 from assistant.talk.interruption import (
+    NODDED_MS,
     OVER_MS,
     SURE_OF_WORDS,
     TABLE,
@@ -16,6 +17,7 @@ from assistant.talk.interruption import (
     Phase,
     Signal,
     actions,
+    is_nod,
     manner_of,
     nod_words,
     only_stops,
@@ -69,8 +71,10 @@ def test_manner_follows_the_settings():
         (Overheard(260, 0, ""), Signal.LIKELY),
         (Overheard(260, 0, "Mm-hm."), None),
         (Overheard(480, 0, "Yeah."), Signal.LIKELY),
-        (Overheard(1020, 0, "yeah yeah yeah"), Signal.INTERRUPTION),
-        (Overheard(1020, 0, ""), Signal.LIKELY),  # a laugh may last so long
+        (Overheard(1020, 0, "yeah yeah yeah"), Signal.LIKELY),  # a nod that is said again may last so long, …
+        (Overheard(1020, 0, ""), Signal.LIKELY),  # … and a laugh
+        (Overheard(1020, 0, "Money."), Signal.INTERRUPTION),
+        (Overheard(1600, 0, "yeah yeah yeah"), Signal.INTERRUPTION),
         (Overheard(1600, 0, ""), Signal.INTERRUPTION),
         (Overheard(250, 96, "Yeah, okay.", read=False), None),
         (Overheard(250, 96, "Yeah, okay.", read=True), Signal.BACKCHANNEL),
@@ -116,11 +120,31 @@ def test_verdict(heard, expected):
         (Overheard(384, 96, "Watch it!", read=False), None),  # ears are still at it
         (Overheard(384, 0, "Yeah."), Signal.LIKELY),
         (Overheard(224, 0, "Stop."), Signal.INTERRUPTION),
-        (Overheard(1020, 0, "mm"), Signal.INTERRUPTION),
+        (Overheard(1600, 0, "mm"), Signal.INTERRUPTION),
     ],
 )
 def test_a_front_that_is_silent_meanwhile_gives_the_verdict_time(heard, expected):
     assert verdict(heard, holds=True) is expected
+
+
+def test_words_where_a_nod_was_read_are_not_believed_at_once():
+    """Of a nod in an accent, or a laugh, the next look finds other words. Behind a nod they are meant."""
+    heard = Overheard(640, 0, "With her.", nodded=True)
+    over = replace(heard, silence_ms=OVER_MS, read=True)
+    for holds in (False, True):
+        assert verdict(heard, holds) is Signal.LIKELY and verdict(over, holds) is Signal.BACKCHANNEL
+        assert verdict(replace(over, nodded=False), holds) is Signal.INTERRUPTION
+        assert verdict(replace(heard, speech_ms=NODDED_MS), holds) is Signal.INTERRUPTION
+        assert verdict(replace(heard, goes_on=True), holds) is Signal.INTERRUPTION
+        for words in ("Yeah, but how?", "Stop.", "What time?", "I'm out of here."):
+            assert verdict(replace(heard, words=words), holds) is Signal.INTERRUPTION, words
+
+
+def test_hums_and_laughs_are_nods_however_ears_spell_them():
+    for text in ("Mm-hmm.", "Uh-huh", "Uh-oh-oh-oh-", "Hehehe.", "Ha ha!", "hahahah", "Ho-ho", "M. M. H. M..", "mhm"):
+        assert is_nod(text), text
+    for text in ("He", "Hello", "How", "Home", "To-morrow", "Hahaha, stop"):
+        assert not is_nod(text), text
 
 
 def test_who_goes_on_with_a_turn_that_was_taken_early_is_not_taken_for_a_nod():

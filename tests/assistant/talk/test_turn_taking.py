@@ -286,6 +286,13 @@ def test_a_reply_begun_behind_a_lowered_one_does_not_leave_it_lowered():
     assert out[-2:] == [Level.RAISE, SetAside("a", "mhm")]
 
 
+def test_words_where_a_nod_was_read_wait_longer_than_others():
+    begun = (ReplyBegun(), ReplySounding(), UserBegan("a", 0, NOW))
+    other = UserProgress("a", "with her", 416.0, 0.0)
+    assert SpeechStarted("a", 0) in told(JUDGE, *begun, other)[1]
+    assert told(JUDGE, *begun, UserProgress("a", "Uh-huh", 352.0, 0.0), other)[1] == [StopIdle()]
+
+
 def test_settings_that_change_under_a_lowered_reply_do_not_leave_it_lowered():
     state, _ = told(DUCK, ReplyBegun(), ReplySounding(), UserBegan("a", 0, NOW))
     for settings in FRONTS.values():
