@@ -241,7 +241,7 @@ def held_things() -> frozenset[str]:
 def made_up(s: Scene) -> ToolRow:
     """A row of words that mean nothing here: what such a tool does can only be read."""
     kind = s.rng.choice(list(KINDS))
-    things = (familiar(s) if s.chance(0.8) else s.words(2),)
+    things = (s.rng.choice([familiar(s), familiar(s), s.words(2), f"{familiar(s)} {familiar(s)}"]),)
     if held_things() & {*things}:
         raise Unusable(things[0])
     called, values = (familiar(s).split(" ")[0],), tuple(dict.fromkeys(familiar(s) for _ in range(4)))
@@ -327,7 +327,7 @@ def use(s: Scene, offers: list[Offer]) -> None:
             ask_back(s, it, hole)
             given[hole] = one(s, it, hole, ANSWERS)
     answered(s, it, given, "call declared")
-    if given and s.chance(0.2):
+    if given and s.chance(0.35 if s.practice else 0.2):
         hole = s.rng.choice(list(given))
         before = given[hole]
         given[hole] = one(s, it, hole, NEXT["place" if hole == "place" else ""])
