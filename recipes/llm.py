@@ -21,8 +21,8 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -285,6 +285,11 @@ class Helper:
             p.grad = self._gradients[name].clone() if p.grad is None else p.grad.add_(self._gradients[name])
         return loss + its_loss, [*replies, torch.tensor(its_replies)]
 
+    def end(self) -> None:
+        """Returns when the process is gone."""
+        self._steps.close()
+        self._process.join()
+
 
 def _help(
     recipe: Recipe,
@@ -299,10 +304,12 @@ def _help(
     torch.set_num_threads(1)
     run = Training(recipe, Tokenizer.from_str(tokenizer))
     run.params = {name: p.requires_grad_() for name, p in shared.items()}
-    parent = parent_process()
-    assert parent is not None
-    while steps in wait([steps, parent.sentinel]):
-        loss, replies = run.learn(iter(queued.get, None), steps.recv())
+    while True:
+        try:
+            total = steps.recv()
+        except EOFError:  # the run is over, however it ended
+            return
+        loss, replies = run.learn(iter(queued.get, None), total)
         for name, p in run.params.items():
             gradients[name].zero_() if p.grad is None else gradients[name].copy_(p.grad)
             p.grad = None
@@ -373,6 +380,8 @@ def train(
         if run.done % 50 == 0:
             run.save(checkpoint)
     run.save(checkpoint)
+    if run.helper is not None:
+        run.helper.end()
     return run.done >= recipe.steps
 
 

@@ -17,7 +17,7 @@ from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import ChatTemplate
 from recipes.chatml import TEMPLATE, TalkEncoder, call_text, messages, parse_call
 from recipes.judge import is_right, wanted_turn
-from recipes.llm import TINY, Recipe, Training, digest, probe, rate_factor
+from recipes.llm import TINY, Helper, Recipe, Training, digest, probe, rate_factor
 from recipes.muon import orthogonal
 from recipes.said import fixed, words_said
 from recipes.score import OWN_WORDED
@@ -143,6 +143,17 @@ def test_a_resumed_run_is_the_same_run(tokenizer: Tokenizer, tmp_path: Path) -> 
     assert second.step()[0] == losses[2]
     assert all(torch.equal(second.params[name], straight.params[name]) for name in straight.params)
     assert all(torch.equal(second.average[name], straight.average[name]) for name in straight.params)
+
+
+def test_two_processes_learn_what_one_learns(tokenizer: Tokenizer) -> None:
+    """But for the order in which gradients are summed."""
+    alone, together = (Training(Recipe(tokens=384, lengths=((0, 96),)), tokenizer) for _ in range(2))
+    together.helper = Helper(together, tokenizer)
+    for _ in range(3):
+        assert together.step() == pytest.approx(alone.step(), rel=1e-4)
+    for name, p in alone.params.items():
+        assert torch.allclose(together.params[name], p, atol=1e-4)
+    together.helper.end()
 
 
 def test_a_further_run_begins_from_the_shipped_weights_and_says_so(tokenizer: Tokenizer, tmp_path: Path) -> None:
