@@ -117,10 +117,10 @@ def wordings(line: str) -> tuple[str, ...]:
 @cache
 def shares(lines: tuple[str, ...], split: Split) -> tuple[float, ...]:
     """How often each of `phrasings` is drawn, summed up: the fourth root of how many wordings it has, and in training
-    eight times that for the usual ones."""
-    usual = lines[:USUAL] if split == "train" else ()
+    up to eight times that for the usual ones, which are a fifth or so of what is drawn of a long list."""
+    usual, often = (lines[:USUAL], min(8.0, max(1.0, len(lines) / 20))) if split == "train" else ((), 1.0)
     ways = (
-        (8 if line in usual else 1) * math.prod(choice.count("|") + 1 for choice in _CHOICE.findall(line)) ** 0.25
+        (often if line in usual else 1) * math.prod(choice.count("|") + 1 for choice in _CHOICE.findall(line)) ** 0.25
         for line in phrasings(lines, split)
     )
     return tuple(itertools.accumulate(ways))

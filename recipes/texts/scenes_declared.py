@@ -241,7 +241,7 @@ def held_things() -> frozenset[str]:
 def made_up(s: Scene) -> ToolRow:
     """A row of words that mean nothing here: what such a tool does can only be read."""
     kind = s.rng.choice(list(KINDS))
-    things = (s.rng.choice([familiar(s), familiar(s), s.words(2), f"{familiar(s)} {familiar(s)}"]),)
+    things = (familiar(s) if s.chance(0.8) else s.words(2),)
     if held_things() & {*things}:
         raise Unusable(things[0])
     called, values = (familiar(s).split(" ")[0],), tuple(dict.fromkeys(familiar(s) for _ in range(4)))
