@@ -33,8 +33,6 @@ from assistant.events import (
 from assistant.talk import Session
 
 BLOCK_S = 0.02
-QUIET_S = 2.5
-"""Silence behind a question; the turn ends within it."""
 BARGE_AFTER_S = 1.0
 """How much of a reply an interrupted turn lets play."""
 PAUSE_S = 0.3
@@ -143,11 +141,12 @@ class Caller:
         return turn
 
     async def _speak(self, question: Question) -> None:
-        """Silence behind it until somebody cancels."""
-        padded = np.concatenate((question.pcm, np.zeros(int(QUIET_S * REPLY_RATE), np.float32)))
+        """Silence behind it until somebody cancels: a microphone does not stand still while a reply sounds."""
         begin = self._now()
         self._began, self._ended = begin + question.begin / REPLY_RATE, begin + question.end / REPLY_RATE
-        await send_in_real_time(self._session, padded)
+        await send_in_real_time(self._session, question.pcm)
+        while True:
+            await send_in_real_time(self._session, np.zeros(REPLY_RATE, np.float32))
 
 
 async def send_in_real_time(session: Session, pcm: Pcm) -> None:
