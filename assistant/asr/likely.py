@@ -33,7 +33,9 @@ WEIGHT = MODEL_WEIGHT = 0.3
 BEGIN, END = "<|im_start|>user\n", "<|im_end|>"
 """What stands around a request: how a system turn begins moves no choice, and costs four times as long."""
 LEAST = -12.0
-"""The logarithm of the probability of a word that it does not know, or of one that it hardly saw there."""
+"""The logarithm of the probability of a word that one does not know, or of one that it hardly saw there."""
+KNOWN = -3.5
+"""The mean over the model's tokens from which on a text is something that people ask: between -4 and -3 the same."""
 USUAL = -6.0
 """The same below which a word is hardly one that people say there: of 110 requests in small voices as many are right as
 where the decoder is always asked, and it is asked half as often; at -8 one less is right."""
@@ -54,17 +56,24 @@ class Likely:
         self._decoder = open_decoder(folder, EVERY)
         self._lock = threading.Lock()
 
-    def __call__(self, texts: Sequence[str]) -> list[float]:
-        """Of each the weighted natural logarithm of how likely somebody asks this."""
+    def choose(self, texts: Sequence[str], scores: Sequence[float], quickly: bool = False) -> int:
+        """Which of the texts, each as likely by its sound as its score, a natural logarithm, was said most likely.
+        `quickly`: the model is not asked."""
+        said = [score + WEIGHT * sum(max(LEAST, one) for one in self._chances(text))
+                for text, score in zip(texts, scores, strict=True)]  # fmt: skip
+        best = int(np.argmax(said))
+        if quickly or len(texts) == 1:
+            return best
+        known = [np.maximum(LEAST, chances) for chances in self._by_model(texts)]
+        other = int(np.argmax([one + MODEL_WEIGHT * chances.sum() for one, chances in zip(said, known, strict=True)]))
+        return other if known[other].mean() >= KNOWN else best
+
+    def _by_model(self, texts: Sequence[str]) -> list[list[float]]:
+        """Of each the natural logarithms of the probabilities of its tokens and its end."""
         asked = [f" {for_small_model(text)}{END}" for text in texts]
         once = list(dict.fromkeys(asked))
         chances = dict(zip(once, self._model(BEGIN, once), strict=True))
-        by_model = [MODEL_WEIGHT * sum(max(LEAST, one) for one in chances[text]) for text in asked]
-        return [sum(pair) for pair in zip(self.quickly(texts), by_model, strict=True)]
-
-    def quickly(self, texts: Sequence[str]) -> list[float]:
-        """The same by the trigram alone."""
-        return [WEIGHT * sum(max(LEAST, one) for one in self._chances(text)) for text in texts]
+        return [chances[text] for text in asked]
 
     def usual(self, text: str) -> bool:
         """Whether each of its words is one that people go on with there."""

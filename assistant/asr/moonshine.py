@@ -23,6 +23,7 @@ from assistant.asr.network import Decoded, Network, ReadSound
 from assistant.asr.paced import Paced
 from assistant.asr.sense import sensible
 from assistant.base.errors import SettingError
+from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 LATER_MS = 800.0
 """Words are held later where there is somebody to choose at the end: what is held can no longer be chosen."""
+QUICKER = (12, 11)
+"""Rates that a sound is played from one to the other: a twelfth shorter and higher. The network then is unsure of other
+words. Of 372 requests in accented voices 309 are right with what it reads so, 299 without."""
 NOTHING = np.zeros(0, np.float32)
 FACTS = AsrFacts("moonshine tiny", ("en",), cased=True, cadence_ms=250.0, bias=True, word_times=False)
 
@@ -140,21 +144,19 @@ class MoonshineFollower:
         """Of the greedy text and its rivals, what the sound and the habits of people make likeliest together."""
         texts = [self._tokens.text(one.tokens) for one in rivals]
         whole = [pair for pair in zip(rivals, texts, strict=True) if not likely.breaks_off(pair[1], texts[0])]
-        if len(whole) == 1:
-            return whole[0][0]
-        weigh = likely.quickly if quickly else likely
-        weights = weigh([text for _, text in whole])
-        return max(zip(whole, weights, strict=True), key=lambda each: each[0][0].score + each[1])[0][0]
+        return whole[likely.choose([text for _, text in whole], [one.score for one, _ in whole], quickly)][0]
 
-    def _requests(
-        self, likely: Likely, piece: _Piece, sound: Pcm, found: Sequence[Decoded]
-    ) -> list[tuple[int, ...]]:
-        """What else a piece may have said behind what is held, if it is something that people ask. The decoder takes as
-        long as all the rest, so it is asked only where what was found is not such a thing."""
+    def _requests(self, likely: Likely, piece: _Piece, sound: Pcm, found: Sequence[Decoded]) -> list[tuple[int, ...]]:
+        """What else a piece may have said behind what is held: what the decoder hears if it is something that people
+        ask, and what is read from the sound played quicker. Each takes as long as all the rest, so they are asked only
+        where what was found is no usual request."""
         if likely.usual(self._tokens.text(self._likeliest(likely, found, quickly=True).tokens)):
             return []
         held = piece.written.tokens[: piece.held]
-        return [(*held, *self._tokens.of(text)) for text in likely.hears(sound, self._tokens.text(held))]
+        asked = [(*held, *self._tokens.of(text)) for text in likely.hears(sound, self._tokens.text(held))]
+        quicker = self._network.read(resample(sound, *QUICKER), piece.written.tokens, piece.held, self._lift)
+        read = (one.tokens for one in quicker.rivals(piece.held))
+        return [tokens for tokens in dict.fromkeys([*asked, *read]) if all(tokens != one.tokens for one in found)]
 
     def _settle(self, piece: _Piece) -> None:
         """Hold the words that passes agree on."""

@@ -203,12 +203,12 @@ class ReadSound:
 
     def rivals(self, held: int = 0, others: Others = lambda found: ()) -> Sequence[Decoded]:
         """What is written, and other texts behind the first `held` tokens of it. `others`: who is asked for more texts
-        where that is unsure."""
+        where that is unsure; it may read another sound."""
         with self._seats:
             found = [path.decoded() for path in self._hearing.rivals(self._greedy, held)]
-            if sum(self._greedy.scores) < UNSURE:
-                found += [self._hearing.greedy(tokens, len(tokens)).decoded() for tokens in others(found)]
-            return found
+        more = list(others(found)) if sum(self._greedy.scores) < UNSURE else []
+        with self._seats:
+            return found + [self._hearing.greedy(tokens, len(tokens)).decoded() for tokens in more]
 
 
 def _partings(number: int, path: _Path, begin: int, least: float) -> Iterator[tuple[float, int, int, int]]:

@@ -209,15 +209,29 @@ def test_requests_are_likelier_than_what_sounds_like_them() -> None:
         ("Flip a coin.", "Flipper coin."),
         ("What's 25 x 4?", "What's 25 x for?"),
     )
-    for weigh in (likely, likely.quickly):
-        assert all(asked > heard for asked, heard in map(weigh, pairs))
-        assert np.isfinite(weigh(("", "…", "<think>", "¿Qué?", "9" * 400, "\x00"))).all()
+    for quickly in (False, True):
+        assert all(likely.choose(pair, (-0.5, 0.0), quickly) == 0 for pair in pairs)
+        strange = ("", "…", "<think>", "¿Qué?", "9" * 400, "\x00")
+        assert all(likely.choose(strange, np.eye(6)[at] * 1e6, quickly) == at for at in range(6))
+
+
+def test_the_model_chooses_only_among_what_it_takes_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    likely = Likely()
+    said, heard = "His voice was soft and grave.", "His voice was soft and brave."
+    by_sound = likely.choose((said, heard), (0.0, 0.0), quickly=True)
+    for sure in (0.0, -50.0):  # of the other text: the model would choose it at once
+        chances = [[sure - 4.0] * 8, [sure - 4.0] * 8]
+        chances[1 - by_sound] = [-3.6] * 8
+        monkeypatch.setattr(likely, "_by_model", lambda texts, chances=chances: chances)
+        assert likely.choose((said, heard), (0.0, 0.0)) == by_sound
+    chances[1 - by_sound] = [-3.4] * 8
+    assert likely.choose((said, heard), (0.0, 0.0)) == 1 - by_sound
 
 
 def test_hesitating_makes_no_request_less_likely() -> None:
     likely = Likely()
-    with_it, without = likely(("Set a timer for, um, twenty minutes.", "Set a timer for twenty minutes."))
-    assert with_it == without
+    both = ("Set a timer for, um, twenty minutes.", "Set a timer for twenty minutes.")
+    assert [likely.choose(both, scores) for scores in ((1e-6, 0.0), (0.0, 1e-6))] == [0, 1]
     assert likely.usual("What is, uh, half of eighty?")
     assert Likely.breaks_off("What is half of? Um.", "What is half of um, 64?")
 
@@ -251,8 +265,7 @@ def test_likelier_words_do_not_cost_what_was_said_behind_them() -> None:
             return [greedy, short]
 
     likely = Likely()
-    fewer, all_words = likely(("how long", "how long now"))
-    assert short.score + fewer > greedy.score + all_words
+    assert likely.choose(("how long", "how long now"), (short.score, greedy.score)) == 0
     follower = MoonshineFollower(TwoTexts(), likely)  # type: ignore[arg-type]  # as much of a network as is asked
     follower._write(follower._piece, noisy(1.0, 0.01), last=True)
     assert follower._piece.written == greedy
