@@ -394,9 +394,16 @@ def probe(tokenizer: Tokenizer) -> list[float]:
 # ------------------------------------------------------------------------------------------------------ export
 
 
-def export(work: Path = WORK, target: Path = TINY) -> None:
-    """Write the model directory in the published layout, bfloat16: the averaged weights of the latest checkpoint."""
+def export(work: Path = WORK, target: Path = TINY, earlier: Path | None = None) -> None:
+    """Write the model directory in the published layout, bfloat16: the averaged weights of the latest checkpoint, or
+    their mean with those of an `earlier` one of the same run."""
     held = torch.load(work / "checkpoint.pt", map_location="cpu", weights_only=True)
+    if earlier is not None:
+        before = torch.load(earlier, map_location="cpu", weights_only=True)
+        if before["begun from"] != held["begun from"]:
+            raise SystemExit(f"{earlier} is of another run: name a copy of this run's checkpoint.pt at an earlier step")
+        held["average"] = {name: torch.lerp(p, before["average"][name], 0.5) for name, p in held["average"].items()}
+        held["runs"][-1]["mean of steps"] = [before["done"], held["done"]]
     tokenizer = Tokenizer.from_file(str(work / "tokenizer.json"))
     target.mkdir(parents=True, exist_ok=True)
     save_checkpoint(target, config(tokenizer.get_vocab_size()), held["average"], dtype=torch.bfloat16)
@@ -436,9 +443,10 @@ def main() -> None:
     exports = commands.add_parser("export", help="write the model directory from the latest checkpoint")
     exports.add_argument("--work", type=Path, default=WORK, help="folder of the checkpoint")
     exports.add_argument("--target", type=Path, default=TINY)
+    exports.add_argument("--mean", type=Path, help="a copy of the checkpoint at an earlier step: the mean of both")
     arguments = parser.parse_args()
     if arguments.command == "export":
-        export(arguments.work, arguments.target)
+        export(arguments.work, arguments.target, arguments.mean)
         return
     torch.set_num_threads(arguments.threads)
     seed = Recipe.seed + len(runs_before(arguments.start))

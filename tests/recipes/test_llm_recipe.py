@@ -17,7 +17,7 @@ from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import ChatTemplate
 from recipes.chatml import TEMPLATE, TalkEncoder, call_text, messages, parse_call
 from recipes.judge import is_right, wanted_turn
-from recipes.llm import TINY, Helper, Recipe, Training, digest, probe, rate_factor
+from recipes.llm import TINY, Helper, Recipe, Training, digest, export, probe, rate_factor
 from recipes.muon import orthogonal
 from recipes.said import fixed, words_said
 from recipes.score import OWN_WORDED
@@ -174,6 +174,25 @@ def test_a_further_run_begins_from_the_shipped_weights_and_says_so(tokenizer: To
     assert again.record() == run.record()
     assert [plan["step"] for plan in again.plans] == [0]
     assert again.begun_from == digest(TINY / "model.safetensors")
+
+
+def test_the_mean_of_two_steps_of_a_run_is_written_and_recorded(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    run = Training(Recipe(tokens=192, lengths=((0, 96),)), tokenizer)
+    for name in ("earlier.pt", "checkpoint.pt"):
+        run.step()
+        run.save(tmp_path / name)
+    (target := tmp_path / "model").mkdir()
+    (target / "config.json").write_text("{}", "utf-8")
+    export(tmp_path, target, tmp_path / "earlier.pt")
+    held = [torch.load(tmp_path / name, weights_only=True)["average"] for name in ("earlier.pt", "checkpoint.pt")]
+    for name, written in load_file(target / "model.safetensors").items():
+        assert torch.allclose(written.float(), (held[0][name] + held[1][name]) / 2, rtol=0.01, atol=1e-6), name
+    assert json.loads((target / "training.json").read_text("utf-8"))["runs"][-1]["mean of steps"] == [1, 2]
+    run.begun_from = "another"
+    run.save(tmp_path / "checkpoint.pt")
+    with pytest.raises(SystemExit, match="another run"):
+        export(tmp_path, target, tmp_path / "earlier.pt")
 
 
 # ------------------------------------------------------------------------------------------- what is shipped
