@@ -37,7 +37,7 @@ written anywhere, so a talk's tokens only grow at their end; the tools block lis
 turns, so that a word is the same tokens in all of them (the template writes it, who parses a call takes it off). Numbers must come as digits and names with capitals:
 `assistant.text.small_model.for_small_model` does that to a transcript. Use greedy decoding.
 
-**Training** on one thread of a shared CPU, most of run 9 on one each of two processes (`--processes 2`, twice as fast), {tokens:.2f} million tokens in {minutes} minutes. Every command is repeated until it says
+**Training** on one thread of a shared CPU, the last part of run 9 on one each of two processes (`--processes 2`), {tokens:.2f} million tokens in {minutes} minutes. Every command is repeated until it says
 done; where a run was taken up with other numbers or other texts, the step is named. `texts` is the hash of `recipes/texts`.
 
 {runs}

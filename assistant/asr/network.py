@@ -206,7 +206,8 @@ class ReadSound:
         where that is unsure; it may read another sound."""
         with self._seats:
             found = [path.decoded() for path in self._hearing.rivals(self._greedy, held)]
-        more = list(others(found)) if sum(self._greedy.scores) < UNSURE else []
+        if sum(self._greedy.scores) >= UNSURE or not (more := list(others(found))):
+            return found
         with self._seats:
             return found + [self._hearing.greedy(tokens, len(tokens)).decoded() for tokens in more]
 

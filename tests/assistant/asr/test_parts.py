@@ -218,14 +218,38 @@ def test_requests_are_likelier_than_what_sounds_like_them() -> None:
 def test_the_model_chooses_only_among_what_it_takes_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     likely = Likely()
     said, heard = "His voice was soft and grave.", "His voice was soft and brave."
-    by_sound = likely.choose((said, heard), (0.0, 0.0), quickly=True)
-    for sure in (0.0, -50.0):  # of the other text: the model would choose it at once
-        chances = [[sure - 4.0] * 8, [sure - 4.0] * 8]
-        chances[1 - by_sound] = [-3.6] * 8
+    by_trigram = likely.choose((said, heard), (0.0, 0.0), quickly=True)
+    for mean, chosen in ((-3.6, by_trigram), (-3.4, 1 - by_trigram)):  # of the other text, which the model prefers
+        chances = [[-50.0] * 8, [-50.0] * 8]
+        chances[1 - by_trigram] = [mean] * 8
         monkeypatch.setattr(likely, "_by_model", lambda texts, chances=chances: chances)
-        assert likely.choose((said, heard), (0.0, 0.0)) == by_sound
-    chances[1 - by_sound] = [-3.4] * 8
-    assert likely.choose((said, heard), (0.0, 0.0)) == 1 - by_sound
+        assert likely.choose((said, heard), (0.0, 0.0)) == chosen
+
+
+def test_what_is_no_usual_request_is_read_once_more_played_quicker(
+    network: Network, two_cities: Pcm, spoken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[int, int]] = []
+    plain = Network.read
+
+    def reads(self: Network, sound: Pcm, draft=(), held=0, bias=None) -> ReadSound:
+        read.append((sound.size, held))
+        return plain(self, sound, draft, held, bias)
+
+    monkeypatch.setattr(Network, "read", reads)
+    likely = Likely()
+    unsure = two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.02)
+    for sound, times in (unsure, 2), (spoken("what time is it"), 1):
+        read.clear()
+        follower = MoonshineFollower(network, likely)
+        follower._write(piece := follower._opened(sound), sound, last=True)
+        assert [size for size, _ in read] == pytest.approx([sound.size, sound.size * 11 / 12][:times], abs=2)
+    piece = follower._opened(unsure)
+    piece.written, piece.held = network.write(unsure), 2
+    found = network.read(unsure, piece.written.tokens, 2).rivals(2)
+    more = follower._requests(likely, piece, unsure, found)
+    assert more and all(tokens[:2] == piece.written.tokens[:2] for tokens in more)
+    assert not set(more) & {one.tokens for one in found}
 
 
 def test_hesitating_makes_no_request_less_likely() -> None:
