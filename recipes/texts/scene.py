@@ -310,13 +310,12 @@ class Scene:
         return text
 
     def cut(self, words: int) -> str:
-        """The user cut in: only this many words of the last reply were heard. Returns what remains of it."""
+        """The user cut in: only this many words of the last reply were heard, marks with them, as the assistant keeps
+        them: a mark says that a sentence was whole. Returns what remains of the reply."""
         turn = self.turns[-1]
         kept = turn.text.split(" ")[:words]
         rest = turn.text.split(" ")[words:]
         turn.text, turn.cut = " ".join(kept), True
-        if self.chance(0.5) and turn.text.endswith((",", ".")) and rest:
-            turn.text = turn.text[:-1]
         if not turn.text:
             self.turns.pop()
         return " ".join(rest)

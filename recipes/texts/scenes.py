@@ -28,11 +28,11 @@ from recipes.texts.scenes_told import counting, fun, story
 from recipes.texts.scenes_tools import arithmetic, chance_games, conversion, lists, notes, spelling
 
 SCENES: Final[tuple[tuple[Callable[[Scene], None], float, float], ...]] = (
-    (clock, 2, 1), (date, 4, 2.5), (until, 2, 1.5), (timer, 8, 10), (timers, 3.5, 4), (alarm, 8, 5), (reminder, 7, 11), (arithmetic, 9, 10),
-    (conversion, 4, 3), (spelling, 2.5, 4), (chance_games, 2, 2), (lists, 9, 22), (notes, 5, 9), (counting, 6, 15), (story, 4, 6),
-    (fun, 2, 3), (memory, 6, 18), (again, 4, 18), (after_me, 2, 10), (session, 5, 7), (small_talk, 6, 34), (itself, 4, 16),
-    (out_of_reach, 5, 46), (knowledge, 7, 34), (unclear, 2, 2), (repair, 1.5, 4), (stopping, 1.5, 5), (failed, 0.5, 1),
-    (corrected, 6, 45), (chained, 4, 24), (recalled, 4, 56), (edited, 4, 42), (tale, 2, 10), (shorter, 1, 4), (half_said, 2, 16),
+    (clock, 2, 1), (date, 4, 2.5), (until, 2, 1.5), (timer, 8, 10), (timers, 3.5, 4), (alarm, 8, 5), (reminder, 7, 11), (arithmetic, 9, 16),
+    (conversion, 4, 8), (spelling, 2.5, 6), (chance_games, 2, 2), (lists, 9, 24), (notes, 5, 9), (counting, 6, 15), (story, 4, 16),
+    (fun, 2, 3), (memory, 6, 18), (again, 4, 18), (after_me, 2, 10), (session, 5, 7), (small_talk, 6, 40), (itself, 4, 20),
+    (out_of_reach, 5, 46), (knowledge, 7, 34), (unclear, 2, 2), (repair, 1.5, 4), (stopping, 1.5, 8), (failed, 0.5, 1),
+    (corrected, 6, 45), (chained, 4, 24), (recalled, 4, 56), (edited, 4, 42), (tale, 2, 16), (shorter, 1, 4), (half_said, 2, 16),
     (heard_numbers, 1, 8), (unknown, 4, 12),
 )  # fmt: skip
 """Every kind of exchange, its share in talks as people may have them, and in practice: more of what is hard to learn."""
