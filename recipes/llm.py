@@ -394,16 +394,31 @@ def probe(tokenizer: Tokenizer) -> list[float]:
 # ------------------------------------------------------------------------------------------------------ export
 
 
-def export(work: Path = WORK, target: Path = TINY, earlier: Path | None = None) -> None:
+def earlier_weights(path: Path, held: dict[str, Any]) -> tuple[int, dict[str, Tensor]]:
+    """Step and averaged weights of a copy of this run's checkpoint, or step 0 and the model that the run began from."""
+    if path.is_dir():
+        begun, step = digest(path / "model.safetensors"), 0
+        weights = {name: p.float() for name, p in load_file(path / "model.safetensors").items()}
+    else:
+        before = torch.load(path, map_location="cpu", weights_only=True)
+        begun, step, weights = before["begun from"], before["done"], before["average"]
+    if begun != held["begun from"] or weights.keys() != held["average"].keys():
+        raise SystemExit(
+            f"{path} is of another run: name a copy of this run's checkpoint.pt at an earlier step, or the directory "
+            "of the model that it began from, which must have as many layers"
+        )
+    return step, weights
+
+
+def export(work: Path = WORK, target: Path = TINY, earlier: Path | None = None, share: float = 0.5) -> None:
     """Write the model directory in the published layout, bfloat16: the averaged weights of the latest checkpoint, or
-    their mean with those of an `earlier` one of the same run."""
+    their mean with earlier ones of the same run, which have this `share` of it."""
     held = torch.load(work / "checkpoint.pt", map_location="cpu", weights_only=True)
     if earlier is not None:
-        before = torch.load(earlier, map_location="cpu", weights_only=True)
-        if before["begun from"] != held["begun from"]:
-            raise SystemExit(f"{earlier} is of another run: name a copy of this run's checkpoint.pt at an earlier step")
-        held["average"] = {name: torch.lerp(p, before["average"][name], 0.5) for name, p in held["average"].items()}
-        held["runs"][-1]["mean of steps"] = [before["done"], held["done"]]
+        step, before = earlier_weights(earlier, held)
+        held["average"] = {name: torch.lerp(p, before[name], share) for name, p in held["average"].items()}
+        held["runs"][-1]["mean of steps"] = [step, held["done"]]
+        held["runs"][-1]["share of the first"] = share
     tokenizer = Tokenizer.from_file(str(work / "tokenizer.json"))
     target.mkdir(parents=True, exist_ok=True)
     save_checkpoint(target, config(tokenizer.get_vocab_size()), held["average"], dtype=torch.bfloat16)
@@ -443,19 +458,22 @@ def main() -> None:
     exports = commands.add_parser("export", help="write the model directory from the latest checkpoint")
     exports.add_argument("--work", type=Path, default=WORK, help="folder of the checkpoint")
     exports.add_argument("--target", type=Path, default=TINY)
-    exports.add_argument("--mean", type=Path, help="a copy of the checkpoint at an earlier step: the mean of both")
+    exports.add_argument(
+        "--mean",
+        type=Path,
+        help="the mean with a copy of the checkpoint at an earlier step, or with the model begun from",
+    )
+    exports.add_argument("--share", type=float, default=0.5, help="of the weights that --mean names")
     arguments = parser.parse_args()
     if arguments.command == "export":
-        export(arguments.work, arguments.target, arguments.mean)
+        export(arguments.work, arguments.target, arguments.mean, arguments.share)
         return
     torch.set_num_threads(arguments.threads)
     seed = Recipe.seed + len(runs_before(arguments.start))
     recipe = Recipe(
         seed=seed, steps=arguments.steps, decay=arguments.decay, half=arguments.half, declared=arguments.declared
     )
-    done = train(
-        recipe, arguments.minutes, arguments.work, arguments.device, arguments.start, arguments.processes
-    )
+    done = train(recipe, arguments.minutes, arguments.work, arguments.device, arguments.start, arguments.processes)
     print("done" if done else "slice over; run the same command again to go on", flush=True)
 
 

@@ -110,7 +110,12 @@ def _run(number: int, run: dict[str, Any]) -> str:
     ]
     if "mean of steps" in run:
         first, last = run["mean of steps"]
-        lines += ["", f"Written is the mean of the averaged weights at step {first} and step {last} (`export --mean`)."]
+        share = run.get("share of the first", 0.5)
+        lines += [
+            "",
+            f"Written is the mean of the averaged weights at step {first} and step {last}, {share:.0%} of the first"
+            " (`export --mean`).",
+        ]
     head = f"Run {number}, {begun}: {run['steps']} steps, {run['tokens'] / 1e6:.2f} million tokens, seed {run['recipe']['seed']}."
     return "\n".join([head, "", *lines])
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -176,7 +177,7 @@ def test_a_further_run_begins_from_the_shipped_weights_and_says_so(tokenizer: To
     assert again.begun_from == digest(TINY / "model.safetensors")
 
 
-def test_the_mean_of_two_steps_of_a_run_is_written_and_recorded(
+def test_the_mean_with_earlier_weights_of_a_run_is_written_and_recorded(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("recipes.llm.words_said", lambda: ["hello"])  # half a minute of making talks up
@@ -192,6 +193,19 @@ def test_the_mean_of_two_steps_of_a_run_is_written_and_recorded(
     for name, written in load_file(target / "model.safetensors").items():
         assert torch.allclose(written.float(), (held[0][name] + held[1][name]) / 2, rtol=0.01, atol=1e-6), name
     assert json.loads((target / "training.json").read_text("utf-8"))["runs"][-1]["mean of steps"] == [1, 2]
+    run.begin_from(target)
+    run.save(tmp_path / "checkpoint.pt")
+    began = {name: p.clone() for name, p in run.average.items()}
+    run.step()
+    run.save(tmp_path / "checkpoint.pt")
+    other = tmp_path / "other"
+    shutil.copytree(target, other)
+    export(tmp_path, other, target, 0.25)
+    for name, written in load_file(other / "model.safetensors").items():
+        mean = began[name] * 0.25 + run.average[name] * 0.75
+        assert torch.allclose(written.float(), mean, rtol=0.01, atol=1e-6), name
+    last = json.loads((other / "training.json").read_text("utf-8"))["runs"][-1]
+    assert (last["mean of steps"], last["share of the first"]) == ([0, 3], 0.25)
     run.begun_from = "another"
     run.save(tmp_path / "checkpoint.pt")
     with pytest.raises(SystemExit, match="another run"):
