@@ -466,6 +466,8 @@ def main() -> None:
     exports.add_argument("--share", type=float, default=0.5, help="of the weights that --mean names")
     arguments = parser.parse_args()
     if arguments.command == "export":
+        if not 0 <= arguments.share <= 1:
+            parser.error(f"--share is {arguments.share}: give a part of the mean, from 0 to 1")
         export(arguments.work, arguments.target, arguments.mean, arguments.share)
         return
     torch.set_num_threads(arguments.threads)

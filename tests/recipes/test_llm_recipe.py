@@ -185,6 +185,8 @@ def test_the_mean_with_earlier_weights_of_a_run_is_written_and_recorded(
     run = Training(Recipe(tokens=192, lengths=((0, 96),)), tokenizer)
     for name in ("earlier.pt", "checkpoint.pt"):
         run.step()
+        for p in run.average.values():
+            p.add_(torch.randn_like(p))  # far apart, so that another share would be seen
         run.save(tmp_path / name)
     (target := tmp_path / "model").mkdir()
     (target / "config.json").write_text("{}", "utf-8")
@@ -194,9 +196,10 @@ def test_the_mean_with_earlier_weights_of_a_run_is_written_and_recorded(
         assert torch.allclose(written.float(), (held[0][name] + held[1][name]) / 2, rtol=0.01, atol=1e-6), name
     assert json.loads((target / "training.json").read_text("utf-8"))["runs"][-1]["mean of steps"] == [1, 2]
     run.begin_from(target)
-    run.save(tmp_path / "checkpoint.pt")
     began = {name: p.clone() for name, p in run.average.items()}
     run.step()
+    for p in run.average.values():
+        p.add_(torch.randn_like(p))
     run.save(tmp_path / "checkpoint.pt")
     other = tmp_path / "other"
     shutil.copytree(target, other)
