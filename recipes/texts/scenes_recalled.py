@@ -105,7 +105,7 @@ def _facts(s: Scene) -> None:
     for name in s.rng.sample(list(facts), s.rng.randint(1, len(facts))):
         s.ask("told ask", thing=name)
         s.say(facts[name], kind=RECALL)
-    if s.chance(0.2) and (other := thing(s)) not in s.known:
+    if s.chance(0.4) and (other := thing(s)) not in s.known:
         s.ask("told ask", thing=other)
         s.say(f"You have not told me your {other}.", kind=RECALL)
 
