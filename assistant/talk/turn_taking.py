@@ -89,8 +89,10 @@ class Overlap:
     announced: bool = False
     barged_in: bool = False
     """It was announced over a reply."""
+    silent_since: float | None = None
+    """When the front was told to hold the reply's sound for it."""
     yielded_ms: float | None = None
-    """From its first sample to the moment in which the reply was stopped for it."""
+    """From its first sample to the moment in which the reply that it stopped fell silent: was held, or else stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +414,7 @@ def _do(state: TurnTakingState, action: Action, signal: Signal, manner: Manner, 
         case Action.DUCK:
             return replace(state, lowered=True), (Level.LOWER,)
         case Action.HOLD:
-            return replace(state, held=True), (Level.HOLD,) if state.lowered and not state.held else ()
+            return _hold(state, now)
         case Action.RESUME:
             return state, (Level.RAISE,) if state.lowered else ()
         case Action.STOP_PLAYER:
@@ -435,6 +437,15 @@ def _announce(state: TurnTakingState, now: float) -> Step:
     return state, (SpeechStarted(overlap.item_id, overlap.start_ms),)
 
 
+def _hold(state: TurnTakingState, now: float) -> Step:
+    held = replace(state, held=True)
+    if state.held or not state.lowered:
+        return held, ()
+    if state.overlap is not None:
+        held = replace(held, overlap=replace(state.overlap, silent_since=now))
+    return held, (Level.HOLD,)
+
+
 def _stop(state: TurnTakingState, signal: Signal, now: float) -> Step:
     """The reply counts as gone from here on; when its sound would have ended is told with its end. A turn that goes on
     is reopened behind it."""
@@ -446,7 +457,8 @@ def _stop(state: TurnTakingState, signal: Signal, now: float) -> Step:
     if overlap is None or signal is Signal.CLIENT_CANCEL:
         return stopped, effects
     if state.making is Making.SOUNDING:  # silence cannot yield
-        yielded_ms = max(0.0, (now - overlap.moment) * 1000)
+        silent = now if overlap.silent_since is None else overlap.silent_since
+        yielded_ms = max(0.0, (silent - overlap.moment) * 1000)
         stopped = replace(stopped, overlap=replace(overlap, yielded_ms=yielded_ms))
     if signal is not Signal.OVERLAP:
         stopped, again = _reopen(replace(stopped, judging=None))

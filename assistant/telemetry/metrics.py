@@ -10,7 +10,7 @@ _MS_BUCKETS = (5, 10, 20, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1200, 2
 _FIGURES = {
     "ttfa_ms": "Turn committed to first sample of the reply handed to the front",
     "voice_to_voice_ms": "User's last speech sample to first sample of the reply",
-    "yield_ms": "First sample of overlapping speech to the reply being stopped",
+    "yield_ms": "First sample of overlapping speech to the reply falling silent",
     "reentry_ms": "Turn committed after a barge-in to first sample of the new reply",
     "restore_ms": "Time to restore state for a turn",
     "rollback_ms": "Time to roll state back for a turn",

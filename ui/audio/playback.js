@@ -2,7 +2,7 @@
 
 import { HeardLog } from "./heard.js";
 import { WIRE_RATE } from "./pcm.js";
-import { IDLE, PLAYING } from "./player.js";
+import { HELD, IDLE, PLAYING } from "./player.js";
 
 /** Samples kept on their way to the worklet; the rest waits here, so a long reply needs no long ring. */
 const AHEAD = WIRE_RATE * 8;
@@ -28,6 +28,7 @@ export class Playback {
     this._sent = 0; // samples handed to the worklet since the last stop, as queue samples
     this._rendered = 0;
     this._stops = 0;
+    this._silentFrame = -1; // from which frame on the sound is held; -1 while it is not
     /** @type {((frame: number) => void)|null} */
     this._stopped = null;
     node.port.onmessage = (message) => this._receive(message.data);
@@ -85,7 +86,8 @@ export class Playback {
 
   /**
    * Fade out and drop the rest.
-   * @returns {Promise<number>} page time at which it is silent; `log` then says what was heard
+   * @returns {Promise<number>} page time since which it is silent, which is earlier if it was held; `log` then says
+   *   what was heard
    */
   stop() {
     this._waiting = [];
@@ -113,6 +115,8 @@ export class Playback {
   /** @param {Report} report */
   _receive(report) {
     this.power = report.power;
+    if (report.state === HELD && this.state !== HELD) this._silentFrame = report.frame;
+    else if (report.state === PLAYING) this._silentFrame = -1;
     this.state = report.state;
     this._rendered = report.rendered;
     this.log.report(report.frame, report.rendered, report.startFrame, report.state === PLAYING);
@@ -122,7 +126,8 @@ export class Playback {
       const done = this._stopped;
       this._stopped = null;
       this._settle(report.rendered);
-      done?.(report.frame);
+      done?.(this._silentFrame < 0 ? report.frame : this._silentFrame);
+      this._silentFrame = -1;
     }
     this._feed();
     this._onReport(report);

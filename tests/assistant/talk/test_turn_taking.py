@@ -311,6 +311,18 @@ def test_how_long_a_reply_took_to_yield_is_counted_from_the_first_sample():
     assert CommitTurn("a", NOW - 0.5, True, 250.0) in out and out[-1] == StartReply()
 
 
+def test_a_reply_that_was_held_had_yielded_then_and_not_with_the_verdict():
+    begun = (ReplyBegun(), ReplySounding(), UserBegan("a", 0, NOW))
+    state, out = told(DUCK, *begun, progress("a", *LIKELY), now=NOW + 0.3)
+    assert Level.HOLD in out
+    state, out = told_from(state, DUCK, progress("a", *LIKELY), progress("a", 800.0, "ten minutes", 0.0), now=NOW + 0.7)
+    assert StopReply("turn_detected") in out and state.overlap.yielded_ms == pytest.approx(300.0)
+    state, _ = told(DUCK, *begun, progress("a", *LIKELY), progress("a", *NOD), now=NOW + 0.3)
+    again = (UserBegan("b", 0, NOW + 1), progress("b", 800.0, "ten minutes", 0.0))
+    state, out = told_from(state, DUCK, *again, now=NOW + 1.5)
+    assert StopReply("turn_detected") in out and state.overlap.yielded_ms == pytest.approx(500.0)
+
+
 def test_a_turn_behind_a_reply_that_went_on_is_answered_when_it_is_over():
     state, out = told(LISTEN, ReplyBegun(), ReplySounding(), UserBegan("a", 0, NOW), ended("a"))
     assert StartReply() not in out and state.answer_due
@@ -387,4 +399,3 @@ def test_what_was_heard_for_longer_is_no_more_taken_back():
                            progress("a", *WORDS))  # fmt: skip
     assert [Level.LOWER, SpeechStarted("a", 0), Level.DROP, StopReply("turn_detected"), Reopen("first")] == out[1:6]
     assert state.answered is None
-
