@@ -138,7 +138,15 @@ WORDS: Final[dict[str, list[str]]] = {
         """
     ),
     "list": _phrases(
-        "to do, packing, guest, reading, birthday, hardware, school, garden, party, work, movie, gift, camping, chores"
+        """
+        to do, packing, guest, reading, birthday, hardware, school, garden, party, work, movie, gift, camping, chores,
+        wish, bucket, book, music, song, game, play, project, office, job, home, house, kitchen, bathroom, moving,
+        cleaning, repair, tool, craft, sewing, baking, dinner, menu, recipe, breakfast, snack, picnic, market, bakery,
+        butcher, pharmacy, medicine, vitamin, pet, dog, cat, baby, kids, family, mother, holiday, vacation, travel,
+        beach, hiking, ski, weekend, monday, today, morning, goal, idea, question, reminder, contact, call, mail,
+        invitation, wedding, christmas, guest room, car, bike, boat, computer, phone, paint, plant, seed, study,
+        homework, exam, class, team, training, gym, sport, show, film, watch, visit, thank you, budget, bill, cash
+        """
     ),
     "label": _phrases(
         """
