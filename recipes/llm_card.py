@@ -56,6 +56,12 @@ them wrote more phrasings; no text holds one of either.
 |---|---|---|---|---|
 {totals}
 
+The phrasings of this set are twice as many as those for which the targets were set, most of them by other writers. On the
+set of the texts before them (these talks: 893f59a23504; of its held-out phrasings 6 % are trained on now) the same
+weights have: follow-ups 92.9 ± 2.8 %, corrections 90.8 ± 3.3, recall 93.0 ± 3.4, arguments 96.0 ± 1.0, refusals that name it
+92.0 ± 2.6, intent and format 98.4 ± 0.3, unseen tools right call 88.2 ± 3.1 and no call 92.7 ± 4.1; the weights before 83.5,
+92.1, 93.0, 96.2, 95.5, 97.9, 85.5 and 95.1 (n 85, 76, 57, 398, 112, 1507, 110, 41).
+
 Turn end: a whole request has a higher probability of being over than one cut at a word before its end in {area} of pairs
 (n = {n_end} each; means {whole} and {cut}; at level {level} {right} of the decisions are right).
 {speed} tokens per second of processor time on {threads} thread, decoding through `llm_engine`.
