@@ -1,7 +1,8 @@
 """Score the whole loop: spoken questions through hearing, mind, tools and voice, and what a listener makes of it.
 
 Run:  python -m recipes.loop_score --turns 200 --json FILE
-      (needs espeak-ng, festival, festvox-kdlpc16k; for the human-like voices what `recipes.asr.voices` needs)
+      (needs espeak-ng, festival, festvox-kdlpc16k, festvox-us-slt-hts; for the human-like voices what
+      `recipes.asr.voices` needs)
 
 Questions come in synthetic voices, half of them robots and half human-like, faster than real time: a second and a half
 of silence ends each turn, found by the detector as in a talk. The clock of the tools stands still. An answer is right
