@@ -195,9 +195,10 @@ def test_one_process_at_a_time(model: Path) -> None:
 
 
 WRITER = """
-import os, sys, torch
+import os, signal, sys, torch
 from pathlib import Path
 from capsules.prepared import write_prepared
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
 real = os.write
 def slow(file, chunk):
     print("writing", flush=True)
