@@ -71,7 +71,8 @@ def read_exactly(file: int, offset: int, into: memoryview) -> None:
     while done < len(into):
         count = os.preadv(file, [into[done:]], offset + done)
         if count == 0:
-            raise CapsuleDamaged(f"a file ended at byte {offset + done} while it was read; was it replaced or cut?")
+            end = os.fstat(file).st_size  # not offset + done: this piece may lie behind the end
+            raise CapsuleDamaged(f"a file ended at byte {end} while it was read; was it replaced or cut?")
         done += count
 
 
