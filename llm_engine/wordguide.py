@@ -2,7 +2,8 @@
 
 Pure: tokens and text in, tokens out. A model that copies a strange name letter by letter sometimes slips; here it
 cannot write a word that nobody knows, nor give a tool a word that did not stand before. Nor can it say nothing, stop
-inside a call, say one thing without end, or count on.
+inside a sentence or a call, break a line or begin a call in the midst of what it says, say one thing without end, or
+count on.
 """
 
 import re
@@ -24,6 +25,7 @@ OF_CALLS = ("of", "sqrt")
 """All words that it has to write in a call and nobody needs to have said: in 7,083 calls of its texts."""
 
 _LETTERS, _OTHERS, _NUMBER = re.compile(r"[a-z]+"), re.compile(r"[^a-z]+"), re.compile(r"\d+")
+_SENTENCE_ENDS = (".", "?", "!")
 _ONE_MORE = re.compile(r"(\d+), (\d+)$")
 _CALL, _CALL_END, _HIDDEN = "<tool_call>", "</tool_call>", ("<|", "<think", "</think", "<tool_resp", "</tool_resp")
 
@@ -75,9 +77,11 @@ class Vocabulary:
         self.more: set[int] = set()
         """What begins a call; what stands in one; of it, what can follow a value, and what leads to one more."""
         self.angles: list[int] = []
+        self.line_ends: list[int] = []
         self.spaced: set[int] = set()
         self.periods: list[int] = []
-        """Of markup what has no letters; what begins with a space; a full stop."""
+        """Of markup what has no letters; what breaks a line, as only a call does; what begins with a space; a full
+        stop."""
         for token, text in enumerate(texts):
             if text and token not in stops and not text.startswith(_HIDDEN):
                 self._sort(token, text.lower())
@@ -99,6 +103,8 @@ class Vocabulary:
                 self.more.add(token)
         elif "<" in text or ">" in text:
             self.angles.append(token)
+        elif "\n" in text:
+            self.line_ends.append(token)
         elif _LETTERS.fullmatch(text):
             self.letters.setdefault(text, []).append(token)
         elif "�" in text:
@@ -140,7 +146,8 @@ class WordGuide:
         self._tokens: list[int] = []
         self._begun = ""  # of a word
         self._counting = ""  # the end of what was said, outside of calls
-        self._said = self._in_call = False
+        self._in_call = False
+        self._spoke = self._may_end = False  # words outside of a call; at the end of a sentence or of a call
         self._value_tokens = 0
         self._may: dict[tuple[str, bool], list[int]] = {}
         self._begin: dict[bool, list[int]] = {}
@@ -149,11 +156,12 @@ class WordGuide:
         """The next token of the reply, and the text that it brought."""
         self._calls.push(token, text)
         self._tokens.append(token)
-        self._said = self._said or bool(text.strip())
         if text.startswith(_CALL):
-            self._in_call = True
+            self._in_call, self._may_end = True, False
         elif _CALL_END in text:
-            self._in_call = False
+            self._in_call, self._may_end = False, True
+        elif not self._in_call and text.strip():
+            self._spoke, self._may_end = True, text.rstrip().endswith(_SENTENCE_ENDS)
         self._value_tokens = self._value_tokens + 1 if self._calls.value() else 0
         ends = _OTHERS.split(text.lower())[-1]
         self._begun = self._begun + ends if len(ends) == len(text) else ends
@@ -167,7 +175,7 @@ class WordGuide:
         if self._goes_round() or self._value_tokens > LONGEST_VALUE:
             return vocabulary.markup if self._in_call else vocabulary.stops
         if self._counted() and not self._in_call:
-            return [*vocabulary.periods, *vocabulary.stops]
+            return vocabulary.periods
         words = (begun, value is not None)
         if words not in self._may:
             self._may[words] = self._next(*words)
@@ -180,8 +188,9 @@ class WordGuide:
             after = vocabulary.after_value if self._calls.in_value() else vocabulary.markup
             full, lacks = self._calls.is_full(), self._calls.lacks()
             after = [token for token in after if not (full if token in vocabulary.more else lacks)]
-            return [*found, *vocabulary.angles, *after]
-        return [*found, *self.opening(), *(vocabulary.stops if self._said else ())]
+            return [*found, *vocabulary.line_ends, *vocabulary.angles, *after]
+        opening = () if self._spoke else self.opening()
+        return [*found, *opening, *(vocabulary.stops if self._may_end else ())]
 
     def opening(self) -> Sequence[int]:
         """The tokens that begin a call."""

@@ -96,7 +96,7 @@ def test_a_slip_while_copying_cannot_happen() -> None:
     reply.type(*"town is Blor")
     assert reply.may() == {"f", "F"}, "a word that was begun is ended"
     reply.type(*"fin")
-    assert reply.may() >= {"s", ".", " ", STOP} and "g" not in reply.may()
+    assert reply.may() >= {"s", ".", " "} and "g" not in reply.may()
 
 
 def test_beyond_the_alphabet_goes_what_was_heard_beyond_it() -> None:
@@ -106,8 +106,10 @@ def test_beyond_the_alphabet_goes_what_was_heard_beyond_it() -> None:
 
 def test_something_is_said_and_a_call_is_ended() -> None:
     reply = Reply(LETTERS)
-    assert STOP not in reply.may() and STOP not in reply.type(" ", "\n").may()
-    assert STOP in reply.type("3").may()
+    assert STOP not in reply.may() and STOP not in reply.type(" ").may()
+    for end in ".", "?", "!":
+        assert STOP not in reply.type("3").may(), "a sentence is ended"
+        assert STOP in reply.type(end).may()
     inside = Reply(LETTERS, f"{HEARD} add item parameter").type(CALL)
     for letter in "\n<function=add>\n<parameter=item>\n wal":
         inside.type(letter)
@@ -117,6 +119,13 @@ def test_something_is_said_and_a_call_is_ended() -> None:
     assert inside.may() == {"t", "f"}, "what is declared goes first"
     inside.type(*"true\n</parameter>\n</function>\n", "</tool_call>")
     assert {STOP, CALL} < inside.may()
+
+
+def test_no_line_breaks_and_no_call_begins_in_what_is_said() -> None:
+    """With a token that it hardly learnt the shipped model would do both."""
+    reply = Reply(LETTERS)
+    assert CALL in reply.may() and CALL in reply.type(" ").may() and "\n" not in reply.may()
+    assert not {CALL, "\n"} & reply.type(*"Nice.").may() and not {CALL, "\n"} & reply.type(" ").may()
 
 
 def test_the_same_does_not_come_again_and_again() -> None:
@@ -167,7 +176,7 @@ def test_it_counts_as_far_as_it_was_told() -> None:
         reply = Reply(LETTERS, heard)
         for number in range(1, end + 1):
             reply.type(*f"{number}")
-            assert (reply.may() == {".", STOP}) is (number == end), (heard, number)
+            assert (reply.may() == {"."}) is (number == end), (heard, number)
             reply.type(*(", " if number < end else "."))
     assert "5" in Reply(LETTERS, HEARD).type(*"4, ").may() and "2" in Reply(LETTERS).type(*"7, 6, 5, ").may()
 

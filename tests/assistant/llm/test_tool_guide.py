@@ -169,7 +169,7 @@ def llm():
     return engine
 
 
-def write(llm, said, *texts):
+def write(llm, said, *texts, most=None):
     """What is told of a reply that is `texts`, one after the other where one does not stand."""
     asked, state = prompt(said), TalkState()
     llm.reset()
@@ -177,7 +177,7 @@ def write(llm, said, *texts):
     llm.append(ids)
     state.log.appended(ids)
     obeying = Obeying(llm, *texts)
-    writing = Writing(obeying, LANGUAGE, state, asked, ReplyOptions("resp_1"))
+    writing = Writing(obeying, LANGUAGE, state, asked, ReplyOptions("resp_1", max_tokens=most))
     pieces = [piece for piece in writing.steps() if piece is not None]
     assert state.log.ids == llm.tokens and len(obeying.texts) == 1
     return pieces, state, llm.snapshot(), writing
@@ -216,5 +216,5 @@ def test_nothing_is_told_or_left_of_a_reply_that_was_written_anew(llm, said, fir
 
 
 def test_what_is_held_back_is_told_in_the_end(llm):
-    pieces, *_ = write(llm, "open the gate", "I have no")
+    pieces, *_ = write(llm, "open the gate", "I have no tool", most=len(LANGUAGE.encode("I have no")))
     assert "".join(piece.text for piece in pieces) == "I have no"
