@@ -17,7 +17,7 @@ from recipes.texts.talks import make_talk
 from recipes.texts.tools import PERSONAS
 
 
-def words_said(talks: int = 12000, seed: int = 0) -> list[str]:
+def words_said(talks: int = 24000, seed: int = 0) -> list[str]:
     """Sorted, in small letters; a third of the talks have tools that have to be read."""
     rng, said = random.Random(f"words said {seed}"), {*_words(" ".join(fixed()))}
     for number in range(talks):

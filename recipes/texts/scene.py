@@ -22,7 +22,7 @@ from recipes.texts import smalltalk
 from recipes.texts.misheard import cut_off, loosened, misheard
 from recipes.texts.phrases import PHRASES
 from recipes.texts.tools import PERSONAS, TOOL_NAMES
-from recipes.texts.words import Split, allowed, dictionary, made_up, spoken_number, whole
+from recipes.texts.words import Split, allowed, by_token, dictionary, made_up, spoken_number, whole
 
 Role = Literal["user", "assistant", "tool"]
 NOT_UNDERSTOOD: Final = "[inaudible]"
@@ -225,9 +225,16 @@ class Scene:
         return self.rng.choice(allowed(kind, self.split))
 
     def word(self) -> str:
-        """Any English word that is written as it is spoken (no number, no name); one in five is made up."""
+        """Any English word that is written as it is spoken (no number, no name); one in five is made up, two in five
+        are drawn by the tokens that they hold."""
         while True:
-            word = made_up(self.rng, self.split) if self.chance(0.2) else self.rng.choice(dictionary(self.split))
+            drawn = self.rng.random()
+            if drawn < 0.2:
+                word = made_up(self.rng, self.split)
+            elif drawn < 0.6:
+                word = self.rng.choice(self.rng.choice(by_token(self.split)))
+            else:
+                word = self.rng.choice(dictionary(self.split))
             if as_written(word) == word:
                 return word
 

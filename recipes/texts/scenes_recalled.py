@@ -11,7 +11,7 @@ from recipes.texts.scenes_talk import memory, recall, small_talk
 from recipes.texts.scenes_time import clock, date
 from recipes.texts.scenes_told import counting
 from recipes.texts.scenes_tools import calculated, chance_games, conversion
-from recipes.texts.slots import OPERATORS, said_sum
+from recipes.texts.slots import OPERATORS, digits, said_sum
 from recipes.texts.stories import new_story, part
 from recipes.texts.words import held_out
 
@@ -41,7 +41,7 @@ def thing(s: Scene) -> str:
 def of_thing(s: Scene, name: str) -> str:
     """What may be told of it."""
     if "number" in name or "size" in name or name in ("locker", "seat", "room", "platform", "gate", "code"):
-        return s.number(s.whole(2, 999))
+        return s.number(s.whole(2, 999)) if s.chance(0.7) else digits(s)
     if name in ("birthday", "meeting", "appointment"):
         return s.rng.choice([f"on {s.value('day')}", "tomorrow", f"in {s.value('month')}", f"at {s.number(s.whole(1, 12))}"])
     if name in ("team", "hobby", "password", "project", "car", "bike", "boat", "job", "phone"):

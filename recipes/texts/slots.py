@@ -155,8 +155,19 @@ def shown(things: list[str]) -> str:
     return things[0] if len(things) == 1 else ", ".join(things[:-1]) + f" and {things[-1]}"
 
 
+def digits(s: Scene) -> str:
+    """A code as people say it: `four two seven`, now and then by two: `twenty two sixty`."""
+    said = [s.number(s.rng.randrange(10)) for _ in range(s.rng.choice([2, 2, 3, 3, 4, 4, 4, 5, 6, 7]))]
+    if s.chance(0.15):
+        said = [s.number(s.whole(10, 99)) for _ in said[:3]]
+    return " ".join(said)
+
+
 def noted(s: Scene) -> str:
     """Something to write down, of any words."""
+    if s.chance(0.15):
+        whose = s.rng.choice(["the", "the", "my", f"my {s.value('relative')}'s", f"{s.value('name')}'s"])
+        return f"{whose} {s.value('code')} {s.rng.choice(['is', 'is', 'is', 'is now', 'has changed to', 'was'])} {digits(s)}"
     who = s.rng.choice([s.value("name"), f"my {s.value('relative')}", f"the {s.word()}", f"the {s.value('item')}"])
     does = s.rng.choice(
         [f"needs {s.word()}", f"likes {s.value('item')}", f"is {s.word()}", f"comes on {s.value('day')}", f"costs {s.number(s.whole(2, 90))}",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
 
 from assistant.text.written import as_written
 from assistant.tools import answers, builtin
@@ -23,6 +24,7 @@ from recipes.texts import (
     scenes_recalled,
     scenes_repair,
     scenes_talk,
+    slots,
     talks,
     user_utterances,
 )
@@ -30,7 +32,7 @@ from recipes.texts.phrases import PHRASES
 from recipes.texts.scene import Scene, Talk, Unusable, phrasings
 from recipes.texts.scenes import SCENES
 from recipes.texts.tools import PARAMETERS, PERSONAS, TOOL_NAMES, specs
-from recipes.texts.words import CLOSED, WORDS, allowed, dictionary, spoken_ordinal
+from recipes.texts.words import CLOSED, WORDS, allowed, by_token, dictionary, held_out, spoken_ordinal
 
 ROOT = Path(__file__).parents[2]
 
@@ -152,6 +154,22 @@ def test_nothing_held_out_is_trained_on() -> None:
     assert len(held) > 20
     said = set(user_utterances(3, 4000))
     assert not {line.lstrip("~") for line in held} & said
+
+
+def test_all_tokens_that_begin_words_are_practised() -> None:
+    """Where "baseball" began with a token that no text held, the model could not say it back."""
+    tokenizer = Tokenizer.from_file(str(ROOT / "llm_engine" / "tiny" / "tokenizer.json"))
+    begin = {t for t in range(tokenizer.get_vocab_size()) if re.fullmatch(" [a-z]{2,}", tokenizer.decode([t]))}
+    words = {split: {word for row in by_token(split) for word in row} for split in ("train", "test")}
+    practised = {token for word in words["train"] for token in tokenizer.encode(f" {word}").ids}
+    assert len(begin) > 1000 and not begin - practised
+    assert not any(map(held_out, words["train"])) and all(map(held_out, words["test"]))
+
+
+def test_codes_are_noted_digit_by_digit() -> None:
+    scene = Scene(random.Random(8), "train")
+    said = [text for _ in range(400) if re.search(r"(?: (?:\d)){2,}$", as_written(text := slots.noted(scene)))]
+    assert len(said) > 30 and all(len(text.split()) >= 5 for text in said)
 
 
 def test_user_utterances_are_spoken_words() -> None:
