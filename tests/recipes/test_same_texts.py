@@ -15,7 +15,7 @@ from recipes.texts.words import Split
 
 
 @pytest.mark.parametrize(
-    ("seed", "split", "digest"), [(11, "train", "b46798c19d5ac613"), (12, "test", "f3110c7143a16fa0")]
+    ("seed", "split", "digest"), [(11, "train", "f8693a96832bd281"), (12, "test", "bc45ae790ed27ba3")]
 )
 def test_talks_are_the_same_byte_for_byte(seed: int, split: Split, digest: str) -> None:
     made = [astuple(talk) for talk in itertools.islice(talks(seed, split), 300)]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
+from assistant.text.small_model import for_small_model
 from assistant.text.written import as_written
 from assistant.tools import answers, builtin
 from recipes import misheard as recogniser
@@ -25,6 +26,7 @@ from recipes.texts import (
     scenes_repair,
     scenes_talk,
     slots,
+    smalltalk,
     talks,
     user_utterances,
 )
@@ -170,6 +172,14 @@ def test_codes_are_noted_digit_by_digit() -> None:
     scene = Scene(random.Random(8), "train")
     said = [text for _ in range(400) if re.search(r"(?: (?:\d)){2,}$", as_written(text := slots.noted(scene)))]
     assert len(said) > 30 and all(len(text.split()) >= 5 for text in said)
+
+
+def test_phrasings_are_spelled_as_the_assistant_hands_them_on() -> None:
+    asked = [lines for pairs in smalltalk.ALL for lines, _ in pairs]
+    words = {w for lines in (*PHRASES.values(), *asked) for line in lines for w in re.findall(r"[a-z']+", line)}
+    heard = {word: for_small_model(f"say {word} now") for word in words}
+    assert len(words) > 3000
+    assert {w: h for w, h in heard.items() if h not in (as_written(f"say {w} now"), "say now")} == {}
 
 
 def test_user_utterances_are_spoken_words() -> None:
