@@ -8,6 +8,7 @@ listed, stays its own choice.
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from llm_engine.toolcalls import Schemas
@@ -22,7 +23,8 @@ DIGITS = 15
 
 
 class CallGuide:
-    """Follows one reply. A call that goes on in other tokens than `encode` would make of its text is left alone.
+    """Follows one reply. Where it was written in other tokens than `encode` would make of its text, what comes next is
+    what `encode` makes of the rest.
 
     schemas  JSON schema of the parameters by tool name
     lead     what the model's template writes before each value
@@ -41,11 +43,13 @@ class CallGuide:
         self._spells = len(encode("1234")) == 4  # where several digits are one token, numbers are left alone
         self._tokens: list[int] = []  # of the call, its opening tag included; outside of one, those without text yet
         self._text: str | None = None  # what stands behind the tag
+        self._pending = False  # a part of a character, that has no text yet
         self._stands = True
 
     def push(self, token: int, text: str) -> None:
         """The next token of the reply, and the text that it brought."""
         self._tokens.append(token)
+        self._pending = not text
         if self._text is not None:
             self._text += text
         elif text.startswith(_CALL):
@@ -70,13 +74,15 @@ class CallGuide:
         """The tokens that may come next; none says that any may."""
         if self._text is None:
             return []
-        at, allowed = len(self._tokens), set[int]()
-        for number, text in enumerate(self._ways(self._text)):
-            if number == MOST:
-                return []
-            way = [*self._encode(_CALL + text)]
-            if way[:at] == self._tokens and len(way) > at:
-                allowed.add(way[at])
+        ways = [*islice(self._ways(self._text), MOST + 1)]
+        if len(ways) > MOST:
+            return []
+        at, written = len(self._tokens), len(self._text)
+        encoded = [[*self._encode(_CALL + way)] for way in ways]
+        allowed = {way[at] for way in encoded if way[:at] == self._tokens and len(way) > at}
+        if not allowed and not self._pending:
+            rests = (way[written:] for way in ways if way.startswith(self._text))
+            allowed = {self._encode(rest)[0] for rest in rests if rest}
         return sorted(allowed)
 
     def in_value(self) -> bool:

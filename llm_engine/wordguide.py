@@ -25,6 +25,8 @@ OF_CALLS = ("of", "sqrt")
 """All words that it has to write in a call and nobody needs to have said: in 7,083 calls of its texts."""
 
 _LETTERS, _OTHERS, _NUMBER = re.compile(r"[a-z]+"), re.compile(r"[^a-z]+"), re.compile(r"\d+")
+_SIGNS = re.compile(r"[^a-z0-9 ,.:'()+*/^%-]")
+"""What a value has only if it stood before; the others are of numbers, sums and times."""
 _SENTENCE_ENDS = (".", "?", "!")
 _ONE_MORE = re.compile(r"(\d+), (\d+)$")
 _CALL, _CALL_END, _HIDDEN = "<tool_call>", "</tool_call>", ("<|", "<think", "</think", "<tool_resp", "</tool_resp")
@@ -79,6 +81,8 @@ class Vocabulary:
         self.angles: list[int] = []
         self.line_ends: list[int] = []
         self.spaced: set[int] = set()
+        self.signs: dict[int, frozenset[str]] = {}
+        """The unusual signs that a token holds."""
         self.periods: list[int] = []
         """Of markup what has no letters; what breaks a line, as only a call does; what begins with a space; a full
         stop."""
@@ -90,6 +94,8 @@ class Vocabulary:
     def _sort(self, token: int, text: str) -> None:
         if text.startswith(" "):
             self.spaced.add(token)
+        if signs := _SIGNS.findall(text):
+            self.signs[token] = frozenset(signs)
         if text.startswith(_CALL):
             self.opening.append(token)
         elif text == ".":
@@ -141,6 +147,7 @@ class WordGuide:
         words = set(_LETTERS.findall(heard.lower()))
         numbers = {word.removesuffix("s") if word.endswith("s") else f"{word}s" for word in words if len(word) > 2}
         self._heard = Words(words | numbers)
+        self._signs = frozenset(_SIGNS.findall(heard.lower()))
         self._foreign = vocabulary.foreign if not heard.isascii() else []
         self._counts_to = max(COUNTED_UNASKED, *(min(int(text), COUNTED) for text in ("0", *_NUMBER.findall(heard))))
         self._tokens: list[int] = []
@@ -222,6 +229,8 @@ class WordGuide:
                 continue
             if all(self._is_word(word, own) for word in it.whole):
                 found.add(it.token)
+        if in_value:
+            found -= {token for token, signs in vocabulary.signs.items() if not signs <= self._signs | {"�"}}
         return sorted(found)
 
     def _beginning(self, in_value: bool) -> list[int]:

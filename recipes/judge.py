@@ -171,11 +171,13 @@ def english() -> frozenset[str]:
 
 
 def garbled(said: str, before: str) -> bool:
-    """Whether a reply is empty, does not end, is a broken call, or has a word that is none, nor stood `before`."""
+    """Whether a reply is empty, does not end, is a broken call or one with markup or underscores in a value, or has a
+    word that is none, nor stood `before`."""
     if not said.strip() or said.endswith("…"):
         return True
     if "<" in said:
-        return parse_call(said) is None
+        call = parse_call(said)
+        return call is None or any(re.search("[<>]|__", value) for value in call[1].values())
     heard = set(re.findall(r"[a-z]+", before.lower()))
     long_words = [word for word in re.findall(r"[a-z]+", said.lower()) if 3 <= len(word) <= 9]
     return any(word not in heard and word not in english() for word in long_words)

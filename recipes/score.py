@@ -67,7 +67,8 @@ class Tally:
 
     right: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     total: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    misses: list[tuple[str, str, str]] = field(default_factory=list)
+    misses: list[tuple[str, str, str, str]] = field(default_factory=list)
+    """Kind, what was asked, what was wanted and what was said."""
 
     def add(self, name: str, right: bool) -> None:
         self.total[name] += 1
@@ -128,7 +129,7 @@ def score(path: Path, talks: int, seed: int = 99, following: int = 0) -> tuple[T
                 tally.add("= refusals", right)
                 tally.add("= refusals that name it", names_it(said, asked))
             if not right:
-                tally.misses.append((turn.kind, str(turn.call or turn.text), said))
+                tally.misses.append((turn.kind, asked, str(turn.call or turn.text), said))
     return tally, judge.tokens / max(judge.seconds, 1e-9)
 
 
@@ -157,7 +158,8 @@ def score_declared(path: Path, talks: int, seed: int = 99) -> Tally:
             if turn.kind == "refusal declared":
                 tally.add("= unseen tools: no call where none fits", "<" not in said and not said.endswith("…"))
             if not right:
-                tally.misses.append((turn.kind, str(turn.call or turn.text), said))
+                asked = talk.turns[next(i for i, each in enumerate(talk.turns) if each is turn) - 1].text
+                tally.misses.append((turn.kind, asked, str(turn.call or turn.text), said))
     return tally
 
 
@@ -178,7 +180,7 @@ def own_words(path: Path) -> Tally:
         tally.add(f"= {name}", right)
         tally.add("= garbled", garbled(said, ask.text))
         if not right:
-            tally.misses.append((f"{name}: {ask.text}", str(reply.call or reply.text), said))
+            tally.misses.append((name, ask.text, str(reply.call or reply.text), said))
     return tally
 
 
@@ -257,8 +259,8 @@ def main() -> None:
         print(f"{name:24s} {share}  n {row['n']:<5.0f}" + (f" target {target} %" if target else ""))
     print(f"turn end: {ends}")
     print(f"{speed:.0f} tokens per processor second, float32, {arguments.threads} thread(s)")
-    for kind, wanted, said in random.Random(1).sample(tally.misses, min(arguments.misses, len(tally.misses))):
-        print(f"MISS {kind}\n  wanted {wanted!r}\n  said   {said!r}")
+    for kind, request, wanted, said in random.Random(1).sample(tally.misses, min(arguments.misses, len(tally.misses))):
+        print(f"MISS {kind}\n  asked  {request!r}\n  wanted {wanted!r}\n  said   {said!r}")
     if not arguments.dry:
         result = {
             "talks": arguments.talks,

@@ -117,6 +117,18 @@ def test_a_call_cannot_end_without_what_is_required() -> None:
     assert "\n</parameter>\n</function>\n</tool_call>" in written(guide, "2") and not guide.lacks()
 
 
+def test_a_value_in_other_tokens_than_usual_does_not_blind_it() -> None:
+    guide = CallGuide(SCHEMAS, " ", tiny)
+    written(guide, "<tool_call>\n<function=set_light>\n<parameter=room>\n kitchen\n</parameter>\n<parameter=note>\n")
+    letter_by_letter = [tiny(" ")[0], *(tiny(letter)[0] for letter in "timer")]
+    assert letter_by_letter != tiny(" timer")
+    for token in letter_by_letter:
+        guide.push(token, text_of(tiny, token))
+    assert guide.among() == []
+    assert written(guide, "\n</parameter>\n<parameter=") == {"on", "le", "p", "time"}
+    assert written(guide, "times>\n") == {" ", " -"}
+
+
 @pytest.mark.parametrize(
     ("kind", "begun", "may"),
     [

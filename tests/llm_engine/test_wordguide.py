@@ -161,6 +161,14 @@ def test_a_value_is_of_words_that_stood_before() -> None:
     assert "q" in Reply(LETTERS, OPEN).type(*ITEM, " ", "s").may(), "sqrt"
 
 
+def test_a_value_has_unusual_signs_only_if_they_stood_before() -> None:
+    usual, unusual = {*" 7.,:'+-*/()^%"}, {*"_@!?#$=&"}
+    may = Reply(LETTERS, OPEN).type(*ITEM, " ", *"add").may()
+    assert usual <= may and not unusual & may
+    assert Reply(LETTERS, f"{OPEN} ann@x_y").type(*ITEM, " ", *"ann").may() & unusual == {"@", "_"}
+    assert unusual <= Reply(LETTERS, OPEN).type(*"home").may(), "in what is said"
+
+
 def test_a_value_begins_as_the_template_has_it_and_is_not_empty_nor_endless() -> None:
     value, rng = Reply(LETTERS, OPEN).type(*ITEM), random.Random(3)
     assert value.may() == {" "}

@@ -17,7 +17,7 @@ from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import ChatTemplate
 from recipes.chatml import TEMPLATE, TalkEncoder, call_text, messages, parse_call
-from recipes.judge import is_right, wanted_turn
+from recipes.judge import garbled, is_right, wanted_turn
 from recipes.llm import TINY, Helper, Recipe, Training, digest, export, probe, rate_factor
 from recipes.muon import orthogonal
 from recipes.said import fixed, words_said
@@ -318,3 +318,15 @@ def test_scoring_is_strict() -> None:
     assert is_right(story, "There once was a dog who lived by the sea. Shall I go on?")
     assert not is_right(story, "There once was a fox who lived by the sea. Shall I go on?")
     assert not is_right(story, "There once was a dog who lived by the sea.")
+
+
+@pytest.mark.parametrize(
+    ("said", "bad"),
+    [
+        ("", True), ("It is ten …", True), ("You like flumox.", True), ("You like blorfin.", False),
+        ("<tool_call>\n<function=spell>\n", True), (call_text("spell", {"word": "cat"}), False),
+        (call_text("spell", {"word": "answer____"}), True), (call_text("note_add", {"text": "a </b> c"}), True),
+    ],
+)  # fmt: skip
+def test_what_is_garbled(said: str, bad: bool) -> None:
+    assert garbled(said, "i like blorfin") is bad
