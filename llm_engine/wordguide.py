@@ -135,19 +135,26 @@ class Vocabulary:
         return self._on[begun]
 
 
+def _words_of(text: str) -> Words:
+    """The words of a text, each in both numbers."""
+    words = set(_LETTERS.findall(text.lower()))
+    numbers = {word.removesuffix("s") if word.endswith("s") else f"{word}s" for word in words if len(word) > 2}
+    return Words(words | numbers)
+
+
 class WordGuide:
     """Follows one reply.
 
     heard   all that stood before it
+    said    what was said of it, and what tools told: a call's values are of that
     calls   what a call may hold; where that is left open, it is words like any others
     """
 
-    def __init__(self, vocabulary: Vocabulary, heard: str, calls: CallGuide) -> None:
+    def __init__(self, vocabulary: Vocabulary, heard: str, said: str, calls: CallGuide) -> None:
         self._vocabulary, self._calls = vocabulary, calls
-        words = set(_LETTERS.findall(heard.lower()))
-        numbers = {word.removesuffix("s") if word.endswith("s") else f"{word}s" for word in words if len(word) > 2}
-        self._heard = Words(words | numbers)
-        self._signs = frozenset(_SIGNS.findall(heard.lower()))
+        self._heard = _words_of(heard)
+        self._said = said.lower()
+        self._signs = frozenset(_SIGNS.findall(self._said))
         self._foreign = vocabulary.foreign if not heard.isascii() else []
         self._counts_to = max(COUNTED_UNASKED, *(min(int(text), COUNTED) for text in ("0", *_NUMBER.findall(heard))))
         self._tokens: list[int] = []
@@ -210,10 +217,10 @@ class WordGuide:
     @cached_property
     def _values(self) -> Words:
         """What a call's values may be of: sorted only for a reply that calls."""
-        return Words({*self._heard.whole, *OF_CALLS})
+        return Words({*_words_of(self._said).whole, *OF_CALLS})
 
     def _own(self, in_value: bool) -> Sequence[Words]:
-        """What words may be of: in a value, of those that stood before."""
+        """What words may be of: in a value, of those that were said."""
         return (self._values,) if in_value else (self._vocabulary.known, self._heard)
 
     def _next(self, begun: str, in_value: bool) -> list[int]:

@@ -107,7 +107,8 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         offered = {name: takes for name, takes in declared.items() if name not in barred}
         may_call = meant.calls if anew else {**offered, **meant.calls}
         calls = CallGuide(may_call, layout.value_lead, encode, to_be_read - meant.calls.keys())
-        words = WordGuide(vocabulary, _heard(prompt, layout.read), calls)
+        said = _said(prompt, layout.read)
+        words = WordGuide(vocabulary, f"{_told(prompt)}\n{said}", said, calls)
         return ToolGuide(words, meant, encode, stops, anew=anew) if unknown or not declared else words
 
     @lru_cache(TOOL_SETS_REMEMBERED)
@@ -131,12 +132,17 @@ def load_vocabulary(path: Path, tokenizer: TextTokenizer) -> Vocabulary | None:
     return Vocabulary(texts, (path / WORDS).read_text("utf-8").split(), tokenizer.stops())
 
 
-def _heard(prompt: Prompt, read: Callable[[str], str]) -> str:
-    """All that a reply's words can come from."""
+def _told(prompt: Prompt) -> str:
+    """What the model was told before anybody spoke."""
     tools = (f"{tool.name} {tool.description} {json.dumps(dict(tool.parameters))}" for tool in prompt.tools)
+    return "\n".join((prompt.system, *tools))
+
+
+def _said(prompt: Prompt, read: Callable[[str], str]) -> str:
+    """What was said, called and answered in the talk."""
     lines = (f"{line.text} {read(line.text)}" for line in prompt.lines)
     calls = (call.arguments for line in prompt.lines for call in line.calls)
-    return "\n".join((prompt.system, *tools, *lines, *calls))
+    return "\n".join((*lines, *calls))
 
 
 def _read_small(text: str) -> str:

@@ -40,11 +40,11 @@ def texts_of(name: str) -> list[str]:
 class Reply:
     """A guide over one list of tokens, and what was written under it."""
 
-    def __init__(self, texts: Sequence[str], heard: str = HEARD) -> None:
+    def __init__(self, texts: Sequence[str], heard: str = HEARD, said: str | None = None) -> None:
         self.texts, self.said = texts, ""
         encode = tiny if len(texts) > 500 else lambda text: [texts.index(part) for part in _PARTS.findall(text)]
         self.vocabulary = Vocabulary(texts, KNOWN, {texts.index(STOP)})
-        self.guide = WordGuide(self.vocabulary, heard, CallGuide(CALLS, " ", encode))
+        self.guide = WordGuide(self.vocabulary, heard, said or heard, CallGuide(CALLS, " ", encode))
 
     def write(self, token: int) -> None:
         self.said += self.texts[token]
@@ -140,7 +140,7 @@ def test_a_call_that_has_all_its_parameters_takes_no_more() -> None:
     more = "\n</parameter>\n<parameter="
     for name, takes in ("note_add", "text"), ("set_timer", "duration"):
         reply = Reply(texts_of("tiny"), "note")
-        reply.guide = WordGuide(reply.vocabulary, "note", CallGuide(MANY, " ", tiny))
+        reply.guide = WordGuide(reply.vocabulary, "note", "note", CallGuide(MANY, " ", tiny))
         for token in tiny(f"<tool_call>\n<function={name}>\n<parameter={takes}>\n note"):
             assert token in reply.guide.among()
             reply.write(token)
@@ -159,6 +159,12 @@ def test_a_value_is_of_words_that_stood_before() -> None:
     assert "e" in said.type("o", "m").may() and value.type("o", "m").may() == {"e", "E"}
     assert " " in said.type("e").may() and value.type("e").may() == {"t", "T"}, "hometown was heard, home was not"
     assert "q" in Reply(LETTERS, OPEN).type(*ITEM, " ", "s").may(), "sqrt"
+
+
+def test_a_value_is_of_what_was_said_not_of_what_tools_are_declared_with() -> None:
+    value = Reply(LETTERS, f"{OPEN} walnut_query", "walrus").type(*ITEM, " ", *"wal")
+    assert value.may() == {"r", "R"} and "_" not in value.type(*"rus").may()
+    assert "n" in Reply(LETTERS, f"{OPEN} walnut_query", "walrus").type(*"wal").may()
 
 
 def test_a_value_has_unusual_signs_only_if_they_stood_before() -> None:
@@ -196,7 +202,7 @@ def test_markup_is_of_calls() -> None:
 def test_where_there_is_nothing_to_be_called_a_call_does_not_stand() -> None:
     for calls, stands in ((CallGuide(MANY, " ", list), True), (CallGuide({}, " ", list), False)):
         reply = Reply(LETTERS)
-        reply.guide = WordGuide(reply.vocabulary, HEARD, calls)
+        reply.guide = WordGuide(reply.vocabulary, HEARD, HEARD, calls)
         assert CALL in reply.may() and reply.guide.stands()
         reply.write(reply.texts.index(CALL))
         assert reply.guide.stands() is stands
