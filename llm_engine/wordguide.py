@@ -25,6 +25,7 @@ OF_CALLS = ("of", "sqrt")
 """All words that it has to write in a call and nobody needs to have said: in 7,083 calls of its texts."""
 
 _LETTERS, _OTHERS, _NUMBER = re.compile(r"[a-z]+"), re.compile(r"[^a-z]+"), re.compile(r"\d+")
+_INNER_CAPITAL = re.compile("[A-Za-z]+[A-Z][A-Za-z]*")
 _SIGNS = re.compile(r"[^a-z0-9 ,.:'()+*/^%-]")
 """What a value has only if it stood before; the others are of numbers, sums and times."""
 _SENTENCE_ENDS = (".", "?", "!")
@@ -82,13 +83,16 @@ class Vocabulary:
         self.line_ends: list[int] = []
         self.spaced: set[int] = set()
         self.signs: dict[int, frozenset[str]] = {}
-        """The unusual signs that a token holds."""
+        self.capital: set[int] = set()
+        """The unusual signs that a token holds; what begins with a capital, as no word goes on."""
         self.periods: list[int] = []
         """Of markup what has no letters; what breaks a line, as only a call does; what begins with a space; a full
         stop."""
         for token, text in enumerate(texts):
             if text and token not in stops and not text.startswith(_HIDDEN):
                 self._sort(token, text.lower())
+                if "A" <= text[0] <= "Z":
+                    self.capital.add(token)
         self._on: dict[str, frozenset[int]] = {}
 
     def _sort(self, token: int, text: str) -> None:
@@ -153,6 +157,8 @@ class WordGuide:
     def __init__(self, vocabulary: Vocabulary, heard: str, said: str, calls: CallGuide) -> None:
         self._vocabulary, self._calls = vocabulary, calls
         self._heard = _words_of(heard)
+        odd = _INNER_CAPITAL.findall(heard)
+        self._capitals = {word[:at].lower() for word in odd for at in range(1, len(word)) if word[at].isupper()}
         self._said = said.lower()
         self._signs = frozenset(_SIGNS.findall(self._said))
         self._foreign = vocabulary.foreign if not heard.isascii() else []
@@ -236,6 +242,8 @@ class WordGuide:
                 continue
             if all(self._is_word(word, own) for word in it.whole):
                 found.add(it.token)
+        if begun and begun not in self._capitals:
+            found -= vocabulary.capital
         if in_value:
             found -= {token for token, signs in vocabulary.signs.items() if not signs <= self._signs | {"�"}}
         return sorted(found)

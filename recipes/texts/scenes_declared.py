@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -188,8 +189,9 @@ def _parameter(s: Scene, name: str, source: str, said: dict[str, str], unit: str
     return Parameter(_styled(s, name), kind, (), tells, required)
 
 
-def _place(s: Scene) -> str:
-    return s.word() if s.practice and s.chance(0.5) else s.rng.choice(PLACES)
+def _place(s: Scene, certain: bool = True) -> str:
+    """A room; any word may be one where it is `certain` that a place is meant."""
+    return s.word() if certain and s.practice and s.chance(0.5) else s.rng.choice(PLACES)
 
 
 _OPEN: Final[dict[str, Callable[[Scene], str]]] = {
@@ -210,11 +212,13 @@ _OPEN: Final[dict[str, Callable[[Scene], str]]] = {
 """What fills a hole whose values are not listed."""
 
 
-def _fill(s: Scene, it: Offer, hole: str) -> str:
-    """A value as people say it."""
+def _fill(s: Scene, it: Offer, hole: str, line: str = "") -> str:
+    """A value as people say it, in this line."""
     if it.said[hole]:
         return s.rng.choice(list(it.said[hole]))
     source = it.sources[hole]
+    if source == "place":
+        return _place(s, certain=f"{{{hole}}} {{t}}" not in line)  # in `sofa lamp` nobody knows a place
     if source.startswith("number"):
         _, low, high = source.split()
         return s.number(s.whole(int(low), int(high)))
@@ -306,7 +310,7 @@ def same(it: Offer, other: Offer) -> bool:
 def asked(s: Scene, it: Offer, lines: tuple[str, ...]) -> dict[str, str]:
     """The user says one of these lines. Returns the arguments that are in it, by hole."""
     line = s.phrasing(lines)
-    slots = {hole: _fill(s, it, hole) for hole in it.holes if f"{{{hole}}}" in line}
+    slots = {hole: _fill(s, it, hole, line) for hole in it.holes if f"{{{hole}}}" in line}
     fixed = {key: text for key, text in it.words.items() if text}
     written = s.user(line, **fixed, **slots)
     return {hole: it.said[hole].get(slots[hole], written[hole]) for hole in slots}
@@ -411,6 +415,10 @@ def sentence(s: Scene, it: Offer) -> str:
     )  # fmt: skip
 
 
+_BESIDE: Final = re.compile(r"{t} {(value|text|key)}|{(value|text|key)} {t}")
+"""Where of words that mean nothing nobody could tell which are the thing."""
+
+
 def refused(s: Scene, offers: list[Offer]) -> None:
     """A request that none of the tools fits: of the same domain, of another one, or made up."""
     domain = "" if s.split == "train" and s.chance(0.5) else s.rng.choice(domains(s.split))
@@ -418,11 +426,15 @@ def refused(s: Scene, offers: list[Offer]) -> None:
     if s.chance(0.3):
         domain = next((name for name, rows in DOMAINS.items() if row in rows), domain)
     it = offer(s, some_row(s, domain))
+    it.said["place"] = {}  # nobody has told its places
     told = (word for other in offers for text in (*other.row.things, other.declaration.tells) for word in text.split())
     held = {word.lower().rstrip("s.") for word in told}
     if held & {word.rstrip("s") for word in it.words["t"].split()}:
         raise Unusable(it.words["t"])
     groups = [lines for lines in it.lines(whole=True) if all("{t}" in line for line in lines)]
+    if not domain:
+        groups = [tuple(line for line in lines if not _BESIDE.search(line)) for lines in groups]
+    groups = [lines for lines in groups if lines]
     if not groups:
         raise Unusable(it.words["t"])
     asked(s, it, s.rng.choice(groups))

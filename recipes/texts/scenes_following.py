@@ -99,12 +99,15 @@ def reminder(s: Scene) -> None:
     what, at = task(s), when(s)
     slots = s.ask("remind", task=what, when=at)
     text, time = slots["task"], slots["when"]
+    other, later = task(s), when(s)
+    if other == what or later == at:
+        raise Unusable(other)
     s.call("set_reminder", answers.entry(text, time), text=text, time=time)
     s.say(f"I will remind you to {turned(text)} {time}.", kind="reply set_reminder")
     if s.chance(0.5):
-        time = s.ask("fix", right=when(s), wrong=at)["right"]
+        time = s.ask("fix", right=later, wrong=at)["right"]
     else:
-        text = s.ask("fix", right=task(s), wrong=what)["right"]
+        text = s.ask("fix", right=other, wrong=what)["right"]
     s.call("set_reminder", answers.entry(text, time), FIX, text=text, time=time)
     s.say(f"I will remind you to {turned(text)} {time}.", kind="reply set_reminder")
 
@@ -112,6 +115,9 @@ def reminder(s: Scene) -> None:
 def a_sum(s: Scene) -> None:
     """One of the numbers, or the operator."""
     a, b = s.whole(2, 200), s.whole(2, 60)
+    _, new = two_numbers(s, 2, 200)
+    if len({a, b, new}) < 3:
+        raise Unusable(str(new))  # which one was meant, nobody could tell
     word = s.rng.choice(list(OPERATORS))
     heard = s.ask("sum", sum=f"{s.number(a)} {word} {s.number(b)}")["sum"]
     calculated(s, heard, said_sum(heard))
@@ -121,11 +127,9 @@ def a_sum(s: Scene) -> None:
         s.ask("fix both", right=right, wrong=word)
         sign = OPERATORS[right]
     elif s.chance(0.5):
-        _, new = two_numbers(s, 2, 200)
         s.ask("fix both", right=s.number(new), wrong=s.number(a))
         a = new
     else:
-        _, new = two_numbers(s, 2, 60)
         s.ask("fix both", right=s.number(new), wrong=s.number(b))
         b = new
     calculated(s, f"{a} {sign} {b}", said_sum(f"{a} {sign} {b}"), FIX)
@@ -168,10 +172,12 @@ def until(s: Scene) -> None:
 
 
 def note(s: Scene) -> None:
-    for kind, intent in (("", "note"), (FIX, "fix")):
-        said = noted(s)
-        given = s.ask(intent, note=said, right=said, wrong=said)
-        s.call("note_add", "noted", kind, text=given["note" if intent == "note" else "right"])
+    wrong, right = noted(s), noted(s)
+    if wrong == right:
+        raise Unusable(right)
+    for kind, slots in (("", {"note": wrong}), (FIX, {"right": right, "wrong": wrong})):
+        given = s.ask("fix" if kind else "note", **slots)
+        s.call("note_add", "noted", kind, text=given["right" if kind else "note"])
         s.say("I wrote that down.", kind="reply note_add")
 
 

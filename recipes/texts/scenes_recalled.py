@@ -18,36 +18,75 @@ from recipes.texts.words import held_out
 RECALL: Final = "recall"
 EDIT: Final = "list edit"
 
-THINGS: Final = tuple(
-    str.split(
-        "car bike job team doctor teacher boss locker seat room platform office school street landlord dentist sister "
-        "brother mother father cousin uncle aunt neighbor wife husband son daughter gate code password hobby phone boat "
-        "house cousin's_name sister's_name brother's_name mother's_name doctor's_name teacher's_name shoe_size "
-        "room_number house_number seat_number locker_number phone_number flight_number birthday meeting appointment "
-        "hometown lucky_number middle_name last_name street_name favorite_singer favorite_team best_friend project"
-    )
-)
-"""What people have of which they may tell something."""
+_THINGS: Final = {
+    "number": """
+        locker seat room platform gate code shoe_size room_number house_number seat_number locker_number phone_number
+        flight_number lucky_number desk floor apartment aisle lane track dock pier terminal cabin carriage ward shelf
+        drawer pin extension height weight rank score budget rent salary mortgage mileage age_group ticket_number
+        order_number case_number member_number account_number card_number bus_number train_number license_number
+        serial_number zip_code area_code door_code gate_code bike_code safe_combination ring_size hat_size collar_size
+        dress_size jacket_size glove_size waist_size heart_rate blood_pressure tram_line bus_line parking_spot mailbox
+        tire_pressure channel frequency lap_record step_goal golf_handicap street_number table_number badge_number
+    """,
+    "day": """
+        birthday meeting appointment exam interview surgery flight wedding graduation anniversary deadline vacation
+        holiday party audition concert recital checkup haircut lesson trip shift payday name_day rehearsal tournament
+        race booster_shot inspection hearing reunion moving_day day_off driving_test thesis_defense court_hearing
+    """,
+    "word": """
+        team hobby password project car bike boat job phone band club company brand gym bank hotel restaurant cafe
+        bakery salon nickname user_name network major degree instrument subject star_sign blood_type eye_color
+        hair_color car_color motto ringtone perfume shampoo medicine allergy diet costume mascot tractor scooter
+        motorcycle truck van guitar laptop tablet camera printer couch tent wallet suitcase dream_job first_job
+        first_car dream_car favorite_team favorite_band favorite_dish favorite_cake favorite_toy favorite_planet
+        favorite_tree favorite_word favorite_subject favorite_dessert favorite_store favorite_brand favorite_soup
+        middle_name last_name maiden_name pen_name stage_name street_name boat_name team_name newspaper magazine
+        lunch dinner breakfast snack costume_idea secret_word safe_word wifi_name wifi_password insurance pension
+        sewing_machine bread_recipe science_project book_club choir orchestra church sports_club trade craft size
+    """,
+    "place": """
+        office school hometown street house birthplace village county country workplace clinic dorm campus cottage
+        bus_stop station airport district neighborhood college university daycare kindergarten hiding_place harbor
+        vacation_spot meeting_point parking_lot hospital garage allotment summer_house dream_city home_airport
+    """,
+    "name": """
+        doctor teacher boss landlord dentist sister brother mother father cousin uncle aunt neighbor wife husband son
+        daughter cousin's_name sister's_name brother's_name mother's_name doctor's_name teacher's_name favorite_singer
+        best_friend nephew niece grandmother grandfather grandma grandpa stepmother stepfather godmother godfather
+        roommate flatmate partner girlfriend boyfriend coach trainer barber hairdresser plumber lawyer accountant
+        mechanic gardener cleaner babysitter nanny vet priest pastor tutor professor principal manager secretary
+        colleague client landlady tenant captain driver twin mentor therapist surgeon nurse electrician carpenter
+        butcher baker florist tailor optician pharmacist mail_carrier guide teammate classmate lab_partner idol
+        piano_teacher math_teacher favorite_writer favorite_actor favorite_painter favorite_player emergency_contact
+        boss's_name wife's_name husband's_name son's_name daughter's_name neighbor's_name coach's_name twin's_name
+        mother_in_law father_in_law sister_in_law brother_in_law pen_pal best_man bridesmaid godson goddaughter
+    """,
+}
+THINGS: Final = {name.replace("_", " "): kind for kind, names in _THINGS.items() for name in names.split()}
+"""What people have of which they may tell something, and what sort of thing that is."""
 
 
 def thing(s: Scene) -> str:
-    """Something of the user's."""
+    """Something of the user's; in training now and then any word, so that nobody's own word for one is strange."""
+    if s.split == "train" and s.chance(0.25):
+        return s.word()
     while True:
-        name = s.rng.choice(THINGS).replace("_", " ")
+        name = s.rng.choice(list(THINGS))
         if held_out(name) == (s.split == "test"):
             return name
 
 
 def of_thing(s: Scene, name: str) -> str:
     """What may be told of it."""
-    if "number" in name or "size" in name or name in ("locker", "seat", "room", "platform", "gate", "code"):
-        return s.number(s.whole(2, 999)) if s.chance(0.7) else digits(s)
-    if name in ("birthday", "meeting", "appointment"):
-        return s.rng.choice([f"on {s.value('day')}", "tomorrow", f"in {s.value('month')}", f"at {s.number(s.whole(1, 12))}"])
-    if name in ("team", "hobby", "password", "project", "car", "bike", "boat", "job", "phone"):
-        return s.word() if s.chance(0.7) else f"{s.word()} {s.word()}"
-    if name in ("office", "school", "hometown", "street", "house"):
-        return s.value("city") if s.chance(0.5) else s.word()
+    match THINGS.get(name) or s.rng.choice(list(_THINGS)):
+        case "number":
+            return s.number(s.whole(2, 999)) if s.chance(0.7) else digits(s)
+        case "day":
+            return s.rng.choice([f"on {s.value('day')}", "tomorrow", f"in {s.value('month')}", f"at {s.number(s.whole(1, 12))}"])
+        case "word":
+            return s.word() if s.chance(0.7) else f"{s.word()} {s.word()}"
+        case "place":
+            return s.value("city") if s.chance(0.5) else s.word()
     return s.value("name") if s.chance(0.6) else s.word()
 
 

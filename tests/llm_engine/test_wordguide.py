@@ -94,9 +94,14 @@ def test_a_slip_while_copying_cannot_happen() -> None:
     assert {"t", " ", ".", "s", STOP, "1"} >= reply.may() & {"t", " ", ".", "s", STOP, "1", "i", "r", "T", "z"} - {"T"}
     assert not reply.may() & {"i", "r", "z"}
     reply.type(*"town is Blor")
-    assert reply.may() == {"f", "F"}, "a word that was begun is ended"
+    assert reply.may() == {"f"}, "a word that was begun is ended, in small letters"
     reply.type(*"fin")
     assert reply.may() >= {"s", ".", " "} and "g" not in reply.may()
+
+
+def test_a_capital_stands_within_a_word_only_where_one_stood() -> None:
+    assert "F" in Reply(LETTERS).type(" ").may() and "F" not in Reply(LETTERS).type(*"Blor").may()
+    assert Reply(LETTERS, "I am McDonald, not mcdonalds").type(*"Mc").may() == {"d", "D"}
 
 
 def test_beyond_the_alphabet_goes_what_was_heard_beyond_it() -> None:
@@ -114,7 +119,7 @@ def test_something_is_said_and_a_call_is_ended() -> None:
     for letter in "\n<function=add>\n<parameter=item>\n wal":
         inside.type(letter)
         assert STOP not in inside.may() and CALL not in inside.may()
-    assert inside.may() == {"n", "N"}
+    assert inside.may() == {"n"}
     inside.type(*"nuts\n</parameter>\n<parameter=on>\n ")
     assert inside.may() == {"t", "f"}, "what is declared goes first"
     inside.type(*"true\n</parameter>\n</function>\n", "</tool_call>")
@@ -156,14 +161,14 @@ def test_a_value_is_of_words_that_stood_before() -> None:
     said, value = Reply(LETTERS), Reply(LETTERS, OPEN).type(*ITEM, " ")
     assert "o" in said.type("h").may(), "home is a word of its own"
     assert value.type("h").may() == Reply(LETTERS, OPEN).type(*ITEM, " ", "h").may() and "o" in value.may()
-    assert "e" in said.type("o", "m").may() and value.type("o", "m").may() == {"e", "E"}
-    assert " " in said.type("e").may() and value.type("e").may() == {"t", "T"}, "hometown was heard, home was not"
+    assert "e" in said.type("o", "m").may() and value.type("o", "m").may() == {"e"}
+    assert " " in said.type("e").may() and value.type("e").may() == {"t"}, "hometown was heard, home was not"
     assert "q" in Reply(LETTERS, OPEN).type(*ITEM, " ", "s").may(), "sqrt"
 
 
 def test_a_value_is_of_what_was_said_not_of_what_tools_are_declared_with() -> None:
     value = Reply(LETTERS, f"{OPEN} walnut_query", "walrus").type(*ITEM, " ", *"wal")
-    assert value.may() == {"r", "R"} and "_" not in value.type(*"rus").may()
+    assert value.may() == {"r"} and "_" not in value.type(*"rus").may()
     assert "n" in Reply(LETTERS, f"{OPEN} walnut_query", "walrus").type(*"wal").may()
 
 

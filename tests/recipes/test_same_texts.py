@@ -15,7 +15,7 @@ from recipes.texts.words import Split
 
 
 @pytest.mark.parametrize(
-    ("seed", "split", "digest"), [(11, "train", "f8693a96832bd281"), (12, "test", "bc45ae790ed27ba3")]
+    ("seed", "split", "digest"), [(11, "train", "a95d89f4fe3a9872"), (12, "test", "8283726b32b7ed57")]
 )
 def test_talks_are_the_same_byte_for_byte(seed: int, split: Split, digest: str) -> None:
     made = [astuple(talk) for talk in itertools.islice(talks(seed, split), 300)]

@@ -242,6 +242,28 @@ def test_a_correction_keeps_what_was_not_named() -> None:
         assert wrong["duration"] != right["duration"]
 
 
+def test_what_is_corrected_is_certain_and_something_else() -> None:
+    sums = notes = 0
+    for seed in range(120):
+        for correct in (scenes_following.a_sum, scenes_following.note):
+            scene = Scene(random.Random(seed), "test")
+            try:
+                correct(scene)
+            except Unusable:
+                continue
+            (_, wrong), (_, right) = (turn.call for turn in scene.turns if turn.call)
+            assert wrong != right
+            if correct is scenes_following.note:
+                fix = [turn.text for turn in scene.turns if turn.role == "user"][-1]
+                assert fix.count(right["text"]) == 1 or right["text"] in wrong["text"]
+                notes += 1
+            else:
+                (a, _, b), (c, _, d) = (told["expression"].split(" ") for told in (wrong, right))
+                assert a != b and c != d and (a == c or b == d)
+                sums += 1
+    assert sums > 60 and notes > 60
+
+
 def test_a_chain_reckons_with_the_last_result() -> None:
     chained = 0
     for seed in range(80):
@@ -272,6 +294,17 @@ def test_what_was_told_comes_back_in_its_own_words() -> None:
                 assert turn.text.split(" is ")[1].rstrip(".") in told
                 recalled += 1
     assert recalled > 30
+
+
+def test_anything_can_be_told_of_and_much_is_only_asked_of_in_the_test() -> None:
+    things = {
+        split: {scenes_recalled.thing(Scene(random.Random(n), split)) for n in range(900)}
+        for split in ("train", "test")
+    }
+    named = {split: all_of & {*scenes_recalled.THINGS} for split, all_of in things.items()}
+    assert len(named["test"]) > 35 and things["test"] == named["test"]
+    assert len(named["train"]) > 200 and len(things["train"] - named["train"]) > 150
+    assert not named["train"] & named["test"]
 
 
 def test_a_list_is_changed_by_what_stands_where() -> None:
