@@ -25,7 +25,7 @@ OF_CALLS = ("of", "sqrt")
 """All words that it has to write in a call and nobody needs to have said: in 7,083 calls of its texts."""
 
 _LETTERS, _OTHERS, _NUMBER = re.compile(r"[a-z]+"), re.compile(r"[^a-z]+"), re.compile(r"\d+")
-_INNER_CAPITAL = re.compile("[A-Za-z]+[A-Z][A-Za-z]*")
+_INNER_CAPITAL = re.compile("(?<![A-Za-z])[A-Za-z]+[A-Z][A-Za-z]*")
 _SIGNS = re.compile(r"[^a-z0-9 ,.:'()+*/^%-]")
 """What a value has only if it stood before; the others are of numbers, sums and times."""
 _SENTENCE_ENDS = (".", "?", "!")
@@ -82,12 +82,12 @@ class Vocabulary:
         self.angles: list[int] = []
         self.line_ends: list[int] = []
         self.spaced: set[int] = set()
-        self.signs: dict[int, frozenset[str]] = {}
-        self.capital: set[int] = set()
-        """The unusual signs that a token holds; what begins with a capital, as no word goes on."""
         self.periods: list[int] = []
         """Of markup what has no letters; what breaks a line, as only a call does; what begins with a space; a full
         stop."""
+        self.signs: dict[int, frozenset[str]] = {}
+        self.capital: set[int] = set()
+        """The unusual signs that a token holds; what begins with a capital, as no word goes on."""
         for token, text in enumerate(texts):
             if text and token not in stops and not text.startswith(_HIDDEN):
                 self._sort(token, text.lower())
@@ -160,7 +160,6 @@ class WordGuide:
         odd = _INNER_CAPITAL.findall(heard)
         self._capitals = {word[:at].lower() for word in odd for at in range(1, len(word)) if word[at].isupper()}
         self._said = said.lower()
-        self._signs = frozenset(_SIGNS.findall(self._said))
         self._foreign = vocabulary.foreign if not heard.isascii() else []
         self._counts_to = max(COUNTED_UNASKED, *(min(int(text), COUNTED) for text in ("0", *_NUMBER.findall(heard))))
         self._tokens: list[int] = []
@@ -225,6 +224,11 @@ class WordGuide:
         """What a call's values may be of: sorted only for a reply that calls."""
         return Words({*_words_of(self._said).whole, *OF_CALLS})
 
+    @cached_property
+    def _signs(self) -> frozenset[str]:
+        """The unusual signs that a call's values may have; parts of characters are judged elsewhere."""
+        return frozenset(_SIGNS.findall(self._said)) | {"�"}
+
     def _own(self, in_value: bool) -> Sequence[Words]:
         """What words may be of: in a value, of those that were said."""
         return (self._values,) if in_value else (self._vocabulary.known, self._heard)
@@ -245,7 +249,7 @@ class WordGuide:
         if begun and begun not in self._capitals:
             found -= vocabulary.capital
         if in_value:
-            found -= {token for token, signs in vocabulary.signs.items() if not signs <= self._signs | {"�"}}
+            found -= {token for token, signs in vocabulary.signs.items() if not signs <= self._signs}
         return sorted(found)
 
     def _beginning(self, in_value: bool) -> list[int]:

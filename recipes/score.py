@@ -102,13 +102,18 @@ def following_for(count: int, seed: int = 99) -> Iterator[Talk]:
     return (make_talk(rng, "test", scenes=2, noise=0.1, among=FOLLOWING) for _ in range(count))
 
 
+def place_of(turn: TalkTurn, talk: Talk) -> int:
+    """Which of the talk's turns it is; others may be equal."""
+    return next(i for i, each in enumerate(talk.turns) if each is turn)
+
+
 def score(path: Path, talks: int, seed: int = 99, following: int = 0) -> tuple[Tally, float]:
     """Tally over generated talks, and the decoding speed in tokens per second of processor time."""
     judge = ReplyJudge(path)
     tally = Tally()
     for talk in itertools.chain(talks_for(talks, seed), following_for(following, seed)):
         for turn, said in judge.replies(talk):
-            at = next(i for i, each in enumerate(talk.turns) if each is turn)
+            at = place_of(turn, talk)
             asked = talk.turns[at - 1].text
             right = is_right(turn, said) or (turn.kind == "refusal" and refused(said, turn.text, asked))
             tally.add(turn.kind, right)
@@ -158,7 +163,7 @@ def score_declared(path: Path, talks: int, seed: int = 99) -> Tally:
             if turn.kind == "refusal declared":
                 tally.add("= unseen tools: no call where none fits", "<" not in said and not said.endswith("…"))
             if not right:
-                asked = talk.turns[next(i for i, each in enumerate(talk.turns) if each is turn) - 1].text
+                asked = talk.turns[place_of(turn, talk) - 1].text
                 tally.misses.append((turn.kind, asked, str(turn.call or turn.text), said))
     return tally
 
