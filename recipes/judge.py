@@ -152,6 +152,19 @@ def names_it(said: str, talk: str) -> bool:
     return turned(named.lower()) in turned(talk.lower()) or said in _kinds()
 
 
+def names_thing(said: str, wanted: str, asked: str) -> bool:
+    """Whether a refusal of what no declared tool does names the `wanted` one's thing, with more of what was `asked` or
+    without: `the bathroom dryers` for `the dryers`."""
+    ours, theirs = (_NO_TOOL.fullmatch(text) for text in (said, wanted))
+    if not ours or not theirs:
+        return False
+    named = f" {ours[1].lower()} "
+    return f" {theirs[1].lower()} " in named and named.strip() in asked.lower()
+
+
+_NO_TOOL: Final = re.compile(r"I have no tool for (?:the |an? )?(.+)\.")
+
+
 @cache
 def _kinds() -> frozenset[str]:
     """The fixed refusals that name their kind of thing."""

@@ -29,7 +29,7 @@ from assistant.text.written import as_written
 from capsules import ExecContext
 from llm_engine import HybridLLM
 from recipes.chatml import TalkEncoder, parse_call
-from recipes.judge import ReplyJudge, garbled, is_right, names_it, refused, wanted_turn
+from recipes.judge import ReplyJudge, garbled, is_right, names_it, names_thing, refused, wanted_turn
 from recipes.llm_card import TARGETS, write_card
 from recipes.texts.scene import Talk, TalkTurn
 from recipes.texts.scenes import FOLLOWING
@@ -150,7 +150,8 @@ def score_declared(path: Path, talks: int, seed: int = 99) -> Tally:
     judge, tally = ReplyJudge(path), Tally()
     for talk in declared_talks_for(talks, seed):
         for turn, said in judge.replies(talk):
-            right = is_right(turn, said)
+            asked = talk.turns[place_of(turn, talk) - 1].text
+            right = is_right(turn, said) or (turn.kind == "refusal declared" and names_thing(said, turn.text, asked))
             if turn.call and not turn.kind.endswith(" declared"):
                 tally.add("= unseen tools: built-in beside them", right)
             if turn.kind not in UNSEEN:
@@ -163,7 +164,6 @@ def score_declared(path: Path, talks: int, seed: int = 99) -> Tally:
             if turn.kind == "refusal declared":
                 tally.add("= unseen tools: no call where none fits", "<" not in said and not said.endswith("…"))
             if not right:
-                asked = talk.turns[place_of(turn, talk) - 1].text
                 tally.misses.append((turn.kind, asked, str(turn.call or turn.text), said))
     return tally
 

@@ -38,7 +38,8 @@ class ToolGuide:
         self._asks, self._refusals = (
             [(*encode(text), stop) for text in texts for stop in sorted(stops)] for texts in (meant.asks, refusals)
         )
-        self._which = encode(WHICH_ONE)[0]
+        self._idle = (WHICH_ONE, *(text for text in meant.idle if not text.startswith(WHICH_ONE)))
+        self._idle_begins = {encode(text)[0] for text in self._idle}
         self._tokens: list[int] = []
         self._said = ""
 
@@ -58,7 +59,7 @@ class ToolGuide:
         if forced or not self._anew:
             return forced or self._words.among()
         free = [token for token in self._words.among() if may_call or token not in call]
-        return free if self._tokens else [token for token in free if token != self._which]
+        return free if self._tokens else [token for token in free if token not in self._idle_begins]
 
     def _next(self, texts: Sequence[Sequence[int]]) -> set[int]:
         at = len(self._tokens)
@@ -68,8 +69,9 @@ class ToolGuide:
         """False if it calls what cannot be meant, refuses what can, or asks for what need not be asked."""
         if self._anew:
             return True
-        if any(begin.startswith(self._said) and begin != self._said for begin in (NO_TOOL, WHICH_ONE)):
+        if any(begin.startswith(self._said) and begin != self._said for begin in (NO_TOOL, *self._idle)):
             return None
         refuses = self._meant.named and self._said.startswith(NO_TOOL)
-        asks = self._said.startswith(WHICH_ONE) and not any(ask.startswith(WHICH_ONE) for ask in self._meant.asks)
+        asked = next((text for text in self._idle if self._said.startswith(text)), "")
+        asks = bool(asked) and not any(ask.startswith(asked) for ask in self._meant.asks)
         return not refuses and not asks and self._words.stands()

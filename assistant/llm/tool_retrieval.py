@@ -8,12 +8,14 @@ for what there is not. Retrieval by words is the oldest remedy there is. A large
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from assistant.base.units import units_in
 from assistant.contracts import Line
 from assistant.events import ToolSpec
+from llm_engine.callguide import DIGITS
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -35,24 +37,29 @@ def _singular(word: str) -> str:
 
 COMMON = words_of(
     """
-    a about all also am an and another any are as at back be been being but by can change could current currently
-    did do does done down each feel find for from get give go going good had has have he hear hello help her here
-    hey him his how i if in into is it just know let like look make many may me mean more much must my name need new
-    no not now of off ok okay on one or our out over please put return say see set shall she should show so some
-    somebody something sorry switch take tell than thank that the their them then there these they thing think this
-    those time to too turn u up us use user value very want was we well were what when where which who why will with
-    would yes you your
+    a about all also am an and another any are as at back be been being but by can change could current currently d
+    did do does doesn don done down each feel find for from get give go going good had has have he hear hello help
+    her here hey him his how i if in into is isn it just know let like ll look m make many may me mean more much
+    must my name need new no not now of off ok okay on one or our out over please put re return s say see set shall
+    she should show so some somebody something sorry switch t take tell than thank that the their them then there
+    these they thing think this those time to too turn u up us use user value ve very want was we well were what
+    when where which who why will with would yes you your
     """
 )
 """Words that say nothing of what a request is about."""
+VERBS = words_of("add begin check close end get open pause play read run send start stop write")
+"""Of what many tools do: where a request names something besides, a tool that shares only these with it is about
+something else."""
 YES_OR_NO = words_of("on off true false yes no not enable disable")
 GOES_ON = frozenset({
-    "again", "also", "and", "another", "better", "instead", "it", "make", "no", "now", "rather", "same", "then", "too",
+    "again", "also", "and", "another", "better", "instead", "it", "no", "now", "rather", "same", "then", "too",
 })  # fmt: skip
 """A request that ends with one of these, or has one among its first two words, may leave unsaid what it is about."""
-LONGEST, MOST_SPANS, LONGEST_THING = 12, 200, 3
+_AS_WELL = re.compile(r"\bas well\b", re.IGNORECASE)
+LONGEST, MOST_SPANS, LONGEST_THING = 12, 200, 5
 """Words of a value that was said in a row; with more ways to say one than this, any may come."""
-_SPOKEN = re.compile(r"[^\s,.;:!?]+")
+_SPOKEN = re.compile(r"(?:[^\s,.;:!?]|(?<=\d)[.,:](?=\d))+")
+_NUMBERS = re.compile(r"-?(?<![\d.])\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +68,14 @@ class Meant:
 
     calls   the tools that may be called, by name, each with its parameters as far as they were said
     asks    questions for what was not
+    idle    questions for what none of these calls needs
     named   whether words of a tool's name or description were said, not only a value that it takes
     things  what a refusal may name
     """
 
     calls: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     asks: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
     named: bool = False
     things: tuple[str, ...] = ()
 
@@ -80,10 +89,16 @@ def what_is_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> Meant:
     heard = _said(lines)
     words = words_of("\n".join(heard))
     about, calls, asks, named = words - COMMON, dict[str, Mapping[str, object]](), list[str](), False
+    things = {word for word in about - VERBS - words_of(" ".join(_names(heard))) if not word.isdigit()}
+    questions: dict[str, None] = {}
     for tool in tools:
         takes = _takes(tool.parameters)
-        by_name = not about.isdisjoint(words_of(f"{tool.name} {tool.description}"))
-        if by_name or not about.isdisjoint(words_of(" ".join(str(value) for it in takes for value in it.values))):
+        questions |= {question(it.key, choices): None for it in takes for choices in (it.choices, ())}
+        values = words_of(" ".join(str(value) for it in takes for value in it.values))
+        names = words_of(f"{tool.name} {tool.description}") - COMMON
+        elsewhere = names > VERBS & names and things - values and not any(it.is_text and it.required for it in takes)
+        by_name = bool(about & (names - VERBS if elsewhere else names))
+        if by_name or not about.isdisjoint(values):
             given = _given(tool, takes, heard)
             missing = [it for it in takes if it.required and it.key not in given]
             unsure = [it for it in takes if it.required and it.is_unsure(words)]
@@ -92,7 +107,8 @@ def what_is_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> Meant:
             if not missing:
                 is_open = not isinstance(tool.parameters.get("properties"), Mapping)
                 calls[tool.name] = tool.parameters if is_open else {**tool.parameters, "properties": given}
-    return Meant(calls, tuple(dict.fromkeys(asks)), named, _things(tools, heard[-1] if heard else ""))
+    idle = tuple(text for text in questions if text not in asks)
+    return Meant(calls, tuple(dict.fromkeys(asks)), idle, named, _things(tools, heard[-1] if heard else ""))
 
 
 def unsaid(lines: Sequence[Line]) -> frozenset[str]:
@@ -125,10 +141,16 @@ def _said(lines: Sequence[Line]) -> list[str]:
     return said
 
 
+def _names(heard: Sequence[str]) -> list[str]:
+    """Of whom or where, seldom of what."""
+    return [word for line in heard for word in _SPOKEN.findall(line) if word[:1].isupper()]
+
+
 def _goes_on(text: str) -> bool:
     words = re.findall(r"[a-z']+|[0-9]+", text.lower())
     own = words_of(text) - COMMON
-    return all(word.isdigit() for word in own) or not GOES_ON.isdisjoint((*words[:2], *words[-1:]))
+    goes_on = not GOES_ON.isdisjoint((*words[:2], *words[-1:])) or _AS_WELL.search(text) is not None
+    return goes_on or all(word.isdigit() for word in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +168,21 @@ class _Parameter:
         return ["on", "off"] if self.kind == "boolean" else [_apart(str(value)) for value in self.values]
 
     @property
+    def is_text(self) -> bool:
+        return self.kind == "string" and not self.values
+
+    @property
     def is_number(self) -> bool:
         return self.kind in ("number", "integer") and not self.values
 
+    def numbers(self, said: Sequence[str]) -> list[float]:
+        """Those of the numbers that were said that it may be."""
+        of_kind = (float(text) if "." in text else int(text) for text in said if len(text) <= DIGITS)
+        return [*dict.fromkeys(each for each in of_kind if self.kind == "number" or isinstance(each, int))]
+
     def is_unsure(self, said: frozenset[str]) -> bool:
         """Whether nothing tells for certain that it was said."""
-        return not self.values and (self.kind == "string" or (self.kind == "boolean" and YES_OR_NO.isdisjoint(said)))
+        return self.is_text or (not self.values and self.kind == "boolean" and YES_OR_NO.isdisjoint(said))
 
 
 def _takes(parameters: Mapping[str, object]) -> list[_Parameter]:
@@ -171,21 +202,27 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
     text = "\n".join(heard)
     words = words_of(text)
     known = COMMON | words_of(" ".join((tool.name, tool.description, *(it.key for it in takes))))
-    numbers, wanted = len(re.findall(r"[0-9]+", text)), sum(it.required and it.is_number for it in takes)
+    wanted, one_number = sum(it.required and it.is_number for it in takes), sum(it.is_number for it in takes) == 1
+    numbers = (one_number and _NUMBERS.findall(heard[-1])) or _NUMBERS.findall(text)
     found: dict[str, Mapping[str, object]] = {}
     for it in takes:
         if it.values:
             said = [value for value in it.values if words_of(str(value)) <= words]
+            if said and sum(not {*map(str, said)}.isdisjoint(map(str, other.values)) for other in takes) == 1:
+                said = [value for value in said if words_of(str(value)) <= words_of(heard[-1])] or said
             known |= words_of(" ".join(map(str, said)))
             found |= {it.key: {**it.declared, "enum": said}} if said else {}
         elif it.is_number:
-            found |= {it.key: it.declared} if numbers > (0 if it.required else wanted) else {}
+            given = it.numbers(numbers)
+            found |= {it.key: {**it.declared, "enum": given}} if len(given) > (0 if it.required else wanted) else {}
         elif it.kind != "boolean" or it.required or not YES_OR_NO.isdisjoint(words):
             found[it.key] = it.declared
-    texts = [it for it in takes if it.kind == "string" and not it.values]
-    own = [word for line in heard for word in _SPOKEN.findall(line) if not words_of(word) <= known]
-    spare = sum(not (wanted and word.isdigit()) for word in own) - sum(it.required for it in texts)
-    spans = _spans(heard, words_of(tool.name), {*own})
+    texts = [it for it in takes if it.is_text]
+    measures = 0 < wanted >= max(len(_NUMBERS.findall(line)) for line in heard)
+    own = [word for line in heard for word in _unmeasured(line, measures) if not words_of(word) <= known]
+    values = (word for word in own if not words_of(word) <= VERBS and not (wanted and _is_number(word)))
+    spare = sum(1 for _ in values) - sum(it.required for it in texts)
+    spans = _spans(heard, words_of(tool.name), {*own}, measures)
     for it in texts:
         if spare < 0 or not (it.required or spare):
             del found[it.key]
@@ -194,28 +231,43 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
     return found
 
 
+def _unmeasured(line: str, measures: bool = True) -> Iterator[str]:
+    """Its words; where numbers are `measures`, for something else, without them and the unit behind each."""
+    for before, word in pairwise(("", *_SPOKEN.findall(line))):
+        if not (measures and (_is_number(word) or _is_number(before))):
+            yield word
+
+
 def _things(tools: Sequence[ToolSpec], line: str) -> tuple[str, ...]:
-    """What was said in a row, begun and ended by words that say something and are no value that some tool takes."""
+    """What was said in a row, of whole rows of words that say something and are no value that some tool takes."""
     values = words_of(" ".join(str(value) for tool in tools for it in _takes(tool.parameters) for value in it.values))
     words = _SPOKEN.findall(line)
-    own = [not words_of(word) <= COMMON | values for word in words]
-    found: dict[str, None] = {}
-    for begin in range(len(words)):
-        for end in range(begin + 1, min(begin + LONGEST_THING, len(words)) + 1):
-            if own[begin] and own[end - 1]:
-                found[" ".join(words[begin:end])] = None
-    return tuple(found)
+    named = {word for word in _unmeasured(line) if not words_of(word) <= COMMON | VERBS | values}
+    own = [False, *(word in named for word in words), False]
+    begins = [at for at, (before, this) in enumerate(pairwise(own)) if this and not before]
+    ends = [at for at, (this, after) in enumerate(pairwise(own)) if this and not after]
+    spans = ((begin, end) for begin in begins for end in ends if 0 < end - begin <= LONGEST_THING)
+    return tuple(dict.fromkeys(" ".join(words[begin:end]) for begin, end in spans))
 
 
-def _spans(heard: Sequence[str], name: frozenset[str], own: set[str]) -> list[str]:
-    """What was said in a row, as far as it can be a value: of its own words, not begun by the tool's name."""
+def _spans(heard: Sequence[str], name: frozenset[str], own: set[str], measures: bool) -> list[str]:
+    """What was said in a row, as far as it can be a value: of its own words, not begun by the tool's name, and behind
+    that where a line begins with it (`play me the song yesterday`)."""
     found: dict[str, None] = {}
     for line in heard:
         words = _SPOKEN.findall(line)
         if len(words) > 1 and words[-1].lower() in GOES_ON:
             del words[-1]
-        for begin, first in enumerate(words):
+        named = [bool(words_of(word) & name) for word in words]
+        taken = [measures and (_is_number(word) or _is_number(before)) for before, word in pairwise(("", *words))]
+        opening = next((at for at, word in enumerate(words) if word in own and not words_of(word) <= name | VERBS), 0)
+        for begin in range(len(words)):
             for end in range(begin + 1, min(begin + LONGEST, len(words)) + 1):
-                if not words_of(first) <= name and not own.isdisjoint(words[begin:end]):
+                free = not any((*named[begin : max(opening, begin + 1)], *taken[begin:end]))
+                if free and not own.isdisjoint(words[begin:end]):
                     found[" ".join(words[begin:end])] = None
     return [*found]
+
+
+def _is_number(word: str) -> bool:
+    return _NUMBERS.fullmatch(word) is not None

@@ -17,7 +17,7 @@ from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import ChatTemplate
 from recipes.chatml import TEMPLATE, TalkEncoder, call_text, messages, parse_call
-from recipes.judge import garbled, is_right, wanted_turn
+from recipes.judge import garbled, is_right, names_thing, wanted_turn
 from recipes.llm import TINY, Helper, Recipe, Training, digest, export, probe, rate_factor
 from recipes.muon import orthogonal
 from recipes.said import fixed, words_said
@@ -330,3 +330,20 @@ def test_scoring_is_strict() -> None:
 )  # fmt: skip
 def test_what_is_garbled(said: str, bad: bool) -> None:
     assert garbled(said, "i like blorfin") is bad
+
+
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        ("I have no tool for the dryers.", True),
+        ("I have no tool for the bathroom dryers.", True),
+        ("I have no tool for a bathroom dryers.", True),
+        ("I have no tool for the bathroom.", False),
+        ("I have no tool for the kitchen dryers.", False),  # nobody spoke of a kitchen
+        ("I cannot start the dryers.", False),
+        ("On or off?", False),
+    ],
+)
+def test_a_refusal_names_the_thing_with_more_of_what_was_asked_or_without(said, right):
+    asked = "would you start the bathroom dryers"
+    assert names_thing(said, "I have no tool for the dryers.", asked) is right

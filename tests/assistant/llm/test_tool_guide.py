@@ -81,6 +81,15 @@ def test_what_need_not_be_asked_does_not_stand_as_a_question():
     assert (other := Typed("turn the lamp on")).may("Which one:") and other.guide.stands() is True
 
 
+def test_a_question_for_what_no_meant_tool_lacks_does_not_stand():
+    for said in ("tell me a story", "turn the kitchen lamp on"):
+        assert (typed := Typed(said)).may("On or") and typed.guide.stands() is None
+        assert typed.may(" off?") and typed.guide.stands() is False
+        assert not Typed(said, anew=True).may("On or off?")
+    assert (lamp := Typed("the lamp in the hall")).may("On or off?") and lamp.guide.stands() is True
+    assert (free := Typed("what is new")).may("On your list") and free.guide.stands() is True
+
+
 def test_a_refusal_names_what_was_said_and_no_value():
     said = "start the bread machine in the hall"
     assert Typed(said).may("I have no tool for the bread machine.")

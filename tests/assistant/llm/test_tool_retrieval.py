@@ -42,14 +42,28 @@ def test_a_tool_is_meant_by_the_words_of_its_name_its_description_or_a_value():
     jazz = meant("i am in the mood for jazz")
     assert [*jazz.calls] == ["play_music"] and not jazz.named and not jazz.asks
     assert not meant("turn it on please").calls and not meant("what is the weather in Paris").calls
-    assert meant() == Meant()
+    assert meant(tools=()) == Meant() and not meant().calls
+
+
+def test_a_tool_that_shares_only_what_many_do_is_not_meant_where_something_else_is_named():
+    gate, find = tool("open_gate", "open the gate"), tool("check_stock", "", ["item"], item=TEXT)
+    assert not meant("open the shutters", tools=[gate]).calls and not meant("open the shutters", tools=[gate]).named
+    assert meant("open it please", tools=[gate]).calls and meant("Anna open", tools=[gate]).calls
+    assert meant("check the shutters", tools=[find]).calls  # any words may be its item
+    assert meant("play jazz", tools=[tool("play", "", query=TEXT)]).calls  # nothing else could name it
 
 
 def test_a_refusal_may_name_what_was_said_in_a_row_but_no_value():
-    assert meant("a bread machine for me").things == ("bread", "bread machine", "machine")
+    assert meant("start a bread machine for me").things == ("bread machine",)
     assert meant("the wake up call").things == ("wake", "wake up call", "call")
-    assert meant("turn the kitchen fan on").things == ("fan",)
+    assert meant("i'd like the kitchen fan at 3 steps").things == ("fan",)
     assert not meant("can you do it").things
+
+
+def test_questions_for_what_is_not_missing_are_idle():
+    found = meant("light on", tools=[LIGHT])
+    assert found.asks == ("Which one: kitchen or living room?",)
+    assert found.idle == ("Which room?", "On or off?", "Which on?", "Which level?")
 
 
 def test_of_listed_values_only_those_that_were_said_may_be_given():
@@ -76,6 +90,33 @@ def test_what_is_not_needed_is_given_only_where_there_is_something_to_give():
     assert "loudly" in meant("play the song yesterday and loudly off").calls["play_music"]["properties"]
 
 
+def test_only_numbers_that_were_said_are_given_and_of_these_the_last():
+    def degrees(*said):
+        return values(meant(*said), "heating", "degrees")
+
+    assert degrees("heating to 21.5") == [21.5] and degrees("heating to -3") == [-3]
+    assert degrees("heating to 21 for 30 minutes") == [21, 30]
+    step = tool("set_step", "", ["step"], step={"type": "integer"})
+    assert values(meant("step 4", "Done.", "and now 5", tools=[step]), "set_step", "step") == [5]
+    assert meant("step 1.5", tools=[step]).asks == ("Which step?",)
+
+
+def test_a_number_that_is_asked_for_and_its_unit_are_no_words():
+    bid = tool("bid", "", ["amount", "bidder"], amount=NUMBER, bidder=TEXT)
+    assert values(meant("bid 61 dollars for Anna", tools=[bid]), "bid", "bidder") == ["for Anna", "Anna"]
+    assert not meant("bid 61 dollars", tools=[bid]).calls
+    assert "Anna 2" in values(meant("bid 61 dollars for Anna 2", tools=[bid]), "bid", "bidder")
+
+
+def test_times_are_whole_and_words_come_behind_the_name_that_a_request_begins_with():
+    entry = tool("add_entry", "", ["title", "hour"], title=TEXT, hour=TEXT)
+    hours = values(meant("add entry cake at 7:30 pm", tools=[entry]), "add_entry", "hour")
+    assert {"cake", "7:30 pm", "7:30"} <= {*hours} and "7" not in hours
+    songs = values(meant("can you play me the music of the sea"), "play_music", "query")
+    assert "the sea" in songs and not any("music" in text for text in songs)
+    assert "i love the message" in values(meant("tell Anna i love the message"), "send_message", "text")
+
+
 def test_words_are_given_as_they_were_said_in_a_row():
     found = values(meant("Send Anna a message: I am late!"), "send_message", "text")
     assert "I am late" in found and "Anna" in found
@@ -99,7 +140,11 @@ def test_an_answer_and_what_goes_on_are_read_with_what_was_said_before():
     assert [*meant("heating to 21", "Done.", "22").calls] == ["heating"]
     assert not meant("heating to 21", "Done.", "who wrote that book").calls
     thrice = meant("light on", "Which one?", "kitchen", "Done.", "the living room too")
-    assert values(thrice, "setLight", "room") == ["kitchen", "living_room"]
+    assert values(thrice, "setLight", "room") == ["living_room"]
+    assert [*meant("heating to 21", "Done.", "in the hall as well please").calls] == ["heating"]
+    way = tool("go", "", ["start", "end"], start=listed("hall", "attic"), end=listed("attic", "hall"))
+    both = meant("go from the hall", "Which one: attic or hall?", "attic", tools=[way])
+    assert values(both, "go", "start") == ["hall", "attic"]  # either may be the last one said
 
 
 @pytest.mark.parametrize(
