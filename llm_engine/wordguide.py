@@ -204,10 +204,11 @@ class WordGuide:
         if not self._is_word(begun, self._own(value is not None)):
             return found
         if self._in_call:
-            after = vocabulary.after_value if self._calls.in_value() else vocabulary.markup
-            full, lacks = self._calls.is_full(), self._calls.lacks()
-            after = [token for token in after if not (full if token in vocabulary.more else lacks)]
-            return [*found, *vocabulary.line_ends, *vocabulary.angles, *after]
+            in_value, full, lacks = self._calls.in_value(), self._calls.is_full(), self._calls.lacks()
+            after = [*(vocabulary.after_value if in_value else vocabulary.markup)]
+            if not (in_value and after):  # where one token closes a value, no other does
+                after += (*vocabulary.line_ends, *vocabulary.angles)
+            return [*found, *(token for token in after if not (full if token in vocabulary.more else lacks))]
         opening = () if self._spoke else self.opening()
         return [*found, *opening, *(vocabulary.stops if self._may_end else ())]
 

@@ -73,7 +73,7 @@ class ReplyJudge:
 
     def _may_say(self, talk: Talk, turn: int, wanted: Sequence[int]) -> bool:
         """Whether the assistant would let the model say what it would say by itself."""
-        guide = self._language.guide(prompt_of(talk, turn), False)
+        guide = self._language.guide(prompt_of(talk, turn), None)
         for token in wanted:
             among = guide.among()
             if among and token not in among:
@@ -87,13 +87,14 @@ class ReplyJudge:
         self.llm.append(self.encoder.prompt(talk, turn))
         self.llm.set_sampling(Sampling.greedy())
         started, asked = time.process_time(), prompt_of(talk, turn)
-        guide, begin, ids = self._language.guide(asked, False), self.llm.position, list[int]()
+        guide, begin, ids = self._language.guide(asked, None), self.llm.position, list[int]()
         while len(ids) < 160 and ids[-1:] != [self.encoder.end]:
             ids.append(self.llm.step(guide.among()))
             guide.push(ids[-1], self.tokenizer.decode(ids[-1:], skip_special_tokens=False))
             if guide.stands() is False:
                 self.llm.rollback(begin)
-                guide, ids = self._language.guide(asked, True), []
+                rejected = self.tokenizer.decode(ids, skip_special_tokens=False)
+                guide, ids = self._language.guide(asked, rejected), []
         self.seconds += time.process_time() - started
         self.tokens += len(ids)
         ended = bool(ids) and ids[-1] == self.encoder.end

@@ -9,7 +9,8 @@ local           the contract's face
 prefixes        beginnings of prompts that were folded once, found again
 sight           pictures, seen once and kept by content
 talk_state      what is known of one talk, and its form on disk
-tool_guide      what a small model may call, ask and refuse in one reply
+recall          what was told of the user's own things, for a small model
+reply_guide     what a small model may call, ask, refuse and recall in one reply
 tool_retrieval  what a request may mean of the declared tools
 token_log       what is folded into the state, and the way to what should be
 window          how much of a talk the context holds

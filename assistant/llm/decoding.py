@@ -30,23 +30,24 @@ class Writing:
         self._language, self._prompt, self._options = language, prompt, options
         self._most_hidden = MOST_HIDDEN if language.limited else MOST_TOKENS
         self._begin = llm.position
-        self._start(anew=False)
+        self._start(None)
         self._room = max(0, min(options.max_tokens or MOST_TOKENS, llm.max_positions - llm.position - 1))
         self._call_id = f"call_{options.reply_id.removeprefix('resp_').replace('.', '_')}"
 
-    def _start(self, *, anew: bool) -> None:
+    def _start(self, rejected: str | None) -> None:
         language, prompt = self._language, self._prompt
         self._written = self._state.written[self._options.reply_id] = Written()
         self._text, self._calls = language.text_stream(), language.call_stream(prompt)
         self._ends = StopStrings(self._options.stop)
         self._held: list[ReplyPiece] = []
-        self._guide = language.guide(prompt, anew)
+        self._guide = language.guide(prompt, rejected)
 
     def _start_again(self) -> None:
-        """As if nothing had been written."""
+        """As if nothing had been written; the guide is told what had been."""
+        rejected = self._written.text
         self._llm.rollback(self._begin)
         self._state.log.keep(self._begin)
-        self._start(anew=True)
+        self._start(rejected)
 
     @property
     def tokens(self) -> int:

@@ -12,7 +12,8 @@ from typing import Protocol
 from assistant.contracts import PICTURE, Prompt
 from assistant.events import ToolSpec
 from assistant.llm.chat_layout import Layout, find_layout
-from assistant.llm.tool_guide import SWITCHED_OFF, ToolGuide
+from assistant.llm.recall import what_was_told
+from assistant.llm.reply_guide import SWITCHED_OFF, ReplyGuide
 from assistant.llm.tool_retrieval import Meant, unsaid, what_is_meant
 from assistant.text.small_model import for_small_model
 from llm_engine.callguide import CallGuide
@@ -62,7 +63,7 @@ class Guide(Protocol):
 class Language:
     """A model's text side: layout, tokens, streams, and the ids that end a reply.
 
-    guide     of a reply to a prompt, the first time or anew
+    guide     of a reply to a prompt; after one that did not stand, by how it began
     limited   it knows the phrases that it was trained on and no others
     reach     tokens of a talk that it makes sense of; None: of as many as it holds
     """
@@ -71,7 +72,7 @@ class Language:
     encode: Callable[[str], Sequence[int]]
     text_stream: Callable[[], TokenReader]
     call_stream: Callable[[Prompt], CallStream]
-    guide: Callable[[Prompt, bool], Guide]
+    guide: Callable[[Prompt, str | None], Guide]
     stops: frozenset[int]
     limited: bool = False
     reach: int | None = None
@@ -93,23 +94,24 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
 
     vocabulary, stops = load_vocabulary(path, chat.tokenizer), chat.tokenizer.stops()
 
-    def guide(prompt: Prompt, anew: bool) -> Guide:
+    def guide(prompt: Prompt, rejected: str | None) -> Guide:
         declared = schemas(prompt)
         if vocabulary is None:
             return CallGuide(declared, layout.value_lead, encode)
         unknown = [tool for tool in prompt.tools if tool.name in told(prompt.tools)]
         lines = [replace(line, text=layout.read(line.text)) if line.role == "user" else line for line in prompt.lines]
         meant = what_is_meant(unknown, lines)
-        if anew and not declared:
+        if rejected is not None and not declared:
             meant = Meant(asks=(SWITCHED_OFF,))
         to_be_read = {tool.name for tool in unknown}
         barred = unsaid(lines) - to_be_read
         offered = {name: takes for name, takes in declared.items() if name not in barred}
-        may_call = meant.calls if anew else {**offered, **meant.calls}
+        may_call = {**offered, **meant.calls} if rejected is None else meant.calls
         calls = CallGuide(may_call, layout.value_lead, encode, to_be_read - meant.calls.keys())
         said = _said(prompt, layout.read)
         words = WordGuide(vocabulary, f"{_told(prompt)}\n{said}", said, calls)
-        return ToolGuide(words, meant, encode, stops, anew=anew) if unknown or not declared else words
+        held = meant if unknown or not declared else None
+        return ReplyGuide(words, held, what_was_told(lines), encode, stops, rejected)
 
     @lru_cache(TOOL_SETS_REMEMBERED)
     def told(tools: tuple[ToolSpec, ...]) -> frozenset[str]:

@@ -23,6 +23,11 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_singular(word) for word in re.findall(r"[a-z]+|[0-9]+", _apart(text).lower()))
 
 
+def spoken(text: str) -> list[str]:
+    """Words as they were said; a time or a fraction is one."""
+    return _SPOKEN.findall(text)
+
+
 def _apart(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", name).strip()
 
@@ -143,7 +148,7 @@ def _said(lines: Sequence[Line]) -> list[str]:
 
 def _names(heard: Sequence[str]) -> list[str]:
     """Of whom or where, seldom of what."""
-    return [word for line in heard for word in _SPOKEN.findall(line) if word[:1].isupper()]
+    return [word for line in heard for word in spoken(line) if word[:1].isupper()]
 
 
 def _goes_on(text: str) -> bool:
@@ -233,7 +238,7 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
 
 def _unmeasured(line: str, measures: bool = True) -> Iterator[str]:
     """Its words; where numbers are `measures`, for something else, without them and the unit behind each."""
-    for before, word in pairwise(("", *_SPOKEN.findall(line))):
+    for before, word in pairwise(("", *spoken(line))):
         if not (measures and (_is_number(word) or _is_number(before))):
             yield word
 
@@ -241,7 +246,7 @@ def _unmeasured(line: str, measures: bool = True) -> Iterator[str]:
 def _things(tools: Sequence[ToolSpec], line: str) -> tuple[str, ...]:
     """What was said in a row, of whole rows of words that say something and are no value that some tool takes."""
     values = words_of(" ".join(str(value) for tool in tools for it in _takes(tool.parameters) for value in it.values))
-    words = _SPOKEN.findall(line)
+    words = spoken(line)
     named = {word for word in _unmeasured(line) if not words_of(word) <= COMMON | VERBS | values}
     own = [False, *(word in named for word in words), False]
     begins = [at for at, (before, this) in enumerate(pairwise(own)) if this and not before]
@@ -255,7 +260,7 @@ def _spans(heard: Sequence[str], name: frozenset[str], own: set[str], measures: 
     that where a line begins with it (`play me the song yesterday`)."""
     found: dict[str, None] = {}
     for line in heard:
-        words = _SPOKEN.findall(line)
+        words = spoken(line)
         if len(words) > 1 and words[-1].lower() in GOES_ON:
             del words[-1]
         named = [bool(words_of(word) & name) for word in words]

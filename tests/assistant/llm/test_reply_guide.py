@@ -39,7 +39,7 @@ class Typed:
     """A guide, and what was written under it."""
 
     def __init__(self, said, anew=False, tools=TOOLS):
-        self.guide = LANGUAGE.guide(prompt(said, tools=tools), anew)
+        self.guide = LANGUAGE.guide(prompt(said, tools=tools), "" if anew else None)
 
     def may(self, text):
         """Whether a reply may go on so, token by token."""
@@ -119,6 +119,56 @@ def test_a_question_that_was_begun_goes_on_to_what_is_missing():
     assert Typed("what is new").may("Which one")
 
 
+TELLS = ("my locker is 48", "I will remember that.", "my seat is green", "I will remember that.")
+
+
+BY_HEART = (ToolSpec("get_time"),)
+
+
+class Recalls(Typed):
+    def __init__(self, asks, rejected=None, tools=BY_HEART, tells=TELLS):
+        self.guide = LANGUAGE.guide(prompt(*tells, asks, tools=tools), rejected)
+
+
+def test_what_was_told_is_said_of_the_thing_that_was_asked_for_and_of_no_other():
+    for text, may in [
+        ("Your locker is 48.", True),
+        ("Your locker is green.", False),
+        ("Your seat is green.", False),
+        ("You said: my locker is 48.", True),
+        ("You said: my locker is 50.", False),
+        ("The locker is", True),
+    ]:
+        assert Recalls("what is my locker").may(text) is may, text
+    assert (known := Recalls("what is my locker")).may("You have") and known.guide.stands() is None
+    assert known.may(" not told me your") and known.guide.stands() is False
+
+
+def test_where_a_line_tells_it_the_reply_is_no_refusal_but_that_line():
+    for refusal in ("I cannot", "I have no", "You have not told me yet", "Your"):
+        typed = Recalls("where do i park", tells=("i park on level 3", "All right."))
+        assert typed.may(refusal) and typed.guide.stands() is not True
+    anew = Recalls("where do i park", "I have no ", tells=("i park on level 3", "All right."))
+    assert not anew.may("I") and anew.may("You said: i park on level 3.")
+    tool = ToolSpec("find_parking", "finds where to park")
+    meant = Recalls("where do i park", tools=(tool,), tells=("i park on level 3", "All right."))
+    assert meant.may("I cannot ") and meant.guide.stands() is True
+
+
+def test_what_was_never_told_is_not_said():
+    assert (typed := Recalls("what is my ring size")).may("Your") and typed.guide.stands() is False
+    assert Recalls("what is my ring size").may("You have not told me your ring size.")
+    assert not Recalls("what is my ring size").may("You have not told me your seat.")
+
+
+@pytest.mark.parametrize("tools", [BY_HEART, TOOLS, ()])
+def test_a_recall_that_did_not_stand_is_written_anew_as_one(tools):
+    assert Recalls("what is my locker", "You have not told me your", tools).may("Your locker is 48.")
+    assert not Recalls("what is my locker", "You have not told me your", tools).may("I")
+    assert Recalls("what is my ring size", "Your", tools).may("You have not told me your ring size.")
+    assert not Recalls("what is my ring size", "Your", tools).may("<tool_call>")
+
+
 @pytest.mark.parametrize(
     ("said", "may"),
     [
@@ -134,7 +184,7 @@ def test_what_needs_two_units_is_called_where_two_were_said_lately(said, may):
     for convert, known in ((ToolSpec("convert", "", takes), True), (ToolSpec("convert", "move a sunday"), False)):
         lines = (Line(("user", "assistant")[at % 2], text) for at, text in enumerate(said))
         typed = Typed("")
-        typed.guide = LANGUAGE.guide(Prompt("You are Ada.", (convert, PLANTS), tuple(lines)), False)
+        typed.guide = LANGUAGE.guide(Prompt("You are Ada.", (convert, PLANTS), tuple(lines)), None)
         assert typed.may("<tool_call>\n<function=convert") is (may or not known), "a client's own is another tool"
 
 

@@ -1,0 +1,180 @@
+"""What was told of the user's own things, by the words that tell and ask share. For a model too small to find it alone.
+
+Pure: what was said in, replies out. The small model hears that something of the user's is asked for and knows how one
+answers; which of ten things it was, and what was said of it, it takes for another's every fifth time. A larger model
+knows better and is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from assistant.contracts import Line
+from assistant.llm.tool_retrieval import COMMON, spoken, words_of
+
+TOLD, NOT_TOLD, SAID = "Your", "You have not told me your", "You said:"
+"""How the shipped model begins to say what it was told, that it was not, and what was asked (`recipes/texts`)."""
+OWN = frozenset({"i", "i'm", "i've", "me", "mine", "mine's", "my", "our", "us", "we", "we're", "we've"})
+ASKS = words_of("how know recall remember remind what when where which who whose")
+"""One of these is in a line that asks for something …"""
+COMMANDS = ASKS | words_of(
+    "add are be can cancel convert could count did do does flip give hello hi is let make no ok okay play put read "
+    "roll say set show spell start stop tell thank turn was wake why will would yes"
+)
+KEEPS = frozenset({"heads", "keep", "memory", "mind", "note", "remember"})
+"""… and none of the first begins one that tells, unless with one of the others: `make a note`."""
+CATEGORIES = words_of("city color date day kind month name number one place sort thing time type week year")
+"""Of a question, what need not be said where the answer was told: `which day`."""
+POINTS = frozenset({"mine", "my", "our", "that", "the", "what", "which"})
+"""What stands before a thing that is asked for …"""
+NAMES = frozenset({"a", "an", "mine", "my", "new", "our", "the", "this"})
+"""… and that is told, if anything does."""
+EMPTY = COMMON - {"name"}
+"""Words that no thing begins or ends with."""
+OTHERWISE_TOLD = frozenset({"favorite", "name"})
+"""What people tell without the word: who says `I am Anna` has told the name."""
+BESIDE = frozenset({
+    "a", "about", "actually", "again", "also", "an", "and", "answer", "answers", "are", "as", "ask", "asks", "be",
+    "became", "been", "but", "by", "call", "called", "calls", "can", "change", "changed", "correct", "different",
+    "do", "don't", "for", "forget", "forgot", "from", "get", "goes", "got", "gotta", "had", "happens", "has",
+    "have", "head", "hear", "here", "hey", "i", "i'm", "i've", "if", "in", "introduce", "is", "it", "it's", "its",
+    "just", "keep", "know", "least", "listen", "mark", "me", "meet", "memorize", "mine", "mine's", "my", "name",
+    "named", "new", "not", "note", "now", "of", "okay", "on", "or", "out", "please", "put", "record", "remember",
+    "save", "saved", "say", "set", "should", "so", "somebody", "sorted", "speaking", "store", "talking", "tell",
+    "telling", "that", "that's", "the", "then", "there", "this", "to", "turns", "under", "update", "used", "very",
+    "was", "well", "what", "when", "which", "will", "with", "would", "write", "yes", "you", "your",
+})  # fmt: skip
+"""Words of telling: what is told does not end with one."""
+BEFORE = BESIDE - {"a", "an", "as", "by", "for", "from", "in", "not", "of", "on", "the", "under", "very", "with"}
+"""Nor does it begin with one of these."""
+LINKS = frozenset({
+    "are", "as", "be", "became", "been", "called", "changed", "for", "has", "is", "it's", "mine's", "that's", "to",
+    "under", "was", "what", "will", "would",
+})  # fmt: skip
+"""One of them stands between a thing and what is told of it …"""
+CALLS = frozenset({"call", "have", "here's", "introduce", "meet", "named", "say"})
+"""… or one of these before both."""
+LONGEST_THING, LONGEST = 4, 12
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What may be said of what is asked for.
+
+    known    replies with what was told of it, if it was
+    unknown  replies that it was not told, of all that may be meant
+    nothing  whether not even a word of it was said before
+    said     replies with what was said, of each line
+    nearest  the one of them that tells most of what is asked for, if one has half of the words
+    certain  whether it has nearly all of them
+    """
+
+    known: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    nothing: bool = False
+    said: tuple[str, ...] = ()
+    nearest: str = ""
+    certain: bool = False
+
+
+def what_was_told(lines: Sequence[Line]) -> Told:
+    """By the last line, if it is the user's."""
+    if not lines or lines[-1].role != "user":
+        return Told()
+    asked = spoken(lines[-1].text)
+    before = [line.text for line in lines[:-1] if line.role == "user"]
+    said = tuple(dict.fromkeys(map(_repeated, before)))
+    nearest, share = _nearest(words_of(lines[-1].text), before)
+    if OWN.isdisjoint(word.lower() for word in asked):
+        return Told(said=said, nearest=nearest if share > 1 / 2 else "")
+    things = [*_things(asked)]
+    named = words_of(" ".join(word for thing in things for word in thing)) - EMPTY
+    others = {"name"} if ("name",) not in things else set[str]()
+    nothing = bool(named) and (named - others).isdisjoint(words_of("\n".join(before)) | OTHERWISE_TOLD)
+    unknown = tuple(f"{NOT_TOLD} {' '.join(thing)}." for thing in things)
+    by_name = not words_of(lines[-1].text).isdisjoint({"called", "name", "named", "who"})
+    return Told(_known(things, lines[:-1], by_name), unknown, nothing, said, nearest, share > 2 / 3)
+
+
+def _repeated(text: str) -> str:
+    return f"{SAID} {text.rstrip('.?!')}."
+
+
+def _nearest(asked: frozenset[str], before: Sequence[str]) -> tuple[str, float]:
+    """What repeats the line that tells most of what is asked for, the last of equal ones, and how much that is."""
+    wanted = asked - COMMON - COMMANDS - CATEGORIES - words_of(" ".join(BESIDE))
+    best, most = "", 0.0
+    for text in before if asked & ASKS and wanted else ():
+        told = words_of(text)
+        first = words_of((spoken(text) or [""])[0])
+        share = len(wanted & told) / len(wanted)
+        if (not first <= COMMANDS or told & KEEPS) and share >= max(most, 1 / 2):
+            best, most = _repeated(text), share
+    return best, most
+
+
+def _things(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """All that may be asked for: what stands behind a word that points at it, or before `of mine`."""
+    low = [word.lower() for word in words]
+    for begin in range(len(words)):
+        for end in range(begin + 1, min(begin + LONGEST_THING, len(words)) + 1):
+            points = (begin > 0 and low[begin - 1] in POINTS) or low[end : end + 2] == ["of", "mine"]
+            owner = low[end - 1].endswith("'s") and end < len(words) and not words_of(words[end]) <= EMPTY
+            if points and not owner and not any(words_of(word) <= EMPTY for word in (words[begin], words[end - 1])):
+                yield tuple(words[begin:end])
+
+
+def _known(things: Sequence[tuple[str, ...]], lines: Sequence[Line], by_name: bool) -> tuple[str, ...]:
+    """Of the longest thing that was told, the last time that it was. A name may have been told otherwise since.
+    `by_name`: it is asked what or who somebody is called, so a line that names one tells it."""
+    for thing in sorted(things, key=len, reverse=True):
+        for place in range(len(lines) - 1, -1, -1):
+            if lines[place].role != "user" or thing == ("name",) or _was_asked(lines[place + 1 :]):
+                continue
+            told = spoken(lines[place].text)
+            at = _place(thing, told)
+            found = () if at is None else tuple(_replies(thing, told[:at], told[at + len(thing) - 1 :]))
+            names = [word for word in told if word[:1].isupper()]
+            if found or (at is not None and by_name and len(names) == 1):
+                return found or (_reply(thing, names, " called"),)
+    return ()
+
+
+def _was_asked(after: Sequence[Line]) -> bool:
+    """Whether the reply says that a line asked for something told."""
+    return bool(after) and after[0].role == "assistant" and after[0].text.startswith((TOLD, NOT_TOLD))
+
+
+def _place(thing: Sequence[str], told: Sequence[str]) -> int | None:
+    """Where a line names a thing as one's own."""
+    low, wanted = [word.lower() for word in told], [word.lower() for word in thing]
+    if OWN.isdisjoint(low):
+        return None
+    for at in range(len(told) - len(thing) + 1):
+        words = low[at : at + len(thing)]
+        if wanted in (words, [*words[:-1], words[-1].removesuffix("'s")]) and (at == 0 or low[at - 1] in NAMES):
+            return at
+    return None
+
+
+def _replies(thing: Sequence[str], before: Sequence[str], behind: Sequence[str]) -> Iterator[str]:
+    """One for each row of words that may have been told of it: what begins behind it, or ends before it. `behind`: from
+    its last word on."""
+    last, behind = behind[0].lower(), [*behind[1:]]
+    begin = next((at for at, word in enumerate(behind) if word.lower() not in BEFORE), len(behind))
+    end = next((at for at in range(len(before), 0, -1) if before[at - 1].lower() not in BESIDE), 0)
+    linked = [{word.lower() for word in words} for words in (behind[:begin], before[end:], before)]
+    spans: list[Sequence[str]] = []
+    if linked[0] & LINKS or linked[2] & CALLS or (last.endswith("'s") and last != thing[-1].lower()):
+        spans += [behind[begin:stop] for stop in range(begin + 1, min(begin + LONGEST, len(behind)) + 1)]
+    if linked[1] & LINKS:
+        spans += [before[start:end] for start in range(max(0, end - LONGEST), end)]
+    for span in spans:
+        if span[0].lower() not in BEFORE and span[-1].lower() not in BESIDE:
+            yield _reply(thing, span)
+            yield _reply(thing, span, " called")
+
+
+def _reply(thing: Sequence[str], value: Sequence[str], called: str = "") -> str:
+    return f"{TOLD} {' '.join(thing)} is{called} {' '.join(value)}."

@@ -1,0 +1,106 @@
+"""What may be said of what was told: by the words that tell and ask share, the latest that was told, and no other's."""
+
+import random
+
+import pytest
+
+from assistant.contracts import Line
+from assistant.llm.recall import Told, what_was_told
+
+
+def told(*said, replies=()):
+    """`said` are the user's lines; replies are `I will remember that.` where none is given."""
+    lines = []
+    for at, text in enumerate(said):
+        lines.append(Line("user", text))
+        if at < len(said) - 1:
+            lines.append(Line("assistant", replies[at] if at < len(replies) else "I will remember that."))
+    return what_was_told(lines)
+
+
+@pytest.mark.parametrize(
+    ("tells", "asks", "reply"),
+    [
+        ("my locker number is 48", "what is my locker number", "Your locker number is 48."),
+        ("my father in law is Sam", "who is my father in law again", "Your father in law is Sam."),
+        ("on Thursday is my exam", "when was the exam i told you about", "Your exam is on Thursday."),
+        ("blue heron is what my boat is called", "what was that boat of mine", "Your boat is blue heron."),
+        ("my cat's name is Felix", "what's my cat called", "Your cat is called Felix."),
+        ("my coach's name is Julia", "do you know my coach's name", "Your coach's name is Julia."),
+        ("call my rabbit John", "what's my rabbit called", "Your rabbit is called John."),
+    ],
+)
+def test_what_was_told_is_found_by_the_words_that_are_shared(tells, asks, reply):
+    assert reply in told("what time is it", tells, "tell me a joke", asks).known
+
+
+@pytest.mark.parametrize(
+    ("tells", "asks"),
+    [
+        ("i park on level 3", "where did i say i park"),
+        ("my train leaves at 7:30", "when does my train leave"),
+        ("i'm allergic to nuts", "what am i allergic to"),
+        ("make a note the mower takes 10w30", "which oil does my mower take"),
+        ("the rent is due on the fifth", "when is rent due"),
+        ("i left my umbrella in the truck", "where's my umbrella"),
+    ],
+)
+def test_a_line_that_tells_otherwise_is_repeated(tells, asks):
+    found = told("what time is it", tells, "set a timer for 5 minutes", asks)
+    assert found.nearest == f"You said: {tells}." and not found.known
+
+
+@pytest.mark.parametrize(
+    ("tells", "asks"),
+    [
+        ("set a timer for the train", "when does my train leave"),  # an order tells nothing
+        ("when is my train", "when does my train leave"),
+        ("my locker number is 48", "what is my seat number"),
+        ("i park on level 3", "tell me a joke"),
+        ("i met the president", "who is the president of France"),
+    ],
+)
+def test_a_line_that_tells_something_else_is_not(tells, asks):
+    assert not told(tells, asks).nearest
+
+
+def test_what_was_told_last_counts_and_what_was_asked_is_not_told():
+    twice = ("my gate is 4", "my gate is 9 now", "what is my gate")
+    assert "Your gate is 9." in told(*twice).known and "Your gate is 4." not in told(*twice).known
+    asked = told("my gate is 4", "is my gate 7", "what is my gate", replies=["Yes.", "Your gate is 4."])
+    assert "Your gate is 4." in asked.known and "Your gate is 7." not in asked.known
+
+
+def test_of_two_things_the_one_with_more_of_the_words_is_meant():
+    both = told("my seat is green", "my seat number is 12", "my seat is blue", "what is my seat number")
+    assert "Your seat number is 12." in both.known and not any(text.startswith("Your seat is") for text in both.known)
+
+
+def test_what_was_never_told_is_known_to_be_none():
+    found = told("my gate is 4", "what is my ring size please")
+    assert found.nothing and not found.known and "You have not told me your ring size." in found.unknown
+    assert not told("my ring is silver", "what is my ring size").nothing
+    for asks in ("what's my name", "what is my favorite color"):  # told without the word
+        assert not told("i am Anna and i love blue", asks).nothing
+    assert told("my name is Anna", "no it's Hanna", "what's my name").known == ()
+
+
+def test_what_was_said_may_be_repeated_as_a_whole():
+    assert told("how late is it?", "and now", "what did i say").said == (
+        "You said: how late is it.",
+        "You said: and now.",
+    )
+
+
+def test_nothing_is_recalled_but_for_the_users_own_line():
+    assert what_was_told([]) == what_was_told([Line("user", "my gate is 4"), Line("assistant", "Noted.")]) == Told()
+    weather = told("my gate is 4", "how is the gate")
+    assert not weather.known and not weather.unknown
+
+
+def test_no_talk_is_too_odd():
+    rng = random.Random(5)
+    words = ["my", "mine", "of", "is", "gate", "", "?!", "x" * 300, "7:30", "it's", "Ä", "name's"]
+    for _ in range(300):
+        found = told(*(" ".join(rng.choices(words, k=rng.randint(0, 40))) for _ in range(rng.randint(1, 5))))
+        assert len(found.known) <= 400 and all(text.endswith(".") for text in (*found.known, *found.unknown))
