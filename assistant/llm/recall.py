@@ -59,7 +59,7 @@ LONGEST_THING, LONGEST = 4, 12
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Recall:
     """What may be said of what is asked for.
 
     known    replies with what was told of it, if it was
@@ -78,23 +78,23 @@ class Told:
     certain: bool = False
 
 
-def what_was_told(lines: Sequence[Line]) -> Told:
+def what_was_told(lines: Sequence[Line]) -> Recall:
     """By the last line, if it is the user's."""
     if not lines or lines[-1].role != "user":
-        return Told()
+        return Recall()
     asked = spoken(lines[-1].text)
     before = [line.text for line in lines[:-1] if line.role == "user"]
     said = tuple(dict.fromkeys(map(_repeated, before)))
     nearest, share = _nearest(words_of(lines[-1].text), before)
     if OWN.isdisjoint(word.lower() for word in asked):
-        return Told(said=said, nearest=nearest if share > 1 / 2 else "")
+        return Recall(said=said, nearest=nearest if share > 1 / 2 else "")
     things = [*_things(asked)]
     named = words_of(" ".join(word for thing in things for word in thing)) - EMPTY
     others = {"name"} if ("name",) not in things else set[str]()
     nothing = bool(named) and (named - others).isdisjoint(words_of("\n".join(before)) | OTHERWISE_TOLD)
     unknown = tuple(f"{NOT_TOLD} {' '.join(thing)}." for thing in things)
     by_name = not words_of(lines[-1].text).isdisjoint({"called", "name", "named", "who"})
-    return Told(_known(things, lines[:-1], by_name), unknown, nothing, said, nearest, share > 2 / 3)
+    return Recall(_known(things, lines[:-1], by_name), unknown, nothing, said, nearest, share > 2 / 3)
 
 
 def _repeated(text: str) -> str:

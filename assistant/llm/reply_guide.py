@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from assistant.llm.recall import NOT_TOLD, SAID, TOLD, Told
+from assistant.llm.recall import NOT_TOLD, SAID, TOLD, Recall
 from assistant.llm.tool_retrieval import Meant
 from llm_engine.wordguide import WordGuide
 
@@ -35,7 +35,7 @@ class ReplyGuide:
         self,
         words: WordGuide,
         meant: Meant | None,
-        told: Told,
+        told: Recall,
         encode: Callable[[str], Sequence[int]],
         stops: Collection[int],
         rejected: str | None = None,

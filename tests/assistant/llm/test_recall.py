@@ -5,7 +5,7 @@ import random
 import pytest
 
 from assistant.contracts import Line
-from assistant.llm.recall import Told, what_was_told
+from assistant.llm.recall import Recall, what_was_told
 
 
 def told(*said, replies=()):
@@ -93,7 +93,7 @@ def test_what_was_said_may_be_repeated_as_a_whole():
 
 
 def test_nothing_is_recalled_but_for_the_users_own_line():
-    assert what_was_told([]) == what_was_told([Line("user", "my gate is 4"), Line("assistant", "Noted.")]) == Told()
+    assert what_was_told([]) == what_was_told([Line("user", "my gate is 4"), Line("assistant", "Noted.")]) == Recall()
     weather = told("my gate is 4", "how is the gate")
     assert not weather.known and not weather.unknown
 

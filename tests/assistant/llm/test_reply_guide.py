@@ -125,7 +125,7 @@ TELLS = ("my locker is 48", "I will remember that.", "my seat is green", "I will
 BY_HEART = (ToolSpec("get_time"),)
 
 
-class Recalls(Typed):
+class Recalling(Typed):
     def __init__(self, asks, rejected=None, tools=BY_HEART, tells=TELLS):
         self.guide = LANGUAGE.guide(prompt(*tells, asks, tools=tools), rejected)
 
@@ -139,34 +139,34 @@ def test_what_was_told_is_said_of_the_thing_that_was_asked_for_and_of_no_other()
         ("You said: my locker is 50.", False),
         ("The locker is", True),
     ]:
-        assert Recalls("what is my locker").may(text) is may, text
-    assert (known := Recalls("what is my locker")).may("You have") and known.guide.stands() is None
+        assert Recalling("what is my locker").may(text) is may, text
+    assert (known := Recalling("what is my locker")).may("You have") and known.guide.stands() is None
     assert known.may(" not told me your") and known.guide.stands() is False
 
 
 def test_where_a_line_tells_it_the_reply_is_no_refusal_but_that_line():
     for refusal in ("I cannot", "I have no", "You have not told me yet", "Your"):
-        typed = Recalls("where do i park", tells=("i park on level 3", "All right."))
+        typed = Recalling("where do i park", tells=("i park on level 3", "All right."))
         assert typed.may(refusal) and typed.guide.stands() is not True
-    anew = Recalls("where do i park", "I have no ", tells=("i park on level 3", "All right."))
+    anew = Recalling("where do i park", "I have no ", tells=("i park on level 3", "All right."))
     assert not anew.may("I") and anew.may("You said: i park on level 3.")
     tool = ToolSpec("find_parking", "finds where to park")
-    meant = Recalls("where do i park", tools=(tool,), tells=("i park on level 3", "All right."))
+    meant = Recalling("where do i park", tools=(tool,), tells=("i park on level 3", "All right."))
     assert meant.may("I cannot ") and meant.guide.stands() is True
 
 
 def test_what_was_never_told_is_not_said():
-    assert (typed := Recalls("what is my ring size")).may("Your") and typed.guide.stands() is False
-    assert Recalls("what is my ring size").may("You have not told me your ring size.")
-    assert not Recalls("what is my ring size").may("You have not told me your seat.")
+    assert (typed := Recalling("what is my ring size")).may("Your") and typed.guide.stands() is False
+    assert Recalling("what is my ring size").may("You have not told me your ring size.")
+    assert not Recalling("what is my ring size").may("You have not told me your seat.")
 
 
 @pytest.mark.parametrize("tools", [BY_HEART, TOOLS, ()])
 def test_a_recall_that_did_not_stand_is_written_anew_as_one(tools):
-    assert Recalls("what is my locker", "You have not told me your", tools).may("Your locker is 48.")
-    assert not Recalls("what is my locker", "You have not told me your", tools).may("I")
-    assert Recalls("what is my ring size", "Your", tools).may("You have not told me your ring size.")
-    assert not Recalls("what is my ring size", "Your", tools).may("<tool_call>")
+    assert Recalling("what is my locker", "You have not told me your", tools).may("Your locker is 48.")
+    assert not Recalling("what is my locker", "You have not told me your", tools).may("I")
+    assert Recalling("what is my ring size", "Your", tools).may("You have not told me your ring size.")
+    assert not Recalling("what is my ring size", "Your", tools).may("<tool_call>")
 
 
 @pytest.mark.parametrize(
