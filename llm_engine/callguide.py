@@ -14,7 +14,7 @@ from typing import Any
 from llm_engine.toolcalls import Schemas
 
 _CALL, _CALL_END, _VALUE_END = "<tool_call>", "</tool_call>", "\n</parameter>\n"
-_FUNCTION, _PARAMETER = re.compile(r"\n<function=([^<>\s]+)>\n"), re.compile(r"<parameter=([^<>\s]+)>\n")
+_FUNCTION, _PARAMETER = re.compile(r"\n<function=([^<>\s]+)>\n"), re.compile(r"<parameter=([^<>\n]+)>\n")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 MOST = 256
 """Ways to go on that are looked at; with more of them anything may come."""
@@ -120,7 +120,7 @@ class CallGuide:
             for name, takes in self._schemas.items():
                 yield from _further(f"\n<function={name}>\n", takes, set())
             return
-        schema, at, used = self._schemas.get(function[1]), function.end(), set[str]()
+        schema, at, used, given = self._schemas.get(function[1]), function.end(), set[str](), list[tuple[str, str]]()
         if schema is None or _is_open(schema):
             return
         while parameter := _PARAMETER.match(text, at):
@@ -128,11 +128,12 @@ class CallGuide:
             used.add(key)
             end = text.find(_VALUE_END, begin)
             if end < 0:
-                for value in _listed(schema, key):
+                for value in _left(schema, key, given):
                     yield from _further(text[:begin] + self.lead + value + _VALUE_END, schema, used)
                 if self._spells and (kind := _type(schema, key)) in ("number", "integer"):
                     yield from _numbers(text, begin, self.lead, kind, schema, used)
                 return
+            given.append((key, text[begin:end].removeprefix(self.lead)))
             at = end + len(_VALUE_END)
         yield from _further(text[:at], schema, used)
 
@@ -176,14 +177,21 @@ def _type(schema: Mapping[str, Any], key: str) -> str:
     return kind if isinstance(kind, str) else ""
 
 
+def _left(schema: Mapping[str, Any], key: str, given: Sequence[tuple[str, str]]) -> Sequence[str]:
+    """The listed values of a parameter without those that others were given, as far as any is left: of two numbers that
+    were said each is for one of two parameters."""
+    listed = _listed(schema, key)
+    taken = [f" {value} " for _, value in given]
+    left = [value for value in listed if not any(f" {value} " in each or each in f" {value} " for each in taken)]
+    return left or listed
+
+
 def _listed(schema: Mapping[str, Any], key: str) -> Sequence[str]:
     """The values of a parameter whose schema lists them, as a call writes them."""
     declared = (schema.get("properties") or {}).get(key)
     if not isinstance(declared, Mapping):
         return ()
-    if declared.get("type") == "boolean":
-        return ("true", "false")
     values = declared.get("enum")
     if not isinstance(values, Sequence) or isinstance(values, str):
-        return ()
+        return ("true", "false") if declared.get("type") == "boolean" else ()
     return [value if isinstance(value, str) else json.dumps(value) for value in values]

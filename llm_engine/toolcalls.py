@@ -18,7 +18,7 @@ LONGEST_CALL = 65536  # characters
 _CALL, _CALL_END = "<tool_call>", "</tool_call>"
 _THINK, _THINK_END = "<think>", "</think>"
 _FUNCTION = re.compile(r"\s*<function=([^<>\s]+)>\n?(.*)</function>\s*", re.DOTALL)
-_PARAMETER = re.compile(r"\s*<parameter=([^<>\s]+)>\n?(.*?)\n?</parameter>\s*", re.DOTALL)
+_PARAMETER = re.compile(r"\s*<parameter=([^<>\n]+)>\n?(.*?)\n?</parameter>\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def parse_call(text: str) -> tuple[str, dict[str, str]] | None:
     match = re.fullmatch(r"<tool_call>\n<function=(\w+)>\n(.*)</function>\n</tool_call>", text, re.DOTALL)
     if not match:
         return None
-    found = re.findall(r"<parameter=(\w+)>\n (.*?)\n</parameter>\n", match[2], re.DOTALL)
+    found = re.findall(r"<parameter=([^<>\n]+)>\n (.*?)\n</parameter>\n", match[2], re.DOTALL)
     rebuilt = call_text(match[1], dict(found))
     return (match[1], dict(found)) if rebuilt == text else None
 

@@ -99,6 +99,13 @@ class ReplyGuide:
             return True
         if any(begin.startswith(self._said) and begin != self._said for begin in self._wrong):
             return None
+        if self._meant.certain and self._talks():
+            return False
         begun = next((begin for begin in self._wrong if self._said.startswith(begin)), None)
         asked = begun in self._idle and any(ask.startswith(begun) for ask in self._meant.asks)
         return (begun is None or asked) and self._words.stands()
+
+    def _talks(self) -> bool:
+        """Whether it says anything but a question that may be asked."""
+        said = self._said.strip()
+        return bool(said) and not said.startswith("<") and not any(ask.startswith(said) for ask in self._meant.asks)

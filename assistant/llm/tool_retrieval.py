@@ -55,7 +55,10 @@ COMMON = words_of(
 VERBS = words_of("add begin check close end get open pause play read run send start stop write")
 """Of what many tools do: where a request names something besides, a tool that shares only these with it is about
 something else."""
-YES_OR_NO = words_of("on off true false yes no not enable disable")
+YES, NO = words_of("on true yes enable"), words_of("off false no not disable")
+YES_OR_NO = YES | NO
+OURS = words_of("alarm count joke list note remind reminder story timer")
+"""What the assistant does by itself, whatever else is named: `remind me to renew the loan`."""
 GOES_ON = frozenset({
     "again", "also", "and", "another", "better", "instead", "it", "no", "now", "rather", "same", "then", "too",
 })  # fmt: skip
@@ -63,6 +66,13 @@ GOES_ON = frozenset({
 _AS_WELL = re.compile(r"\bas well\b", re.IGNORECASE)
 LONGEST, MOST_SPANS, LONGEST_THING = 12, 200, 5
 """Words of a value that was said in a row; with more ways to say one than this, any may come."""
+MEASURES = words_of("degrees dollars euros notch percent points steps times")
+"""Units that nothing is converted to; `units_in` knows the others."""
+NEVER_FIRST = frozenset({"a", "an", "and", "as", "at", "called", "for", "named", "of", "to"})
+NEVER_LAST = frozenset(
+    {"a", "an", "and", "as", "at", "for", "from", "in", "my", "of", "on", "the", "to", "with", "your"}
+)
+"""Words that no value begins or ends with."""
 _SPOKEN = re.compile(r"(?:[^\s,.;:!?]|(?<=\d)[.,:](?=\d))+")
 _NUMBERS = re.compile(r"-?(?<![\d.])\d+(?:\.\d+)?")
 
@@ -75,6 +85,7 @@ class Meant:
     asks    questions for what was not
     idle    questions for what none of these calls needs
     named   whether words of a tool's name or description were said, not only a value that it takes
+    certain whether all of some tool's name was said: then it is called or asked about
     things  what a refusal may name
     """
 
@@ -82,6 +93,7 @@ class Meant:
     asks: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
     named: bool = False
+    certain: bool = False
     things: tuple[str, ...] = ()
 
 
@@ -95,6 +107,7 @@ def what_is_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> Meant:
     words = words_of("\n".join(heard))
     about, calls, asks, named = words - COMMON, dict[str, Mapping[str, object]](), list[str](), False
     things = {word for word in about - VERBS - words_of(" ".join(_names(heard))) if not word.isdigit()}
+    found: list[tuple[ToolSpec, list[_Parameter], frozenset[str], bool]] = []
     questions: dict[str, None] = {}
     for tool in tools:
         takes = _takes(tool.parameters)
@@ -104,16 +117,31 @@ def what_is_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> Meant:
         elsewhere = names > VERBS & names and things - values and not any(it.is_text and it.required for it in takes)
         by_name = bool(about & (names - VERBS if elsewhere else names))
         if by_name or not about.isdisjoint(values):
-            given = _given(tool, takes, heard)
-            missing = [it for it in takes if it.required and it.key not in given]
-            unsure = [it for it in takes if it.required and it.is_unsure(words)]
-            named = named or by_name
-            asks += [question(it.key, it.choices) for it in missing or unsure if by_name]
-            if not missing:
-                is_open = not isinstance(tool.parameters.get("properties"), Mapping)
-                calls[tool.name] = tool.parameters if is_open else {**tool.parameters, "properties": given}
+            found.append((tool, takes, about & (names | values), by_name))
+    for tool, takes, shared, by_name in found:
+        if any(shared < others for _, _, others, _ in found):
+            continue  # another one shares all of that and more
+        given = _given(tool, takes, heard)
+        missing = [it for it in takes if it.required and it.key not in given]
+        unsure = [it for it in takes if it.required and it.is_unsure(words)]
+        named = named or by_name
+        asks += [question(it.key, it.choices) for it in missing or unsure if by_name]
+        if not missing:
+            is_open = not isinstance(tool.parameters.get("properties"), Mapping)
+            calls[tool.name] = tool.parameters if is_open else _said_of(tool, takes, given)
     idle = tuple(text for text in questions if text not in asks)
-    return Meant(calls, tuple(dict.fromkeys(asks)), idle, named, _things(tools, heard[-1] if heard else ""))
+    own_names = (words_of(tool.name) - COMMON for tool, _, _, by_name in found if by_name)
+    certain = any(len(name) > 1 and name <= words for name in own_names) and words.isdisjoint(OURS)
+    certain = certain and lines[-1].role == "user" and bool(calls or asks)
+    return Meant(calls, tuple(dict.fromkeys(asks)), idle, named, certain, _things(tools, heard[-1] if heard else ""))
+
+
+def _said_of(
+    tool: ToolSpec, takes: Sequence[_Parameter], given: Mapping[str, Mapping[str, object]]
+) -> Mapping[str, object]:
+    """A tool's parameters with the values that may be given; what was said of listed ones has to be."""
+    required = [it.key for it in takes if it.required or (it.key in given and (it.values or it.kind == "boolean"))]
+    return {**tool.parameters, "properties": given, "required": required}
 
 
 def unsaid(lines: Sequence[Line]) -> frozenset[str]:
@@ -185,6 +213,16 @@ class _Parameter:
         of_kind = (float(text) if "." in text else int(text) for text in said if len(text) <= DIGITS)
         return [*dict.fromkeys(each for each in of_kind if self.kind == "number" or isinstance(each, int))]
 
+    def values_of(self, spans: Sequence[str]) -> list[str]:
+        """Those that neither begin nor end with what it is called, if there are any: `part b205`. Of rooms many do."""
+        called = words_of(self.key) - {"room"}
+        rest = [
+            span
+            for span in spans
+            if all(words_of(word).isdisjoint(called) for word in (spoken(span)[0], spoken(span)[-1]))
+        ]
+        return rest or [*spans]
+
     def is_unsure(self, said: frozenset[str]) -> bool:
         """Whether nothing tells for certain that it was said."""
         return self.is_text or (not self.values and self.kind == "boolean" and YES_OR_NO.isdisjoint(said))
@@ -220,26 +258,36 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
         elif it.is_number:
             given = it.numbers(numbers)
             found |= {it.key: {**it.declared, "enum": given}} if len(given) > (0 if it.required else wanted) else {}
-        elif it.kind != "boolean" or it.required or not YES_OR_NO.isdisjoint(words):
+        elif it.kind != "boolean":
             found[it.key] = it.declared
+        elif it.required or words & (words_of(it.key) - COMMON or YES_OR_NO):
+            last = words_of(heard[-1])
+            told = last if last & YES_OR_NO else words
+            clear = [True] if told & (YES | words_of(it.key)) else [True, False]
+            found[it.key] = {**it.declared, "enum": [False] if told & NO else clear}
     texts = [it for it in takes if it.is_text]
+    needed = sum(it.required for it in texts)
     measures = 0 < wanted >= max(len(_NUMBERS.findall(line)) for line in heard)
-    own = [word for line in heard for word in _unmeasured(line, measures) if not words_of(word) <= known]
-    values = (word for word in own if not words_of(word) <= VERBS and not (wanted and _is_number(word)))
-    spare = sum(1 for _ in values) - sum(it.required for it in texts)
-    spans = _spans(heard, words_of(tool.name), {*own}, measures)
+    for units in (True, False):  # where nothing else is left, what is counted is what is wanted: `3 avocados`
+        own = [word for line in heard for word in _unmeasured(line, measures, units) if not words_of(word) <= known]
+        values = [word for word in own if not words_of(word) <= VERBS and not (wanted and _is_number(word))]
+        if len(values) >= needed:
+            break
+    spare = len(values) - needed
+    spans = _spans(heard, words_of(tool.name), {*own}, whole=len(texts) == 1 and texts[0].required)
     for it in texts:
         if spare < 0 or not (it.required or spare):
             del found[it.key]
         elif len(spans) <= MOST_SPANS:
-            found[it.key] = {**it.declared, "enum": spans}
+            found[it.key] = {**it.declared, "enum": it.values_of(spans)}
     return found
 
 
-def _unmeasured(line: str, measures: bool = True) -> Iterator[str]:
-    """Its words; where numbers are `measures`, for something else, without them and the unit behind each."""
+def _unmeasured(line: str, measures: bool = True, units: bool = True) -> Iterator[str]:
+    """Its words; where numbers are `measures`, for something else, without them and the `units` behind them."""
     for before, word in pairwise(("", *spoken(line))):
-        if not (measures and (_is_number(word) or _is_number(before))):
+        unit = _is_number(before) and (units or bool(words_of(word) & MEASURES or units_in(word)))
+        if not (measures and (_is_number(word) or unit)):
             yield word
 
 
@@ -255,21 +303,25 @@ def _things(tools: Sequence[ToolSpec], line: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(" ".join(words[begin:end]) for begin, end in spans))
 
 
-def _spans(heard: Sequence[str], name: frozenset[str], own: set[str], measures: bool) -> list[str]:
+def _spans(heard: Sequence[str], name: frozenset[str], own: set[str], *, whole: bool) -> list[str]:
     """What was said in a row, as far as it can be a value: of its own words, not begun by the tool's name, and behind
-    that where a line begins with it (`play me the song yesterday`)."""
+    that where a line begins with it (`play me the song yesterday`). `whole`: rows of its own words are not parted."""
     found: dict[str, None] = {}
     for line in heard:
         words = spoken(line)
         if len(words) > 1 and words[-1].lower() in GOES_ON:
             del words[-1]
         named = [bool(words_of(word) & name) for word in words]
-        taken = [measures and (_is_number(word) or _is_number(before)) for before, word in pairwise(("", *words))]
+        numbers = pairwise(map(_is_number, ("", *words)))
+        other = [any(pair) and word not in own for word, pair in zip(words, numbers, strict=True)]
+        rows = [whole and word in own and word.islower() and not word.endswith("ly") for word in words]
+        joined = [False, *(a and b for a, b in pairwise(rows)), False]  # before each word, and behind the last
         opening = next((at for at, word in enumerate(words) if word in own and not words_of(word) <= name | VERBS), 0)
         for begin in range(len(words)):
             for end in range(begin + 1, min(begin + LONGEST, len(words)) + 1):
-                free = not any((*named[begin : max(opening, begin + 1)], *taken[begin:end]))
-                if free and not own.isdisjoint(words[begin:end]):
+                free = not any((*named[begin : max(opening, begin + 1)], *other[begin:end], joined[begin], joined[end]))
+                edges = words[begin].lower() in NEVER_FIRST or words[end - 1].lower() in NEVER_LAST
+                if free and not edges and not own.isdisjoint(words[begin:end]):
                     found[" ".join(words[begin:end])] = None
     return [*found]
 
