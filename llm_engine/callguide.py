@@ -30,6 +30,7 @@ class CallGuide:
     lead     what the model's template writes before each value
     encode   text to tokens
     unmeant  tools among them that the request cannot mean: a call of one does not stand
+    once     a listed value is given to one parameter only, as far as others are left: the lists hold what was said
     """
 
     def __init__(
@@ -38,8 +39,11 @@ class CallGuide:
         lead: str,
         encode: Callable[[str], Sequence[int]],
         unmeant: Collection[str] = (),
+        *,
+        once: bool = False,
     ) -> None:
         self._schemas, self.lead, self._encode, self._unmeant = schemas, lead, encode, frozenset(unmeant)
+        self._once = once
         self._spells = len(encode("1234")) == 4  # where several digits are one token, numbers are left alone
         self._tokens: list[int] = []  # of the call, its opening tag included; outside of one, those without text yet
         self._text: str | None = None  # what stands behind the tag
@@ -120,7 +124,7 @@ class CallGuide:
             for name, takes in self._schemas.items():
                 yield from _further(f"\n<function={name}>\n", takes, set())
             return
-        schema, at, used, given = self._schemas.get(function[1]), function.end(), set[str](), list[tuple[str, str]]()
+        schema, at, used, given = self._schemas.get(function[1]), function.end(), set[str](), list[str]()
         if schema is None or _is_open(schema):
             return
         while parameter := _PARAMETER.match(text, at):
@@ -128,12 +132,12 @@ class CallGuide:
             used.add(key)
             end = text.find(_VALUE_END, begin)
             if end < 0:
-                for value in _left(schema, key, given):
+                for value in _left(_listed(schema, key), given):
                     yield from _further(text[:begin] + self.lead + value + _VALUE_END, schema, used)
                 if self._spells and (kind := _type(schema, key)) in ("number", "integer"):
                     yield from _numbers(text, begin, self.lead, kind, schema, used)
                 return
-            given.append((key, text[begin:end].removeprefix(self.lead)))
+            given += [text[begin:end].removeprefix(self.lead)] if self._once else []
             at = end + len(_VALUE_END)
         yield from _further(text[:at], schema, used)
 
@@ -177,11 +181,11 @@ def _type(schema: Mapping[str, Any], key: str) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def _left(schema: Mapping[str, Any], key: str, given: Sequence[tuple[str, str]]) -> Sequence[str]:
-    """The listed values of a parameter without those that others were given, as far as any is left: of two numbers that
-    were said each is for one of two parameters."""
-    listed = _listed(schema, key)
-    taken = [f" {value} " for _, value in given]
+def _left(listed: Sequence[str], given: Sequence[str]) -> Sequence[str]:
+    """The listed values that neither hold what was given already nor are in it, if there are any; switches apart."""
+    if {*listed} <= {"true", "false"}:
+        return listed
+    taken = [f" {value} " for value in given]
     left = [value for value in listed if not any(f" {value} " in each or each in f" {value} " for each in taken)]
     return left or listed
 

@@ -108,7 +108,7 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         offered = {name: takes for name, takes in declared.items() if name not in barred}
         may_call = {**offered, **meant.calls} if rejected is None else meant.calls
         unmeant = (declared.keys() if meant.certain else to_be_read) - meant.calls.keys()
-        calls = CallGuide(may_call, layout.value_lead, encode, unmeant)
+        calls = CallGuide(may_call, layout.value_lead, encode, unmeant, once=True)
         said = _said(prompt, layout.read)
         words = WordGuide(vocabulary, f"{_told(prompt)}\n{said}", said, calls)
         held = meant if unknown or not declared else None

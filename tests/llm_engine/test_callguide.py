@@ -192,3 +192,26 @@ def test_a_call_of_what_is_not_meant_does_not_stand(encode: Callable[[str], Sequ
             guide.push(token, text_of(encode, token))
         assert guide.stands() is stands
     assert not CallGuide({}, "", encode).has_tools()
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_of_what_was_said_each_is_given_once_if_anything_else_is_left(once: bool) -> None:
+    said = {"enum": ["Anna", "Anna is late", "late"]}
+    schemas = {"send": {"properties": {"to": said, "text": said, "more": said}}}
+    guide = CallGuide(schemas, " ", letters, once=once)
+    for token in letters(f"{CALL}\n<function=send>\n<parameter=to>\n Anna\n</parameter>\n<parameter=text>\n "):
+        guide.push(token, text_of(letters, token))
+    assert {chr(token) for token in guide.among()} == ({"l"} if once else {"A", "l"})
+    for token in letters("late\n</parameter>\n<parameter=more>\n "):
+        guide.push(token, text_of(letters, token))
+    assert {chr(token) for token in guide.among()} == {"A", "l"}, "nothing else is left"
+
+
+def test_the_name_of_a_parameter_may_hold_spaces() -> None:
+    guide = CallGuide({"go": {"properties": {"level number": {"enum": ["roof"]}}}}, " ", letters)
+    call = f"{CALL}\n<function=go>\n<parameter=level number>\n roof\n</parameter>\n</function>\n</tool_call>"
+    for token in letters(call):
+        assert token == 256 or token in guide.among()
+        guide.push(token, text_of(letters, token))
+    read = read_call(call.removeprefix(CALL).removesuffix("</tool_call>"), {"go": {}}, " ")
+    assert isinstance(read, ParsedCall) and '"level number": "roof"' in read.arguments_json

@@ -72,6 +72,19 @@ def test_a_refusal_does_not_stand_where_a_tool_is_named_and_is_not_known_before_
     assert (free := Typed("open the gate")).may("I have no tool") and free.guide.stands() is True
 
 
+def test_where_a_tool_is_meant_for_certain_the_reply_calls_it_or_asks():
+    for said in ("water the plants", "water all the plants please"):
+        for begin in ("I will", "All right", CALL.format("get_time")):
+            assert (typed := Typed(said)).may(begin) and typed.guide.stands() is False
+        assert (typed := Typed(said)).may(CALL.format("water_plants")) and typed.guide.stands() is True
+    assert (typed := Typed("are the plants dry")).may("I will") and typed.guide.stands() is True
+    pour = ToolSpec(
+        "pour_tea", "", {"type": "object", "properties": {"cups": {"type": "number"}}, "required": ["cups"]}
+    )
+    asks = Typed("pour the tea", tools=(pour,))
+    assert asks.may("Which cups?") and asks.guide.stands() is True
+
+
 def test_what_need_not_be_asked_does_not_stand_as_a_question():
     typed = Typed("turn the kitchen lamp on")
     assert typed.may("Which one") and typed.guide.stands() is None

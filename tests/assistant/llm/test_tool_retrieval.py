@@ -53,6 +53,24 @@ def test_a_tool_that_shares_only_what_many_do_is_not_meant_where_something_else_
     assert meant("play jazz", tools=[tool("play", "", query=TEXT)]).calls  # nothing else could name it
 
 
+def test_a_tool_that_shares_less_than_another_is_not_meant():
+    oven = tool("preheat_oven", "", ["degrees"], degrees=NUMBER), tool("turn_off_oven")
+    assert [*meant("preheat the oven to 200", tools=oven).calls] == ["preheat_oven"]
+    assert (
+        meant("preheat the oven", tools=oven).asks == ("Which degrees?",)
+        and not meant("preheat the oven", tools=oven).calls
+    )
+    assert {*meant("the oven to 200", tools=oven).calls} == {"preheat_oven", "turn_off_oven"}
+
+
+def test_a_tool_whose_whole_name_was_said_is_meant_for_certain():
+    assert meant("play me some music by Anna").certain and meant("send a message").certain
+    assert not meant("switch the music on").certain and not meant("heating to 21").certain
+    assert not meant("remind me to send the message").certain  # what the assistant does by itself
+    after = [Line("user", "play some music by Anna"), Line("tool", "done")]
+    assert not what_is_meant(ALL, after).certain  # it was called: now there is something to say
+
+
 def test_a_refusal_may_name_what_was_said_in_a_row_but_no_value():
     assert meant("start a bread machine for me").things == ("bread machine",)
     assert meant("the wake up call").things == ("wake", "wake up call", "call")
@@ -106,6 +124,38 @@ def test_a_number_that_is_asked_for_and_its_unit_are_no_words():
     assert values(meant("bid 61 dollars for Anna", tools=[bid]), "bid", "bidder") == ["Anna"]
     assert not meant("bid 61 dollars", tools=[bid]).calls
     assert "Anna 2" in values(meant("bid 61 dollars for Anna 2", tools=[bid]), "bid", "bidder")
+
+
+def test_what_was_said_of_listed_values_and_switches_has_to_be_given():
+    oven = tool("bake", "", ["degrees"], degrees=NUMBER, mode=listed("fan", "grill"), fast=FLAG, light=FLAG)
+
+    def needs(said):
+        return meant(said, tools=[oven]).calls["bake"]["required"]
+
+    assert needs("bake at 200") == ["degrees"] and needs("bake at 200 with the fan") == ["degrees", "mode"]
+    fast = meant("bake fast at 200", tools=[oven])
+    assert needs("bake fast at 200") == ["degrees", "fast"] and values(fast, "bake", "fast") == [True]
+    assert values(meant("bake at 200 not fast", tools=[oven]), "bake", "fast") == [False]
+    assert values(meant("light in the kitchen off"), "setLight", "on") == [False]
+    again = meant("light in the kitchen off", "Done.", "and now on")
+    assert values(again, "setLight", "on") == [True]
+
+
+def test_what_is_counted_may_be_what_is_wanted():
+    cart = tool("add_to_cart", "", ["product", "quantity"], product=TEXT, quantity={"type": "integer"})
+    assert values(meant("put 3 avocados in my cart", tools=[cart]), "add_to_cart", "product")[0] == "avocados"
+    assert not meant("put 3 dollars in my cart", tools=[cart]).calls
+
+
+def test_rows_of_words_that_can_only_be_one_value_are_not_parted():
+    order = tool("order", "", ["dish"], dish=TEXT)
+    found = values(meant("order a club sandwich quickly for Anna", tools=[order]), "order", "dish")
+    assert "club sandwich" in found and not {"club", "sandwich", "a club sandwich", "club sandwich quickly for"} & {
+        *found
+    }
+    part = tool("report_defect", "", ["partNumber"], partNumber=TEXT)
+    defect = values(meant("report a defect on part b205", tools=[part]), "report_defect", "partNumber")
+    assert "b205" in defect and "part b205" not in defect
 
 
 def test_times_are_whole_and_words_come_behind_the_name_that_a_request_begins_with():
