@@ -9,6 +9,7 @@ judge             makes a model's replies, and says which are right and which ar
 muon              the optimiser of all of them
 said              the words that it says of itself
 score             its replies to phrasings and values that it never saw
+strangers/        what others made up: things told and asked for, tools with requests
 
 sentences         what an assistant says: text for the teacher
 teacher           speech with the end of every phone, from Festival

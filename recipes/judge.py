@@ -69,7 +69,7 @@ class ReplyJudge:
             if likely[start : start + len(wanted)] == wanted and self._may_say(talk, index, wanted):
                 yield turn, turn_text(turn)
             else:
-                yield turn, self._reply(talk, index)
+                yield turn, self.reply(talk, index)
 
     def _may_say(self, talk: Talk, turn: int, wanted: Sequence[int]) -> bool:
         """Whether the assistant would let the model say what it would say by itself."""
@@ -81,7 +81,7 @@ class ReplyJudge:
             guide.push(token, self.tokenizer.decode([token], skip_special_tokens=False))
         return guide.stands() is not False
 
-    def _reply(self, talk: Talk, turn: int) -> str:
+    def reply(self, talk: Talk, turn: int) -> str:
         """As the assistant has it written: words that it knows or heard, and only calls that the request may mean."""
         self.llm.reset()
         self.llm.append(self.encoder.prompt(talk, turn))
