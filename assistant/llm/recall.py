@@ -128,11 +128,10 @@ def _things(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
 def _known(things: Sequence[tuple[str, ...]], lines: Sequence[Line], by_name: bool) -> tuple[str, ...]:
     """Of the longest thing that was told, the last time that it was. A name may have been told otherwise since.
     `by_name`: it is asked what or who somebody is called, so a line that names one tells it."""
+    users = (at for at, line in enumerate(lines) if line.role == "user" and not _was_asked(lines[at + 1 : at + 2]))
+    tellings = [spoken(lines[at].text) for at in users]
     for thing in sorted(things, key=len, reverse=True):
-        for place in range(len(lines) - 1, -1, -1):
-            if lines[place].role != "user" or thing == ("name",) or _was_asked(lines[place + 1 :]):
-                continue
-            told = spoken(lines[place].text)
+        for told in reversed(tellings if thing != ("name",) else ()):
             at = _place(thing, told)
             found = () if at is None else tuple(_replies(thing, told[:at], told[at + len(thing) - 1 :]))
             names = [word for word in told if word[:1].isupper()]
