@@ -207,6 +207,14 @@ def test_of_what_was_said_each_is_given_once_if_anything_else_is_left(once: bool
     assert {chr(token) for token in guide.among()} == {"A", "l"}, "nothing else is left"
 
 
+def test_two_switches_may_be_set_alike() -> None:
+    switch = {"type": "boolean", "enum": [True, False]}
+    guide = CallGuide({"set": {"properties": {"fan": switch, "light": switch}}}, " ", letters, once=True)
+    for token in letters(f"{CALL}\n<function=set>\n<parameter=fan>\n true\n</parameter>\n<parameter=light>\n "):
+        guide.push(token, text_of(letters, token))
+    assert {chr(token) for token in guide.among()} == {"t", "f"}
+
+
 def test_the_name_of_a_parameter_may_hold_spaces() -> None:
     guide = CallGuide({"go": {"properties": {"level number": {"enum": ["roof"]}}}}, " ", letters)
     call = f"{CALL}\n<function=go>\n<parameter=level number>\n roof\n</parameter>\n</function>\n</tool_call>"

@@ -85,6 +85,11 @@ def test_what_was_never_told_is_known_to_be_none():
     assert told("my name is Anna", "no it's Hanna", "what's my name").known == ()
 
 
+def test_what_was_told_of_an_owner_is_not_told_of_what_is_theirs():
+    assert not told("my son's called Bo", "what's my son's bus number").known
+    assert "Your son is called Bo." in told("my son's called Bo", "who is my son").known
+
+
 def test_what_was_said_may_be_repeated_as_a_whole():
     assert told("how late is it?", "and now", "what did i say").said == (
         "You said: how late is it.",

@@ -153,8 +153,9 @@ def test_what_was_told_is_said_of_the_thing_that_was_asked_for_and_of_no_other()
         ("The locker is", True),
     ]:
         assert Recalling("what is my locker").may(text) is may, text
-    assert (known := Recalling("what is my locker")).may("You have") and known.guide.stands() is None
-    assert known.may(" not told me your") and known.guide.stands() is False
+    for asks in ("what is my locker", "my locker please"):
+        assert (known := Recalling(asks)).may("You have") and known.guide.stands() is None
+        assert known.may(" not told me your") and known.guide.stands() is False
 
 
 def test_where_a_line_tells_it_the_reply_is_no_refusal_but_that_line():
