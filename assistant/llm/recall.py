@@ -55,6 +55,8 @@ LINKS = frozenset({
 """One of them stands between a thing and what is told of it …"""
 CALLS = frozenset({"call", "have", "here's", "introduce", "meet", "named", "say"})
 """… or one of these before both."""
+IDLE = COMMON | COMMANDS | CATEGORIES | words_of(" ".join(BESIDE))
+"""Words of a question that say nothing of what is asked for."""
 LONGEST_THING, LONGEST = 4, 12
 
 
@@ -103,7 +105,7 @@ def _repeated(text: str) -> str:
 
 def _nearest(asked: frozenset[str], before: Sequence[str]) -> tuple[str, float]:
     """What repeats the line that tells most of what is asked for, the last of equal ones, and how much that is."""
-    wanted = asked - COMMON - COMMANDS - CATEGORIES - words_of(" ".join(BESIDE))
+    wanted = asked - IDLE
     best, most = "", 0.0
     for text in before if asked & ASKS and wanted else ():
         told = words_of(text)

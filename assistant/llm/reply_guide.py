@@ -13,8 +13,10 @@ NO_TOOL = "I have no tool"
 """How the shipped model begins to say that no declared tool fits (`recipes/texts/scenes_declared.py`)."""
 SWITCHED_OFF = "I cannot do that here, because my tools are switched off."
 """What it was taught to say where it would call a tool and none is declared (`recipes/texts/talks.py`)."""
-REFUSES = ("I cannot ", "I am too small ", "I do not know ", "I have no ", "You have not told me ")
-"""How it begins to refuse."""
+REFUSES = ("I cannot ", "I am too small ", "I do not know ", "I have no ")
+"""How it begins to refuse …"""
+TOLD_NOTHING, NOT_YET = "You have not told me ", "You have not told me yet"
+"""… and to say that it was not told, with what or without."""
 WHICH_ONE = "Which one:"
 """How it begins to ask for a listed value; where there is none to ask for, it goes on with anything."""
 
@@ -40,14 +42,15 @@ class ReplyGuide:
         stops: Collection[int],
         rejected: str | None = None,
     ) -> None:
-        self._words, self._meant, self._told, self._rejected = words, meant or Meant(), told, rejected
+        self._words, self._meant, self._rejected = words, meant or Meant(), rejected
 
         def whole(texts: Collection[str]) -> list[tuple[int, ...]]:
             return [(*encode(text), stop) for text in texts for stop in sorted(stops)]
 
         nearest = (told.nearest,) if told.nearest else ()
         recalled = told.known or nearest or told.unknown
-        refused = rejected is not None and rejected.startswith((TOLD, *REFUSES)) and not rejected.startswith(NO_TOOL)
+        begun = rejected or ""
+        refused = begun.startswith((TOLD, TOLD_NOTHING, *REFUSES)) and not begun.startswith(NO_TOOL)
         recalls = bool(recalled) and refused and not self._meant.calls
         self._first = whole(recalled if recalls else self._meant.asks)
         self._ways = {
@@ -61,9 +64,9 @@ class ReplyGuide:
         self._idle_begins = {encode(text)[0] for text in self._idle}
         self._wrong = () if meant is None else (*((NO_TOOL,) if meant.named else ()), *self._idle)
         if told.known:
-            self._wrong += REFUSES
+            self._wrong += (TOLD_NOTHING, *REFUSES)
         elif nearest and not self._meant.calls:
-            self._wrong += (TOLD, *(REFUSES if told.certain else REFUSES[:-1]), f"{NOT_TOLD[:-5]} yet")
+            self._wrong += (TOLD, TOLD_NOTHING if told.certain else NOT_YET, *REFUSES)
         elif told.nothing and told.unknown:
             self._wrong += (TOLD,)
         self._tokens: list[int] = []

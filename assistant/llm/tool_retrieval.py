@@ -81,12 +81,12 @@ _NUMBERS = re.compile(r"-?(?<![\d.])\d+(?:\.\d+)?")
 class Meant:
     """What may be done about a request.
 
-    calls   the tools that may be called, by name, each with its parameters as far as they were said
-    asks    questions for what was not
-    idle    questions for what none of these calls needs
-    named   whether words of a tool's name or description were said, not only a value that it takes
-    certain whether all of some tool's name was said: then it is called or asked about
-    things  what a refusal may name
+    calls    the tools that may be called, by name, each with its parameters as far as they were said
+    asks     questions for what was not
+    idle     questions for what none of these calls needs
+    named    whether words of a tool's name or description were said, not only a value that it takes
+    certain  whether all of some tool's name was said: then it is called or asked about
+    things   what a refusal may name
     """
 
     calls: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
