@@ -7,8 +7,10 @@ knows better and is left alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from assistant.contracts import Line
 from assistant.llm.tool_retrieval import COMMON, spoken, words_of
@@ -32,6 +34,8 @@ NAMES = frozenset({"a", "an", "mine", "my", "new", "our", "the", "this"})
 """… and that is told, if anything does."""
 EMPTY = COMMON - {"name"}
 """Words that no thing begins or ends with."""
+CHANGES = words_of("actually changed correction instead moved now rescheduled shoot sorry switched wait")
+"""A line with one of these may tell anew what an earlier one told."""
 OTHERWISE_TOLD = frozenset({"favorite", "name"})
 """What people tell without the word: who says `I am Anna` has told the name."""
 BESIDE = frozenset({
@@ -58,6 +62,20 @@ CALLS = frozenset({"call", "have", "here's", "introduce", "meet", "named", "say"
 IDLE = COMMON | COMMANDS | CATEGORIES | words_of(" ".join(BESIDE))
 """Words of a question that say nothing of what is asked for."""
 LONGEST_THING, LONGEST = 4, 12
+_WHEN: Final = words_of(
+    """
+    afternoon april august december dawn dusk evening fall february friday january july june lunchtime march may
+    midnight monday morning next night noon november now october saturday september spring summer sunday thursday today
+    tomorrow tonight tuesday wednesday weekend winter yesterday first second third fourth fifth sixth seventh eighth
+    ninth tenth eleventh twelfth after before every later soon
+    """
+)
+_SOME: Final = words_of("couple dozen few half hundred million no none nothing once several thousand twice zero")
+_NAMING: Final = frozenset({"called", "name", "named", "name's"})
+_WHEN_ASKED: Final = re.compile(r"\b(?:when|when's|what time|(?:what|which) (?:day|date|month|year)|what's the date)\b")
+_COUNT_ASKED: Final = re.compile(r"\bhow (?:many|much|old|far|tall|heavy)\b|\b(?:phone|telephone) number\b")
+_PLACE_ASKED: Final = re.compile(r"\b(?:where|where's)\b")
+_NAME_ASKED: Final = re.compile(r"\b(?:who|who's|whose|name|named|called)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +105,8 @@ def what_was_told(lines: Sequence[Line]) -> Recall:
     asked = spoken(lines[-1].text)
     before = [line.text for line in lines[:-1] if line.role == "user"]
     said = tuple(dict.fromkeys(map(_repeated, before)))
-    nearest, share = _nearest(words_of(lines[-1].text), before)
+    at, share = _nearest(lines[-1].text, before)
+    nearest = _repeated(before[at]) if share else ""
     if OWN.isdisjoint(word.lower() for word in asked):
         return Recall(said=said, nearest=nearest if share > 1 / 2 else "")
     things = [*_things(asked)]
@@ -96,23 +115,44 @@ def what_was_told(lines: Sequence[Line]) -> Recall:
     nothing = bool(named) and (named - others).isdisjoint(words_of("\n".join(before)) | OTHERWISE_TOLD)
     unknown = tuple(f"{NOT_TOLD} {' '.join(thing)}." for thing in things)
     by_name = not words_of(lines[-1].text).isdisjoint({"called", "name", "named", "who"})
-    return Recall(_known(things, lines[:-1], by_name), unknown, nothing, said, nearest, share > 2 / 3)
+    changed = share == 1 and not words_of(before[at]).isdisjoint(CHANGES)
+    since = [number for number, line in enumerate(lines) if line.role == "user"][at] if changed else 0
+    return Recall(_known(things, lines[since:], by_name), unknown, nothing, said, nearest, share > 2 / 3)
+
+
+def _may_answer(asked: str, told: Sequence[str]) -> bool:
+    """Whether words can be an answer at all: a time or a day for `when`, a number for `how many`."""
+    words, asked = words_of(" ".join(told)), asked.lower()
+    number = any(char.isdigit() for word in words for char in word)
+    if _WHEN_ASKED.search(asked):
+        return number or not words.isdisjoint(_WHEN)
+    if _COUNT_ASKED.search(asked):
+        return number or not words.isdisjoint(_SOME)
+    return not _PLACE_ASKED.search(asked) or not words <= _WHEN | COMMON
+
+
+def _may_name(asked: str, told: Sequence[str]) -> bool:
+    """Whether a line has a name in it, where one is asked for."""
+    names = not words_of(" ".join(told)).isdisjoint(_NAMING) or any(word[:1].isupper() for word in told)
+    return names or not _NAME_ASKED.search(asked.lower())
 
 
 def _repeated(text: str) -> str:
     return f"{SAID} {text.rstrip('.?!')}."
 
 
-def _nearest(asked: frozenset[str], before: Sequence[str]) -> tuple[str, float]:
-    """What repeats the line that tells most of what is asked for, the last of equal ones, and how much that is."""
-    wanted = asked - IDLE
-    best, most = "", 0.0
-    for text in before if asked & ASKS and wanted else ():
-        told = words_of(text)
-        first = words_of((spoken(text) or [""])[0])
+def _nearest(asked: str, before: Sequence[str]) -> tuple[int, float]:
+    """Which line tells most of what is asked for, the last of equal ones, and how much that is; 0 where none does."""
+    words = words_of(asked)
+    wanted = words - IDLE
+    best, most = 0, 0.0
+    for at, text in enumerate(before if words & ASKS and wanted else ()):
+        said, told = spoken(text), words_of(text)
+        first = words_of((said or [""])[0])
         share = len(wanted & told) / len(wanted)
-        if (not first <= COMMANDS or told & KEEPS) and share >= max(most, 1 / 2):
-            best, most = _repeated(text), share
+        tells = not first <= COMMANDS or told & KEEPS
+        if tells and share >= max(most, 1 / 2) and _may_answer(asked, said) and _may_name(asked, said):
+            best, most = at, share
     return best, most
 
 
@@ -128,18 +168,23 @@ def _things(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def _known(things: Sequence[tuple[str, ...]], lines: Sequence[Line], by_name: bool) -> tuple[str, ...]:
-    """Of the longest thing that was told, the last time that it was. A name may have been told otherwise since.
-    `by_name`: it is asked what or who somebody is called, so a line that names one tells it."""
+    """What answers the last line: of the longest thing that was told, the last time that it was. A name may have been
+    told otherwise since. `by_name`: it is asked what or who somebody is called, so a line that names one tells it."""
+    asked, lines = lines[-1].text, lines[:-1]
     users = (at for at, line in enumerate(lines) if line.role == "user" and not _was_asked(lines[at + 1 : at + 2]))
     tellings = [spoken(lines[at].text) for at in users]
     for thing in sorted(things, key=len, reverse=True):
         for told in reversed(tellings if thing != ("name",) else ()):
             at = _place(thing, told)
-            found = () if at is None else tuple(_replies(thing, told[:at], told[at + len(thing) - 1 :]))
+            rows = () if at is None else _rows(thing, told[:at], told[at + len(thing) - 1 :])
+            found = tuple(_reply(thing, row, called) for row in rows if _may_answer(asked, row) for called in _CALLED)
             names = [word for word in told if word[:1].isupper()]
             if found or (at is not None and by_name and len(names) == 1):
                 return found or (_reply(thing, names, " called"),)
     return ()
+
+
+_CALLED: Final = ("", " called")
 
 
 def _was_asked(after: Sequence[Line]) -> bool:
@@ -159,8 +204,8 @@ def _place(thing: Sequence[str], told: Sequence[str]) -> int | None:
     return None
 
 
-def _replies(thing: Sequence[str], before: Sequence[str], behind: Sequence[str]) -> Iterator[str]:
-    """One for each row of words that may have been told of it: what begins behind it, or ends before it. `behind`: from
+def _rows(thing: Sequence[str], before: Sequence[str], behind: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Each row of words that may have been told of it: what begins behind it, or ends before it. `behind`: from
     its last word on."""
     last, behind = behind[0].lower(), [*behind[1:]]
     begin = next((at for at, word in enumerate(behind) if word.lower() not in BEFORE), len(behind))
@@ -169,12 +214,12 @@ def _replies(thing: Sequence[str], before: Sequence[str], behind: Sequence[str])
     spans: list[Sequence[str]] = []
     if linked[0] & LINKS or linked[2] & CALLS or (last.endswith("'s") and last != thing[-1].lower()):
         spans += [behind[begin:stop] for stop in range(begin + 1, min(begin + LONGEST, len(behind)) + 1)]
-    if linked[1] & LINKS:
+    if linked[1] & LINKS and OWN.isdisjoint(word.lower() for word in before[:end]):
         spans += [before[start:end] for start in range(max(0, end - LONGEST), end)]
     for span in spans:
-        if span[0].lower() not in BEFORE and span[-1].lower() not in BESIDE:
-            yield _reply(thing, span)
-            yield _reply(thing, span, " called")
+        own = not OWN.isdisjoint(word.lower() for word in span)
+        if not own and span[0].lower() not in BEFORE and span[-1].lower() not in BESIDE:
+            yield span
 
 
 def _reply(thing: Sequence[str], value: Sequence[str], called: str = "") -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -59,10 +60,15 @@ def told(judge: ReplyJudge, name: str, tally: Tally) -> None:
         if want is None:
             right = said.startswith(NOT_TOLD)
         else:
-            right = for_small_model(want).lower() in said.lower()
+            right = _alike(for_small_model(want)) in _alike(said)
         tally.add(f"{name}: {'never told' if want is None else 'recalled'}", right)
         if not right:
             tally.misses.append((name, row["turns"][-1], str(want), said))
+
+
+def _alike(text: str) -> str:
+    """`6:45` is `6 45`."""
+    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
 
 
 def declaration(tool: dict[str, Any]) -> Declaration:

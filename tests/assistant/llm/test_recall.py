@@ -109,3 +109,38 @@ def test_no_talk_is_too_odd():
     for _ in range(300):
         found = told(*(" ".join(rng.choices(words, k=rng.randint(0, 40))) for _ in range(rng.randint(1, 5))))
         assert len(found.known) <= 400 and all(text.endswith(".") for text in (*found.known, *found.unknown))
+
+
+@pytest.mark.parametrize(
+    ("tells", "asks"),
+    [
+        ("my interview is with a woman named Helga", "what time is my interview"),
+        ("my english class is very nice", "how much is my english class"),
+        ("my landlord's a lady called Bernice", "what's my landlord's phone number"),
+        ("i drive a little red honda", "what year is my honda"),
+        ("my boss is a real piece of work", "what's my boss's name"),
+    ],
+)
+def test_what_cannot_answer_is_not_given(tells, asks):
+    found = told(tells, asks)
+    assert not found.known and not found.nearest
+
+
+def test_of_the_words_told_those_come_that_answer():
+    found = told("my interview is with Helga at 2", "what time is my interview").known
+    assert "Your interview is with Helga at 2." in found and "Your interview is with Helga." not in found
+    found = told("my class is Monday in the library", "where is my class").known
+    assert "Your class is Monday in the library." in found and "Your class is Monday." not in found
+
+
+def test_a_change_told_in_other_words_stands_before_what_it_changes():
+    found = told("my dentist appointment is Monday", "oh wait the dentist moved my appointment to Friday",
+                 "what day is my dentist appointment")  # fmt: skip
+    assert not found.known and found.nearest == "You said: oh wait the dentist moved my appointment to Friday."
+    found = told("my dentist appointment is Monday", "the dentist likes my appointment on Friday",
+                 "what day is my dentist appointment")  # fmt: skip
+    assert "Your dentist appointment is Monday." in found.known
+
+
+def test_words_about_oneself_are_no_name_of_somebody_else():
+    assert not told("hi i'm Odette and this is my neighbor Frank", "what's my neighbor").known
