@@ -73,6 +73,8 @@ NEVER_LAST = frozenset(
     {"a", "an", "and", "as", "at", "for", "from", "in", "my", "of", "on", "the", "to", "with", "your"}
 )
 """Words that no value begins or ends with."""
+_BETWEEN = frozenset({"about", "at", "by", "is", "number", "of", "the", "to"})
+"""Words that may stand between a number and what it is called."""
 _SPOKEN = re.compile(r"(?:[^\s,.;:!?]|(?<=\d)[.,:](?=\d))+")
 _NUMBERS = re.compile(r"-?(?<![\d.])\d+(?:\.\d+)?")
 
@@ -128,7 +130,7 @@ def what_is_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> Meant:
         asks += [question(it.key, it.choices) for it in missing or unsure if by_name]
         if not missing:
             is_open = not isinstance(tool.parameters.get("properties"), Mapping)
-            calls[tool.name] = tool.parameters if is_open else _said_of(tool, takes, given)
+            calls[tool.name] = tool.parameters if is_open else _said_of(tool, takes, given, heard)
     idle = tuple(text for text in questions if text not in asks)
     own_names = (words_of(tool.name) - COMMON for tool, _, _, by_name in found if by_name)
     certain = any(len(name) > 1 and name <= words for name in own_names) and words.isdisjoint(OURS)
@@ -137,10 +139,14 @@ def what_is_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> Meant:
 
 
 def _said_of(
-    tool: ToolSpec, takes: Sequence[_Parameter], given: Mapping[str, Mapping[str, object]]
+    tool: ToolSpec, takes: Sequence[_Parameter], given: Mapping[str, Mapping[str, object]], heard: Sequence[str]
 ) -> Mapping[str, object]:
     """A tool's parameters with the values that may be given; what was said of listed ones has to be."""
-    required = [it.key for it in takes if it.required or (it.key in given and (it.values or it.kind == "boolean"))]
+    required = [
+        it.key
+        for it in takes
+        if it.required or (it.key in given and (it.values or it.kind == "boolean" or _beside(heard[-1], it)))
+    ]
     return {**tool.parameters, "properties": given, "required": required}
 
 
@@ -247,6 +253,9 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
     known = COMMON | words_of(" ".join((tool.name, tool.description, *(it.key for it in takes))))
     wanted, one_number = sum(it.required and it.is_number for it in takes), sum(it.is_number for it in takes) == 1
     numbers = (one_number and _NUMBERS.findall(heard[-1])) or _NUMBERS.findall(text)
+    own_numbers = {it.key: _beside(heard[-1], it) for it in takes if it.is_number}
+    unplaced = sum(it.required and not own_numbers[it.key] for it in takes if it.is_number)
+    others = {number for beside in own_numbers.values() for number in beside}
     found: dict[str, Mapping[str, object]] = {}
     for it in takes:
         if it.values:
@@ -256,8 +265,11 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
             known |= words_of(" ".join(map(str, said)))
             found |= {it.key: {**it.declared, "enum": said}} if said else {}
         elif it.is_number:
-            given = it.numbers(numbers)
-            found |= {it.key: {**it.declared, "enum": given}} if len(given) > (0 if it.required else wanted) else {}
+            beside = it.numbers(own_numbers[it.key])
+            given = beside or it.numbers([number for number in numbers if number not in others])
+            given = given or (it.numbers(numbers) if it.required else [])
+            least = 0 if it.required or beside else unplaced
+            found |= {it.key: {**it.declared, "enum": given}} if len(given) > least else {}
         elif it.kind != "boolean":
             found[it.key] = it.declared
         elif it.required or words & (words_of(it.key) - COMMON or YES_OR_NO):
@@ -269,7 +281,8 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
     needed = sum(it.required for it in texts)
     measures = 0 < wanted >= max(len(_NUMBERS.findall(line)) for line in heard)
     for units in (True, False):  # where nothing else is left, what is counted is what is wanted: `3 avocados`
-        own = [word for line in heard for word in _unmeasured(line, measures, units) if not words_of(word) <= known]
+        said_words = (word for line in heard for word in _unmeasured(line, measures, units) if word not in others)
+        own = [word for word in said_words if not words_of(word) <= known]
         values = [word for word in own if not words_of(word) <= VERBS and not (wanted and _is_number(word))]
         if len(values) >= needed:
             break
@@ -281,6 +294,14 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
         elif len(spans) <= MOST_SPANS:
             found[it.key] = {**it.declared, "enum": it.values_of(spans)}
     return found
+
+
+def _beside(line: str, it: _Parameter) -> list[str]:
+    """The numbers of a line that stand beside what a number is called: `zone 3`, `4 mites`, `volume at 5`."""
+    called = words_of(it.key) - COMMON - {"number", "count"}
+    words = [word for word in spoken(line) if word.lower() not in _BETWEEN]
+    rows = zip(("", *words), words, (*words[1:], ""), strict=False)
+    return [word for before, word, after in rows if _is_number(word) and called & words_of(f"{before} {after}")]
 
 
 def _unmeasured(line: str, measures: bool = True, units: bool = True) -> Iterator[str]:
