@@ -30,6 +30,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from llm_engine.chat import ChatTemplate
 from recipes.texts.scene import Declaration, Talk, TalkTurn
 from recipes.texts.scenes_declared import declared_talk
+from recipes.texts.scenes_written import written_talk
 from recipes.texts.talks import make_talk
 from recipes.texts.tools import PARAMETERS, specs
 from recipes.texts.words import Split
@@ -269,14 +270,23 @@ class TalkEncoder:
         return ids, weights
 
     def step(
-        self, rng: random.Random, tokens: int, length: int, split: Split = "train", declared: float = 0.0
+        self,
+        rng: random.Random,
+        tokens: int,
+        length: int,
+        split: Split = "train",
+        declared: float = 0.0,
+        written: float = 0.0,
     ) -> list[tuple[list[int], list[float]]]:
         """Whole talks, each alone as it is when it is had, until they are `tokens` together; one of more than `length`
-        is broken off there. `declared`: the share of talks with tools that have to be read."""
+        is broken off there. `declared`: the share of talks with tools that have to be read, `written` of those whose
+        lines were made up by hand."""
         out: list[tuple[list[int], list[float]]] = []
         while sum(len(ids) for ids, _ in out) < tokens:
             if declared and rng.random() < declared:
                 talk = declared_talk(rng, split, practice=True)
+            elif written and rng.random() < written / (1 - declared):
+                talk = written_talk(rng, split, practice=True)
             else:
                 talk = make_talk(rng, split, scenes=rng.choice([1, 2, 4, 7, 12, 20]), practice=True)
             ids, weights = self.talk(talk)

@@ -72,6 +72,8 @@ class Recipe:
     """Matrix products in bfloat16, 1.4 times as fast on a processor that has them."""
     declared: float = 0.0
     """Share of talks with tools that have to be read; a talk of these is about half as long as the others."""
+    written: float = 0.0
+    """Share of talks whose lines writers made up by hand."""
 
 
 BLOCK: Final = (LINEAR, LINEAR, FULL)
@@ -161,8 +163,9 @@ class Training:
     def note_plan(self) -> None:
         """Put on record from which step on which numbers and which texts are used, if they are new."""
         now = {"steps": self.recipe.steps, "decay": self.recipe.decay, "texts": digest(*sorted(TEXTS.iterdir()))[:12]}
-        if self.recipe.declared:
-            now["declared"] = self.recipe.declared
+        for share in ("declared", "written"):
+            if getattr(self.recipe, share):
+                now[share] = getattr(self.recipe, share)
         if not self.plans or self.plans[-1] != {"step": self.plans[-1]["step"], **now}:
             self.plans.append({"step": self.done, **now})
 
@@ -181,7 +184,8 @@ class Training:
         """The talks of one step: ids and weights [1, length] of each."""
         rng = random.Random(f"{self.recipe.seed} {step}")
         length = max((start, rows) for start, rows in self.recipe.lengths if start <= step)[1]
-        talks = self.encoder.step(rng, self.recipe.tokens, length, declared=self.recipe.declared)
+        its = self.recipe
+        talks = self.encoder.step(rng, its.tokens, length, declared=its.declared, written=its.written)
         return [(torch.tensor([ids], device=self.device), torch.tensor([w], device=self.device)) for ids, w in talks]
 
     def loss(self, ids: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -448,6 +452,7 @@ def main() -> None:
     trains.add_argument("--steps", type=int, default=Recipe.steps)
     trains.add_argument("--decay", type=int, default=Recipe.decay)
     trains.add_argument("--declared", type=float, default=Recipe.declared, help="share of talks with declared tools")
+    trains.add_argument("--written", type=float, default=Recipe.written, help="share of talks that writers made up")
     trains.add_argument("--from", dest="start", type=Path, help="an exported model to begin a further run from")
     trains.add_argument("--minutes", type=float, default=9.0, help="length of the slice")
     trains.add_argument("--device", default="cpu")
@@ -473,7 +478,12 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     seed = Recipe.seed + len(runs_before(arguments.start))
     recipe = Recipe(
-        seed=seed, steps=arguments.steps, decay=arguments.decay, half=arguments.half, declared=arguments.declared
+        seed=seed,
+        steps=arguments.steps,
+        decay=arguments.decay,
+        half=arguments.half,
+        declared=arguments.declared,
+        written=arguments.written,
     )
     done = train(recipe, arguments.minutes, arguments.work, arguments.device, arguments.start, arguments.processes)
     print("done" if done else "slice over; run the same command again to go on", flush=True)

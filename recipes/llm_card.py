@@ -124,7 +124,7 @@ def _run(number: int, run: dict[str, Any]) -> str:
     start = (" --from DIRECTORY" if run["begun from"] else "") + (" --half" if run["recipe"].get("half") else "")
     lines = [
         f"    python -m recipes.llm train{start} --steps {plan['steps']} --decay {plan['decay']}"
-        + (f" --declared {plan['declared']}" if "declared" in plan else "")
+        + "".join(f" --{share} {plan[share]}" for share in ("declared", "written") if share in plan)
         + f"      (step {plan['step']}, texts {plan['texts']})"
         for plan in run["plans"]
     ]

@@ -18,6 +18,7 @@ declared_words  kinds of tools that a client may declare, and the domains they s
 scenes_declared  talks with tools that have to be read
 scenes_following  corrections, chains on the last result, half a request
 scenes_recalled   what was told or asked some turns ago, lists changed by what stands where
+scenes_written  talks of lines that writers made up: told and asked for, tools of any kind
 talks           whole talks; user_utterances and reply_sentences for the speech recipes
 """
 

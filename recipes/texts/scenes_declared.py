@@ -348,8 +348,13 @@ def one(s: Scene, it: Offer, hole: str, lines: tuple[str, ...]) -> str:
 
 
 def ask_back(s: Scene, it: Offer, hole: str) -> None:
-    """What is missing: the values, if they are few, else the parameter's name."""
-    values, name = list(it.said[hole]), spaced(it.holes[hole].name)
+    """What is missing."""
+    which(s, it.holes[hole].name, list(it.said[hole]))
+
+
+def which(s: Scene, parameter: str, values: list[str]) -> None:
+    """A parameter is asked for: by its values, if they are few, else by its name."""
+    name = spaced(parameter)
     if 1 < len(values) < 4:
         asks = "On or off?" if {*values} == {"on", "off"} else f"Which one: {', '.join(values[:-1])} or {values[-1]}?"
         s.say(asks, kind="ask declared")
@@ -367,7 +372,22 @@ def spaced(name: str) -> str:
 def answered(s: Scene, it: Offer, given: dict[str, str], kind: str) -> None:
     """The call, its result, and what is said of it."""
     arguments = {p.name: given[hole] for p in it.declaration.parameters for hole in given if it.holes[hole] is p}
-    name, thing = it.declaration.name, it.words["t"]
+    outcome(s, PutCall(it.declaration.name, arguments, it.words, it.kind.looks), kind)
+
+
+@dataclass(frozen=True, slots=True)
+class PutCall:
+    """A call. `words`: the thing that it is about, a parameter and a unit; `looks`: it tells something."""
+
+    name: str
+    arguments: dict[str, str]
+    words: dict[str, str]
+    looks: bool
+
+
+def outcome(s: Scene, it: PutCall, kind: str) -> None:
+    """The call, its result, and what is said of it."""
+    thing = it.words["t"]
     if s.chance(0.12):
         reason = s.rng.choice(
             [
@@ -381,12 +401,12 @@ def answered(s: Scene, it: Offer, given: dict[str, str], kind: str) -> None:
         failed = s.rng.choice(
             [json.dumps({"error": reason}), json.dumps({"ok": False, "error": reason}), f"error: {reason}"]
         )
-        called(s, name, arguments, failed, kind)
+        called(s, it.name, it.arguments, failed, kind)
         s.say(f"Sorry, that did not work: {reason}.", kind="error declared")
         return
-    shape = s.rng.random() * (0.6 if it.kind.looks else 1.0)
+    shape = s.rng.random() * (0.6 if it.looks else 1.0)
     if shape < 0.35:
-        result = sentence(s, it)
+        result = sentence(s, it.words)
         said = result if result.split()[0] in ("the", "no") or result[0].isdigit() else f"it says {result}"
     elif shape < 0.6:
         keys = [*s.rng.sample(FACTS, 3), it.words["p"] or "state", familiar(s).replace(" ", "_")]
@@ -396,7 +416,7 @@ def answered(s: Scene, it: Offer, given: dict[str, str], kind: str) -> None:
         said = " and ".join(f"the {spaced(key)} is {value}" for key, value in facts.items())
     else:
         result, said = s.rng.choice(DONE), "done"
-    called(s, name, arguments, result, kind)
+    called(s, it.name, it.arguments, result, kind)
     s.say(f"{said}.", kind="reply declared")
 
 
@@ -405,11 +425,11 @@ def called(s: Scene, name: str, arguments: dict[str, str], result: str, kind: st
     s.turns += [TalkTurn("assistant", "", (name, arguments), kind), TalkTurn("tool", result)]
 
 
-def sentence(s: Scene, it: Offer) -> str:
+def sentence(s: Scene, words: dict[str, str]) -> str:
     """A result in words."""
-    thing, word, n = it.words["t"], familiar(s), s.whole(2, 300)
+    thing, word, n = words["t"], familiar(s), s.whole(2, 300)
     return s.rng.choice(
-        [f"the {thing} is {word}", f"{n} {it.words['u'] or word}", f"{word} and {familiar(s)}",
+        [f"the {thing} is {word}", f"{n} {words['u'] or word}", f"{word} and {familiar(s)}",
          f"the {thing} says {word} {familiar(s)}",
          f"{word} {familiar(s)}", f"the {word} of the {thing} is {n}", f"{thing}: {word}, {n}", f"no {word} today"]
     )  # fmt: skip
