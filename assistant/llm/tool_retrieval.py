@@ -73,6 +73,25 @@ NEVER_LAST = frozenset(
     {"a", "an", "and", "as", "at", "for", "from", "in", "my", "of", "on", "the", "to", "with", "your"}
 )
 """Words that no value begins or ends with."""
+BEFORE_NAMES = frozenset({
+    "are", "at", "be", "by", "from", "in", "into", "is", "my", "near", "on", "our", "out", "over", "saying", "some",
+    "that", "the", "this", "with", "your",
+})  # fmt: skip
+TITLES = words_of(
+    "album article body book caption comment content film message movie play post query show song text title track"
+)
+"""What a text is called that may begin with one of these; `the den` is the room `den`."""
+OPENS = frozenset({
+    "add", "are", "bring", "call", "can", "cancel", "change", "check", "could", "dim", "fetch", "find", "fix", "get",
+    "give", "grab", "hold", "keep", "kill", "let's", "lower", "make", "move", "order", "pull", "push", "put", "raise",
+    "remove", "send", "set", "show", "sign", "start", "stop", "switch", "take", "throw", "turn", "we'll",
+     "did", "do", "does", "has", "have", "how", "how's", "i", "i'd", "i'll", "i'm", "i've", "is",
+    "was", "we", "we're", "we've", "were", "what", "what's", "when", "where", "where's", "which", "who", "why", "will",
+    "would", "you",
+})  # fmt: skip
+"""Words that begin an order, a question or a sentence, but no value there, if there is another."""
+LEADS = frozenset({"called", "doing", "going", "looking", "named", "titled"})
+"""Words beside a value that are none of it."""
 _BETWEEN = frozenset({"about", "at", "by", "is", "number", "of", "the", "to"})
 """Words that may stand between a number and what it is called."""
 _SPOKEN = re.compile(r"(?:[^\s,.;:!?]|(?<=\d)[.,:](?=\d))+")
@@ -229,6 +248,17 @@ class _Parameter:
         ]
         return rest or [*spans]
 
+    def is_done(self, said: frozenset[str]) -> bool:
+        """Whether what it is called was said, or the verb of that: `locked`, `lock`."""
+        called = words_of(self.key) - COMMON
+        return any(
+            word == key or (len(word) > 2 and key in (f"{word}ed", f"{word}d")) for key in called for word in said
+        )
+
+    def is_undone(self, said: frozenset[str]) -> bool:
+        """Whether the opposite was said: `unlock`."""
+        return self.is_done(frozenset(word.removeprefix("un") for word in said if word.startswith("un")))
+
     def is_unsure(self, said: frozenset[str]) -> bool:
         """Whether nothing tells for certain that it was said."""
         return self.is_text or (not self.values and self.kind == "boolean" and YES_OR_NO.isdisjoint(said))
@@ -250,7 +280,8 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
     """The parameters that may be given, each with the values that were said."""
     text = "\n".join(heard)
     words = words_of(text)
-    known = COMMON | words_of(" ".join((tool.name, tool.description, *(it.key for it in takes))))
+    known = COMMON | LEADS | words_of(" ".join((tool.name, tool.description, *(it.key for it in takes))))
+    fence = words_of(" ".join(it.key for it in takes if it.is_number)) - COMMON
     wanted, one_number = sum(it.required and it.is_number for it in takes), sum(it.is_number for it in takes) == 1
     numbers = (one_number and _NUMBERS.findall(heard[-1])) or _NUMBERS.findall(text)
     own_numbers = {it.key: _beside(heard[-1], it) for it in takes if it.is_number}
@@ -263,11 +294,11 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
             if said and sum(not {*map(str, said)}.isdisjoint(map(str, other.values)) for other in takes) == 1:
                 said = [value for value in said if words_of(str(value)) <= words_of(heard[-1])] or said
             known |= words_of(" ".join(map(str, said)))
+            fence |= words_of(" ".join(map(str, said)))
             found |= {it.key: {**it.declared, "enum": said}} if said else {}
         elif it.is_number:
             beside = it.numbers(own_numbers[it.key])
             given = beside or it.numbers([number for number in numbers if number not in others])
-            given = given or (it.numbers(numbers) if it.required else [])
             least = 0 if it.required or beside else unplaced
             found |= {it.key: {**it.declared, "enum": given}} if len(given) > least else {}
         elif it.kind != "boolean":
@@ -275,13 +306,18 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
         elif it.required or words & (words_of(it.key) - COMMON or YES_OR_NO):
             last = words_of(heard[-1])
             told = last if last & YES_OR_NO else words
-            clear = [True] if told & (YES | words_of(it.key)) else [True, False]
-            found[it.key] = {**it.declared, "enum": [False] if told & NO else clear}
+            clear = [True] if told & YES or it.is_done(told) else [True, False]
+            found[it.key] = {**it.declared, "enum": [False] if told & NO or it.is_undone(told) else clear}
     texts = [it for it in takes if it.is_text]
     needed = sum(it.required for it in texts)
     measures = 0 < wanted >= max(len(_NUMBERS.findall(line)) for line in heard)
     for units in (True, False):  # where nothing else is left, what is counted is what is wanted: `3 avocados`
-        said_words = (word for line in heard for word in _unmeasured(line, measures, units) if word not in others)
+        said_words = (
+            word
+            for line in heard
+            for word in _unmeasured(line, measures, units)
+            if word.removesuffix("%") not in others
+        )
         own = [word for word in said_words if not words_of(word) <= known]
         values = [word for word in own if not words_of(word) <= VERBS and not (wanted and _is_number(word))]
         if len(values) >= needed:
@@ -292,7 +328,15 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
         if spare < 0 or not (it.required or spare):
             del found[it.key]
         elif len(spans) <= MOST_SPANS:
-            found[it.key] = {**it.declared, "enum": it.values_of(spans)}
+            begun = {first for line in heard for first in spoken(line.lower())[:1] if first in OPENS}
+            never = begun | (set() if words_of(it.key) & TITLES else BEFORE_NAMES)
+            edges = ((span, spoken(span)[0], spoken(span)[-1]) for span in spans)
+            free = [
+                at
+                for at, first, last in edges
+                if not words_of(f"{first} {last}") & fence and first.lower() not in never
+            ]
+            found[it.key] = {**it.declared, "enum": it.values_of(free or spans)}
     return found
 
 
@@ -301,7 +345,8 @@ def _beside(line: str, it: _Parameter) -> list[str]:
     called = words_of(it.key) - COMMON - {"number", "count"}
     words = [word for word in spoken(line) if word.lower() not in _BETWEEN]
     rows = zip(("", *words), words, (*words[1:], ""), strict=False)
-    return [word for before, word, after in rows if _is_number(word) and called & words_of(f"{before} {after}")]
+    beside = [word for before, word, after in rows if _is_number(word) and called & words_of(f"{before} {after}")]
+    return [word.removesuffix("%") for word in beside]
 
 
 def _unmeasured(line: str, measures: bool = True, units: bool = True) -> Iterator[str]:
@@ -348,4 +393,4 @@ def _spans(heard: Sequence[str], name: frozenset[str], own: set[str], *, whole: 
 
 
 def _is_number(word: str) -> bool:
-    return _NUMBERS.fullmatch(word) is not None
+    return _NUMBERS.fullmatch(word.removesuffix("%")) is not None
