@@ -132,7 +132,8 @@ class CallGuide:
             used.add(key)
             end = text.find(_VALUE_END, begin)
             if end < 0:
-                for value in _left(_listed(schema, key), given):
+                others = [_listed(schema, other) for other in _required(schema) - used] if self._once else []
+                for value in _leaving(_left(_listed(schema, key), given), others):
                     yield from _further(text[:begin] + self.lead + value + _VALUE_END, schema, used)
                 if self._spells and (kind := _type(schema, key)) in ("number", "integer"):
                     yield from _numbers(text, begin, self.lead, kind, schema, used)
@@ -182,12 +183,22 @@ def _type(schema: Mapping[str, Any], key: str) -> str:
 
 
 def _left(listed: Sequence[str], given: Sequence[str]) -> Sequence[str]:
-    """The listed values that neither hold what was given already nor are in it, if there are any; switches apart."""
+    """The listed values that share no word with what was given already, or at least are not in it nor hold it, if there
+    are any; switches apart."""
     if {*listed} <= {"true", "false"}:
         return listed
-    taken = [f" {value} " for value in given]
-    left = [value for value in listed if not any(f" {value} " in each or each in f" {value} " for each in taken)]
-    return left or listed
+    taken = {word for value in given for word in value.split()}
+    apart = [value for value in listed if taken.isdisjoint(value.split())]
+    rows = [f" {value} " for value in given]
+    other = [value for value in listed if not any(f" {value} " in row or row in f" {value} " for row in rows)]
+    return apart or other or listed
+
+
+def _leaving(values: Sequence[str], others: Sequence[Sequence[str]]) -> Sequence[str]:
+    """The values that leave one to each of the other parameters that are still to be given, if there are any."""
+    ways = [[{*value.split()} for value in listed] for listed in others if listed]
+    leaving = [value for value in values if all(any(map({*value.split()}.isdisjoint, way)) for way in ways)]
+    return leaving or values
 
 
 def _listed(schema: Mapping[str, Any], key: str) -> Sequence[str]:

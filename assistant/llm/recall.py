@@ -26,6 +26,8 @@ COMMANDS = ASKS | words_of(
 )
 KEEPS = frozenset({"heads", "keep", "memory", "mind", "note", "remember"})
 """… and none of the first begins one that tells, unless with one of the others: `make a note`."""
+OF_WORDS = words_of("ask asked before earlier first last repeat said say")
+"""A question with one of these may be about any line, not only of those that tell."""
 CATEGORIES = words_of("city color date day kind month name number one place sort thing time type week year")
 """Of a question, what need not be said where the answer was told: `which day`."""
 POINTS = frozenset({"mine", "my", "our", "that", "the", "what", "which"})
@@ -104,7 +106,8 @@ def what_was_told(lines: Sequence[Line]) -> Recall:
         return Recall()
     asked = spoken(lines[-1].text)
     before = [line.text for line in lines[:-1] if line.role == "user"]
-    said = tuple(dict.fromkeys(map(_repeated, before)))
+    telling = [*filter(_tells, before)] if words_of(lines[-1].text).isdisjoint(OF_WORDS) else before
+    said = tuple(dict.fromkeys(map(_repeated, telling)))
     at, share = _nearest(lines[-1].text, before)
     nearest = _repeated(before[at]) if share else ""
     if OWN.isdisjoint(word.lower() for word in asked):
@@ -137,6 +140,12 @@ def _may_name(asked: str, told: Sequence[str]) -> bool:
     return names or not _NAME_ASKED.search(asked.lower())
 
 
+def _tells(text: str) -> bool:
+    """Whether a line may tell something: no order, no question."""
+    words = words_of(text)
+    return not words_of((spoken(text) or [""])[0]) <= COMMANDS or not words.isdisjoint(KEEPS)
+
+
 def _repeated(text: str) -> str:
     return f"{SAID} {text.rstrip('.?!')}."
 
@@ -148,10 +157,8 @@ def _nearest(asked: str, before: Sequence[str]) -> tuple[int, float]:
     best, most = 0, 0.0
     for at, text in enumerate(before if words & ASKS and wanted else ()):
         said, told = spoken(text), words_of(text)
-        first = words_of((said or [""])[0])
         share = len(wanted & told) / len(wanted)
-        tells = not first <= COMMANDS or told & KEEPS
-        if tells and share >= max(most, 1 / 2) and _may_answer(asked, said) and _may_name(asked, said):
+        if _tells(text) and share >= max(most, 1 / 2) and _may_answer(asked, said) and _may_name(asked, said):
             best, most = at, share
     return best, most
 

@@ -291,6 +291,7 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
     for it in takes:
         if it.values:
             said = [value for value in it.values if words_of(str(value)) <= words]
+            said = _on_its_side(it, said, text) or said
             if said and sum(not {*map(str, said)}.isdisjoint(map(str, other.values)) for other in takes) == 1:
                 said = [value for value in said if words_of(str(value)) <= words_of(heard[-1])] or said
             known |= words_of(" ".join(map(str, said)))
@@ -338,6 +339,16 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
             ]
             found[it.key] = {**it.declared, "enum": it.values_of(free or spans)}
     return found
+
+
+def _on_its_side(it: _Parameter, said: Sequence[object], text: str) -> list[object]:
+    """Of the listed values that were said those behind `from` or `to`, where the parameter's name has that word."""
+    side = next((word for word in ("from", "to") if word in _apart(it.key).lower().split()), None)
+    return [
+        value
+        for value in said
+        if side and re.search(rf"\b{side} (?:my |the )?{re.escape(_apart(str(value)))}\b", text, re.IGNORECASE)
+    ]
 
 
 def _beside(line: str, it: _Parameter) -> list[str]:

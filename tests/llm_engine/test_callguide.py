@@ -223,3 +223,23 @@ def test_the_name_of_a_parameter_may_hold_spaces() -> None:
         guide.push(token, text_of(letters, token))
     read = read_call(call.removeprefix(CALL).removesuffix("</tool_call>"), {"go": {}}, " ")
     assert isinstance(read, ParsedCall) and '"level number": "roof"' in read.arguments_json
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_what_was_said_leaves_something_to_each_of_the_others(once: bool) -> None:
+    dish = {"enum": ["2", "2 soups", "soups"]}
+    schemas = {"send": {"properties": {"dish": dish, "count": {"enum": [2]}}, "required": ["dish", "count"]}}
+    guide = CallGuide(schemas, " ", letters, once=once)
+    for token in letters(f"{CALL}\n<function=send>\n<parameter=dish>\n "):
+        guide.push(token, text_of(letters, token))
+    assert {chr(token) for token in guide.among()} == ({"s"} if once else {"2", "s"})
+
+
+def test_of_rows_of_words_the_next_value_shares_none_with_the_last() -> None:
+    rows = {"enum": ["red", "red velvet", "velvet cake", "cake"]}
+    schemas = {"bake": {"properties": {"color": rows, "kind": rows}, "required": ["color", "kind"]}}
+    guide = CallGuide(schemas, " ", letters, once=True)
+    begun = f"{CALL}\n<function=bake>\n<parameter=color>\n red velvet\n</parameter>\n<parameter=kind>\n "
+    for token in letters(begun):
+        guide.push(token, text_of(letters, token))
+    assert {chr(token) for token in guide.among()} == {"c"}, "velvet cake shares a word"
