@@ -76,6 +76,7 @@ _SOME: Final = words_of("couple dozen few half hundred million no none nothing o
 _NAMING: Final = frozenset({"called", "name", "named", "name's"})
 _WHEN_ASKED: Final = re.compile(r"\b(?:when|when's|what time|(?:what|which) (?:day|date|month|year)|what's the date)\b")
 _COUNT_ASKED: Final = re.compile(r"\bhow (?:many|much|old|far|tall|heavy)\b|\b(?:phone|telephone) number\b")
+_FIRST_PERSON: Final = re.compile(r"\b(?:am|can't|did|do|had|have|must|should|was|were|will) (?:i|we)\b")
 _PLACE_ASKED: Final = re.compile(r"\b(?:where|where's)\b")
 _NAME_ASKED: Final = re.compile(r"\b(?:who|who's|whose|name|named|called)\b")
 
@@ -90,6 +91,7 @@ class Recall:
     said     replies with what was said, of each line
     nearest  the one of them that tells most of what is asked for, if one has half of the words
     certain  whether it has nearly all of them
+    own      whether it is asked in the first person: then nothing but what was told can answer
     """
 
     known: tuple[str, ...] = ()
@@ -98,6 +100,7 @@ class Recall:
     said: tuple[str, ...] = ()
     nearest: str = ""
     certain: bool = False
+    own: bool = False
 
 
 def what_was_told(lines: Sequence[Line]) -> Recall:
@@ -111,7 +114,7 @@ def what_was_told(lines: Sequence[Line]) -> Recall:
     at, share = _nearest(lines[-1].text, before)
     nearest = _repeated(before[at]) if share else ""
     if OWN.isdisjoint(word.lower() for word in asked):
-        return Recall(said=said, nearest=nearest if share > 1 / 2 else "")
+        return Recall(said=said, nearest=nearest if share > 1 / 2 else "", certain=share > 2 / 3)
     things = [*_things(asked)]
     named = words_of(" ".join(word for thing in things for word in thing)) - EMPTY
     others = {"name"} if ("name",) not in things else set[str]()
@@ -120,7 +123,8 @@ def what_was_told(lines: Sequence[Line]) -> Recall:
     by_name = not words_of(lines[-1].text).isdisjoint({"called", "name", "named", "who"})
     changed = share == 1 and not words_of(before[at]).isdisjoint(CHANGES)
     since = [number for number, line in enumerate(lines) if line.role == "user"][at] if changed else 0
-    return Recall(_known(things, lines[since:], by_name), unknown, nothing, said, nearest, share > 2 / 3)
+    own = _FIRST_PERSON.search(lines[-1].text.lower()) is not None
+    return Recall(_known(things, lines[since:], by_name), unknown, nothing, said, nearest, share > 2 / 3, own)
 
 
 def _may_answer(asked: str, told: Sequence[str]) -> bool:

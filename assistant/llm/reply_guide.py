@@ -48,9 +48,10 @@ class ReplyGuide:
             return [(*encode(text), stop) for text in texts for stop in sorted(stops)]
 
         nearest = (told.nearest,) if told.nearest else ()
-        recalled = told.known or nearest or told.unknown
+        own = told.own and bool(told.said) and not self._meant.calls
+        recalled = told.known or nearest or ((*told.said, f"{NOT_YET}.") if own else told.unknown)
         begun = rejected or ""
-        refused = begun.startswith((TOLD, TOLD_NOTHING, *REFUSES)) and not begun.startswith(NO_TOOL)
+        refused = begun.startswith((TOLD, TOLD_NOTHING, SAID, *REFUSES)) and not begun.startswith(NO_TOOL)
         recalls = bool(recalled) and refused and not self._meant.calls
         self._first = whole(recalled if recalls else self._meant.asks)
         self._ways = {
@@ -64,9 +65,11 @@ class ReplyGuide:
         self._idle_begins = {encode(text)[0] for text in self._idle}
         self._wrong = () if meant is None else (*((NO_TOOL,) if meant.named else ()), *self._idle)
         if told.known:
-            self._wrong += (TOLD_NOTHING, *REFUSES)
+            self._wrong += (TOLD_NOTHING, SAID, *REFUSES)
         elif nearest and not self._meant.calls:
             self._wrong += (TOLD, TOLD_NOTHING if told.certain else NOT_YET, *REFUSES)
+        elif own:
+            self._wrong += REFUSES
         elif told.nothing and told.unknown:
             self._wrong += (TOLD,)
         self._tokens: list[int] = []

@@ -92,10 +92,10 @@ def told_talk(rng: random.Random, split: Split = "train", noise: float = 0.15, p
         for _ in range(rng.randint(1, min(5, len(topics_here) + 2))):
             at = rng.randrange(len(topics_here))
             match rng.random():
-                case chance if chance < 0.52:
+                case chance if chance < 0.64:
                     s.user(rng.choice(topics_here[at].asked))
                     s.say(f"You said: {told[at].rstrip('.?!')}.", kind=RECALL)
-                case chance if chance < 0.84:
+                case chance if chance < 0.86:
                     s.user(rng.choice(topics_here[at].never))
                     s.say(NOT_TOLD, kind="recall: never told")
                 case _:
