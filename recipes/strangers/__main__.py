@@ -6,8 +6,8 @@
 `told_*.jsonl` are short talks of one person, whose last line asks for something told before: `want` are its words, or
 null if it never was told. `tools_*.jsonl` are sets of declared tools with requests: `want` is the call, "ask" where
 something that it needs was not said, null where none of them fits. Who wrote them had not seen the texts, nor the
-assistant's rules. Misses of the first of each were read while the rules of `assistant/llm` were made, of the second
-not. A reply recalls if it holds the words; a call is right if its tool and all arguments are.
+assistant's rules. Misses of the first two of each were read while the rules of `assistant/llm` were made, of the
+third not. A reply recalls if it holds the words; a call is right if its tool and all arguments are.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from recipes.texts.tools import PERSONAS, TOOL_NAMES
 
 HERE: Final = Path(__file__).parent
 SYSTEM: Final = next(iter(PERSONAS.values()))
+SETS: Final = ("first", "second", "third")
 NOT_TOLD: Final = (*REFUSING, "You have not told me")
 
 
@@ -119,11 +120,12 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=TINY)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="which of them")
     parser.add_argument("--show", action="store_true", help="the misses")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     judge, tally = ReplyJudge(arguments.model), Tally()
-    for which in ("first", "second"):
+    for which in arguments.sets:
         told(judge, f"told_{which}", tally)
         tools(judge, f"tools_{which}", tally)
     for name, row in tally.rows().items():

@@ -2,12 +2,12 @@
 
 import pytest
 
-from recipes.strangers.__main__ import declaration, rows, same
+from recipes.strangers.__main__ import SETS, declaration, rows, same
 
 WANT = {"name": "set_light", "arguments": {"room": "living_room", "level": 30, "on": True, "speed": 1.5}}
 
 
-@pytest.mark.parametrize("which", ["first", "second"])
+@pytest.mark.parametrize("which", SETS)
 def test_what_is_wanted_is_declared_and_what_is_recalled_was_told(which: str) -> None:
     for row in rows(f"tools_{which}"):
         takes = {tool.name: {it.name: it for it in tool.parameters} for tool in map(declaration, row["tools"])}
@@ -20,7 +20,7 @@ def test_what_is_wanted_is_declared_and_what_is_recalled_was_told(which: str) ->
             else:
                 assert want in ("ask", None)
     talks = list(rows(f"told_{which}"))
-    assert len(talks) == 100 and sum(row["want"] is None for row in talks) == 20
+    assert len(talks) >= 100 and sum(row["want"] is None for row in talks) >= 20
     for row in talks:
         told = " ".join(row["turns"][:-1]).lower()
         assert row["want"] is None or row["want"].lower() in told

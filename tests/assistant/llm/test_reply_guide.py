@@ -169,6 +169,31 @@ def test_where_a_line_tells_it_the_reply_is_no_refusal_but_that_line():
     assert meant.may("I cannot ") and meant.guide.stands() is True
 
 
+def test_a_question_in_the_first_person_is_not_refused_where_anything_was_told():
+    tells = ("we have a bassoon at home", "I will remember that.", "what time is it", "It is 5 am.")
+    asks = "what instrument do i play"
+    typed = Recalling(asks, tells=tells)
+    assert typed.may("I am too small ") and typed.guide.stands() is False
+    for text, may in [
+        ("You said: we have a bassoon at home.", True),
+        ("You have not told me yet.", True),
+        ("You said: what time is it.", False),
+        ("I cannot", False),
+    ]:
+        assert Recalling(asks, "I am too small ", tells=tells).may(text) is may, text
+    nothing = Recalling(asks, tells=("what time is it", "It is 5 am."))
+    assert nothing.may("I am too small ") and nothing.guide.stands() is True
+
+
+def test_what_is_known_by_its_thing_is_not_a_line_repeated():
+    typed = Recalling("what is my locker")
+    assert typed.may("You said:") and typed.guide.stands() is False
+    anew = Recalling("what is my locker", "You said:")
+    assert anew.may("Your locker is 48.")
+    other = Recalling("what did i say about the weather")
+    assert other.may("You said:") and other.guide.stands() is not False
+
+
 def test_what_was_never_told_is_not_said():
     assert (typed := Recalling("what is my ring size")).may("Your") and typed.guide.stands() is False
     assert Recalling("what is my ring size").may("You have not told me your ring size.")
