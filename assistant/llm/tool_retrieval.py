@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from assistant.base.units import units_in
+from assistant.base.units import find_unit, units_in
 from assistant.contracts import Line
 from assistant.events import ToolSpec
 from llm_engine.callguide import DIGITS
@@ -74,8 +74,8 @@ NEVER_LAST = frozenset(
 )
 """Words that no value begins or ends with."""
 BEFORE_NAMES = frozenset({
-    "are", "at", "be", "by", "from", "in", "into", "is", "my", "near", "on", "our", "out", "over", "saying", "some",
-    "that", "the", "this", "with", "your",
+    "are", "at", "away", "be", "by", "down", "from", "her", "him", "in", "into", "is", "it", "me", "my", "near", "off",
+    "on", "our", "out", "over", "saying", "some", "that", "the", "them", "this", "up", "us", "with", "your",
 })  # fmt: skip
 TITLES = words_of(
     "album article body book caption comment content film message movie play post query show song text title track"
@@ -171,11 +171,16 @@ def _said_of(
 
 def unsaid(lines: Sequence[Line]) -> frozenset[str]:
     """Of the tools that it knows by heart those that need words which neither this exchange nor the one before holds:
-    two units to convert."""
+    two units to convert. What is measured otherwise than in time is no timer: `15 meters`."""
     users = [at for at, line in enumerate(lines) if line.role == "user"]
     last = lines[users[-2] if len(users) > 1 else 0 :]
     said = [text for line in last for text in (line.text, *(call.arguments for call in line.calls))]
-    return frozenset() if len(units_in(" ".join(said))) > 1 else frozenset(["convert"])
+    barred = frozenset[str]() if len(units_in(" ".join(said))) > 1 else frozenset({"convert"})
+    asked = lines[users[-1]].text if users else ""
+    kinds = {find_unit(unit)[0] for unit in units_in(asked)}
+    if kinds and "time" not in kinds and words_of(asked).isdisjoint({"timer", "countdown"}):
+        barred |= {"set_timer", "change_timer"}
+    return barred
 
 
 def question(name: str, choices: Sequence[str]) -> str:

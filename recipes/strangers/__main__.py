@@ -23,7 +23,7 @@ import torch
 
 from assistant.text.small_model import for_small_model
 from recipes.chatml import parse_call
-from recipes.judge import REFUSING, ReplyJudge
+from recipes.judge import REFUSING, ReplyJudge, garbled
 from recipes.score import TINY, Tally
 from recipes.texts.scene import Declaration, Parameter, Talk, TalkTurn
 from recipes.texts.tools import PERSONAS, TOOL_NAMES
@@ -63,6 +63,7 @@ def told(judge: ReplyJudge, name: str, tally: Tally) -> None:
         else:
             right = _alike(for_small_model(want)) in _alike(said)
         tally.add(f"{name}: {'never told' if want is None else 'recalled'}", right)
+        tally.add(f"{name}: garbled", garbled(said, " ".join(map(for_small_model, row["turns"]))))
         if not right:
             tally.misses.append((name, row["turns"][-1], str(want), said))
 
@@ -112,6 +113,7 @@ def tools(judge: ReplyJudge, name: str, tally: Tally) -> None:
                 kind, right = "right call", same(call, want)
                 tally.add(f"{name}: right tool", call is not None and call[0] == want["name"])
             tally.add(f"{name}: {kind}", right)
+            tally.add(f"{name}: garbled", garbled(said, f"{row['tools']} {for_small_model(request['say'])}"))
             if not right:
                 tally.misses.append((name, request["say"], str(want), said))
 

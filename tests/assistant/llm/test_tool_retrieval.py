@@ -6,7 +6,7 @@ import pytest
 
 from assistant.contracts import Line
 from assistant.events import ToolSpec
-from assistant.llm.tool_retrieval import COMMON, GOES_ON, YES_OR_NO, Meant, question, what_is_meant, words_of
+from assistant.llm.tool_retrieval import COMMON, GOES_ON, YES_OR_NO, Meant, question, unsaid, what_is_meant, words_of
 
 
 def tool(name, tells="", required=(), **takes):
@@ -233,3 +233,48 @@ def test_no_declaration_and_no_words_are_too_odd():
         for given in found.calls.values():
             declared = schema.get("properties")
             assert given is schema or {*given["properties"]} <= {*declared}
+
+
+def test_what_is_measured_otherwise_than_in_time_is_no_timer():
+    def barred(*said):
+        return unsaid([Line("user", text) for text in said]) & {"set_timer", "change_timer"}
+
+    for text in ("fly 15 meters to the left", "i weigh 172 pounds", "drive backward 2 feet"):
+        assert barred(text) == {"set_timer", "change_timer"}, text
+    for text in ("15 minutes", "make it 20", "a timer for 2 pounds of rice", "start it", "2 pounds take 20 minutes"):
+        assert not barred("fly 15 meters", text), text
+
+
+def test_from_and_to_say_which_listed_value_is_whose():
+    account = {"type": "string", "enum": ["checking", "savings"]}
+    move = tool("move", "moves money", ["from_account", "to_account"], from_account=account, to_account=account)
+    for said in ("move money from checking to savings", "move money to savings from my checking"):
+        assert values(meant(said, tools=[move]), "move", "from_account") == ["checking"]
+        assert values(meant(said, tools=[move]), "move", "to_account") == ["savings"]
+
+
+def test_a_value_is_what_it_names_and_not_the_words_around_it():
+    room = tool("book_room", "books a room", ["room", "guests"], room=TEXT, guests={"type": "integer"})
+    assert values(meant("book me something in the everest for 8 guests", tools=[room]), "book_room", "guests") == [8]
+    found = values(
+        meant("keep it off the everest", tools=[tool("hold", "keeps a room off", ["room"], room=TEXT)]), "hold", "room"
+    )
+    assert found == ["everest"]
+    song = tool("play_song", "plays a song", ["title"], title=TEXT)
+    assert "in the dark" in values(meant("play the song in the dark", tools=[song]), "play_song", "title")
+
+
+def test_a_switch_is_set_by_its_own_verb_and_its_opposite():
+    door = tool("door", "a door", ["locked"], locked={"type": "boolean"})
+    for said, value in (("lock the door", [True]), ("unlock the door", [False]), ("the door locked please", [True])):
+        assert values(meant(said, tools=[door]), "door", "locked") == value
+
+
+def test_a_number_is_that_of_the_parameter_whose_name_stands_beside_it():
+    water = tool("water", "waters", ["zone", "minutes"], zone={"type": "integer"}, minutes={"type": "integer"})
+    found = meant("water zone 3 for 12 minutes", tools=[water])
+    assert values(found, "water", "zone") == [3] and values(found, "water", "minutes") == [12]
+    asked = meant("water zone 3", tools=[water])
+    assert not asked.calls and asked.asks == ("Which minutes?",)
+    level = tool("dim", "dims", ["room", "percent"], room=TEXT, percent={"type": "integer"})
+    assert values(meant("dim the den 40%", tools=[level]), "dim", "room") == ["den"]
