@@ -188,14 +188,13 @@ def _known(things: Sequence[tuple[str, ...]], lines: Sequence[Line], by_name: bo
         for told in reversed(tellings if thing != ("name",) else ()):
             at = _place(thing, told)
             rows = () if at is None else _rows(thing, told[:at], told[at + len(thing) - 1 :])
-            found = tuple(_reply(thing, row, called) for row in rows if _may_answer(asked, row) for called in _CALLED)
+            naming = not words_of(f"{asked} {' '.join(told)}").isdisjoint(_NAMING | CALLS | {"who"})
+            ways = ("", " called") if naming else ("",)
+            found = tuple(_reply(thing, row, called) for row in rows if _may_answer(asked, row) for called in ways)
             names = [word for word in told if word[:1].isupper()]
             if found or (at is not None and by_name and len(names) == 1):
                 return found or (_reply(thing, names, " called"),)
     return ()
-
-
-_CALLED: Final = ("", " called")
 
 
 def _was_asked(after: Sequence[Line]) -> bool:
