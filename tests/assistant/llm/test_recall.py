@@ -144,3 +144,19 @@ def test_a_change_told_in_other_words_stands_before_what_it_changes():
 
 def test_words_about_oneself_are_no_name_of_somebody_else():
     assert not told("hi i'm Odette and this is my neighbor Frank", "what's my neighbor").known
+
+
+@pytest.mark.parametrize(
+    ("asks", "own"),
+    [
+        ("what instrument do i play", True),
+        ("which song did we dance to", True),
+        ("how many events do i have", False),  # of a calendar, not of what was told
+        ("when am i free to meet Anthony", False),
+        ("do i look like my mother", False),
+        ("how long should i fast before the test", False),
+        ("what do you play", False),
+    ],
+)
+def test_what_only_memory_can_answer_is_asked_in_the_first_person(asks, own):
+    assert told("i met the president", asks).own is own
