@@ -287,11 +287,7 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
     words = words_of(text)
     known = COMMON | LEADS | words_of(" ".join((tool.name, tool.description, *(it.key for it in takes))))
     fence = words_of(" ".join(it.key for it in takes if it.is_number)) - COMMON
-    wanted, one_number = sum(it.required and it.is_number for it in takes), sum(it.is_number for it in takes) == 1
-    numbers = (one_number and _NUMBERS.findall(heard[-1])) or _NUMBERS.findall(text)
-    own_numbers = {it.key: _beside(heard[-1], it) for it in takes if it.is_number}
-    unplaced = sum(it.required and not own_numbers[it.key] for it in takes if it.is_number)
-    others = {number for beside in own_numbers.values() for number in beside}
+    wanted, others = sum(it.required and it.is_number for it in takes), _placed(takes, heard)
     found: dict[str, Mapping[str, object]] = {}
     for it in takes:
         if it.values:
@@ -303,10 +299,8 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
             fence |= words_of(" ".join(map(str, said)))
             found |= {it.key: {**it.declared, "enum": said}} if said else {}
         elif it.is_number:
-            beside = it.numbers(own_numbers[it.key])
-            given = beside or it.numbers([number for number in numbers if number not in others])
-            least = 0 if it.required or beside else unplaced
-            found |= {it.key: {**it.declared, "enum": given}} if len(given) > least else {}
+            given = _numbers_of(it, takes, heard, others)
+            found |= {it.key: {**it.declared, "enum": given}} if given else {}
         elif it.kind != "boolean":
             found[it.key] = it.declared
         elif it.required or words & (words_of(it.key) - COMMON or YES_OR_NO):
@@ -334,16 +328,34 @@ def _given(tool: ToolSpec, takes: Sequence[_Parameter], heard: Sequence[str]) ->
         if spare < 0 or not (it.required or spare):
             del found[it.key]
         elif len(spans) <= MOST_SPANS:
-            begun = {first for line in heard for first in spoken(line.lower())[:1] if first in OPENS}
-            never = begun | (set() if words_of(it.key) & TITLES else BEFORE_NAMES)
-            edges = ((span, spoken(span)[0], spoken(span)[-1]) for span in spans)
-            free = [
-                at
-                for at, first, last in edges
-                if not words_of(f"{first} {last}") & fence and first.lower() not in never
-            ]
-            found[it.key] = {**it.declared, "enum": it.values_of(free or spans)}
+            found[it.key] = {**it.declared, "enum": it.values_of(_bare(it, spans, heard, fence) or spans)}
     return found
+
+
+def _placed(takes: Sequence[_Parameter], heard: Sequence[str]) -> set[str]:
+    """The numbers that stand beside what a parameter is called."""
+    return {number for it in takes if it.is_number for number in _beside(heard[-1], it)}
+
+
+def _numbers_of(it: _Parameter, takes: Sequence[_Parameter], heard: Sequence[str], others: set[str]) -> Sequence[float]:
+    """The numbers that may be given to a parameter: those beside its name, else those beside no other's. One that need
+    not be given gets some only where more are left than must be."""
+    beside, numeric = it.numbers(_beside(heard[-1], it)), [each for each in takes if each.is_number]
+    said = (len(numeric) == 1 and _NUMBERS.findall(heard[-1])) or _NUMBERS.findall("\n".join(heard))
+    given = beside or it.numbers([number for number in said if number not in others])
+    unplaced = sum(each.required and not _beside(heard[-1], each) for each in numeric)
+    return given if len(given) > (0 if it.required or beside else unplaced) else []
+
+
+def _bare(it: _Parameter, spans: Sequence[str], heard: Sequence[str], fence: frozenset[str]) -> list[str]:
+    """The values without words around them: none begins with the order, with an article or a preposition, but a title;
+    none has a word of the `fence` at an end."""
+    begun = {first for line in heard for first in spoken(line.lower())[:1] if first in OPENS}
+    never = begun | (set() if words_of(it.key) & TITLES else BEFORE_NAMES)
+    edges = ((span, spoken(span)[0], spoken(span)[-1]) for span in spans)
+    return [
+        span for span, first, last in edges if not words_of(f"{first} {last}") & fence and first.lower() not in never
+    ]
 
 
 def _on_its_side(it: _Parameter, said: Sequence[object], text: str) -> list[object]:
