@@ -64,6 +64,7 @@ CALLS = frozenset({"call", "have", "here's", "introduce", "meet", "named", "say"
 IDLE = COMMON | COMMANDS | CATEGORIES | words_of(" ".join(BESIDE))
 """Words of a question that say nothing of what is asked for."""
 LONGEST_THING, LONGEST = 4, 12
+# What may answer `when`, `how many` and `who`, and how these are asked; what only the user's own memory can answer.
 _WHEN: Final = words_of(
     """
     afternoon april august december dawn dusk evening fall february friday january july june lunchtime march may

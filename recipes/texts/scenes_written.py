@@ -219,7 +219,7 @@ class Offered:
 
 
 def _offered(s: Scene, name: str, tool: WrittenTool) -> Offered:
-    """The tool with fewer values, fewer parameters or in another order, now and then: it has to be read each time."""
+    """The tool, now and then with fewer values or in another order: it has to be read each time."""
     fixed = {(key, value) for line in tool.do + tool.ask for key, value in _SLOT.findall(line) if value}
     listed: dict[str, dict[str, str]] = {}
     parameters = []
@@ -285,6 +285,7 @@ _ARTICLE: Final = re.compile(r"^(?:the|a|an|my|our|some|this) ")
 
 
 def _refused(s: Scene, of: ToolSet) -> None:
+    """A request that none of them does: of the same neighbourhood, now and then of another set's."""
     line = s.rng.choice(of.none if s.chance(0.75) else s.rng.choice(tool_sets(s.split)).none)
     things = [_ARTICLE.sub("", thing) for thing in re.findall(r"<([^>]+)>", line)]
     written = s.user(line.replace(things[0], "{x}", 1).translate({60: None, 62: None}), x=things[0])["x"]
@@ -293,7 +294,7 @@ def _refused(s: Scene, of: ToolSet) -> None:
 
 
 def tools_talk(rng: random.Random, split: Split = "train", noise: float = 0.15, practice: bool = False) -> Talk:
-    """A short talk with the tools of one set, now and then with one of another, beside the built-in ones or alone."""
+    """A short talk with tools of one set, beside the built-in ones or alone."""
     while True:
         s = Scene(rng, split, noise, practice)
         of = rng.choice(tool_sets(split))
