@@ -293,6 +293,30 @@ def _refused(s: Scene, of: ToolSet) -> None:
     s.turns[-1].accept += (f"I have no tool for {written}.", f"I have no tool for a {written}.")
 
 
+_NOUN: Final = re.compile(
+    r"\b(?:the|a|an|my|our|some|this|that|your) ((?:[a-z'-]+ ){0,2}?[a-z'-]+)"
+    r"(?= (?:and|at|by|for|from|i|in|is|no|of|on|over|please|so|that|to|up|we|with|you)\b|$)"
+)
+
+
+def _not_offered(s: Scene, of: ToolSet, offered: list[Offered]) -> None:
+    """A request for a tool that is not declared here, mostly of the same set: it says what could be done, as surely."""
+    here = {it.declaration.name for it in offered}
+    others = [*(of.tools.keys() - here)] if s.chance(0.75) else []
+    of = of if others else s.rng.choice(tool_sets(s.split))
+    name = s.rng.choice(sorted(others or of.tools))
+    it = _offered(s, name, of.tools[name])
+    given = _request(s, it, s.rng.choice(it.tool.do))
+    nouns = _NOUN.findall(s.turns[-1].text)
+    texts = [
+        _ARTICLE.sub("", given[key]) for key, slot in it.tool.slots.items() if slot.kind == "text" and given.get(key)
+    ]
+    if name in here or not (nouns or texts):
+        raise Unusable
+    s.say(f"I have no tool for the {(nouns or texts)[0]}.", kind="refusal declared")
+    s.turns[-1].accept += tuple(f"I have no tool for the {thing}." for thing in (*nouns, *texts))
+
+
 def tools_talk(rng: random.Random, split: Split = "train", noise: float = 0.15, practice: bool = False) -> Talk:
     """A short talk with tools of one set, beside the built-in ones or alone."""
     while True:
@@ -306,10 +330,12 @@ def tools_talk(rng: random.Random, split: Split = "train", noise: float = 0.15, 
             turns, known = len(s.turns), dict(s.known)
             try:
                 match rng.random():
-                    case chance if chance < 0.62:
+                    case chance if chance < 0.56:
                         _use(s, of, offered)
-                    case chance if chance < 0.86:
+                    case chance if chance < 0.73:
                         _refused(s, of)
+                    case chance if chance < 0.88:
+                        _not_offered(s, of, offered)
                     case chance if built_in and chance < 0.96:
                         rng.choice(BUILT_IN)(s)
                     case _:
