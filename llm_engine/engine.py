@@ -299,6 +299,16 @@ class HybridLLM:
             if token in stop:
                 return
 
+    def probability(self, token: int) -> float:
+        """How probable it is that `token` comes next, before any is barred, and at temperature 1.
+
+        Raises StateError if nothing was appended, or for an unknown id.
+        """
+        token_ids(StateError, "token", [token], self.config.vocab_size)
+        self.catch_up()
+        self._need_logits()
+        return self._probability(token)
+
     def turn_end_probability(self, ids: Sequence[int]) -> float:
         """How probable it is that the user's turn is complete after `ids`: P(<|im_end|> next).
 
@@ -308,10 +318,9 @@ class HybridLLM:
         if self.end_of_turn is None:
             raise StateError("the checkpoint names no end-of-turn token (no tokenizer.json or generation_config.json)")
         self._check_text(ids)
-        self.catch_up()
         if not ids:
-            self._need_logits()
-            return self._end_probability(self.end_of_turn)
+            return self.probability(self.end_of_turn)
+        self.catch_up()
         self._check_room(ids)
         before = self._recurrent.take(self.position)
         try:
@@ -320,7 +329,7 @@ class HybridLLM:
             for chunk in plan:
                 self._replay_chunk(chunk, ids[done : done + chunk.count], head=chunk is plan[-1])
                 done += chunk.count
-            return self._end_probability(self.end_of_turn)
+            return self._probability(self.end_of_turn)
         finally:
             rollback(self._ctx, before)
 
@@ -446,8 +455,8 @@ class HybridLLM:
 
     # ------------------------------------------------------------------------------------- private
 
-    def _end_probability(self, end_of_turn: int) -> float:
-        return float(self.state.logits.softmax(-1)[end_of_turn].item())
+    def _probability(self, token: int) -> float:
+        return float(self.state.logits.softmax(-1)[token].item())
 
     def _replay_chunk(self, chunk: GridChunk, ids: Sequence[int], head: bool) -> None:
         s, end = self.state, chunk.start + chunk.count

@@ -216,6 +216,10 @@ class WordGuide:
         """The tokens that begin a call."""
         return self._vocabulary.opening
 
+    def stops(self) -> Sequence[int]:
+        """The tokens that end a reply."""
+        return self._vocabulary.stops
+
     def stands(self) -> bool:
         """False once a tool was called that the request cannot mean, or any where there is none."""
         return self._calls.stands() and (self._calls.has_tools() or not self._in_call)

@@ -60,21 +60,24 @@ class ReplyJudge:
         if len(ids) > 1900:
             return
         with torch.inference_mode():
-            likely = forward_train(self.llm.config, self._params, torch.tensor([ids]))[0].argmax(-1).tolist()
+            logits = forward_train(self.llm.config, self._params, torch.tensor([ids]))[0]
+        likely = logits.argmax(-1).tolist()
         for index, turn in enumerate(talk.turns):
             if turn.role != "assistant" or turn.cut:
                 continue
             wanted = [*self.encoder.ids(turn_text(turn)), self.encoder.end]
             start = len(self.encoder.prompt(talk, index)) - 1
-            if likely[start : start + len(wanted)] == wanted and self._may_say(talk, index, wanted):
+            told = likely[start : start + len(wanted)] == wanted
+            if told and self._may_say(talk, index, wanted, logits[start:]):
                 yield turn, turn_text(turn)
             else:
                 yield turn, self.reply(talk, index)
 
-    def _may_say(self, talk: Talk, turn: int, wanted: Sequence[int]) -> bool:
-        """Whether the assistant would let the model say what it would say by itself."""
-        guide = self._language.guide(prompt_of(talk, turn), None)
-        for token in wanted:
+    def _may_say(self, talk: Talk, turn: int, wanted: Sequence[int], logits: torch.Tensor) -> bool:
+        """Whether the assistant would let the model say what it would say by itself: `logits`, [T, V], tell what."""
+        at = 0
+        guide = self._language.guide(prompt_of(talk, turn), lambda token: float(logits[at].softmax(-1)[token]), None)
+        for at, token in enumerate(wanted):  # noqa: B007 (the guide asks for it)
             among = guide.among()
             if among and token not in among:
                 return False
@@ -87,14 +90,14 @@ class ReplyJudge:
         self.llm.append(self.encoder.prompt(talk, turn))
         self.llm.set_sampling(Sampling.greedy())
         started, asked = time.process_time(), prompt_of(talk, turn)
-        guide, begin, ids = self._language.guide(asked, None), self.llm.position, list[int]()
+        guide, begin, ids = self._language.guide(asked, self.llm.probability, None), self.llm.position, list[int]()
         while len(ids) < 160 and ids[-1:] != [self.encoder.end]:
             ids.append(self.llm.step(guide.among()))
             guide.push(ids[-1], self.tokenizer.decode(ids[-1:], skip_special_tokens=False))
             if guide.stands() is False:
                 self.llm.rollback(begin)
                 rejected = self.tokenizer.decode(ids, skip_special_tokens=False)
-                guide, ids = self._language.guide(asked, rejected), []
+                guide, ids = self._language.guide(asked, self.llm.probability, rejected), []
         self.seconds += time.process_time() - started
         self.tokens += len(ids)
         ended = bool(ids) and ids[-1] == self.encoder.end

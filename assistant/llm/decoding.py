@@ -40,7 +40,7 @@ class Writing:
         self._text, self._calls = language.text_stream(), language.call_stream(prompt)
         self._ends = StopStrings(self._options.stop)
         self._held: list[ReplyPiece] = []
-        self._guide = language.guide(prompt, rejected)
+        self._guide = language.guide(prompt, self._llm.probability, rejected)
 
     def _start_again(self) -> None:
         """As if nothing had been written; the guide is told what had been."""

@@ -14,7 +14,7 @@ from assistant.events import ToolSpec
 from assistant.llm.chat_layout import Layout, find_layout
 from assistant.llm.recall import what_was_told
 from assistant.llm.reply_guide import SWITCHED_OFF, ReplyGuide
-from assistant.llm.tool_retrieval import Meant, unsaid, what_is_meant
+from assistant.llm.tool_retrieval import Meant, unsaid, what_else_may_be_meant, what_is_meant
 from assistant.text.small_model import for_small_model
 from llm_engine.callguide import CallGuide
 from llm_engine.chat import Chat
@@ -27,6 +27,8 @@ WORDS = "words.txt"
 SMALL_REACH = 1024
 """Tokens of the longest talks that the shipped model learnt from. Behind some thirty turns with all of them before it,
 it answered two questions in ten."""
+SURE = 0.7
+"""How probable a call must be to the model where a request shares no word with any tool that has to be read."""
 TOOL_SETS_REMEMBERED = 64
 TURNS_REMEMBERED = 4096
 """A talk is laid out anew for each reply; its earlier turns are not read and tokenised again."""
@@ -63,7 +65,8 @@ class Guide(Protocol):
 class Language:
     """A model's text side: layout, tokens, streams, and the ids that end a reply.
 
-    guide     of a reply to a prompt; after one that did not stand, by how it began
+    guide     of a reply to a prompt, by how probable a token is to begin it; after one that did not stand, by how that
+              began
     limited   it knows the phrases that it was trained on and no others
     reach     tokens of a talk that it makes sense of; None: of as many as it holds
     """
@@ -72,7 +75,7 @@ class Language:
     encode: Callable[[str], Sequence[int]]
     text_stream: Callable[[], TokenReader]
     call_stream: Callable[[Prompt], CallStream]
-    guide: Callable[[Prompt, str | None], Guide]
+    guide: Callable[[Prompt, Callable[[int], float], str | None], Guide]
     stops: frozenset[int]
     limited: bool = False
     reach: int | None = None
@@ -86,16 +89,13 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
     if limited:
         layout = replace(layout, read=lru_cache(TURNS_REMEMBERED)(_read_small))
 
-    def schemas(prompt: Prompt) -> Schemas:
-        return {tool.name: tool.parameters for tool in prompt.tools}
-
     def calls(prompt: Prompt) -> CallStream:
-        return ToolCallParser(schemas(prompt), layout.value_lead)
+        return ToolCallParser(_schemas(prompt), layout.value_lead)
 
     vocabulary, stops = load_vocabulary(path, chat.tokenizer), chat.tokenizer.stops()
 
-    def guide(prompt: Prompt, rejected: str | None) -> Guide:
-        declared = schemas(prompt)
+    def guide(prompt: Prompt, probability: Callable[[int], float], rejected: str | None) -> Guide:
+        declared = _schemas(prompt)
         if vocabulary is None:
             return CallGuide(declared, layout.value_lead, encode)
         unknown = [tool for tool in prompt.tools if tool.name in told(prompt.tools)]
@@ -103,16 +103,19 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         meant = what_is_meant(unknown, lines)
         if rejected is not None and not declared:
             meant = Meant(asks=(SWITCHED_OFF,))
+        unnamed = rejected is None and unknown and not (meant.calls or meant.asks)
+        sure = unnamed and sum(map(probability, vocabulary.opening)) > SURE
+        others = what_else_may_be_meant(unknown, lines) if sure else {}
         to_be_read = {tool.name for tool in unknown}
         barred = unsaid(lines) - to_be_read
         offered = {name: takes for name, takes in declared.items() if name not in barred}
-        may_call = {**offered, **meant.calls} if rejected is None else meant.calls
-        unmeant = (declared.keys() if meant.certain else to_be_read) - meant.calls.keys()
+        may_call = {**offered, **meant.calls, **others} if rejected is None else meant.calls
+        unmeant = (declared.keys() if meant.certain else to_be_read) - meant.calls.keys() - others.keys()
         calls = CallGuide(may_call, layout.value_lead, encode, unmeant, once=True)
         said = _said(prompt, layout.read)
         words = WordGuide(vocabulary, f"{_told(prompt)}\n{said}", said, calls)
         held = meant if unknown or not declared else None
-        return ReplyGuide(words, held, what_was_told(lines), encode, stops, rejected)
+        return ReplyGuide(words, held, what_was_told(lines), encode, probability, rejected)
 
     @lru_cache(TOOL_SETS_REMEMBERED)
     def told(tools: tuple[ToolSpec, ...]) -> frozenset[str]:
@@ -133,6 +136,10 @@ def load_vocabulary(path: Path, tokenizer: TextTokenizer) -> Vocabulary | None:
         return None
     texts = [tokenizer.decode([token], skip_special=False) for token in range(tokenizer.size)]
     return Vocabulary(texts, (path / WORDS).read_text("utf-8").split(), tokenizer.stops())
+
+
+def _schemas(prompt: Prompt) -> Schemas:
+    return {tool.name: tool.parameters for tool in prompt.tools}
 
 
 def _told(prompt: Prompt) -> str:

@@ -4,6 +4,7 @@ what was told what it recalls."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from math import log
 
 from assistant.llm.recall import NOT_TOLD, SAID, TOLD, Recall
 from assistant.llm.tool_retrieval import Meant
@@ -17,6 +18,8 @@ REFUSES = ("I cannot ", "I am too small ", "I do not know ", "I have no ")
 """How it begins to refuse …"""
 TOLD_NOTHING, NOT_YET = "You have not told me ", "You have not told me yet"
 """… and to say that it was not told, with what or without."""
+LEAST = 1e-30
+"""Of a probability that a logarithm is taken of."""
 WHICH_ONE = "Which one:"
 """How it begins to ask for a listed value; where there is none to ask for, it goes on with anything."""
 
@@ -28,7 +31,7 @@ class ReplyGuide:
     meant     what may be done with tools that have to be read; None where there are none
     told      what may be said of what was told
     encode    text to tokens
-    stops     tokens that end a reply
+    odds      how probable a token is to come next
     rejected  how a reply began that did not stand: written a second time, it must say what was told, or call or ask,
               if there is anything to call or to ask
     """
@@ -39,18 +42,22 @@ class ReplyGuide:
         meant: Meant | None,
         told: Recall,
         encode: Callable[[str], Sequence[int]],
-        stops: Collection[int],
+        odds: Callable[[int], float],
         rejected: str | None = None,
     ) -> None:
         self._words, self._meant, self._rejected = words, meant or Meant(), rejected
 
         def whole(texts: Collection[str]) -> list[tuple[int, ...]]:
-            return [(*encode(text), stop) for text in texts for stop in sorted(stops)]
+            return [(*encode(text), stop) for text in texts for stop in words.stops()]
 
         nearest = (told.nearest,) if told.nearest else ()
         own = told.own and bool(told.said) and not self._meant.calls
         recalled = told.known or nearest or ((*told.said, f"{NOT_YET}.") if own else told.unknown)
         begun = rejected or ""
+        guesses = told.said and not (told.known or nearest or self._meant.calls)
+        self._guess = _Guess(encode, odds) if guesses else None
+        if self._guess and begun.startswith(SAID):
+            recalled = (f"{NOT_YET}.",)
         refused = begun.startswith((TOLD, TOLD_NOTHING, SAID, *REFUSES)) and not begun.startswith(NO_TOOL)
         recalls = bool(recalled) and refused and not self._meant.calls
         self._first = whole(recalled if recalls else self._meant.asks)
@@ -77,6 +84,8 @@ class ReplyGuide:
 
     def push(self, token: int, text: str) -> None:
         """The next token of the reply, and the text that it brought."""
+        if self._guess:
+            self._guess.push(token)
         self._words.push(token, text)
         self._tokens.append(token)
         self._said += text
@@ -86,6 +95,8 @@ class ReplyGuide:
         anew = self._rejected is not None
         texts = next((texts for begin, texts in self._ways.items() if self._said.startswith(begin)), self._first)
         forced = sorted(self._next(texts)) if self._tokens or anew else []
+        if self._guess and not anew:
+            self._guess.weigh(self._tokens, forced)
         call = self._words.opening()
         if anew and self._may_call and not self._tokens:
             forced += call
@@ -107,6 +118,11 @@ class ReplyGuide:
             return None
         if self._meant.certain and self._talks():
             return False
+        if self._guess and (self._said.startswith(SAID) or SAID.startswith(self._said)):
+            if len({text[:-1] for text in self._ways[SAID] if [*text[: len(self._tokens)]] == self._tokens}) != 1:
+                return None
+            if self._guess.odds < 0:
+                return False
         begun = next((begin for begin in self._wrong if self._said.startswith(begin)), None)
         asked = begun in self._idle and any(ask.startswith(begun) for ask in self._meant.asks)
         return (begun is None or asked) and self._words.stands()
@@ -115,3 +131,27 @@ class ReplyGuide:
         """Whether it says anything but a question that may be asked."""
         said = self._said.strip()
         return bool(said) and not said.startswith("<") and not any(ask.startswith(said) for ask in self._meant.asks)
+
+
+class _Guess:
+    """Weighs the line that is being said against that nothing was told: `odds`, how much more probable it is in all,
+    as a logarithm. Of ten lines each may be less probable than that, and one is begun all the same."""
+
+    def __init__(self, encode: Callable[[str], Sequence[int]], probability: Callable[[int], float]) -> None:
+        self.odds = 0.0
+        self._said, self._nothing = encode(SAID), encode(NOT_YET)
+        self._probability = probability
+        self._next: dict[int, float] = {}
+
+    def weigh(self, tokens: Sequence[int], among: Sequence[int]) -> None:
+        """Before the next token: those that may come, where that is a choice."""
+        said, nothing, begun = self._said, self._nothing, [*tokens]
+        at = len(begun)
+        self._next = {}
+        if begun == [*said[:at]] == [*nothing[:at]] and said[at] != nothing[at]:
+            self._next = {said[at]: self._probability(said[at]) / max(self._probability(nothing[at]), LEAST)}
+        elif begun[: len(said)] == [*said] and len(among) > 1:
+            self._next = {token: self._probability(token) for token in among}
+
+    def push(self, token: int) -> None:
+        self.odds += log(max(self._next.get(token, 1.0), LEAST))

@@ -68,6 +68,11 @@ LONGEST, MOST_SPANS, LONGEST_THING = 12, 200, 5
 """Words of a value that was said in a row; with more ways to say one than this, any may come."""
 MEASURES = words_of("degrees dollars euros notch percent points steps times")
 """Units that nothing is converted to; `units_in` knows the others."""
+RECKONS = words_of(
+    "add cubed divide divided double doubled fifth fourth half halve minus multiplied multiply percent plus power "
+    "quarter root split square squared subtract tenth third times triple twice"
+)
+"""Of what is calculated with one number, or the last result."""
 NEVER_FIRST = frozenset({"a", "an", "and", "as", "at", "called", "for", "named", "of", "to"})
 NEVER_LAST = frozenset(
     {"a", "an", "and", "as", "at", "for", "from", "in", "my", "of", "on", "the", "to", "with", "your"}
@@ -157,6 +162,19 @@ def what_is_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> Meant:
     return Meant(calls, tuple(dict.fromkeys(asks)), idle, named, certain, _things(tools, heard[-1] if heard else ""))
 
 
+def what_else_may_be_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> dict[str, Mapping[str, object]]:
+    """The tools that may be called where the request shares no word with one, `it is freezing in here`: those that lack
+    nothing. A listed value that is needed and was not said may be any."""
+    heard, found = _said(lines), {}
+    for tool in tools if heard else ():
+        takes = _takes(tool.parameters)
+        said = _given(tool, takes, heard)
+        given = {it.key: it.declared for it in takes if it.required and it.values} | said
+        if all(it.key in given for it in takes if it.required):
+            found[tool.name] = _said_of(tool, takes, given, heard)
+    return found
+
+
 def _said_of(
     tool: ToolSpec, takes: Sequence[_Parameter], given: Mapping[str, Mapping[str, object]], heard: Sequence[str]
 ) -> Mapping[str, object]:
@@ -171,7 +189,8 @@ def _said_of(
 
 def unsaid(lines: Sequence[Line]) -> frozenset[str]:
     """Of the tools that it knows by heart those that need words which neither this exchange nor the one before holds:
-    two units to convert. What is measured otherwise than in time is no timer: `15 meters`."""
+    two units to convert, two numbers to calculate with or a word for that. What is measured otherwise than in time is
+    no timer: `15 meters`."""
     users = [at for at, line in enumerate(lines) if line.role == "user"]
     last = lines[users[-2] if len(users) > 1 else 0 :]
     said = [text for line in last for text in (line.text, *(call.arguments for call in line.calls))]
@@ -180,6 +199,8 @@ def unsaid(lines: Sequence[Line]) -> frozenset[str]:
     kinds = {find_unit(unit)[0] for unit in units_in(asked)}
     if kinds and "time" not in kinds and words_of(asked).isdisjoint({"timer", "countdown"}):
         barred |= {"set_timer", "change_timer"}
+    if len(_NUMBERS.findall(" ".join(said))) < 2 and words_of(asked).isdisjoint(RECKONS):
+        barred |= {"calculate"}
     return barred
 
 

@@ -38,8 +38,9 @@ def prompt(*said, tools=TOOLS):
 class Typed:
     """A guide, and what was written under it."""
 
-    def __init__(self, said, anew=False, tools=TOOLS):
-        self.guide = LANGUAGE.guide(prompt(said, tools=tools), "" if anew else None)
+    def __init__(self, said, anew=False, tools=TOOLS, probability=0.0):
+        chances = {LANGUAGE.encode(CALL)[0]: probability}
+        self.guide = LANGUAGE.guide(prompt(said, tools=tools), lambda of: chances.get(of, 0.0), "" if anew else None)
 
     def may(self, text):
         """Whether a reply may go on so, token by token."""
@@ -60,6 +61,16 @@ def test_a_call_that_cannot_be_meant_does_not_stand_and_one_that_can_does():
         typed = Typed(said)
         assert typed.guide.stands() is None
         assert typed.may(CALL.format(name)) and typed.guide.stands() is stands
+
+
+def test_a_call_by_other_words_stands_where_the_model_is_sure_of_it():
+    for said, name, probability, stands in [
+        ("the soil is bone dry", "water_plants", 0.9, True),
+        ("the soil is bone dry", "water_plants", 0.5, False),
+        ("turn the kitchen lamp on", "water_plants", 0.9, False),  # these words tell of another tool
+    ]:
+        typed = Typed(said, probability=probability)
+        assert typed.may(CALL.format(name)) and typed.guide.stands() is stands, (said, probability)
 
 
 def test_a_refusal_does_not_stand_where_a_tool_is_named_and_is_not_known_before_it_is_one():
@@ -139,8 +150,8 @@ BY_HEART = (ToolSpec("get_time"),)
 
 
 class Recalling(Typed):
-    def __init__(self, asks, rejected=None, tools=BY_HEART, tells=TELLS):
-        self.guide = LANGUAGE.guide(prompt(*tells, asks, tools=tools), rejected)
+    def __init__(self, asks, rejected=None, tools=BY_HEART, tells=TELLS, odds=lambda token: 0.0):
+        self.guide = LANGUAGE.guide(prompt(*tells, asks, tools=tools), odds, rejected)
 
 
 def test_what_was_told_is_said_of_the_thing_that_was_asked_for_and_of_no_other():
@@ -185,6 +196,20 @@ def test_a_question_in_the_first_person_is_not_refused_where_anything_was_told()
     assert nothing.may("I am too small ") and nothing.guide.stands() is True
 
 
+def test_a_line_that_shares_no_word_is_said_only_if_it_is_likelier_than_that_none_was_told():
+    tells = ("we moved to ghent", "I will remember that.", "we adopted two cats", "I will remember that.")
+    asks, (_, said, *_), (_, have, *_) = "which town is home", *map(LANGUAGE.encode, ("You said:", "You have"))
+    moved = LANGUAGE.encode(" moved")[0]
+    for chance, stands in ((0.3, False), (0.5, True)):  # both begin with the same word: that is no choice
+        odds = {said: 0.5, have: 0.2, moved: chance}
+        typed = Recalling(asks, tells=tells, odds=lambda token, odds=odds: odds.get(token, 0.0))
+        assert typed.may("You said:") and typed.guide.stands() is None
+        assert typed.may(" we") and typed.guide.stands() is None
+        assert typed.may(" moved to ghent.") and typed.guide.stands() is stands, chance
+    anew = Recalling(asks, "You said: we moved to ghent", tells=tells)
+    assert not anew.may("You said:") and anew.may(" have not told me yet.")
+
+
 def test_what_is_known_by_its_thing_is_not_a_line_repeated():
     typed = Recalling("what is my locker")
     assert typed.may("You said:") and typed.guide.stands() is False
@@ -223,7 +248,7 @@ def test_what_needs_two_units_is_called_where_two_were_said_lately(said, may):
     for convert, known in ((ToolSpec("convert", "", takes), True), (ToolSpec("convert", "move a sunday"), False)):
         lines = (Line(("user", "assistant")[at % 2], text) for at, text in enumerate(said))
         typed = Typed("")
-        typed.guide = LANGUAGE.guide(Prompt("You are Ada.", (convert, PLANTS), tuple(lines)), None)
+        typed.guide = LANGUAGE.guide(Prompt("You are Ada.", (convert, PLANTS), tuple(lines)), lambda token: 0.0, None)
         assert typed.may("<tool_call>\n<function=convert") is (may or not known), "a client's own is another tool"
 
 

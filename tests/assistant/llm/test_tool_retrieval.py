@@ -245,6 +245,17 @@ def test_what_is_measured_otherwise_than_in_time_is_no_timer():
         assert not barred("fly 15 meters", text), text
 
 
+def test_one_number_alone_is_nothing_to_calculate():
+    def barred(*said):
+        return "calculate" in unsaid([Line("user", text) for text in said])
+
+    for text in ("i parked on level 3 near the elevators", "my sister turns 40", "where did i park"):
+        assert barred(text), text
+    for text in ("3 and 4", "half of 30", "the square root of 81", "39 split down the middle", "12 percent of 50"):
+        assert not barred(text), text
+    assert not barred("7 and 8", "and what about 5") and barred("7 and 8", "thanks", "i am on floor 5")
+
+
 def test_from_and_to_say_which_listed_value_is_whose():
     account = {"type": "string", "enum": ["checking", "savings"]}
     move = tool("move", "moves money", ["from_account", "to_account"], from_account=account, to_account=account)
