@@ -24,6 +24,8 @@ COMMANDS = ASKS | words_of(
     "add are be can cancel convert could count did do does flip give hello hi is let make no ok okay play put read "
     "roll say set show spell start stop tell thank turn was wake why will would yes"
 )
+FILLERS = frozenset({"ah", "and", "hey", "oh", "ok", "okay", "so", "uh", "um", "well", "yeah", "yes"})
+"""Before what a line begins with …"""
 KEEPS = frozenset({"heads", "keep", "memory", "mind", "note", "remember"})
 """… and none of the first begins one that tells, unless with one of the others: `make a note`."""
 OF_WORDS = words_of("ask asked before earlier first last repeat said say")
@@ -61,7 +63,7 @@ LINKS = frozenset({
 """One of them stands between a thing and what is told of it …"""
 CALLS = frozenset({"call", "have", "here's", "introduce", "meet", "named", "say"})
 """… or one of these before both."""
-IDLE = COMMON | COMMANDS | CATEGORIES | words_of(" ".join(BESIDE))
+IDLE = COMMON | COMMANDS | CATEGORIES | words_of(" ".join(BESIDE)) | words_of("buddy dear friend honey love mate")
 """Words of a question that say nothing of what is asked for."""
 LONGEST_THING, LONGEST = 4, 12
 # What may answer `when`, `how many` and `who`, and how these are asked; what only the user's own memory can answer.
@@ -144,14 +146,17 @@ def _may_answer(asked: str, told: Sequence[str]) -> bool:
 
 def _may_name(asked: str, told: Sequence[str]) -> bool:
     """Whether a line has a name in it, where one is asked for."""
-    names = not words_of(" ".join(told)).isdisjoint(_NAMING) or any(word[:1].isupper() for word in told)
+    names = not words_of(" ".join(told)).isdisjoint(_NAMING) or any(
+        word[:1].isupper() or (word.endswith("'s") and words_of(word).isdisjoint(COMMON - {"s"})) for word in told
+    )
     return names or not _NAME_ASKED.search(asked.lower())
 
 
 def _tells(text: str) -> bool:
     """Whether a line may tell something: no order, no question."""
     words = words_of(text)
-    return not words_of((spoken(text) or [""])[0]) <= COMMANDS or not words.isdisjoint(KEEPS)
+    first = next((word for word in spoken(text) if word.lower() not in FILLERS), "")
+    return not words_of(first) <= COMMANDS or not words.isdisjoint(KEEPS)
 
 
 def _repeated(text: str) -> str:

@@ -160,3 +160,15 @@ def test_words_about_oneself_are_no_name_of_somebody_else():
 )
 def test_what_only_memory_can_answer_is_asked_in_the_first_person(asks, own):
     assert told("i met the president", asks).own is own
+
+
+def test_what_is_said_before_a_line_begins_makes_no_order_of_it():
+    line = "okay uh the password up at the cabin is pinecone"
+    assert told(line, "what's the cabin password dear").nearest == f"You said: {line}."
+    assert not told("okay turn the lamp off", "which lamp").said
+
+
+def test_whose_something_is_may_be_told_by_its_owner():
+    line = "i left my charger at tiffany's house"
+    assert told(line, "at whose house is my charger").nearest == f"You said: {line}."
+    assert not told("it's my charger from the house", "at whose house is my charger").nearest
