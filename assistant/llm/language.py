@@ -27,7 +27,7 @@ WORDS = "words.txt"
 SMALL_REACH = 1024
 """Tokens of the longest talks that the shipped model learnt from. Behind some thirty turns with all of them before it,
 it answered two questions in ten."""
-SURE = 0.7
+SURE = 0.8
 """How probable a call must be to the model where a request shares no word with any tool that has to be read."""
 TOOL_SETS_REMEMBERED = 64
 TURNS_REMEMBERED = 4096
