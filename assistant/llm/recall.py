@@ -166,14 +166,27 @@ def _repeated(text: str) -> str:
 def _nearest(asked: str, before: Sequence[str]) -> tuple[int, float]:
     """Which line tells most of what is asked for, the last of equal ones, and how much that is; 0 where none does."""
     words = words_of(asked)
-    wanted = words - IDLE
+    wanted = {*map(_stem, words - IDLE)}
     best, most = 0, 0.0
     for at, text in enumerate(before if words & ASKS and wanted else ()):
-        said, told = spoken(text), words_of(text)
+        said, told = spoken(text), {*map(_stem, words_of(text))}
         share = len(wanted & told) / len(wanted)
         if _tells(text) and share >= max(most, 1 / 2) and _may_answer(asked, said) and _may_name(asked, said):
             best, most = at, share
     return best, most
+
+
+def _stem(word: str) -> str:
+    """`parked` and `parking` are `park`, `moved` is `move`, `married` is `marry`. What else it makes alike is seldom
+    asked for."""
+    for ending in ("ing", "ied", "ed"):
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            word = word.removesuffix(ending)
+            word = (
+                f"{word}y" if ending == "ied" else word[:-1] if word[-1] == word[-2] and word[-1] not in "ls" else word
+            )
+            break
+    return word.removesuffix("e")
 
 
 def _things(words: Sequence[str]) -> Iterator[tuple[str, ...]]:

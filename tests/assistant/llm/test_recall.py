@@ -172,3 +172,18 @@ def test_whose_something_is_may_be_told_by_its_owner():
     line = "i left my charger at tiffany's house"
     assert told(line, "at whose house is my charger").nearest == f"You said: {line}."
     assert not told("it's my charger from the house", "at whose house is my charger").nearest
+
+
+@pytest.mark.parametrize(
+    ("line", "asks"),
+    [
+        ("i parked on level 3 near the elevators", "where did i park"),
+        ("they are moving to ghent in june", "where did they move"),
+        ("she married a guy from leeds", "where did she marry"),
+        ("the bus stopped at the harbor", "where does the bus stop"),
+        ("we are selling the boat on sunday", "when do we sell the boat"),
+    ],
+)
+def test_a_verb_is_asked_for_in_another_form_than_it_was_told(line, asks):
+    line = line.replace("sunday", "Sunday")
+    assert told(line, asks).nearest == f"You said: {line}."
