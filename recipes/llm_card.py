@@ -109,7 +109,7 @@ call 96.1 %, none where none fits 97.7, refusal names the thing 95.3 (n 127, 43,
 **Strangers.** What is told of other people's wordings (`python -m recipes.strangers`): 320 short talks that ask for something told
 before, and 400 requests to 75 sets of tools, by writers who had seen neither texts nor rules. The first two parts were read while the
 rules were made, the third not; in brackets the weights of run 12 with their rules. Told and recalled: first 71 of 80 (62), second 60 of 80
-(53), third 53 of 90 (33). Never told, and said so: 12 of 20 (11), 10 of 20 (12), 11 of 30 (15). Right call: 62 of 75 (52), 56 of 75 (46), 54
+(53), third 54 of 90 (33). Never told, and said so: 12 of 20 (11), 10 of 20 (12), 11 of 30 (15). Right call: 62 of 75 (52), 56 of 75 (46), 54
 of 100 (42); the right tool 66, 67 and 63 times (55, 59, 55). None called where none fits: 24 of 30 (24), 29 of 30 (29), 22 of 25 (23); asked for
 what is missing 18 and 15 of 20, 22 of 25 (19, 15, 23). Nothing garbled (n = 720).
 
