@@ -24,10 +24,10 @@ COMMANDS = ASKS | words_of(
     "add are be can cancel convert could count did do does flip give hello hi is let make no ok okay play put read "
     "roll say set show spell start stop tell thank turn was wake why will would yes"
 )
-FILLERS = frozenset({"ah", "and", "hey", "oh", "ok", "okay", "so", "uh", "um", "well", "yeah", "yes"})
-"""Before what a line begins with …"""
 KEEPS = frozenset({"heads", "keep", "memory", "mind", "note", "remember"})
 """… and none of the first begins one that tells, unless with one of the others: `make a note`."""
+FILLERS = frozenset({"ah", "and", "hey", "oh", "ok", "okay", "so", "uh", "um", "well", "yeah", "yes"})
+"""With these a line is not begun yet: `okay so soccer is at 5`."""
 OF_WORDS = words_of("ask asked before earlier first last repeat said say")
 """A question with one of these may be about any line, not only of those that tell."""
 CATEGORIES = words_of("city color date day kind month name number one place sort thing time type week year")
@@ -179,13 +179,13 @@ def _nearest(asked: str, before: Sequence[str]) -> tuple[int, float]:
 def _stem(word: str) -> str:
     """`parked` and `parking` are `park`, `moved` is `move`, `married` is `marry`. What else it makes alike is seldom
     asked for."""
-    for ending in ("ing", "ied", "ed"):
+    if word.endswith("ied") and len(word) > 5:
+        return f"{word.removesuffix('ied')}y"
+    for ending in ("ing", "ed"):
         if word.endswith(ending) and len(word) > len(ending) + 2:
             word = word.removesuffix(ending)
-            word = (
-                f"{word}y" if ending == "ied" else word[:-1] if word[-1] == word[-2] and word[-1] not in "ls" else word
-            )
-            break
+            doubled = word[-1] == word[-2] and word[-1] not in "ls"  # `stopped`, but `called`, `passed`
+            return word[:-1] if doubled else word.removesuffix("e")
     return word.removesuffix("e")
 
 

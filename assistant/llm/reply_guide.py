@@ -27,13 +27,13 @@ WHICH_ONE = "Which one:"
 class ReplyGuide:
     """Follows one reply.
 
-    words     what the reply's words may be
-    meant     what may be done with tools that have to be read; None where there are none
-    told      what may be said of what was told
-    encode    text to tokens
-    odds      how probable a token is to come next
-    rejected  how a reply began that did not stand: written a second time, it must say what was told, or call or ask,
-              if there is anything to call or to ask
+    words        what the reply's words may be
+    meant        what may be done with tools that have to be read; None where there are none
+    told         what may be said of what was told
+    encode       text to tokens
+    probability  how probable a token is to come next
+    rejected     how a reply began that did not stand: written a second time, it must say what was told, or call or ask,
+                 if there is anything to call or to ask
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ReplyGuide:
         meant: Meant | None,
         told: Recall,
         encode: Callable[[str], Sequence[int]],
-        odds: Callable[[int], float],
+        probability: Callable[[int], float],
         rejected: str | None = None,
     ) -> None:
         self._words, self._meant, self._rejected = words, meant or Meant(), rejected
@@ -55,7 +55,7 @@ class ReplyGuide:
         recalled = told.known or nearest or ((*told.said, f"{NOT_YET}.") if own else told.unknown)
         begun = rejected or ""
         guesses = told.said and not (told.known or nearest or self._meant.calls)
-        self._guess = _Guess(encode, odds) if guesses else None
+        self._guess = _Guess(encode, probability) if guesses else None
         if self._guess and begun.startswith(SAID):
             recalled = (f"{NOT_YET}.",)
         refused = begun.startswith((TOLD, TOLD_NOTHING, SAID, *REFUSES)) and not begun.startswith(NO_TOOL)
