@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from assistant.base.days import MONTHS
 from assistant.tools import answers
 from recipes.sentences import number
 
@@ -57,7 +58,7 @@ def clock(rng: random.Random) -> list[Exercise]:
 
 
 def date(rng: random.Random) -> list[Exercise]:
-    month = answers.MONTHS[NOW.month - 1]
+    month = MONTHS[NOW.month - 1]
     asked, key = rng.choice(
         [
             ("what is the date today", f"{month} 18th"),

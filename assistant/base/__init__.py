@@ -2,6 +2,7 @@
 
 channel   a bounded, closable queue between two tasks
 clock     the loop's seconds, and samples counted on a stream
+days      days, months and feasts by the names that people say
 errors    what is raised on purpose
 ids       names for what is made during a talk
 memory    how much of the processor's is free

@@ -41,6 +41,16 @@ def find_unit(name: str) -> tuple[str, str]:
 
 def units_in(text: str) -> set[str]:
     """The units that a text names, by their own names."""
+    return {_NAMES[name][1] for name in unit_names_in(text)}
+
+
+def unit_names_in(text: str) -> list[str]:
+    """The names of units in a text, as they stand there in small letters; `miles per hour` is one."""
     words = re.findall(r"[a-z']+", text.lower())
-    rows = (words[at : at + count] for count in range(1, _LONGEST + 1) for at in range(len(words) + 1 - count))
-    return {_NAMES[name][1] for row in rows if (name := " ".join(row)) in _NAMES}
+    found, at = list[str](), 0
+    while at < len(words):
+        rows = (" ".join(words[at : at + count]) for count in range(_LONGEST, 0, -1) if at + count <= len(words))
+        name = next((row for row in rows if row in _NAMES), None)
+        found += [name] if name else []
+        at += len(name.split()) if name else 1
+    return found

@@ -4,6 +4,7 @@ chat_layout     the parts of a checkpoint's chat format
 decoding        one reply, token by token
 frozen          a talk's state as a capsule, and back
 keeper          programs pin, name, fork and drop what is kept
+known_tools     what a small model may call the tools with that it knows by heart
 language        a model's text side: layout, tokens, streams
 local           the contract's face
 prefixes        beginnings of prompts that were folded once, found again

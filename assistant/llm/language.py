@@ -12,9 +12,10 @@ from typing import Protocol
 from assistant.contracts import PICTURE, Prompt
 from assistant.events import ToolSpec
 from assistant.llm.chat_layout import Layout, find_layout
+from assistant.llm.known_tools import as_said, unsaid
 from assistant.llm.recall import what_was_told
 from assistant.llm.reply_guide import SWITCHED_OFF, ReplyGuide
-from assistant.llm.tool_retrieval import Meant, unsaid, what_else_may_be_meant, what_is_meant
+from assistant.llm.tool_retrieval import Meant, what_else_may_be_meant, what_is_meant
 from assistant.text.small_model import for_small_model
 from llm_engine.callguide import CallGuide
 from llm_engine.chat import Chat
@@ -109,6 +110,8 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         to_be_read = {tool.name for tool in unknown}
         barred = unsaid(lines) - to_be_read
         offered = {name: takes for name, takes in declared.items() if name not in barred}
+        by_heart = {name: takes for name, takes in offered.items() if name not in to_be_read}
+        offered |= as_said(by_heart, lines)
         may_call = {**offered, **meant.calls, **others} if rejected is None else meant.calls
         unmeant = (declared.keys() if meant.certain else to_be_read) - meant.calls.keys() - others.keys()
         calls = CallGuide(may_call, layout.value_lead, encode, unmeant, once=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from assistant.base.units import find_unit, units_in
+from assistant.base.units import units_in
 from assistant.contracts import Line
 from assistant.events import ToolSpec
 from llm_engine.callguide import DIGITS
@@ -68,11 +68,6 @@ LONGEST, MOST_SPANS, LONGEST_THING = 12, 200, 5
 """Words of a value that was said in a row; with more ways to say one than this, any may come."""
 MEASURES = words_of("degrees dollars euros notch percent points steps times")
 """Units that nothing is converted to; `units_in` knows the others."""
-RECKONS = words_of(
-    "add cubed divide divided double doubled fifth fourth half halve minus multiplied multiply percent plus power "
-    "quarter root split square squared subtract tenth third times triple twice"
-)
-"""Of what is calculated with one number, or the last result."""
 NEVER_FIRST = frozenset({"a", "an", "and", "as", "at", "called", "for", "named", "of", "to"})
 NEVER_LAST = frozenset(
     {"a", "an", "and", "as", "at", "for", "from", "in", "my", "of", "on", "the", "to", "with", "your"}
@@ -185,23 +180,6 @@ def _said_of(
         if it.required or (it.key in given and (it.values or it.kind == "boolean" or _beside(heard[-1], it)))
     ]
     return {**tool.parameters, "properties": given, "required": required}
-
-
-def unsaid(lines: Sequence[Line]) -> frozenset[str]:
-    """Of the tools that it knows by heart those that need words which neither this exchange nor the one before holds:
-    two units to convert, two numbers to calculate with or a word for that. What is measured otherwise than in time is
-    no timer: `15 meters`."""
-    users = [at for at, line in enumerate(lines) if line.role == "user"]
-    last = lines[users[-2] if len(users) > 1 else 0 :]
-    said = [text for line in last for text in (line.text, *(call.arguments for call in line.calls))]
-    barred = frozenset[str]() if len(units_in(" ".join(said))) > 1 else frozenset({"convert"})
-    asked = lines[users[-1]].text if users else ""
-    kinds = {find_unit(unit)[0] for unit in units_in(asked)}
-    if kinds and "time" not in kinds and words_of(asked).isdisjoint({"timer", "countdown"}):
-        barred |= {"set_timer", "change_timer"}
-    if len(_NUMBERS.findall(" ".join(said))) < 2 and words_of(asked).isdisjoint(RECKONS):
-        barred |= {"calculate"}
-    return barred
 
 
 def question(name: str, choices: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from assistant.contracts import Line
 from assistant.events import ToolSpec
-from assistant.llm.tool_retrieval import COMMON, GOES_ON, YES_OR_NO, Meant, question, unsaid, what_is_meant, words_of
+from assistant.llm.tool_retrieval import COMMON, GOES_ON, YES_OR_NO, Meant, question, what_is_meant, words_of
 
 
 def tool(name, tells="", required=(), **takes):
@@ -233,27 +233,6 @@ def test_no_declaration_and_no_words_are_too_odd():
         for given in found.calls.values():
             declared = schema.get("properties")
             assert given is schema or {*given["properties"]} <= {*declared}
-
-
-def test_what_is_measured_otherwise_than_in_time_is_no_timer():
-    def barred(*said):
-        return unsaid([Line("user", text) for text in said]) & {"set_timer", "change_timer"}
-
-    for text in ("fly 15 meters to the left", "i weigh 172 pounds", "drive backward 2 feet"):
-        assert barred(text) == {"set_timer", "change_timer"}, text
-    for text in ("15 minutes", "make it 20", "a timer for 2 pounds of rice", "start it", "2 pounds take 20 minutes"):
-        assert not barred("fly 15 meters", text), text
-
-
-def test_one_number_alone_is_nothing_to_calculate():
-    def barred(*said):
-        return "calculate" in unsaid([Line("user", text) for text in said])
-
-    for text in ("i parked on level 3 near the elevators", "my sister turns 40", "where did i park"):
-        assert barred(text), text
-    for text in ("3 and 4", "half of 30", "the square root of 81", "39 split down the middle", "12 percent of 50"):
-        assert not barred(text), text
-    assert not barred("7 and 8", "and what about 5") and barred("7 and 8", "thanks", "i am on floor 5")
 
 
 def test_from_and_to_say_which_listed_value_is_whose():
