@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from assistant.base.days import AROUND_EASTER, DAYS, FEASTS, MONTHS, NTH_WEEKDAYS
-from assistant.base.units import find_unit, unit_names_in, units_in
+from assistant.base.units import SCALES, find_unit, unit_names_in, units_in
 from assistant.contracts import Line, ToolCall
 from assistant.llm.tool_retrieval import words_of
 from llm_engine.toolcalls import Schemas
@@ -22,24 +22,33 @@ from llm_engine.toolcalls import Schemas
 RECKONS = words_of(
     "add cubed divide divided double doubled doubling fifth fourth half halfway halve halved halving itself minus "
     "multiplied multiply pair percent plus power quarter root split square squared squaring subtract tenth third times "
-    "triple twice way"
+    "treble triple twice way"
 )
 """Of what is calculated with one number, or the last result."""
 PUTS_RIGHT = words_of("actually change instead make mean meant no not oops rather replace said say sorry than wrong")
 """With one of these a line may put right what came before."""
 COUNTS = words_of("answer away each left many more much share total")
 """… and beside what was told: `i got 48 more`."""
+MORE = words_of("less more off take")
+"""A line with one of these adds or takes away, whatever else it says."""
 OF_ALARMS = words_of("alarm awake clock up wake waking")
 OF_TIMERS = words_of("clock countdown hour minute second time timer timing")
-OF_DICE, OF_COINS = words_of("d6 dice die dots pip roll rolled shake sided throw"), words_of("coin flip head tail toss")
+OF_DICE, OF_COINS = (
+    words_of("d6 dice die dots number pip roll rolled shake side sided sider throw"),
+    words_of("coin flip head tail toss"),
+)
 OF_TIMES = words_of("clock hour late time")
 OF_DATES = words_of(
     "calendar date day friday monday month saturday sunday thursday today tomorrow tuesday wednesday week weekday "
     "weekend year yesterday"
 )
+LATELY = 4
+"""Exchanges back to which a request may reach without saying so."""
+TIMES = {"triple": 3, "treble": 3, "thrice": 3, "quadruple": 4}
 PARTS = {"third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "tenth": 10}
 LAST, NTH = words_of("bottom end final last"), ("first", "second", "third", "fourth", "fifth")
-READ_OUT: Final = re.compile(r"^On your [^:]*: (.+)\.$")
+KEEPS, SHOPPING = words_of("but except just keep leave only"), "shopping"
+READ_OUT: Final = re.compile(r"^On your (.+) list: (.+)\.$")
 """How a reply says what is on a list (`recipes/texts/scenes_tools.py`)."""
 
 _NUMBER: Final = r"\d+(?:\.\d+)?"
@@ -72,6 +81,7 @@ _DURATION: Final = re.compile(
     rf"|{_NUMBER} seconds?"
 )
 _TIME: Final = re.compile(r"(?<![\d:])(?:\d{1,2}:\d{2}(?: [ap]m)?|\d{1,2} [ap]m)\b")
+_REST_STAYS: Final = re.compile(r"\b(?:keep|leave|want) the (?:others?|rest)\b")
 _NTH: Final = re.compile(rf"\b({'|'.join(NTH)}) (?:entry|item|one|thing)\b")
 
 
@@ -81,17 +91,16 @@ def unsaid(lines: Sequence[Line]) -> frozenset[str]:
     measured otherwise than in time is no timer: `15 meters`. Who asks for the time asks for no date, who cancels sets
     nothing, and another timer leaves the first as it is."""
     users = [at for at, line in enumerate(lines) if line.role == "user"]
-    last = lines[users[-2] if len(users) > 1 else 0 :]
-    said = "\n".join(text for line in last for text in (line.text, *(call.arguments for call in line.calls)))
+    said, lately = _exchanges(lines, 2), _exchanges(lines, LATELY)
     asked = lines[users[-1]].text if users else ""
-    words, around, numbers = words_of(asked), words_of(said), _numbers(asked)
+    words, around, numbers = words_of(asked), words_of(lately), _numbers(asked)
     anew = lines[-1:] == lines[users[-1] :] if users else False
     kinds = {find_unit(unit)[0] for unit in units_in(asked)}
     tells = _TELLS.match(asked) is not None and len(numbers) < 2 and not words & (PUTS_RIGHT | COUNTS)
     tells = tells and "%" not in asked
     few = tells or not numbers or len(_numbers(said)) < 2
     bars = {
-        ("convert",): len(units_in(said)) < 2,
+        ("convert",): _kinds_of_units(lately if kinds else said) < 2,
         ("set_timer", "change_timer"): bool(kinds) and "time" not in kinds and words.isdisjoint({"timer", "countdown"}),
         ("calculate",): few and words.isdisjoint(RECKONS),
         ("cancel_alarm", "list_alarms"): around.isdisjoint(OF_ALARMS),
@@ -103,6 +112,13 @@ def unsaid(lines: Sequence[Line]) -> frozenset[str]:
         ("change_timer",): _ANOTHER.search(asked) is not None,
     }
     return frozenset(tool for tools, bar in bars.items() if bar for tool in tools)
+
+
+def _exchanges(lines: Sequence[Line], count: int) -> str:
+    """All that was said, called and told in the last exchanges, a line each."""
+    users = [at for at, line in enumerate(lines) if line.role == "user"]
+    last = lines[users[-count] if len(users) >= count else 0 :]
+    return "\n".join(text for line in last for text in (line.text, *(call.arguments for call in line.calls)))
 
 
 def as_said(declared: Schemas, lines: Sequence[Line]) -> Schemas:
@@ -148,7 +164,8 @@ def _sums(asked: str, before: Sequence[Line]) -> Values:
     if whole or len(numbers) > 2:
         return {}
     if len(numbers) == 2:
-        return {"expression": [] if words & RECKONS else _put_right(last, asked)}
+        puts_right = words & PUTS_RIGHT or len(words) < 5
+        return {"expression": _put_right(last, asked) if puts_right and not words & RECKONS else []}
     results = _result(before) + _asked_on(before)
     if not results and not numbers:
         return {}
@@ -157,12 +174,14 @@ def _sums(asked: str, before: Sequence[Line]) -> Values:
     places = [found.span() for found in _NUMBERS.finditer(last)]
     anew = [f"{last[:begin]}{n}{last[end:]}" for n in numbers for begin, end in places]
     signs = [re.sub(" [-+*/] ", f" {sign} ", last) for sign in "+-*/" if last]
-    if anew and words & PUTS_RIGHT - {"make"} and not words & RECKONS:
+    if anew and words & PUTS_RIGHT - {"make"} and not words & (RECKONS | MORE) and "%" not in asked:
         return {"expression": [*dict.fromkeys(anew)]}
     alone = [way for n in (*results, *numbers) for way in (f"{n} / 2", f"2 * {n}", f"{n}^2", f"sqrt({n})")]
     both = [way for r in results for n in numbers for sign in "+-*/" for way in (f"{r} {sign} {n}", f"{n} {sign} {r}")]
     shares = [f"{n}% of {r}" for r in results for n in numbers]
-    parts = [f"{r} / {part}" for r in results for word, part in PARTS.items() if word in words]
+    parts = [f"{n} / {part}" for n in (*results, *numbers) for word, part in PARTS.items() if word in words]
+    parts += [f"{n} * {times}" for n in (*results, *numbers) for word, times in TIMES.items() if word in words]
+    parts += [f"{n} - {r}" for r in results for n in _NUMBERS.findall(last)]
     return {"expression": [*dict.fromkeys([*alone, *both, *shares, *parts, *anew, *signs])]}
 
 
@@ -183,11 +202,9 @@ def _units(asked: str, before: Sequence[Line]) -> Values:
     """The measure and the units that were said, in this line or the last exchange."""
     name, given = _last_call(before)
     numbers = _NUMBERS.findall(asked)
-    users = [at for at, line in enumerate(before) if line.role == "user"]
-    here = _unit_names(asked)
+    here = _units_meant(asked)
     if len({*map(find_unit, here)}) != 2 or not numbers:
-        exchange = (line.text for line in before[users[-1] if users else 0 :])
-        here = _unit_names("\n".join((asked, *exchange, *given.values())))
+        here = _units_meant("\n".join((asked, _exchanges(before, LATELY - 1))))
     found: dict[str, Sequence[str]] = {"unit": here, "to": here}
     if name == "convert" and (right := _put_right(given.get("value", ""), asked)):
         found["value"] = right
@@ -196,9 +213,17 @@ def _units(asked: str, before: Sequence[Line]) -> Values:
     return found
 
 
-def _unit_names(text: str) -> list[str]:
-    """As they are written in a call: without `degrees`."""
-    return [*dict.fromkeys(name.removeprefix("degrees ") for name in unit_names_in(text))]
+def _units_meant(text: str) -> list[str]:
+    """The units that a text names as they are written in a call, without `degrees`, and by their own names; with one
+    scale of temperature the other, for there are two."""
+    names = [name.removeprefix("degrees ") for name in unit_names_in(text)]
+    own = [find_unit(name) for name in names]
+    scales = [unit for kind, _ in own if kind == "temperature" for unit in SCALES[kind]]
+    return [*dict.fromkeys((*names, *(unit for _, unit in own), *scales))]
+
+
+def _kinds_of_units(text: str) -> int:
+    return len({*map(find_unit, _units_meant(text))})
 
 
 def _durations(asked: str, before: Sequence[Line]) -> Values:
@@ -228,19 +253,23 @@ def _times(asked: str, before: Sequence[Line]) -> Values:
 
 
 def _taken_off(asked: str, before: Sequence[Line]) -> Values:
-    """What was said of what is on the list, or stands where it was said to."""
-    items = _listed(before)
+    """What was said of what is on the list, or stands where it was said to; or all else: `keep plums, not the rest`."""
+    items = _on_list(asked, before)
     low, words = f" {asked.lower()} ", words_of(asked)
     places = {item: at for item in items if (at := low.find(f" {item.lower()} ")) >= 0}
-    said = sorted(places, key=lambda item: places[item])
-    if items and not said:
-        if words & LAST:
-            said = items[-1:]
-        elif (nth := _NTH.search(asked)) and (place := NTH.index(nth[1])) < len(items):
-            said = [items[place]]
-        elif "middle" in words and len(items) % 2:
-            said = [items[len(items) // 2]]
-    return {"items": said} if len(said) == 1 and not words & {"but", "except"} else {}
+    said = sorted(places, key=lambda item: places[item]) or _placed(asked, words, items)
+    if said and words & words_of("other rest") and not _REST_STAYS.search(asked):
+        return {"items": [", ".join(item for item in items if item not in said)]}
+    return {"items": said} if len(said) == 1 and (not words & KEEPS or _REST_STAYS.search(asked)) else {}
+
+
+def _placed(asked: str, words: frozenset[str], items: Sequence[str]) -> list[str]:
+    """What stands on a list where it was said to: `the last one`, `the second thing`, `the middle one`."""
+    if (nth := _NTH.search(asked)) and (place := NTH.index(nth[1])) < len(items):
+        return [items[place]]
+    if words & LAST and not _NUMBERS.search(asked) and not words & {*NTH}:
+        return [*items[-1:]]
+    return [items[len(items) // 2]] if "middle" in words and len(items) % 2 else []
 
 
 def _days(asked: str, before: Sequence[Line]) -> Values:
@@ -254,7 +283,8 @@ def _reminded(asked: str, before: Sequence[Line]) -> Values:
     if name != "set_reminder":
         return {}
     text, time = given.get("text", ""), given.get("time", "")
-    if not words_of(asked) & OF_DATES and (right := _put_right(time, re.sub(r" [ap]m\b", "", asked))):
+    half = re.search(r"\d [ap]m\b", asked)
+    if not half and not words_of(asked) & OF_DATES and (right := _put_right(time, asked)):
         return {"time": right, "text": [text]}
     return {"text": other, "time": [time]} if (other := _said_instead(text, asked)) else {}
 
@@ -319,21 +349,27 @@ def _said_instead(value: str, asked: str) -> list[str]:
     if found := _INSTEAD.match(asked):
         right, wrong = (_ARTICLE.sub("", words) for words in found.groups())
         at = re.search(rf"\b{re.escape(wrong)}\b", value)
-        if at and at[0] != value and len(right.split()) <= len(wrong.split()) + 1:
+        if at and len(wrong.split()) < 4 and len(right.split()) <= len(wrong.split()) + 1:
             return [f"{value[: at.start()]}{right}{value[at.end() :]}"]
     return []
 
 
-def _listed(lines: Sequence[Line]) -> list[str]:
-    """What is on the list that was last read out, as far as it was told."""
-    items: list[str] = []
+def _on_list(asked: str, lines: Sequence[Line]) -> list[str]:
+    """What is on the list that is spoken of, the last one if none is named: as far as it was told."""
+    lists: dict[str, list[str]] = {}
+    name = SHOPPING
     for line in lines:
         if line.role == "assistant" and (read := READ_OUT.match(line.text)):
-            items = read[1].split(", ")
+            name = read[1]
+            lists[name] = read[2].split(", ")
         for call in line.calls:
-            changed = _arguments(call).get("items", "").split(", ")
+            given = _arguments(call)
+            name = given.get("list", SHOPPING) if call.name.startswith("list_") else name
+            changed, items = given.get("items", "").split(", "), lists.get(name, [])
             if call.name == "list_add":
-                items = [*items, *changed]
+                lists[name] = [*items, *changed]
             elif call.name == "list_remove":
-                items = [item for item in items if item not in changed]
-    return items
+                lists[name] = [item for item in items if item not in changed]
+            elif call.name == "list_clear":
+                lists.pop(name, None)
+    return lists.get(next((it for it in lists if f" {it} list" in f" {asked}"), name), [])

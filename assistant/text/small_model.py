@@ -107,6 +107,7 @@ _AFTER: Final = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"(?<=[a-z])[-/](?=[a-z])", " "),
+        (r"\bkilo(s?)\b", r"kilogram\1"),
         (r"(?<=[a-z])[,.…]+(?=[a-z])", " "),
         (
             r"\b(at|by|until|till|from|for) (1[0-2]|[1-9])[ .]([0-5]\d)\b(?! (?:minutes|seconds|hours|percent))",

@@ -88,6 +88,28 @@ def test_an_alarm_is_at_the_time_that_was_said_in_the_half_of_the_day_of_before(
     assert values("set_alarm", "time", "wake me at 7") is None
 
 
+def test_a_word_of_a_note_or_a_reminder_is_put_right_alone():
+    def again(tool, said, **given):
+        return {key: values(tool, key, "…", *called(tool, **given), said) for key in given}
+
+    bins = {"text": "take the bins out", "time": "at 8:00 pm"}
+    assert again("set_reminder", "make it 9 not 8", **bins) == {"text": [bins["text"]], "time": ["at 9:00 pm"]}
+    assert again("set_reminder", "no the boxes not the bins", **bins)["text"] == ["take the boxes out"]
+    assert again("set_reminder", "make it 3:01 am not 8:00 pm", **bins) == {"text": None, "time": None}
+    assert again("note_add", "oh on the router not on the fridge", text="the code is on the fridge") == {
+        "text": ["the code is on the router"]
+    }
+    assert again("note_add", "4471 not 4417", text="her code is 4417") == {"text": ["her code is 4471"]}
+
+
+def test_a_day_that_was_said_is_not_left_out():
+    takes = as_said({"get_date": DECLARED["get_date"]}, [Line("user", "which weekday is May 9")])["get_date"]
+    assert takes["properties"]["day"]["enum"] == ["May 9"] and takes["required"] == ["day"]
+    assert values("get_date", "day", "the day after tomorrow") == ["day after tomorrow"]
+    assert values("days_until", "day", "how long is it till Christmas eve") == ["Christmas eve"]
+    assert values("get_date", "day", "is it Monday or Tuesday") is None
+
+
 def test_what_comes_off_a_list_was_named_or_stands_where_it_was_said_to():
     read = Line("assistant", "On your shopping list: beans, paper towels, peaches.")
     for said, item in (
@@ -101,6 +123,13 @@ def test_what_comes_off_a_list_was_named_or_stands_where_it_was_said_to():
     assert values("list_remove", "items", read, *called("list_remove", items="peaches"), "the last one") == [
         "paper towels"
     ]
+    others = ["beans, peaches"]
+    for said in ("keep paper towels and strike the others", "only the second one the rest can go"):
+        assert values("list_remove", "items", read, said) == others, said
+    assert values("list_remove", "items", read, "keep the rest but not the second one") == ["paper towels"]
+    packed = called("list_add", items="socks, a hat", list="packing")
+    assert values("list_remove", "items", read, *packed, "the last one stays here") == ["a hat"]
+    assert values("list_remove", "items", read, *packed, "off the shopping list with the last one") == ["peaches"]
     for said in ("take it off again", "beans and peaches can go", "the fourth one"):
         assert values("list_remove", "items", read, said) is None, said
 
