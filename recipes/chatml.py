@@ -30,7 +30,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from llm_engine.chat import ChatTemplate
 from recipes.texts.scene import Declaration, Talk, TalkTurn
 from recipes.texts.scenes_declared import declared_talk
-from recipes.texts.scenes_written import written_talk
+from recipes.texts.scenes_written_talks import written_talk
 from recipes.texts.talks import make_talk
 from recipes.texts.tools import PARAMETERS, specs
 from recipes.texts.words import Split

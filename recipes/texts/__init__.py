@@ -19,6 +19,7 @@ scenes_declared  talks with tools that have to be read
 scenes_following  corrections, chains on the last result, half a request
 scenes_recalled   what was told or asked some turns ago, lists changed by what stands where
 scenes_written  talks of lines that writers made up: told and asked for, tools of any kind
+scenes_written_talks  talks with the built-in tools from lines that writers made up
 talks           whole talks; user_utterances and reply_sentences for the speech recipes
 """
 

@@ -32,7 +32,7 @@ NOT_TOLD: Final = "You have not told me yet."
 KEPT: Final = "I will remember that."
 
 
-def _sections(name: str) -> Iterator[tuple[str, list[str]]]:
+def sections(name: str) -> Iterator[tuple[str, list[str]]]:
     """Name and lines of each topic or set in a file."""
     held: list[str] = []
     for line in filter(None, map(str.strip, (_HERE / name).read_text("utf-8").splitlines())):
@@ -72,7 +72,7 @@ def _topic(lines: list[str]) -> Topic:
 @cache
 def topics(split: Split) -> tuple[Topic, ...]:
     """Those that a split may use: a tenth, by hash, is for scoring only."""
-    found = [*_sections("written_told.txt")]
+    found = [*sections("written_told.txt")]
     return tuple(_topic(lines) for name, lines in found if held_out(f"topic {name}") == (split == "test"))
 
 
@@ -205,7 +205,7 @@ def _tool_set(name: str, lines: list[str]) -> ToolSet:
 @cache
 def tool_sets(split: Split) -> tuple[ToolSet, ...]:
     """Those that a split may use: a tenth, by hash, is for scoring only."""
-    found = [*_sections("written_tools.txt")]
+    found = [*sections("written_tools.txt")]
     return tuple(_tool_set(name, lines) for name, lines in found if held_out(f"tools {name}") == (split == "test"))
 
 
@@ -345,8 +345,3 @@ def tools_talk(rng: random.Random, split: Split = "train", noise: float = 0.15, 
                 s.known = known
         if s.turns:
             return Talk(s.system, s.tools, s.turns)
-
-
-def written_talk(rng: random.Random, split: Split = "train", noise: float = 0.15, practice: bool = False) -> Talk:
-    """One of either."""
-    return rng.choice([told_talk, tools_talk])(rng, split, noise, practice)
