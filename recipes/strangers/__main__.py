@@ -5,9 +5,10 @@
 
 `told_*.jsonl` are short talks of one person, whose last line asks for something told before: `want` are its words, or
 null if it never was told. `tools_*.jsonl` are sets of declared tools with requests: `want` is the call, "ask" where
-something that it needs was not said, null where none of them fits. Who wrote them had not seen the texts, nor the
-assistant's rules. Misses of the first two of each were read while the rules of `assistant/llm` were made, of the
-third not. A reply recalls if it holds the words; a call is right if its tool and all arguments are.
+something that it needs was not said, null where none of them fits. `talks_*.jsonl` are talks with the built-in tools,
+with the call that each turn means. Who wrote them had not seen the texts, nor the assistant's rules. Misses of the
+first two told and tools and of the first talks were read while the rules of `assistant/llm` were made, of the others
+not. A reply recalls if it holds the words; a call is right if its tool and all arguments are.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from assistant.text.small_model import for_small_model
 from recipes.chatml import parse_call
 from recipes.judge import REFUSING, ReplyJudge, garbled
 from recipes.score import TINY, Tally
+from recipes.strangers.built_in import score_talk
 from recipes.texts.scene import Declaration, Parameter, Talk, TalkTurn
 from recipes.texts.tools import PERSONAS, TOOL_NAMES
 
 HERE: Final = Path(__file__).parent
 SYSTEM: Final = next(iter(PERSONAS.values()))
-SETS: Final = ("first", "second", "third")
+SETS: Final = ("first", "second", "third", "fourth")
 NOT_TOLD: Final = (*REFUSING, "You have not told me")
 
 
@@ -130,6 +132,8 @@ def main() -> None:
     for which in arguments.sets:
         told(judge, f"told_{which}", tally)
         tools(judge, f"tools_{which}", tally)
+        for row in rows(f"talks_{which}") if (HERE / f"talks_{which}.jsonl").exists() else ():
+            score_talk(judge, f"talks_{which}", row["turns"], tally)
     for name, row in tally.rows().items():
         print(f"{name:42s} {row['percent']:6.1f} ± {row['error']:<4.1f} %  n {row['n']:.0f}")
     for name, asked, want, said in tally.misses if arguments.show else ():

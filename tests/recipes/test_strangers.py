@@ -3,6 +3,8 @@
 import pytest
 
 from recipes.strangers.__main__ import SETS, declaration, rows, same
+from recipes.strangers.built_in import alike
+from recipes.texts.tools import PARAMETERS
 
 WANT = {"name": "set_light", "arguments": {"room": "living_room", "level": 30, "on": True, "speed": 1.5}}
 
@@ -39,3 +41,27 @@ def test_what_is_wanted_is_declared_and_what_is_recalled_was_told(which: str) ->
 )
 def test_a_call_is_right_if_its_tool_and_all_that_it_gives_are(call: tuple[str, dict[str, str]], right: bool) -> None:
     assert same(call, WANT) is right
+
+
+@pytest.mark.parametrize("which", SETS[:2])
+def test_of_talks_each_wanted_call_is_one_of_the_tools(which: str) -> None:
+    talks = list(rows(f"talks_{which}"))
+    assert len(talks) >= 60 and all(len(row["turns"]) > 1 for row in talks)
+    for turn in (turn for row in talks for turn in row["turns"]):
+        takes = PARAMETERS[turn["call"]] if turn["call"] else ()
+        given = turn.get("args") or {}
+        assert {key for key in takes if not key.endswith("?")} <= given.keys() <= {key.rstrip("?") for key in takes}
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "same"),
+    [
+        ({"items": "a toothbrush, socks"}, {"items": "sock, toothbrush"}, True),
+        ({"items": "socks"}, {"items": "socks, toothbrush"}, False),
+        ({"items": "milk", "list": "shopping"}, {"items": "milk"}, True),
+        ({"items": "milk", "list": "job"}, {"items": "milk"}, False),
+    ],
+)
+def test_calls_are_alike_if_they_do_the_same(given: dict[str, str], wanted: dict[str, str], same: bool) -> None:
+    assert alike(("list_add", given), ("list_add", wanted)) is same
+    assert not alike(("list_remove", given), ("list_add", given))
