@@ -1,1 +1,4 @@
-"""Requests that others made up: what they told and asked for later, and tools of theirs. See `__main__`."""
+"""Requests that others made up: what they told and asked for later, tools of theirs, talks with ours. See `__main__`.
+
+built_in  talks with the built-in tools
+"""
