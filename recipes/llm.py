@@ -5,7 +5,8 @@
     python -m recipes.score         scores it on phrasings and values that it never saw
 
 `train --from DIRECTORY` begins a further run from an exported model: its tokenizer and weights, a fresh optimiser, and
-talks that the runs before it did not see. A model with fewer layers is grown: see `place_layers`.
+talks that the runs before it did not see. A model with fewer layers, or narrower between them, is grown: it begins with
+saying what the small one said.
 
 Every step makes fresh talks from its own number, so a resumed run is the same run. The rate is constant and falls
 linearly over the last `decay` steps. What is exported is an exponential average of the weights.
@@ -148,14 +149,15 @@ class Training:
         self.plans: list[dict[str, Any]] = []
 
     def begin_from(self, directory: Path) -> None:
-        """Take an exported model's weights, and the record of the runs that made it."""
+        """Take an exported model's weights, and the record of the runs that made it. What a smaller one lacks adds
+        nothing yet: the grown model says what the small one said."""
         held = place_layers(load_file(directory / "model.safetensors"), len(self.config.layer_types))
         with torch.no_grad():
             for name, p in self.params.items():
-                if name in held:
-                    p.copy_(held[name])
-                elif name.endswith(OUTWARD):
-                    p.zero_()  # a layer that adds nothing yet: the grown model says what the small one said
+                small = held.get(name, p[:0])
+                if small.shape != p.shape and name.endswith(OUTWARD):
+                    p.zero_()
+                p[tuple(map(slice, small.shape))].copy_(small)
                 self.average[name].copy_(p)
         self.begun_from = digest(directory / "model.safetensors")
         self.before = runs_before(directory)

@@ -259,7 +259,8 @@ def _taken_off(asked: str, before: Sequence[Line]) -> Values:
     places = {item: at for item in items if (at := low.find(f" {item.lower()} ")) >= 0}
     said = sorted(places, key=lambda item: places[item]) or _placed(asked, words, items)
     if said and words & words_of("other rest") and not _REST_STAYS.search(asked):
-        return {"items": [", ".join(item for item in items if item not in said)]}
+        rest = [item for item in items if item not in said]
+        return {"items": [", ".join(rest)] if rest else []}
     return {"items": said} if len(said) == 1 and (not words & KEEPS or _REST_STAYS.search(asked)) else {}
 
 

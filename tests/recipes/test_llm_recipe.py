@@ -5,6 +5,7 @@ import json
 import random
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from assistant.llm.language import WORDS
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import ChatTemplate
+from llm_engine.model import forward_train, init_params
+from llm_engine.weights import save_checkpoint
 from recipes.chatml import TEMPLATE, TalkEncoder, call_text, messages, parse_call
 from recipes.judge import garbled, is_right, names_thing, wanted_turn
 from recipes.llm import TINY, Helper, Recipe, Training, digest, export, probe, rate_factor
@@ -175,6 +178,23 @@ def test_a_further_run_begins_from_the_shipped_weights_and_says_so(tokenizer: To
     assert again.record() == run.record()
     assert [plan["step"] for plan in again.plans] == [0]
     assert again.begun_from == digest(TINY / "model.safetensors")
+
+
+def test_a_model_with_fewer_layers_and_narrower_ones_is_grown_and_says_the_same(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    run = Training(Recipe(), tokenizer)
+    small = replace(
+        run.config, layer_types=run.config.layer_types[:6], intermediate_size=run.config.intermediate_size // 2
+    )
+    params = init_params(small, torch.Generator().manual_seed(1))
+    save_checkpoint(tmp_path, small, params, dtype=torch.float32)
+    (tmp_path / "training.json").write_text('{"runs": []}')
+    run.begin_from(tmp_path)
+    ids = torch.arange(5, 45)[None]
+    with torch.inference_mode():
+        assert torch.allclose(forward_train(run.config, run.params, ids), forward_train(small, params, ids), atol=1e-5)
+    assert all(run.params[name].abs().sum() > 0 for name in run.params if "up_proj" in name), "what is new can learn"
 
 
 def test_the_mean_with_earlier_weights_of_a_run_is_written_and_recorded(

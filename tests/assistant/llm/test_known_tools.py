@@ -130,6 +130,8 @@ def test_what_comes_off_a_list_was_named_or_stands_where_it_was_said_to():
     packed = called("list_add", items="socks, a hat", list="packing")
     assert values("list_remove", "items", read, *packed, "the last one stays here") == ["a hat"]
     assert values("list_remove", "items", read, *packed, "off the shopping list with the last one") == ["peaches"]
+    one = Line("assistant", "On your shopping list: beans.")
+    assert values("list_remove", "items", one, "the beans stay the rest can go") is None
     for said in ("take it off again", "beans and peaches can go", "the fourth one"):
         assert values("list_remove", "items", read, said) is None, said
 
