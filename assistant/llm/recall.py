@@ -8,8 +8,9 @@ knows better and is left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from assistant.contracts import Line
@@ -17,6 +18,8 @@ from assistant.llm.tool_retrieval import COMMON, spoken, words_of
 
 TOLD, NOT_TOLD, SAID = "Your", "You have not told me your", "You said:"
 """How the shipped model begins to say what it was told, that it was not, and what was asked (`recipes/texts`)."""
+KEPT = "I will remember that."
+"""What it says to what it was told."""
 OWN = frozenset({"i", "i'm", "i've", "me", "mine", "mine's", "my", "our", "us", "we", "we're", "we've"})
 ASKS = words_of("how know recall remember remind what when where which who whose")
 """One of these is in a line that asks for something …"""
@@ -28,8 +31,12 @@ KEEPS = frozenset({"heads", "keep", "memory", "mind", "note", "remember"})
 """… and none of the first begins one that tells, unless with one of the others: `make a note`."""
 FILLERS = frozenset({"ah", "and", "hey", "oh", "ok", "okay", "so", "uh", "um", "well", "yeah", "yes"})
 """With these a line is not begun yet: `okay so soccer is at 5`."""
-OF_WORDS = words_of("ask asked before earlier first last repeat said say")
+OF_WORDS = words_of(
+    "ask asked before begin beginning earlier first hear last opening question repeat rewind said say start"
+)
 """A question with one of these may be about any line, not only of those that tell."""
+SAYS = words_of("said say")
+"""Of these one that names what it is about wants a telling: `which shelf did i say the lamp was on`."""
 CATEGORIES = words_of("city color date day kind month name number one place sort thing time type week year")
 """Of a question, what need not be said where the answer was told: `which day`."""
 POINTS = frozenset({"mine", "my", "our", "that", "the", "what", "which"})
@@ -115,9 +122,12 @@ def what_was_told(lines: Sequence[Line]) -> Recall:
         return Recall()
     asked = spoken(lines[-1].text)
     before = [line.text for line in lines[:-1] if line.role == "user"]
-    telling = [*filter(_tells, before)] if words_of(lines[-1].text).isdisjoint(OF_WORDS) else before
+    kept = {line.text for line, reply in pairwise(lines[:-1]) if line.role == "user" and reply.text == KEPT}
+    words = words_of(lines[-1].text)
+    any_line = words & OF_WORDS and not (words & SAYS and words - IDLE - OF_WORDS)
+    telling = [text for text in before if any_line or text in kept or _tells(text)]
     said = tuple(dict.fromkeys(map(_repeated, telling)))
-    at, share = _nearest(lines[-1].text, before)
+    at, share = _nearest(lines[-1].text, before, kept)
     nearest = _repeated(before[at]) if share else ""
     if OWN.isdisjoint(word.lower() for word in asked):
         return Recall(said=said, nearest=nearest if share > 1 / 2 else "", certain=share > 2 / 3)
@@ -163,7 +173,7 @@ def _repeated(text: str) -> str:
     return f"{SAID} {text.rstrip('.?!')}."
 
 
-def _nearest(asked: str, before: Sequence[str]) -> tuple[int, float]:
+def _nearest(asked: str, before: Sequence[str], kept: Collection[str]) -> tuple[int, float]:
     """Which line tells most of what is asked for, the last of equal ones, and how much that is; 0 where none does."""
     words = words_of(asked)
     wanted = {*map(_stem, words - IDLE)}
@@ -171,7 +181,8 @@ def _nearest(asked: str, before: Sequence[str]) -> tuple[int, float]:
     for at, text in enumerate(before if words & ASKS and wanted else ()):
         said, told = spoken(text), {*map(_stem, words_of(text))}
         share = len(wanted & told) / len(wanted)
-        if _tells(text) and share >= max(most, 1 / 2) and _may_answer(asked, said) and _may_name(asked, said):
+        tells = text in kept or _tells(text)
+        if tells and share >= max(most, 1 / 2) and _may_answer(asked, said) and _may_name(asked, said):
             best, most = at, share
     return best, most
 

@@ -165,7 +165,21 @@ def test_what_only_memory_can_answer_is_asked_in_the_first_person(asks, own):
 def test_what_is_said_before_a_line_begins_makes_no_order_of_it():
     line = "okay uh the password up at the cabin is pinecone"
     assert told(line, "what's the cabin password dear").nearest == f"You said: {line}."
-    assert not told("okay turn the lamp off", "which lamp").said
+    assert not told("okay turn the lamp off", "which lamp", replies=["Okay."]).said
+
+
+def test_what_was_kept_was_told_however_it_begins():
+    line = "give me anything by austen and i'm happy"
+    assert told(line, "who do i reread").said == (f"You said: {line}.",)
+    assert not told(line, "who do i reread", replies=["I cannot do that."]).said
+
+
+def test_which_thing_was_said_is_told_by_a_telling_and_what_was_said_first_by_any_line():
+    asks, tells = "which shelf did i say the lamp was on", "the lamp is on shelf 3"
+    said = told(asks, tells, asks, replies=["You have not told me yet.", "I will remember that."]).said
+    assert said == (f"You said: {tells}.",)
+    for meta in ("what did i say first", "how did this talk begin", "what was my opening line"):
+        assert told("what time is it", tells, meta, replies=["It is 5 pm."]).said[0] == "You said: what time is it."
 
 
 def test_whose_something_is_may_be_told_by_its_owner():
