@@ -47,7 +47,7 @@ LATELY = 4
 TIMES = {"triple": 3, "treble": 3, "thrice": 3, "quadruple": 4}
 PARTS = {"third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "tenth": 10}
 LAST, NTH = words_of("bottom end final last"), ("first", "second", "third", "fourth", "fifth")
-KEEPS, SHOPPING = words_of("but except just keep leave only"), "shopping"
+KEEPS, SHOPPING = words_of("bar but except just keep leave only"), "shopping"
 READ_OUT: Final = re.compile(r"^On your (.+) list: (.+)\.$")
 """How a reply says what is on a list (`recipes/texts/scenes_tools.py`)."""
 
@@ -61,14 +61,14 @@ _CANCELS: Final = re.compile(
 )
 _ANOTHER: Final = re.compile(r"\b(?:another|as well|(?:a|one) (?:new|second) (?:one|timer))\b")
 _DATE: Final = re.compile(rf"\b(?:{'|'.join(MONTHS)}) \d{{1,2}}\b", re.IGNORECASE)
-_SUM: Final = re.compile(rf"(?<![\d.])-?{_NUMBER}%?(?: (?:[-+*/^]|of) {_NUMBER})+(?![\d.%])")
+_SUM: Final = re.compile(rf"(?<![\d.])-?{_NUMBER}(?:\^{_NUMBER}|%?(?: (?:[-+*/^]|of) {_NUMBER})+)(?![\d.%])")
 _DOUBLED: Final = re.compile(rf"\b(?:double|twice) ({_NUMBER})(?! [-+*/^])")
 _FROM: Final = re.compile(
     rf"\b(?:deduct|subtract|take)(?: ({_NUMBER})(?: (?:away|off))?\b| (?:it|that|this)\b)? from ({_NUMBER})(?! [-+*/^])"
 )
 _ARTICLE: Final = re.compile(r"^(?:a|an|her|his|my|our|some|the|their|your) ")
 _INSTEAD: Final = re.compile(
-    r"^(?:(?:actually|i (?:mean|meant|said)|it's|make (?:it|that)|no|oh|oops|sorry|wait) )*(.+?)(?: and| but)? "
+    r"^(?:(?:actually|i (?:mean|meant|said)|it's|make (?:it|that)|no|oh|oops|sorry|that's|wait) )*(.+?)(?: and| but)? "
     r"(?:instead of|not|rather than) (.+)$"
 )
 _DAY: Final = re.compile(
@@ -81,26 +81,27 @@ _DURATION: Final = re.compile(
     rf"|{_NUMBER} seconds?"
 )
 _TIME: Final = re.compile(r"(?<![\d:])(?:\d{1,2}:\d{2}(?: [ap]m)?|\d{1,2} [ap]m)\b")
+_ALL_BUT: Final = re.compile(r"\b(?:all|everything) (?:bar|but|except)\b")
 _REST_STAYS: Final = re.compile(r"\b(?:keep|leave|want) the (?:others?|rest)\b")
 _NTH: Final = re.compile(rf"\b({'|'.join(NTH)}) (?:entry|item|one|thing)\b")
 
 
 def unsaid(lines: Sequence[Line]) -> frozenset[str]:
-    """Of the tools that it knows by heart those that need words which were not said: in this exchange or the one before
+    """Of the tools that it knows by heart those that need words which were not said: in the last exchanges
     two units to convert, two numbers to calculate with, an alarm or a timer to take back, a die to roll. What is
     measured otherwise than in time is no timer: `15 meters`. Who asks for the time asks for no date, who cancels sets
     nothing, and another timer leaves the first as it is."""
     users = [at for at, line in enumerate(lines) if line.role == "user"]
-    said, lately = _exchanges(lines, 2), _exchanges(lines, LATELY)
+    last, lately = _exchanges(lines, 2), _exchanges(lines, LATELY)
     asked = lines[users[-1]].text if users else ""
     words, around, numbers = words_of(asked), words_of(lately), _numbers(asked)
     anew = lines[-1:] == lines[users[-1] :] if users else False
     kinds = {find_unit(unit)[0] for unit in units_in(asked)}
     tells = _TELLS.match(asked) is not None and len(numbers) < 2 and not words & (PUTS_RIGHT | COUNTS)
     tells = tells and "%" not in asked
-    few = tells or not numbers or len(_numbers(said)) < 2
+    few = tells or not numbers or len(_numbers(lately)) < 2
     bars = {
-        ("convert",): _kinds_of_units(lately if kinds else said) < 2,
+        ("convert",): _kinds_of_units(lately if kinds or (numbers and len(words) < 5) else last) < 2,
         ("set_timer", "change_timer"): bool(kinds) and "time" not in kinds and words.isdisjoint({"timer", "countdown"}),
         ("calculate",): few and words.isdisjoint(RECKONS),
         ("cancel_alarm", "list_alarms"): around.isdisjoint(OF_ALARMS),
@@ -258,7 +259,8 @@ def _taken_off(asked: str, before: Sequence[Line]) -> Values:
     low, words = f" {asked.lower()} ", words_of(asked)
     places = {item: at for item in items if (at := low.find(f" {item.lower()} ")) >= 0}
     said = sorted(places, key=lambda item: places[item]) or _placed(asked, words, items)
-    if said and words & words_of("other rest") and not _REST_STAYS.search(asked):
+    others = words & words_of("other rest") or _ALL_BUT.search(asked)
+    if said and others and not _REST_STAYS.search(asked):
         rest = [item for item in items if item not in said]
         return {"items": [", ".join(rest)] if rest else []}
     return {"items": said} if len(said) == 1 and (not words & KEEPS or _REST_STAYS.search(asked)) else {}

@@ -108,6 +108,7 @@ _AFTER: Final = tuple(
     for pattern, replacement in (
         (r"(?<=[a-z])[-/](?=[a-z])", " "),
         (r"\bkilo(s?)\b", r"kilogram\1"),
+        (r"\b((?:kilomet|met)ers|miles) (?:an?|1) (hour|second)\b", r"\1 per \2"),
         (r"(?<=[a-z])[,.…]+(?=[a-z])", " "),
         (
             r"\b(at|by|until|till|from|for) (1[0-2]|[1-9])[ .]([0-5]\d)\b(?! (?:minutes|seconds|hours|percent))",

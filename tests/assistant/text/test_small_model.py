@@ -27,6 +27,8 @@ from recipes.texts.words import spoken_number
         ("What is the 3rd planet?", "what is the third planet"),
         ("My name is Mirela.", "my name is Mirela"),
         ("It's 1,000 miles.", "it's 1000 miles"),
+        ("Is 65 miles an hour a lot in kilometres an hour?", "is 65 miles per hour a lot in kilometers per hour"),
+        ("That's 3 kilos.", "that's 3 kilograms"),
         ("Wake me at 5.45.", "wake me at 5:45"),
         ("Wake me at 5 45 a.m.", "wake me at 5:45 am"),
         ("Wake me at 6 o’clock.", "wake me at 6:00"),
