@@ -21,11 +21,14 @@ from llm_engine.toolcalls import Schemas
 
 RECKONS = words_of(
     "add cubed divide divided double doubled doubling fifth fourth half halfway halve halved halving itself minus "
-    "multiplied multiply pair percent plus power quarter root split square squared squaring subtract tenth third times "
-    "treble triple twice way"
+    "multiplied multiply pair percent plus power quarter reverse root round split square squared squaring subtract tenth "
+    "third times treble triple twice way"
 )
 """Of what is calculated with one number, or the last result."""
-PUTS_RIGHT = words_of("actually change instead make mean meant no not oops rather replace said say sorry than wrong")
+PUTS_RIGHT = words_of(
+    "actually again change correct instead make mean meant no not oops rather replace rid said say should sorry swap "
+    "than wrong"
+)
 """With one of these a line may put right what came before."""
 COUNTS = words_of("answer away each left many more much share total")
 """… and beside what was told: `i got 48 more`."""
@@ -62,6 +65,7 @@ _CANCELS: Final = re.compile(
 _ANOTHER: Final = re.compile(r"\b(?:another|as well|(?:a|one) (?:new|second) (?:one|timer))\b")
 _DATE: Final = re.compile(rf"\b(?:{'|'.join(MONTHS)}) \d{{1,2}}\b", re.IGNORECASE)
 _SUM: Final = re.compile(rf"(?<![\d.])-?{_NUMBER}(?:\^{_NUMBER}|%?(?: (?:[-+*/^]|of) {_NUMBER})+)(?![\d.%])")
+_TURNED: Final = re.compile(rf"^({_NUMBER}) ([-+*/]) ({_NUMBER})$")
 _DOUBLED: Final = re.compile(rf"\b(?:double|twice) ({_NUMBER})(?! [-+*/^])")
 _FROM: Final = re.compile(
     rf"\b(?:deduct|subtract|take)(?: ({_NUMBER})(?: (?:away|off))?\b| (?:it|that|this)\b)? from ({_NUMBER})(?! [-+*/^])"
@@ -81,6 +85,7 @@ _DURATION: Final = re.compile(
     rf"|{_NUMBER} seconds?"
 )
 _TIME: Final = re.compile(r"(?<![\d:])(?:\d{1,2}:\d{2}(?: [ap]m)?|\d{1,2} [ap]m)\b")
+_IS_IT: Final = re.compile(r"\b(?:is it|it's|isn't|today|now|right)\b")
 _ALL_BUT: Final = re.compile(r"\b(?:all|everything) (?:bar|but|except)\b")
 _REST_STAYS: Final = re.compile(r"\b(?:keep|leave|want) the (?:others?|rest)\b")
 _NTH: Final = re.compile(rf"\b({'|'.join(NTH)}) (?:entry|item|one|thing)\b")
@@ -175,6 +180,10 @@ def _sums(asked: str, before: Sequence[Line]) -> Values:
     places = [found.span() for found in _NUMBERS.finditer(last)]
     anew = [f"{last[:begin]}{n}{last[end:]}" for n in numbers for begin, end in places]
     signs = [re.sub(" [-+*/] ", f" {sign} ", last) for sign in "+-*/" if last]
+    signs += [
+        _TURNED.sub(r"\3 \2 \1", last),
+        *(way for n in _NUMBERS.findall(last) for way in (f"{n}^2", f"sqrt({n})")),
+    ]
     if anew and words & PUTS_RIGHT - {"make"} and not words & (RECKONS | MORE) and "%" not in asked:
         return {"expression": [*dict.fromkeys(anew)]}
     alone = [way for n in (*results, *numbers) for way in (f"{n} / 2", f"2 * {n}", f"{n}^2", f"sqrt({n})")]
@@ -183,7 +192,7 @@ def _sums(asked: str, before: Sequence[Line]) -> Values:
     parts = [f"{n} / {part}" for n in (*results, *numbers) for word, part in PARTS.items() if word in words]
     parts += [f"{n} * {times}" for n in (*results, *numbers) for word, times in TIMES.items() if word in words]
     parts += [f"{n} - {r}" for r in results for n in _NUMBERS.findall(last)]
-    return {"expression": [*dict.fromkeys([*alone, *both, *shares, *parts, *anew, *signs])]}
+    return {"expression": [*filter(None, dict.fromkeys([*alone, *both, *shares, *parts, *anew, *signs]))]}
 
 
 def _asked_on(lines: Sequence[Line]) -> list[str]:
@@ -280,6 +289,11 @@ def _days(asked: str, before: Sequence[Line]) -> Values:
     return {"day": found} if len(found) == 1 and not _numbers(asked) else {}
 
 
+def _dates(asked: str, before: Sequence[Line]) -> Values:
+    """Which day's date; `is it Friday today` asks for today's."""
+    return {} if _IS_IT.search(asked) else _days(asked, before)
+
+
 def _reminded(asked: str, before: Sequence[Line]) -> Values:
     """The last one with what was put right of it: `the doctor not the dentist`, `9 not 8`."""
     name, given = _last_call(before)
@@ -306,7 +320,7 @@ _VALUES: Final[Mapping[str, Callable[[str, Sequence[Line]], Values]]] = {
     "cancel_timer": _labels,
     "set_alarm": _times,
     "list_remove": _taken_off,
-    "get_date": _days,
+    "get_date": _dates,
     "days_until": _days,
     "set_reminder": _reminded,
     "note_add": _noted,
