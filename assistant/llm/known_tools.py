@@ -21,8 +21,8 @@ from llm_engine.toolcalls import Schemas
 
 RECKONS = words_of(
     "add cubed divide divided double doubled doubling fifth fourth half halfway halve halved halving itself minus "
-    "multiplied multiply pair percent plus power quarter reverse root round split square squared squaring subtract tenth "
-    "third times treble triple twice way"
+    "multiplied multiply pair percent plus power quarter reverse root round split square squared squaring subtract "
+    "tenth third times treble triple twice way"
 )
 """Of what is calculated with one number, or the last result."""
 PUTS_RIGHT = words_of(
