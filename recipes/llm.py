@@ -83,11 +83,11 @@ OUTWARD: Final = ("out_proj.weight", "o_proj.weight", "down_proj.weight")
 
 
 def config(vocabulary: int) -> LLMConfig:
-    """The network: two linear layers and one full one, three times; 4.9 million parameters."""
+    """The network: two linear layers and one full one, three times; 7.6 million parameters."""
     return LLMConfig(
         vocab_size=vocabulary,
         hidden_size=192,
-        intermediate_size=512,
+        intermediate_size=1024,
         layer_types=BLOCK * 3,
         num_attention_heads=4,
         num_key_value_heads=2,
@@ -403,15 +403,16 @@ def probe(tokenizer: Tokenizer) -> list[float]:
 def earlier_weights(path: Path, held: dict[str, Any]) -> tuple[int, dict[str, Tensor]]:
     """Step and averaged weights of a copy of this run's checkpoint, or step 0 and the model that the run began from."""
     if path.is_dir():
-        begun, step = digest(path / "model.safetensors"), 0
-        weights = {name: p.float() for name, p in load_file(path / "model.safetensors").items()}
+        run = Training(Recipe(seed=held["runs"][-1]["recipe"]["seed"]), opened(path))
+        run.begin_from(path)  # grown as it was then
+        begun, step, weights = run.begun_from, 0, run.average
     else:
         before = torch.load(path, map_location="cpu", weights_only=True)
         begun, step, weights = before["begun from"], before["done"], before["average"]
     if begun != held["begun from"] or weights.keys() != held["average"].keys():
         raise SystemExit(
             f"{path} is of another run: name a copy of this run's checkpoint.pt at an earlier step, or the directory "
-            "of the model that it began from, which must have as many layers"
+            "of the model that it began from"
         )
     return step, weights
 

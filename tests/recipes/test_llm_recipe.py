@@ -257,7 +257,7 @@ def test_transformers_loads_the_directory_and_agrees(llm: HybridLLM, encoder: Ta
 
 def test_files_are_small_and_described() -> None:
     size = sum(path.stat().st_size for path in TINY.iterdir())
-    assert size < 12e6
+    assert size < 17e6  # eight million parameters in bfloat16, and the words
     card = (TINY / "card.md").read_text("utf-8")
     for words in ("Licence", "python -m recipes.llm", "sha256", "held-out"):
         assert words in card
