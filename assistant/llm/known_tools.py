@@ -100,7 +100,7 @@ def unsaid(lines: Sequence[Line]) -> frozenset[str]:
     last, lately = _exchanges(lines, 2), _exchanges(lines, LATELY)
     asked = lines[users[-1]].text if users else ""
     words, around, numbers = words_of(asked), words_of(lately), _numbers(asked)
-    anew = lines[-1:] == lines[users[-1] :] if users else False
+    anew = bool(lines) and lines[-1].role == "user"  # nothing was done about it yet
     kinds = {find_unit(unit)[0] for unit in units_in(asked)}
     tells = _TELLS.match(asked) is not None and len(numbers) < 2 and not words & (PUTS_RIGHT | COUNTS)
     tells = tells and "%" not in asked
@@ -149,6 +149,7 @@ def _with(takes: Mapping[str, object], values: Mapping[str, Sequence[str]]) -> M
 
 
 def _listed_in(names: object) -> Sequence[str]:
+    """A client's schema may hold anything."""
     return names if isinstance(names, Sequence) and not isinstance(names, str) else ()
 
 
@@ -328,7 +329,7 @@ _VALUES: Final[Mapping[str, Callable[[str, Sequence[Line]], Values]]] = {
 
 
 def _last_call(lines: Sequence[Line]) -> tuple[str, dict[str, str]]:
-    """The last call, if it is one of a known form."""
+    """Name and arguments of the last call; no name where there was none."""
     for line in reversed(lines):
         for call in reversed(line.calls):
             return call.name, _arguments(call)

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from assistant.llm.recall import KEPT
 from recipes.texts.phrases import split_phrases
 from recipes.texts.scene import Declaration, Parameter, Scene, Talk, Unusable
 from recipes.texts.scenes_declared import ANSWERS, BUILT_IN, CHAT, PutCall, outcome, which
@@ -29,7 +30,6 @@ from recipes.texts.words import Split, held_out
 _HERE: Final = Path(__file__).parent
 _SLOT: Final = re.compile(r"\{(\w+)(?:=(\w+))?\}")
 NOT_TOLD: Final = "You have not told me yet."
-KEPT: Final = "I will remember that."
 
 
 def sections(name: str) -> Iterator[tuple[str, list[str]]]:

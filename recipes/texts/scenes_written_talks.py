@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
+from assistant.llm.recall import KEPT
 from assistant.text.names import capitals
 from assistant.tools import answers
 from recipes.texts.phrases import split_phrases
 from recipes.texts.scene import Scene, Talk, Unusable
 from recipes.texts.scenes_recalled import aside
 from recipes.texts.scenes_tools import calculated
-from recipes.texts.scenes_written import KEPT, sections, told_talk, tools_talk
+from recipes.texts.scenes_written import sections, told_talk, tools_talk
 from recipes.texts.slots import said_sum, said_time, shown, some_day, task, time_of_day, turned
 from recipes.texts.words import Split, held_out
 
