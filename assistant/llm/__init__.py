@@ -2,8 +2,10 @@
 
 chat_layout     the parts of a checkpoint's chat format
 decoding        one reply, token by token
+emergency       whether somebody is in danger, for a small model
 frozen          a talk's state as a capsule, and back
 keeper          programs pin, name, fork and drop what is kept
+known_replies   what a small model may say where it calls nothing
 known_tools     what a small model may call the tools with that it knows by heart
 language        a model's text side: layout, tokens, streams
 local           the contract's face

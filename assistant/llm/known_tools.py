@@ -40,6 +40,12 @@ OF_DICE, OF_COINS = (
     words_of("d6 dice die dots number pip roll rolled shake side sided sider throw"),
     words_of("coin flip head tail toss"),
 )
+ORDERS: Final = re.compile(
+    r"(?:(?:and|can|could|go|hey|now|okay|please|quickly|so|well|will|would|you) )*"
+    r"(?:activate|charge|click|close|connect|cook|flick|hire|lock|mute|open|power|print|recharge|serve|shut|unlock)\b"
+)
+"""What is asked of a machine or a person, and nothing that the assistant does."""
+OF_SPELLING = words_of("d f l letter m n p r spell spelled spelling spelt spill word write written")
 OF_TIMES = words_of("clock hour late time")
 OF_DATES = words_of(
     "calendar date day friday monday month saturday sunday thursday today tomorrow tuesday wednesday week weekday "
@@ -63,6 +69,7 @@ _CANCELS: Final = re.compile(
     r"(?:(?:and|no|oh|okay|please|so|then) )*(?:cancel|get rid of|scrap)\b(?!.*\b(?:instead|make|set)\b)"
 )
 _ANOTHER: Final = re.compile(r"\b(?:another|as well|(?:a|one) (?:new|second) (?:one|timer))\b")
+_ELSEWHERE: Final = re.compile(r"\btime\b.*\bin (?!(?:English|it|words)\b)[A-Z]")
 _DATE: Final = re.compile(rf"\b(?:{'|'.join(MONTHS)}) \d{{1,2}}\b", re.IGNORECASE)
 _SUM: Final = re.compile(rf"(?<![\d.])-?{_NUMBER}(?:\^{_NUMBER}|%?(?: (?:[-+*/^]|of) {_NUMBER})+)(?![\d.%])")
 _TURNED: Final = re.compile(rf"^({_NUMBER}) ([-+*/]) ({_NUMBER})$")
@@ -112,7 +119,10 @@ def unsaid(lines: Sequence[Line]) -> frozenset[str]:
         ("cancel_alarm", "list_alarms"): around.isdisjoint(OF_ALARMS),
         ("change_timer", "cancel_timer"): around.isdisjoint(OF_TIMERS),
         ("roll_die",): around.isdisjoint(OF_DICE),
+        ("spell",): around.isdisjoint(OF_SPELLING),
         ("flip_coin",): around.isdisjoint(OF_COINS),
+        ("list_add", "list_remove"): ORDERS.match(asked.lower()) is not None and "list" not in words,
+        ("get_time",): _ELSEWHERE.search(asked) is not None,
         ("get_date",): bool(words & OF_TIMES) and not words & OF_DATES,
         ("set_alarm", "set_timer"): anew and _CANCELS.match(asked) is not None,
         ("change_timer",): _ANOTHER.search(asked) is not None,

@@ -12,9 +12,9 @@ from typing import Protocol
 from assistant.contracts import PICTURE, Prompt
 from assistant.events import ToolSpec
 from assistant.llm.chat_layout import Layout, find_layout
+from assistant.llm.known_replies import SWITCHED_OFF, what_may_be_said
 from assistant.llm.known_tools import as_said, unsaid
-from assistant.llm.recall import what_was_told
-from assistant.llm.reply_guide import SWITCHED_OFF, ReplyGuide
+from assistant.llm.reply_guide import ReplyGuide
 from assistant.llm.tool_retrieval import Meant, what_else_may_be_meant, what_is_meant
 from assistant.text.small_model import for_small_model
 from llm_engine.callguide import CallGuide
@@ -101,9 +101,9 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
             return CallGuide(declared, layout.value_lead, encode)
         unknown = [tool for tool in prompt.tools if tool.name in told(prompt.tools)]
         lines = [replace(line, text=layout.read(line.text)) if line.role == "user" else line for line in prompt.lines]
-        meant = what_is_meant(unknown, lines)
+        meant, sayable = what_is_meant(unknown, lines), what_may_be_said(lines, bool(declared))
         if rejected is not None and not declared:
-            meant = Meant(asks=(SWITCHED_OFF,))
+            meant = Meant(asks=(SWITCHED_OFF, *sayable.refusals()))
         unnamed = rejected is None and unknown and not (meant.calls or meant.asks)
         sure = unnamed and sum(map(probability, vocabulary.opening)) > SURE
         others = what_else_may_be_meant(unknown, lines) if sure else {}
@@ -118,7 +118,7 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         said = _said(prompt, layout.read)
         words = WordGuide(vocabulary, f"{_told(prompt)}\n{said}", said, calls)
         held = meant if unknown or not declared else None
-        return ReplyGuide(words, held, what_was_told(lines), encode, probability, rejected)
+        return ReplyGuide(words, held, sayable, encode, probability, rejected)
 
     @lru_cache(TOOL_SETS_REMEMBERED)
     def told(tools: tuple[ToolSpec, ...]) -> frozenset[str]:

@@ -297,9 +297,7 @@ class LocalLLM:
             yield None
         return reentry.replay
 
-    def _fold(
-        self, state: TalkState, plan: FoldPlan, gathered: Gathered | None = None
-    ) -> Generator[None, None, float]:
+    def _fold(self, state: TalkState, plan: FoldPlan, gathered: Gathered | None = None) -> Generator[None, None, float]:
         """Append the owner's next steps, one chunk of the prefill grid at a time. Returns the seconds that those with
         pictures took."""
         goes_on, pictured_s = plan.goes_on, 0.0

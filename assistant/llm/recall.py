@@ -87,7 +87,7 @@ _NAMING: Final = frozenset({"called", "name", "named", "name's"})
 _WHEN_ASKED: Final = re.compile(r"\b(?:when|when's|what time|(?:what|which) (?:day|date|month|year)|what's the date)\b")
 _COUNT_ASKED: Final = re.compile(r"\bhow (?:many|much|old|far|tall|heavy)\b|\b(?:phone|telephone) number\b")
 _FIRST_PERSON: Final = re.compile(
-    r"\b(?:how|what|when|where|which|who|whose)\b.*"
+    r"\b(?:how|what|when|where|which|who|whose)\b(?!.*\b(?:how|who) do (?:i|we)\b).*"
     r"\b(?:can't|did|do|had|was|were) (?:i|we)\b(?! (?:get|go|have|look|need)\b)"
 )
 _PLACE_ASKED: Final = re.compile(r"\b(?:where|where's)\b")

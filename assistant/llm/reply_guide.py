@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from math import log
 
-from assistant.llm.recall import NOT_TOLD, SAID, TOLD, Recall
+from assistant.llm.known_replies import CANNOT, TOO_SMALL, Sayable
+from assistant.llm.recall import NOT_TOLD, SAID, TOLD
 from assistant.llm.tool_retrieval import Meant
 from llm_engine.wordguide import WordGuide
 
 NO_TOOL = "I have no tool"
 """How the shipped model begins to say that no declared tool fits (`recipes/texts/scenes_declared.py`)."""
-SWITCHED_OFF = "I cannot do that here, because my tools are switched off."
-"""What it was taught to say where it would call a tool and none is declared (`recipes/texts/talks.py`)."""
 REFUSES = ("I cannot ", "I am too small ", "I do not know ", "I have no ")
 """How it begins to refuse …"""
 TOLD_NOTHING, NOT_YET = "You have not told me ", "You have not told me yet"
@@ -29,7 +28,7 @@ class ReplyGuide:
 
     words        what the reply's words may be
     meant        what may be done with tools that have to be read; None where there are none
-    told         what may be said of what was told
+    sayable      what may be said where nothing is called
     encode       text to tokens
     probability  how probable a token is to come next
     rejected     how a reply began that did not stand: written a second time, it must say what was told, or call or ask,
@@ -40,12 +39,13 @@ class ReplyGuide:
         self,
         words: WordGuide,
         meant: Meant | None,
-        told: Recall,
+        sayable: Sayable,
         encode: Callable[[str], Sequence[int]],
         probability: Callable[[int], float],
         rejected: str | None = None,
     ) -> None:
         self._words, self._meant, self._rejected = words, meant or Meant(), rejected
+        told = sayable.told
 
         def whole(texts: Collection[str]) -> list[tuple[int, ...]]:
             return [(*encode(text), stop) for text in texts for stop in words.stops()]
@@ -67,6 +67,9 @@ class ReplyGuide:
             TOLD: whole(told.known),
             SAID: whole(nearest or told.said),
         }
+        self._only = whole([sayable.only] if sayable.only and not (self._meant.calls or self._meant.asks) else [])
+        self._unmeant = [encode(begin) for begin in sayable.unmeant if not (nearest and SAID.startswith(begin))]
+        self._sayable, self._encode = sayable, encode
         self._may_call = bool(self._meant.calls) and not recalls
         self._idle = (WHICH_ONE, *(text for text in self._meant.idle if not text.startswith(WHICH_ONE)))
         self._idle_begins = {encode(text)[0] for text in self._idle}
@@ -92,7 +95,13 @@ class ReplyGuide:
 
     def among(self) -> Sequence[int]:
         """The tokens that may come next: what begins like one of the replies that are known goes on like it."""
+        if only := self._next(self._only):
+            return sorted(only)
         anew = self._rejected is not None
+        if self._said == CANNOT:
+            self._ways[CANNOT] = [*map(tuple, map(self._encode, self._sayable.cannot()))]
+        if self._said == TOO_SMALL:
+            self._ways[TOO_SMALL] = [*map(tuple, map(self._encode, self._sayable.refusals()))]
         texts = next((texts for begin, texts in self._ways.items() if self._said.startswith(begin)), self._first)
         forced = sorted(self._next(texts)) if self._tokens or anew else []
         if self._guess and not anew:
@@ -101,9 +110,16 @@ class ReplyGuide:
         if anew and self._may_call and not self._tokens:
             forced += call
         if forced or not anew:
-            return forced or self._words.among()
-        free = [token for token in self._words.among() if self._may_call or token not in call]
+            return forced or self._free()
+        free = [token for token in self._free() if self._may_call or token not in call]
         return free if self._tokens else [token for token in free if token not in self._idle_begins]
+
+    def _free(self) -> Sequence[int]:
+        """What its words may be, unless it would begin as none may."""
+        at = len(self._tokens)
+        no = {begin[at] for begin in self._unmeant if len(begin) == at + 1 and [*begin[:at]] == self._tokens}
+        among = self._words.among()
+        return [token for token in among if token not in no] if no else among
 
     def _next(self, texts: Sequence[Sequence[int]]) -> set[int]:
         at = len(self._tokens)

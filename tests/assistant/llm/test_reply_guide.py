@@ -177,7 +177,7 @@ def test_where_a_line_tells_it_the_reply_is_no_refusal_but_that_line():
     assert not anew.may("I") and anew.may("You said: i park on level 3.")
     tool = ToolSpec("find_parking", "finds where to park")
     meant = Recalling("where do i park", tools=(tool,), tells=("i park on level 3", "All right."))
-    assert meant.may("I cannot ") and meant.guide.stands() is True
+    assert meant.may("I cannot") and meant.guide.stands() is True
 
 
 def test_a_question_in_the_first_person_is_not_refused_where_anything_was_told():
@@ -341,3 +341,33 @@ def test_nothing_is_told_or_left_of_a_reply_that_was_written_anew(llm, said, fir
 def test_what_is_held_back_is_told_in_the_end(llm):
     pieces, *_ = write(llm, "open the gate", "I have no tool", most=len(LANGUAGE.encode("I have no")))
     assert "".join(piece.text for piece in pieces) == "I have no"
+
+
+def test_the_only_reply_is_forced_unless_a_tool_can_be_meant():
+    emergency = "I cannot make calls. Please call your emergency number right now."
+    assert Typed("call an ambulance").may(emergency) and not Typed("call an ambulance").may("I am sorry")
+    caller = ToolSpec("call_ambulance", "calls an ambulance")
+    assert Typed("call an ambulance", tools=(caller,)).may(CALL.format("call_ambulance"))
+
+
+def test_a_refusal_is_held_to_the_words_that_were_said():
+    for text, may in [
+        ("I am too small to know about gaspards. A larger model could tell you.", True),
+        ("I am too small to know about plants. A larger model could tell you.", False),
+        ("I cannot look up gaspards, because I do not go online.", True),
+        ("I cannot explain gaspards, because I am too small. A larger model could.", True),
+        ("I cannot explain plants, because I am too small. A larger model could.", False),
+        ("I will remember that.", False),
+        ("I say: gaspards.", False),
+        ("You are welcome.", True),
+    ]:
+        assert Typed("please explain gaspards").may(text) is may, text
+
+
+def test_without_tools_what_would_be_called_is_switched_off_or_not_known():
+    for text, may in [
+        ("I cannot do that here, because my tools are switched off.", True),
+        ("I am too small to know about gaspards. A larger model could tell you.", True),
+        ("Okay.", False),
+    ]:
+        assert Typed("flip me some gaspards", anew=True, tools=()).may(text) is may, text
