@@ -19,6 +19,8 @@ from assistant.llm.known_tools import ORDERS
 from assistant.llm.recall import ASKS, OF_WORDS, Recall, what_was_told
 from assistant.llm.tool_retrieval import COMMON, spoken, words_of
 
+AS_LOUD = "I cannot change the volume. Please use the control on your device."
+AS_FAST = "I cannot change my pace. That is set in the settings."
 NO_DOCTOR = "I cannot give medical advice. Please ask a doctor."
 NO_WRITER = "I cannot {}, because I am too small. A larger model could."
 ENGLISH_ONLY = "I speak English only. A larger model speaks many languages."
@@ -42,7 +44,7 @@ CANNOT_DO = (
 """How it begins to say that it cannot do something, and what it says so of without the user's words."""
 NAMELESS = ("I am too small to know that", "I cannot look that")
 """How it begins the same without the thing's name, where there is one to say."""
-STORIES = ("Once upon", "There once")
+STORIES = ("Once", "There")
 LONGEST_TOPIC = 8
 """Words."""
 
@@ -93,6 +95,29 @@ _MEDICAL: Final = re.compile(
     r"|paracetamol|prescription|remedy|side effects|symptoms|tablets?"
     r"|(?:for|against) (?:a|my) (?:\w+ ache|back|cold|cough|fever|headache|toothache))\b"
 )
+_LOUDNESS: Final = re.compile(
+    r"^(?!.*\b(?:again|answer|am i too quiet)\b).*"
+    r"\b(?:louder|quieter|speak up$|talk quietly|too (?:loud|quiet)|volume|(?:are you|stop) whispering)\b"
+)
+_PACE: Final = re.compile(
+    r"^(?!.*\b(?:again|answer)\b).*\b(?:slow(?:er)? down|slower|speed up|too fast"
+    r"|(?:speaking|speech|talking|your) (?:pace|rate|speed)"
+    r"|(?:speak|speaking|talk|talking)(?: more)? (?:fast(?:er)?|quick(?:er|ly)|slowly))\b"
+)
+_AGAIN: Final = re.compile(
+    r"(?:\b(?:(?:have|hear|say) (?:it|that|the same thing|your answer)(?: over)?"
+    r" (?:again|another time|(?:once|one) more(?: time)?)"
+    r"|(?:repeat|repeating|restate) (?:it|that|yourself|your answer|what you (?:just )?said)"
+    r"|(?:go over|run) that (?:past me )?again|give (?:it|that) to me again|tell me (?:that )?again"
+    r"|say (?:it|that) (?:a bit )?(?:louder|slower)|what (?:did|had|were) you (?:just )?(?:say|said|saying)"
+    r"|(?:can|could|did)n't(?: quite| really)? (?:catch|get|hear|make out|understand) (?:it|that|you|what you said)"
+    r"|couldn't (?:quite )?make (?:it|that) out|missed (?:it|that|your answer))"
+    r"|^(?:(?:and|oh|pardon me|slow down|sorry|uh|um|wait|well|wot) )*"
+    r"(?:(?:come|say) again|w[ho]at was that(?: you (?:just )?said)?))"
+    r"(?: (?:again|for me|just now|louder|mate|now|once|one more time|please|slower|thanks|thank you|then|will you"
+    r"|would you))*$"
+)
+"""Who says so wants to hear the last reply, whatever was said before it in the line."""
 _IN_HAND: Final = re.compile(
     r"\b(?:add|alarm|called|convert|(?:did|had|have) i|list|minutes?|notes?|remember|remind|reminder|spell|story"
     r"|timer)\b|^my |\d"
@@ -151,22 +176,26 @@ def what_may_be_said(lines: Sequence[Line], tools: bool) -> Sayable:
         **dict.fromkeys(NAMELESS, _NAMED.search(asked) is not None),
     }
     unmeant = tuple(begin for begin, bar in bars.items() if bar)
-    replies = (line.text for line in lines if line.role == "assistant")
-    again = tuple(reply for reply in replies if reply.startswith((TOO_SMALL, CANNOT)))
-    return Sayable(what_was_told(lines), _only(line), unmeant, asked, again)
+    again = tuple(reply for reply in _replies(lines) if reply.startswith((TOO_SMALL, CANNOT)))
+    return Sayable(what_was_told(lines), _only(line, lines[:-1]), unmeant, asked, again)
 
 
-def _only(asked: str) -> str:
-    """What is said for certain, if anything is."""
+def _only(asked: str, before: Sequence[Line]) -> str:
+    """What is said for certain, if anything is. What was broken off is not said again."""
     if is_emergency(asked):
         return EMERGENCY
+    if _AGAIN.search(asked) and (last := _replies(before)[-1:]) and last[0].endswith((".", "?", "!")):
+        return last[0]
     if _IN_HAND.search(asked):
         return ""
     if wanted := _WRITING.search(asked):
         return NO_WRITER.format(_said_back(wanted[0].split()))
-    if _LANGUAGE.search(asked):
-        return ENGLISH_ONLY
-    return NO_DOCTOR if _MEDICAL.search(asked) else ""
+    found = {ENGLISH_ONLY: _LANGUAGE, NO_DOCTOR: _MEDICAL, AS_LOUD: _LOUDNESS, AS_FAST: _PACE}
+    return next((reply for reply, asks in found.items() if asks.search(asked)), "")
+
+
+def _replies(lines: Sequence[Line]) -> list[str]:
+    return [line.text for line in lines if line.role == "assistant" and line.text]
 
 
 def _said_back(words: Sequence[str]) -> str:

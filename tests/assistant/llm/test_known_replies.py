@@ -5,6 +5,8 @@ import pytest
 from assistant.contracts import Line
 from assistant.llm.known_replies import (
     AFTER_THEM,
+    AS_FAST,
+    AS_LOUD,
     CAN_PUT,
     EMERGENCY,
     ENGLISH_ONLY,
@@ -35,7 +37,11 @@ def said_to(*said, tools=True):
         ("could you proofread this paragraph", NO_WRITER.format("proofread this paragraph")),
         ("any remedy for a hangover", NO_DOCTOR),
         ("should I take an aspirin", NO_DOCTOR),
+        ("can you speak up", AS_LOUD),
+        ("you are too fast for me", AS_FAST),
         ("remind me to take an aspirin", ""),
+        ("am I too quiet", ""),
+        ("is a train faster than a car", ""),
         ("add French beans to the list", ""),
         ("go dutch on 43 between 82", ""),
         ("tell me about the French revolution", ""),
@@ -112,3 +118,20 @@ def test_a_refusal_may_be_said_again():
 
 def test_nothing_is_held_where_the_last_line_is_not_the_users():
     assert said_to("hello", "Hello!") == said_to() == Sayable()
+
+
+@pytest.mark.parametrize(
+    "again", ["say that again", "Sorry, I didn't catch that.", "the kids were loud, say it again louder"]
+)
+def test_the_last_reply_is_said_again_unless_it_was_broken_off(again):
+    assert said_to("what is 2 and 3", "2 plus 3 is 5.", again).only == "2 plus 3 is 5."
+    assert said_to("count", "1, 2, 3", again).only == ""
+    assert said_to(again).only == ""
+    assert said_to("hello", "Hello!", f"{again} in Dutch").only != "Hello!"
+
+
+@pytest.mark.parametrize(
+    "asked", ["what was that number", "how do I say again in a letter", "repeat that song", "what is that"]
+)
+def test_what_only_looks_like_it_is_not_the_last_reply(asked):
+    assert said_to("hello", "Hello!", asked).only == ""
