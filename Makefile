@@ -21,8 +21,9 @@ help:
 run: $(VENV)/.run
 	@trap : INT; $(BIN)/assistant serve $(ARGS) || [ $$? -eq 130 ]
 
+# In two processes, each file in one of them, in the order of tests/conftest.py: a browser's tests are last in both.
 test: $(VENV)/.test lint
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 quick: $(VENV)/.test
 	@$(BIN)/python -m pytest --ignore tests/system -m "not slow and not browser and not gpu" $(ARGS)

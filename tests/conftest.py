@@ -1,7 +1,7 @@
 """Shared set-up: uninitialised memory is NaN, there is one thread, a missing device skips with its reason.
 
 Tests in a browser come last, whatever is named first: Playwright leaves a running event loop behind, beside which no
-other starts.
+other starts. Two processes that take files in this order, as `make test` has it, keep to that.
 """
 
 import os
