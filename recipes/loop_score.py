@@ -7,7 +7,8 @@ Run:  python -m recipes.loop_score --turns 200 --json FILE
 Questions come in synthetic voices, half of them robots and half human-like, faster than real time: a second and a half
 of silence ends each turn, found by the detector as in a talk. The clock of the tools stands still. An answer is right
 if its key words are heard in order by pocketsphinx: a *fitted* listener, who knows what sort of thing the assistant
-says (a trigram of replies), and the package's *general* model. The same questions are also typed, which shows what
+says (a trigram of replies), and the package's *general* model; and, the strongest of them, by the product's own *ears*
+for open English, to which no voice and no reply was fitted. The same questions are also typed, which shows what
 perfect hearing would give. Goes on where an earlier run with the same `--work` stopped.
 """
 
@@ -59,6 +60,7 @@ from assistant.events import (
 from assistant.talk import Session
 from assistant.text.small_model import for_small_model
 from assistant.text.written import as_written
+from recipes.asr import ears
 from recipes.hearing import count_grams, pronunciations, write_arpa
 from recipes.hearing_score import plain
 from recipes.loop_questions import NOW, Exercise, talks
@@ -102,6 +104,7 @@ class ScoredTurn:
     typed_tools: list[str] = field(default_factory=list)
     fitted: str = ""
     general: str = ""
+    ears: str = ""
 
     @property
     def heard_right(self) -> bool:
@@ -271,11 +274,12 @@ def fitted_files(work: Path) -> dict[str, str]:
 
 
 class Listeners:
-    """Both of them."""
+    """All of them."""
 
     def __init__(self, work: Path) -> None:
         self._fitted = Listener(**fitted_files(work))
         self._general = Listener(lm=get_model_path("en-us/en-us.lm.bin"))
+        self._ears = ears.words("moonshine")
 
     def hear(self, rows: Iterable[ScoredTurn], work: Path) -> None:
         """Fill in what they make of the replies."""
@@ -283,6 +287,7 @@ class Listeners:
             pcm, _ = soundfile.read(work / "replies" / f"{row.talk:03d}-{row.place}.wav", dtype="float32")
             if pcm.size:
                 row.fitted, row.general = self._fitted(pcm), self._general(pcm)
+                row.ears = " ".join(spoken_words(self._ears(ears.utterance(pcm, REPLY_RATE))))
 
 
 # --------------------------------------------------------------------------------------------- the table
@@ -308,7 +313,8 @@ def blame(rows: Sequence[ScoredTurn]) -> dict[tuple[int, int], str]:
 
 
 def shares(rows: Sequence[ScoredTurn], causes: dict[tuple[int, int], str]) -> dict[str, Any]:
-    """Fractions of these turns; `clear` of those whose words were right, `thought` of those that were heard right."""
+    """Fractions of these turns. `right` and `clear` are the fitted listener's where none is named; `clear` is of those
+    whose words were right, `thought` of those that were heard right."""
 
     def share(of: Sequence[ScoredTurn], right: Sequence[bool]) -> float | None:
         return round(sum(right) / len(of), 3) if of else None
@@ -322,11 +328,13 @@ def shares(rows: Sequence[ScoredTurn], causes: dict[tuple[int, int], str]) -> di
         "n": len(rows),
         "right": share(rows, [row.right(row.fitted.split()) for row in rows]),
         "right, general listener": share(rows, [row.right(row.general.split()) for row in rows]),
+        "right, the product's ears": share(rows, [row.right(row.ears.split()) for row in rows]),
         "right in words": share(rows, [row.thought_right for row in rows]),
         "right in words, typed": share(rows, [row.right(spoken_words(row.typed)) for row in rows]),
         "heard to the letter": share(rows, [row.heard_right for row in rows]),
         "thought": share(well_heard, [row.thought_right for row in well_heard]),
         "clear": share(good_words, [row.right(row.fitted.split()) for row in good_words]),
+        "clear, the product's ears": share(good_words, [row.right(row.ears.split()) for row in good_words]),
         "causes": dict(counts),
     }
 
@@ -340,7 +348,8 @@ def grouped(rows: Sequence[ScoredTurn], causes: dict[tuple[int, int], str], name
 
 def table(figures: dict[str, dict[str, Any]]) -> list[str]:
     heads = {
-        "right": "right", "right, general listener": "general", "right in words": "in words",
+        "right": "right", "right, general listener": "general", "right, the product's ears": "ears",
+        "right in words": "in words",
         "right in words, typed": "typed", "heard to the letter": "heard", "clear": "clear",
     }  # fmt: skip
     lines = [f"{'':<26}{'n':>5}" + "".join(f"{head:>10}" for head in heads.values())]

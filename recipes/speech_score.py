@@ -3,9 +3,9 @@
 Run:  python -m recipes.speech_score --work .training/speech --sentences 40      (needs festival)
 
 Nobody listens: the judge is pocketsphinx with its general language model, so the teacher's own figure is the ceiling.
-With `--domain` and `--moonshine` (extra `judge`) two others hear the same sound: pocketsphinx with a language model of
-the assistant's sentences, and the product's ears, which no text was fitted to. ± is one standard error, sentences drawn
-again; `--draws 2` says every sentence with two seeds.
+With `--domain`, `--moonshine` and `--whisper` (extra `judge`) others hear the same sound: pocketsphinx with a language
+model of the assistant's sentences, the product's ears and Whisper tiny.en, which no text was fitted to. ± is one
+standard error, sentences drawn again; `--draws 2` says every sentence with two seeds.
 """
 
 import argparse
@@ -25,9 +25,9 @@ import torch
 from numpy.typing import NDArray
 from pocketsphinx import Config, Decoder, get_model_path
 
-from assistant.asr import open_asr
 from capsules import ExecContext
 from recipes import sentences
+from recipes.asr import ears
 from recipes.asr.score import normaliser, spread
 from recipes.hearing import count_grams, pronunciations, write_arpa
 from recipes.hearing_score import plain, word_errors
@@ -156,13 +156,12 @@ class SpeechJudge:
         return plain(hypothesis.hypstr) if hypothesis else []
 
 
-class Ears:
-    """Moonshine tiny as the product hears with it, the utterance at once; numbers as digits in both texts."""
+class Recogniser:
+    """One to which no text was fitted; numbers as digits in both texts."""
 
-    name = "moonshine"
-
-    def __init__(self) -> None:
-        self._transcriber = open_asr("moonshine").transcriber()
+    def __init__(self, name: str, recognise: ears.Recognise) -> None:
+        self.name = name
+        self._recognise = recognise
 
     def begin(self) -> None:
         pass
@@ -172,10 +171,7 @@ class Ears:
         return found
 
     def __call__(self, pcm: NDArray[np.float32]) -> list[str]:
-        self._transcriber.forget()
-        self._transcriber.push(samplerate.resample(pcm, 16_000 / 24_000, "sinc_medium").astype(np.float32))
-        heard = self._transcriber.final()
-        return self.words(heard.text) if heard.speech else []
+        return self.words(self._recognise(ears.utterance(pcm, 24_000)))
 
 
 def as_written(heard: Sequence[str], wanted: Sequence[str]) -> list[str]:
@@ -283,13 +279,16 @@ def main() -> None:
     parser.add_argument("--skip-teacher", action="store_true")
     parser.add_argument("--domain", action="store_true", help="judge own sentences by a model of the domain as well")
     parser.add_argument("--moonshine", action="store_true", help="judge by the product's ears as well")
+    parser.add_argument("--whisper", action="store_true", help="judge by Whisper tiny.en as well")
     parser.add_argument("--show", type=int, default=0)
     args = parser.parse_args()
     torch.set_num_threads(1)
     kinds = {"open": OPEN[: args.sentences], "own": own_sentences(args.sentences), "names": NAMES[: args.sentences]}
     tts = HiggsTTS.load(args.model, ExecContext("cpu"))
     voices = stored_voices(args.model, tts)
-    judges: list[Judge] = [SpeechJudge(), *([Ears()] if args.moonshine else [])]
+    judges: list[Judge] = [SpeechJudge()]
+    judges += [Recogniser("moonshine", ears.words("moonshine"))] if args.moonshine else []
+    judges += [Recogniser("whisper", ears.whisper(""))] if args.whisper else []
     domain: list[Judge] = [SpeechJudge(domain=True)] if args.domain else []
     for kind in args.kinds:
         texts, asked = kinds[kind], judges + (domain if kind == "own" else [])

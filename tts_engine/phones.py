@@ -10,7 +10,7 @@ letters.txt.gz  one decision tree per letter, prefix order: `<offset><letter> ye
 import gzip
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -96,13 +96,14 @@ class PhoneEncoder:
         names: list[str] = ["sil"]
         words: list[tuple[int, int, int, int]] = []
         gap = ""
-        for match in _TOKEN.finditer(text):
-            token = match.group()
+        found = [*_TOKEN.finditer(text)]
+        tokens = [match.group() for match in found]
+        for at, (match, token) in enumerate(zip(found, tokens, strict=True)):
             if token in _PAUSE_OF:
                 if words:
                     gap = max(gap or "#", _PAUSE_OF[token], key=lambda pause: _STRENGTH[pause])
                 continue
-            phones = self.spoken(token)
+            phones = self._character("a") if _is_letter_a(tokens, at) else flapped(self.spoken(token))
             if not phones:
                 continue
             if words:
@@ -154,6 +155,30 @@ class PhoneEncoder:
         if character.isdigit():
             return self.pronounce(_DIGITS[int(character)])
         return list(_LETTERS.get(character, ()))
+
+
+def flapped(phones: list[str]) -> list[str]:
+    """`forty`, `butter`: an American t between a vowel, or r, and an unstressed vowel is as short and voiced as a d.
+
+    The teacher's lexicon has a plain t there, and recognisers hear `four tee` and `butcher` of it.
+    """
+    return [
+        "d" if phone == "t" and _flaps_behind(before) and behind in VOWELS else phone
+        for before, phone, behind in zip(["", *phones], phones, [*phones[1:], ""], strict=False)
+    ]
+
+
+def _flaps_behind(phone: str) -> bool:
+    return phone == "r" or phone.removesuffix("1") in VOWELS
+
+
+def _is_letter_a(tokens: Sequence[str], at: int) -> bool:
+    """Whether an `a` is the letter's name and no article: that of `a m`, and a capital inside a sentence or a row."""
+    before, behind = tokens[at - 1] if at else ".", [*tokens[at + 1 : at + 3], "", ""]
+    if tokens[at] == "a":
+        return behind[0] == "m"
+    in_row = behind[0] == "," and len(behind[1]) == 1 and behind[1].isupper()
+    return tokens[at] == "A" and (in_row or _PAUSE_OF.get(before, ",") == ",")
 
 
 def has_vowel(phones: Iterable[str]) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
+import samplerate
 from numpy.typing import NDArray
 
 from assistant.asr import open_asr
@@ -44,6 +45,11 @@ SETTLED = 50
 def around(sound: Sound) -> Sound:
     """An utterance with the silence that a microphone would have brought too."""
     return np.pad(sound, (int(BEFORE_S * RATE), int(AFTER_S * RATE)))
+
+
+def utterance(sound: Sound, rate: int) -> Sound:
+    """Speech at another rate as a recogniser is given it, with silence around."""
+    return around(samplerate.resample(sound, RATE / rate, "sinc_medium").astype(np.float32))
 
 
 def within(sound: Sound) -> Sound:

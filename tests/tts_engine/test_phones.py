@@ -47,6 +47,41 @@ def test_punctuation_letters_and_digits(encoder, text, phones):
     assert spelled(encoder, text) == phones
 
 
+@pytest.mark.parametrize(
+    ("word", "phones"),
+    [
+        ("forty-four", "f ao1 r d iy # f ao1 r"),
+        ("butter", "b ah1 d er"),
+        ("city", "s ih1 d iy"),
+        ("attack", "ax t ae1 k"),  # before the stress it stays a t
+        ("winter", "w ih1 n t er"),
+        ("guilty", "g ih1 l t iy"),
+        ("eight", "ey1 t"),
+        ("eighteen", "ey t iy1 n"),
+        ("eighty", "ey1 d iy"),
+    ],
+)
+def test_a_t_between_vowels_flaps_before_an_unstressed_one(encoder, word, phones):
+    assert spelled(encoder, word) == f"sil {phones} ,"
+
+
+@pytest.mark.parametrize(
+    ("text", "phones"),
+    [
+        ("five a m.", "f ay1 v # ey1 # eh1 m ."),
+        ("A, B", "ey1 , b iy1 ,"),
+        ("B, A.", "b iy1 , ey1 ."),
+        ("plan A.", "p l ae1 n # ey1 ."),
+        ("A man", "ax # m ae1 n ,"),
+        ("Yes. A man", "y eh1 s . ax # m ae1 n ,"),
+        ("it: A man", "ih1 t . ax # m ae1 n ,"),
+        ("a B", "ax # b iy1 ,"),
+    ],
+)
+def test_an_a_that_is_a_letter_has_its_name(encoder, text, phones):
+    assert spelled(encoder, text) == f"sil {phones}"
+
+
 @pytest.mark.parametrize(("word", "ending"), [("cat's", "t s"), ("dog's", "g z"), ("horse's", "s ax z")])
 def test_possessives_sound_as_their_last_phone_wants(encoder, word, ending):
     assert " ".join(encoder.pronounce(word)).endswith(ending)
