@@ -119,8 +119,8 @@ _AGAIN: Final = re.compile(
 )
 """Who says so wants to hear the last reply, whatever was said before it in the line."""
 _IN_HAND: Final = re.compile(
-    r"\b(?:add|alarm|called|convert|(?:did|had|have) i|list|minutes?|notes?|remember|remind|reminder|spell|story"
-    r"|timer)\b|^my |\d"
+    r"\b(?:add|alarm|called|convert|(?:did|had|have) i|how many|list|minutes?|notes?|remember|remind|reminder|spell"
+    r"|store|story|timer)\b|^my |\d"
 )
 """A line with one of these is about what the assistant does or was told."""
 
@@ -177,7 +177,9 @@ def what_may_be_said(lines: Sequence[Line], tools: bool) -> Sayable:
     }
     unmeant = tuple(begin for begin, bar in bars.items() if bar)
     again = tuple(reply for reply in _replies(lines) if reply.startswith((TOO_SMALL, CANNOT)))
-    return Sayable(what_was_told(lines), _only(line, lines[:-1]), unmeant, asked, again)
+    told, only = what_was_told(lines), _only(line, lines[:-1])
+    only = only if only == EMERGENCY or not told.known else ""
+    return Sayable(told, only, unmeant, asked, again)
 
 
 def _only(asked: str, before: Sequence[Line]) -> str:

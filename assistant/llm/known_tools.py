@@ -42,7 +42,8 @@ OF_DICE, OF_COINS = (
 )
 ORDERS: Final = re.compile(
     r"(?:(?:and|can|could|go|hey|now|okay|please|quickly|so|well|will|would|you) )*"
-    r"(?:activate|charge|click|close|connect|cook|flick|hire|lock|mute|open|power|print|recharge|serve|shut|unlock)\b"
+    r"(?:activate|charge|click|close|connect|cook|flick|hire|lock(?! this)|mute|open|power|print|recharge|serve|shut"
+    r"|unlock)\b"
 )
 """What is asked of a machine or a person, and nothing that the assistant does."""
 OF_SPELLING = words_of("d f l letter m n p r spell spelled spelling spelt spill word write written")

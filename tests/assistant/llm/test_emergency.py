@@ -21,6 +21,7 @@ add fire lighters to my list|set an alarm for the fire drill|i'm dying for a cof
 what do you do in an emergency|my uncle had a stroke last year|is that on fire|who called the police
 note that the fire department came by|read me the news about the robbery|the radio drowned you out
 quick quick|help me please|i need to convert 112 feet|my ears hurt|the shop has been closed|i bled the radiator
+my nose is bleeding
 did somebody break in|my favorite movie is about a kidnapped girl|there was a fire in Rome is there more on that
 """
 

@@ -69,6 +69,7 @@ def test_the_only_reply_is_known_where_there_is_one(asked, only):
         ("connect me with Joyce", WILL, True),
         ("what was that again", WILL, False),
         ("where I live is Panama", WILL, False),
+        ("lock this in my word is gaspard", WILL, False),
         ("my dog is a poodle", WILL, False),
         ("I am writing about sorrow", SORRY, True),
         ("my dog died", SORRY, False),
@@ -80,6 +81,11 @@ def test_the_only_reply_is_known_where_there_is_one(asked, only):
 )
 def test_no_reply_begins_as_it_cannot_be_meant(asked, begins, barred):
     assert (begins in said_to(asked).unmeant) is barred
+
+
+def test_what_was_told_is_no_medicine():
+    assert said_to("what is my tablet").only == NO_DOCTOR
+    assert said_to("my tablet is defino", "I will remember that.", "what is my tablet").only == ""
 
 
 def test_what_was_said_after_somebody_may_be_put_right_in_the_next_line():
