@@ -31,11 +31,11 @@ TOO_SMALL, NOT_ONLINE = "I am too small to know about", "I cannot look up"
 """How it begins to say that it knows nothing of a thing, or where to find it …"""
 REFUSALS = (f"{TOO_SMALL} {{}}. A larger model could tell you.", f"{NOT_ONLINE} {{}}, because I do not go online.")
 """… and all of it (`recipes/texts/smalltalk.txt`)."""
-AFTER_THEM, SAID_BACK, UNTOLD, WILL, SORRY, CAN_PUT = (
-    "I say", "You said", "You have not", "I will", "I am sorry", "I can put",
+AFTER_THEM, SAID_BACK, UNTOLD, WILL, SORRY, CAN_PUT, MEET, OFF = (
+    "I say", "You said", "You have not", "I will", "I am sorry", "I can put", "Nice to", "I cannot do that here",
 )  # fmt: skip
 """How it begins to say something after the user, to say what they said or did not, to keep it, to comfort, to offer its
-list."""
+list, to greet, and that tools are switched off."""
 CANNOT = "I cannot"
 CANNOT_DO = (
     "change my pace.", "change the volume.", "do that.", "do that here,", "give medical advice.", "look that up,",
@@ -78,7 +78,8 @@ _TOPIC: Final = re.compile(
 )
 """Who says so wants to know something."""
 _LANGUAGE: Final = re.compile(
-    r"\b(?:any|in|into|is|learn|learning|of|some|speak|speaking|speaks|talk|teach \w+|understand) "
+    r"\b(?:interpret (?:for|what)|translating|translation|translator)\b"
+    r"|\b(?:any|in|into|is|learn|learning|of|some|speak|speaking|speaks|talk|teach \w+|understand) "
     r"(?:arabic|cantonese|chinese|czech|danish|dutch|finnish|french|german|greek|hebrew|hindi|hungarian|irish|italian"
     r"|japanese|korean|latin|mandarin|norwegian|polish|portuguese|russian|spanish|swedish|thai|turkish|ukrainian|urdu"
     r"|vietnamese|welsh)(?= (?:again|difficult|easy|for|hard|instead|now|please|thanks|today|too|with|word)|$)"
@@ -93,7 +94,7 @@ _MEDICAL: Final = re.compile(
     r"\b(?:any|anything|are|can|could|does|diagnose|give|got|how|is|need|prescribe|recommend|should|tell|what|what's"
     r"|which)\b.*\b(?:antibiotics|aspirin|cure|diagnosis|disease|dose|ibuprofen|illness|medication|medicine|painkiller"
     r"|paracetamol|prescription|remedy|side effects|symptoms|tablets?"
-    r"|(?:for|against) (?:a|my) (?:\w+ ache|back|cold|cough|fever|headache|toothache))\b"
+    r"|(?:for|against|with) (?:a |my )?(?:\w+ ache|back|cold|cough|fever|headache|toothache))\b"
 )
 _LOUDNESS: Final = re.compile(
     r"^(?!.*\b(?:again|answer|am i too quiet)\b).*"
@@ -120,7 +121,7 @@ _AGAIN: Final = re.compile(
 """Who says so wants to hear the last reply, whatever was said before it in the line."""
 _IN_HAND: Final = re.compile(
     r"\b(?:add|alarm|called|convert|(?:did|had|have) i|how many|list|minutes?|notes?|remember|remind|reminder|spell"
-    r"|store|story|timer)\b|^my |\d"
+    r"|store|story|timer)\b|^my (?!\w+ homework)|\d"
 )
 """A line with one of these is about what the assistant does or was told."""
 
@@ -152,7 +153,8 @@ class Sayable:
         deeds = _names(self.asked)
         deeds += [f"write {deed}" for deed in deeds if deed.partition(" ")[0] in _POINTS]
         begun = (*CANNOT_DO, *(f"{deed}{end}" for deed in deeds for end in ".,"))
-        return [*self.refusals(), *(f"{CANNOT} {what}" for what in begun)]
+        texts = [*self.refusals(), *(f"{CANNOT} {what}" for what in begun)]
+        return [text for text in texts if not text.startswith(self.unmeant)]
 
 
 def what_may_be_said(lines: Sequence[Line], tools: bool) -> Sayable:
@@ -171,7 +173,8 @@ def what_may_be_said(lines: Sequence[Line], tools: bool) -> Sayable:
         WILL: about or orders or (_ASKS.search(line) is not None and words.isdisjoint(_KEPT_OR_AGAIN)),
         SORRY: about or orders,
         CAN_PUT: about or orders,
-        SWITCHED_OFF.rpartition(",")[0]: tools or about,
+        MEET: orders,
+        OFF: tools or about,
         **dict.fromkeys(STORIES, about),
         **dict.fromkeys(NAMELESS, _NAMED.search(asked) is not None),
     }

@@ -12,7 +12,7 @@ from typing import Protocol
 from assistant.contracts import PICTURE, Prompt
 from assistant.events import ToolSpec
 from assistant.llm.chat_layout import Layout, find_layout
-from assistant.llm.known_replies import SWITCHED_OFF, what_may_be_said
+from assistant.llm.known_replies import OFF, SWITCHED_OFF, what_may_be_said
 from assistant.llm.known_tools import as_said, unsaid
 from assistant.llm.reply_guide import ReplyGuide
 from assistant.llm.tool_retrieval import Meant, what_else_may_be_meant, what_is_meant
@@ -103,7 +103,7 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         lines = [replace(line, text=layout.read(line.text)) if line.role == "user" else line for line in prompt.lines]
         meant, sayable = what_is_meant(unknown, lines), what_may_be_said(lines, bool(declared))
         if rejected is not None and not declared:
-            meant = Meant(asks=(SWITCHED_OFF, *sayable.refusals()))
+            meant = Meant(asks=(*(() if OFF in sayable.unmeant else (SWITCHED_OFF,)), *sayable.refusals()))
         unnamed = rejected is None and unknown and not (meant.calls or meant.asks)
         sure = unnamed and sum(map(probability, vocabulary.opening)) > SURE
         others = what_else_may_be_meant(unknown, lines) if sure else {}

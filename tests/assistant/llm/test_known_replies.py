@@ -12,6 +12,7 @@ from assistant.llm.known_replies import (
     ENGLISH_ONLY,
     NO_DOCTOR,
     NO_WRITER,
+    OFF,
     SAID_BACK,
     SORRY,
     STORIES,
@@ -33,6 +34,8 @@ def said_to(*said, tools=True):
         ("do you speak Dutch", ENGLISH_ONLY),
         ("how do I say thank you in Welsh?", ENGLISH_ONLY),
         ("is Italian hard to learn", ENGLISH_ONLY),
+        ("my Polish homework needs translating", ENGLISH_ONLY),
+        ("what helps with back pain", NO_DOCTOR),
         ("finish my sentence", NO_WRITER.format("finish your sentence")),
         ("could you proofread this paragraph", NO_WRITER.format("proofread this paragraph")),
         ("any remedy for a hangover", NO_DOCTOR),
@@ -94,9 +97,9 @@ def test_what_was_said_after_somebody_may_be_put_right_in_the_next_line():
 
 
 def test_tools_are_switched_off_only_where_there_are_none():
-    assert "I cannot do that here" in said_to("flip a coin").unmeant
-    assert "I cannot do that here" not in said_to("flip a coin", tools=False).unmeant
-    assert "I cannot do that here" in said_to("define entropy", tools=False).unmeant
+    assert OFF in said_to("flip a coin").unmeant
+    assert OFF not in said_to("flip a coin", tools=False).unmeant
+    assert OFF in said_to("define entropy", tools=False).unmeant
 
 
 def test_a_refusal_names_words_that_were_said_in_a_row_and_says_them_back():

@@ -371,3 +371,5 @@ def test_without_tools_what_would_be_called_is_switched_off_or_not_known():
         ("Okay.", False),
     ]:
         assert Typed("flip me some gaspards", anew=True, tools=()).may(text) is may, text
+    defined = Typed("define gaspards for me", anew=True, tools=())
+    assert not defined.may("I cannot do that here")
