@@ -30,6 +30,9 @@ _folder: ContextVar[Path | None] = ContextVar("native_folder", default=None)
 _loaded: dict[Path, Any] = {}
 _files: dict[str, str] = {}
 """Of operators that were handed out: the names of their libraries."""
+_libraries: set[str] = set()
+"""Names of those that this process has. A name is a digest of the code; a copy in another folder must not be opened
+as well: it would register the same operators a second time, which ends the process."""
 
 
 @contextmanager
@@ -52,7 +55,7 @@ def operators(name: str, source: Path) -> Any:
         return None
     if source not in _loaded:
         library = _built(source, folder)
-        torch.ops.load_library(str(library))
+        _open(library)
         _loaded[source], _files[name] = getattr(torch.ops, name), library.name
     return _loaded[source]
 
@@ -67,7 +70,13 @@ def load(libraries: Sequence[str], folder: Path | None) -> None:
     for library in libraries:
         if folder is None or Path(library).name != library or not (folder / library).is_file():
             raise LookupError(f"there is no library {library} in {folder}")
-        torch.ops.load_library(str(folder / library))
+        _open(folder / library)
+
+
+def _open(library: Path) -> None:
+    if library.name not in _libraries:
+        torch.ops.load_library(str(library))
+        _libraries.add(library.name)
 
 
 def toolchain() -> str:

@@ -214,3 +214,17 @@ def test_without_a_compiler_the_context_says_what_to_do(tmp_path: Path, monkeypa
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(CompileError, match="install one"):
         ExecContext("cpu", kernels=tmp_path)
+
+
+@needs_compiler
+def test_a_library_that_lies_in_two_folders_is_opened_once(tmp_path, kernel_folder):
+    both(lambda: rms_norm(randn(2, 64), torch.ones(64), 1e-6), kernel_folder)
+    (library,) = (
+        kernel_folder / name
+        for name in native._libraries
+        if (kernel_folder / name).exists() and name.startswith("host")
+    )
+    shutil.copy(library, tmp_path)
+    native.load([library.name], tmp_path)  # would end this process
+    with pytest.raises(LookupError, match="no library"):
+        native.load([library.name], tmp_path / "elsewhere")
