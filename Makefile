@@ -21,9 +21,10 @@ help:
 run: $(VENV)/.run
 	@trap : INT; $(BIN)/assistant serve $(ARGS) || [ $$? -eq 130 ]
 
-# In two processes, each file in one of them, in the order of tests/conftest.py: a browser's tests are last in both.
+# In two processes, each file in one of them, in the order of tests/conftest.py: a browser's tests are last in both. One
+# that crashes is not begun again, behind which the other may wait for ever: the run ends red and names the test.
 test: $(VENV)/.test lint
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 quick: $(VENV)/.test
 	@$(BIN)/python -m pytest --ignore tests/system -m "not slow and not browser and not gpu" $(ARGS)

@@ -162,7 +162,7 @@ def what_may_be_said(lines: Sequence[Line], tools: bool) -> Sayable:
     if not lines or lines[-1].role != "user":
         return Sayable()
     asked = " ".join(spoken(lines[-1].text))
-    line, words, before = asked.lower(), words_of(asked), words_of("\n".join(line.text for line in lines[-4:-1]))
+    line, words, before = asked.lower(), words_of(asked), words_of("\n".join(it.text for it in lines[-4:-1]))
     about = _TOPIC.search(line) is not None and "remember" not in words
     writes = not words.isdisjoint(_TO_BE_WRITTEN) and words.isdisjoint(ASKS)
     orders = ORDERS.match(line) is not None

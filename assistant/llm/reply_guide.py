@@ -99,9 +99,9 @@ class ReplyGuide:
             return sorted(only)
         anew = self._rejected is not None
         if self._said == CANNOT:
-            self._ways[CANNOT] = [*map(tuple, map(self._encode, self._sayable.cannot()))]
+            self._ways[CANNOT] = [tuple(self._encode(text)) for text in self._sayable.cannot()]
         if self._said == TOO_SMALL:
-            self._ways[TOO_SMALL] = [*map(tuple, map(self._encode, self._sayable.refusals()))]
+            self._ways[TOO_SMALL] = [tuple(self._encode(text)) for text in self._sayable.refusals()]
         texts = next((texts for begin, texts in self._ways.items() if self._said.startswith(begin)), self._first)
         forced = sorted(self._next(texts)) if self._tokens or anew else []
         if self._guess and not anew:
