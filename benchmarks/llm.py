@@ -1,17 +1,18 @@
-"""The language engine on a CPU beside transformers and llama.cpp: same random weights, one interleaved run.
+"""The language engine beside transformers and llama.cpp: same random weights, one interleaved run.
 
     python -m benchmarks.llm [--dtype bfloat16] [--shape 120m] [--rounds 7] [--threads 2] [--llama FOLDER]
                              [--out benchmarks/results/llm-cpu-120m-bfloat16.json]
+    python -m benchmarks.llm --device cuda --shape 4b [--dtype bfloat16|float8|int4] [--out FILE.json]
 
-`ours` runs on the compiled C++ kernels of the cpu backend, `ours, torch` on torch alone. `--dtype int8` races Q8_0 of
-llama.cpp and `int4` its Q4_0 (embedding in Q8_0, as ours has it in eight bits); transformers has neither and stays
-away.
+On a CPU `ours` runs on the compiled C++ kernels of the cpu backend, `ours, torch` on torch alone. `--dtype int8` races
+Q8_0 of llama.cpp and `int4` its Q4_0 (embedding in Q8_0, as ours has it in eight bits); transformers has neither and
+stays away. On a GPU the peer is transformers alone, and only in bfloat16.
 
-Weights are random, about 120 million (hidden 768, 12 layers) or, with `--shape 0.8b`, as Qwen3.5-0.8B has them: bytes,
-latency and exactness are those of a trained model of this shape, quality and stop lengths are not. Every round
-measures every implementation once, in turn, so that a disturbance meets all alike; medians and the spread (p10 to p90)
-are printed. `floor` is the time to read the weights once at the bandwidth that a plain sum over as many bytes reaches
-in the same round.
+Weights are random, about 120 million (hidden 768, 12 layers) or, with `--shape 0.8b`, `4b` or `9b`, as Qwen3.5 has
+them: bytes, latency and exactness are those of a trained model of this shape, quality and stop lengths are not. Every
+round measures every implementation once, in turn, so that a disturbance meets all alike; medians and the spread (p10
+to p90) are printed. `floor` is the time to read the weights once at the bandwidth that a plain sum over as many bytes
+reaches in the same round.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from time import perf_counter
 import torch
 
 from assistant.device.context import give_back_memory
+from benchmarks.llm_load import config_of, write_checkpoint
 from benchmarks.peers.gguf_file import write_gguf
 from benchmarks.peers.llama_cpp_peer import LlamaCppPeer
 from benchmarks.peers.peer import Peer
@@ -53,23 +55,8 @@ SHAPE = LLMConfig(
     linear_key_head_dim=128,
     linear_value_head_dim=128,
 )
-SHAPES = {
-    "120m": SHAPE,
-    "0.8b": LLMConfig(
-        vocab_size=248320,
-        hidden_size=1024,
-        intermediate_size=3584,
-        layer_types=([LINEAR] * 3 + [FULL]) * 6,  # type: ignore[arg-type]
-        num_attention_heads=8,
-        num_key_value_heads=2,
-        head_dim=256,
-        linear_num_key_heads=16,
-        linear_num_value_heads=16,
-        linear_key_head_dim=128,
-        linear_value_head_dim=128,
-    ),
-}
-FORMATS = {"bfloat16": "BF16", "int8": "Q8_0", "int4": "Q4_0"}
+SHAPES = {"120m": SHAPE, **{name: config_of(name) for name in ("0.8b", "4b", "9b")}}
+FORMATS = {"bfloat16": "BF16", "int8": "Q8_0", "int4": "Q4_0", "float8": ""}  # as a GGUF file names them
 PREFIX, APPEND, REPLY, LONG = 256, 24, 16, 1000
 TARGETS = {
     # case: (peer, at most this share of the peer's time)
@@ -86,9 +73,9 @@ TARGETS = {
 class Ours:
     """This project's engine behind the same face. `step` folds at once, as the peers do."""
 
-    def __init__(self, path: Path, positions: int, kernels: Path | None, dtype: str) -> None:
-        self.name = "ours" if kernels else "ours, torch"
-        self.ctx = ExecContext("cpu", kernels)
+    def __init__(self, path: Path, positions: int, kernels: Path | None, dtype: str, device: str = "cpu") -> None:
+        self.name = "ours" if kernels or device != "cpu" else "ours, torch"
+        self.ctx = ExecContext(device, kernels)
         self.llm = HybridLLM.load(path, self.ctx, dtype, positions)
         self.llm.set_sampling(Sampling.greedy())
 
@@ -145,12 +132,14 @@ def cold_turn(peer: Peer, ids: Sequence[int]) -> float:
 
 
 def read_ms(memory: torch.Tensor) -> float:
-    return timed(memory.sum)
+    return timed(lambda: float(memory.sum()))  # a GPU is waited for
 
 
 def checkpoint(folder: Path, shape: str) -> Path:
     path = folder / f"checkpoint-{shape}"
-    if not (path / "config.json").exists():
+    if not (path / "config.json").exists() and shape in {"4b", "9b"}:
+        write_checkpoint(SHAPES[shape], path)
+    elif not (path / "config.json").exists():
         save_checkpoint(path, SHAPES[shape], init_params(SHAPES[shape], torch.Generator().manual_seed(0)))
     return path
 
@@ -173,6 +162,7 @@ def main() -> None:
     parser.add_argument("--dtype", choices=FORMATS, default="bfloat16")
     parser.add_argument("--shape", choices=SHAPES, default="120m")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--llama", type=Path, help="a folder with llama.cpp's libraries, else it is left out")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "llm-bench")
@@ -184,20 +174,26 @@ def main() -> None:
     path, gguf = checkpoint(args.folder, args.shape), args.folder / f"{args.shape}-{kind}.gguf"
     if args.llama and not gguf.exists():
         write_gguf(path, gguf, kind)
-    before = resident_bytes()
-    ours = Ours(path, 2048, args.folder / "kernels", args.dtype)
+    before, began = taken_bytes(args.device), perf_counter()
+    ours = Ours(path, 2048, args.folder / "kernels" if args.device == "cpu" else None, args.dtype, args.device)
+    ready_s = perf_counter() - began
     give_back_memory()  # as the assistant does once it is ready
-    state = sum(b.nbytes for b in ours.ctx.buffers("llm", Role.STATE))
-    memory = {"packed_bytes": ours.weight_bytes(), "resident_bytes": resident_bytes() - before, "state_bytes": state}
+    memory = {
+        "packed_bytes": ours.weight_bytes(),
+        "resident_bytes": taken_bytes(args.device) - before,
+        "state_bytes": sum(b.nbytes for b in ours.ctx.buffers("llm", Role.STATE)),
+        "ready_s": round(ready_s, 2),
+    }
     peers: list[Peer] = [ours]
     if args.dtype == "bfloat16":
-        peers += [Ours(path, 2048, None, args.dtype), TransformersPeer(path, torch.bfloat16)]
+        peers += [Ours(path, 2048, None, args.dtype)] if args.device == "cpu" else []
+        peers.append(TransformersPeer(path, torch.bfloat16, args.device))
     if args.llama:
         llama = LlamaCppPeer(args.llama, gguf, args.threads, 2048, vocabulary)
         peers.append(llama)
         if args.check:
             return check(path, ours, llama, vocabulary)
-    report(run(ours, peers, args.rounds, vocabulary), memory, args)
+    report(run(ours, peers, args.rounds, vocabulary), memory, args, ours.ctx.describe())
 
 
 def processor() -> str:
@@ -208,8 +204,11 @@ def processor() -> str:
     return ", ".join([name or platform.machine(), *(kind for kind in wanted if f" {kind} " in info)])
 
 
-def resident_bytes() -> int:
-    """Of this process."""
+def taken_bytes(device: str) -> int:
+    """Of this process; of a GPU all that is not free."""
+    if device != "cpu":
+        free, whole = torch.cuda.mem_get_info()
+        return whole - free
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
@@ -219,7 +218,7 @@ def run(ours: Ours, peers: Sequence[Peer], rounds: int, vocabulary: int) -> dict
     ours.reset()
     ours.llm.append(ids[:LONG])
     capsule = ours.llm.snapshot("warm")
-    memory = torch.zeros(ours.weight_bytes() // 4)
+    memory = torch.zeros(ours.weight_bytes() // 4, device=ours.ctx.device)
     times: dict[tuple[str, str], list[float]] = defaultdict(list)
     for turn in range(rounds + 1):
         if turn == 1:
@@ -235,12 +234,15 @@ def run(ours: Ours, peers: Sequence[Peer], rounds: int, vocabulary: int) -> dict
     return times
 
 
-def report(times: dict[tuple[str, str], list[float]], memory: dict[str, int], args: argparse.Namespace) -> None:
+def report(
+    times: dict[tuple[str, str], list[float]], memory: dict[str, float], args: argparse.Namespace, device: str
+) -> None:
     floor = median(times["floor", "read"])
-    machine = f"{processor()}, {args.threads} threads"
+    machine = f"{processor()}, {args.threads} threads" if args.device == "cpu" else device
     print(f"{args.shape}, {args.dtype}: {machine}, n = {args.rounds}, torch {torch.__version__}")
     resident, packed, state = (memory[f"{what}_bytes"] / 1e6 for what in ("resident", "packed", "state"))
     print(f"at rest {resident:.1f} MB, {resident / packed:.2f} x the {packed:.1f} of its matrices; state {state:.1f}")
+    print(f"from the files to the last captured step: {memory['ready_s']} s")
     print(f"reading the weights once: {floor:.2f} ms. The peers' 'warm turn' is a cold one: they keep no state.")
     print(f"{'case':16} {'who':13} {'ms':>9} {'p10':>9} {'p90':>9} {'x floor':>8} {'ours/it':>8} {'target':>7}")
     for (case, who), values in sorted(times.items()):

@@ -12,10 +12,10 @@ class TransformersPeer:
 
     name = "transformers"
 
-    def __init__(self, path: Path, dtype: torch.dtype) -> None:
+    def __init__(self, path: Path, dtype: torch.dtype, device: str = "cpu") -> None:
         from transformers import AutoModelForCausalLM
 
-        self._model: Any = AutoModelForCausalLM.from_pretrained(path, dtype=dtype).eval()
+        self._model: Any = AutoModelForCausalLM.from_pretrained(path, dtype=dtype).to(device).eval()
         self._cache: Any = None
 
     def reset(self) -> None:
@@ -23,7 +23,8 @@ class TransformersPeer:
 
     @torch.inference_mode()
     def append(self, ids: Sequence[int]) -> int:
-        out = self._model(torch.tensor([list(ids)]), past_key_values=self._cache, use_cache=True, logits_to_keep=1)
+        tokens = torch.tensor([list(ids)], device=self._model.device)
+        out = self._model(tokens, past_key_values=self._cache, use_cache=True, logits_to_keep=1)
         self._cache = out.past_key_values
         return int(out.logits[0, -1].argmax())
 

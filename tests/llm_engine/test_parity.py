@@ -29,9 +29,9 @@ def test_prefill_and_32_greedy_tokens(
     reply = llm.decode(32, Sampling.greedy())
     with torch.no_grad():
         expected = reference(torch.tensor([ids + reply])).logits[0, rows - 1 :]
-    assert float((logits - expected[0]).abs().max()) < 1e-3
+    assert float((logits.cpu() - expected[0]).abs().max()) < 1e-3
     assert reply == expected[:-1].argmax(-1).tolist()
-    assert float((llm.logits - expected[-1]).abs().max()) < 1e-3
+    assert float((llm.logits.cpu() - expected[-1]).abs().max()) < 1e-3
     assert llm.position == rows + 32
 
 
@@ -60,7 +60,7 @@ def test_bfloat16_is_as_close_to_float32_as_the_oracle_is(
     rows = [llm.logits]
     for token in ids[96:]:
         rows.append(llm.append([token]))
-    ours = torch.stack(rows[:-1])
+    ours = torch.stack(rows[:-1]).cpu()
 
     def error(logits: torch.Tensor) -> float:
         return float((logits - exact).square().mean().sqrt() / exact.square().mean().sqrt())

@@ -144,9 +144,9 @@ def test_from_pixels_to_32_greedy_tokens(oracle: Callable[[str], Any], engine: C
     with torch.no_grad():
         expected = reference(plain, mm_token_type_ids=(plain == PAD).int(), use_cache=False, **theirs).logits[0]
     expected = expected[len(ids) - 1 :]
-    assert float((logits - expected[0]).abs().max()) < 1e-3
+    assert float((logits.cpu() - expected[0]).abs().max()) < 1e-3
     assert reply == expected[:-1].argmax(-1).tolist()
-    assert float((llm.logits - expected[-1]).abs().max()) < 1e-3
+    assert float((llm.logits.cpu() - expected[-1]).abs().max()) < 1e-3
 
 
 def test_looking_leaves_no_trace_in_the_language_model(engine: Callable[..., Any]) -> None:

@@ -66,7 +66,7 @@ def test_l6_holds_in_every_captured_window_at_every_place(engine: HiggsTTS, fram
             state.valid.copy_(torch.tensor([low, high]))
             engine._graphs.window(size)
             made = state.pcm[9600 : 9600 + 960 * (window.end - start)]
-            assert torch.equal(made, whole[960 * start : 960 * window.end]), (size, start)
+            assert torch.equal(made.cpu(), whole[960 * start : 960 * window.end]), (size, start)
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ def test_logits_agree_teacher_forced(miniature: Path, reference: Reference, refe
         hidden = reference.qwen(inputs_embeds=torch.stack(embedded)[None]).last_hidden_state[0]
     theirs = (hidden @ reference.audio.t()).view(-1, Q, V)
     assert theirs.std() > 0.05
-    torch.testing.assert_close(mine, theirs, atol=1e-3, rtol=0)
+    torch.testing.assert_close(mine.cpu(), theirs, atol=1e-3, rtol=0)
 
 
 def test_greedy_codes_zero_shot(tts: HiggsTTS, reference: Reference) -> None:
@@ -211,7 +211,7 @@ def test_codec_decodes(engine: HiggsTTS, codec: Any, count: int) -> None:
         theirs = codec.decode(codes[None]).audio_values[0, 0]
     mine = engine.decode(codes)
     assert mine.shape == theirs.shape == (960 * count,) and theirs.std() > 1e-3
-    torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=0)
+    torch.testing.assert_close(mine.cpu(), theirs, atol=1e-5, rtol=0)
 
 
 @pytest.mark.slow
@@ -229,8 +229,8 @@ def test_codec_encodes(engine: HiggsTTS, codec: Any, samples: int) -> None:
         codes = codec.quantizer.encode(theirs.t()[None], 2)[:, 0]
     mine = dac_encode.features(dac.encoder, wave, dac.strides, dac.semantic_heads)
     assert theirs.std() > 0.1
-    torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=0)
-    assert torch.equal(dac_encode.quantise(dac.encoder, theirs, Q), codes)
+    torch.testing.assert_close(mine.cpu(), theirs, atol=1e-4, rtol=0)
+    assert torch.equal(dac_encode.quantise(dac.encoder, theirs.to(mine.device), Q).cpu(), codes)
 
 
 @pytest.mark.parametrize("samples", [1, 7, 2400, 2401])
