@@ -81,7 +81,9 @@ def write_checkpoint(config: LLMConfig, folder: Path) -> int:
             while offset:
                 out.write(block[: min(offset, len(block))])
                 offset -= min(offset, len(block))
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": where}))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {"total_size": total}, "weight_map": where})
+    )
     return total
 
 

@@ -43,13 +43,11 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
     """
     rows = x.numel() // x.shape[-1]
     if isinstance(weight, Fp8Weight | Int4Weight) and kernels.fits(x) and rows <= kernels.MAX_PACKED_ROWS:
-        parts = [_packed(part, weight) for part in x.reshape(rows, -1).split(kernels.MAX_ROWS)]
-        made = parts[0] if len(parts) == 1 else torch.cat(parts)  # one row is one launch, without a copy
-        return made.view(*x.shape[:-1], weight.shape[0])
+        return _packed(x.reshape(rows, -1), weight).view(*x.shape[:-1], weight.shape[0])
     if isinstance(weight, PanelWeight):
         return _panel_linear(x, weight)
     matrix = weight if isinstance(weight, Tensor) else weight.unpack(x.dtype)
-    if kernels.fits(x) and rows <= kernels.MAX_ROWS:
+    if kernels.fits(x) and rows <= kernels.MAX_PLAIN_ROWS:
         from capsules.nn.kernels.gemv import gemv
 
         return gemv(x.reshape(rows, -1), matrix).view(*x.shape[:-1], matrix.shape[0])
@@ -82,7 +80,7 @@ def embed(ids: Tensor, weight: Weight) -> Tensor:
 
 
 def _packed(x: Tensor, weight: Fp8Weight | Int4Weight) -> Tensor:
-    """Up to eight rows on a GPU, by a kernel that widens the weights as it reads them."""
+    """A few rows on a GPU, by a kernel that widens the weights as it reads them."""
     from capsules.nn.kernels.gemv import gemv_fp8, gemv_int4
 
     if isinstance(weight, Fp8Weight):

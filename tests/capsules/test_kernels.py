@@ -10,17 +10,27 @@ pytest.importorskip("triton", reason="Triton is not installed; install the dev e
 
 BF, F, I64 = "*bf16", "*fp32", "*i64"
 _GEMV = {"x": BF, "scale": F, "out": BF} | dict.fromkeys(("outputs", "inputs", "rows", "scale_columns"), "i32")
+_STORED = ((0, BF, (1, 1)), (1, "*u8", (128, 128)), (2, "*i32", (1, 32)))
 _SPLIT = {"q": BF, "k": BF, "v": BF, "position": I64, "peaks": F, "sums": F, "parts": F, "scale": "fp32"}
 _NORM_ROTATE = {"x": BF, "weight": F, "cos": F, "sin": F, "out": BF, "heads": "i32", "row_stride": "i32"}
 CASES: list[tuple[str, str, dict[str, str], dict[str, object], int]] = [
     *(
         (
             "gemv", "gemv_kernel", _GEMV | {"w": kind, "scale": BF if stored == 0 else F},
-            {"STORED": stored, "GROUP_ROWS": group[0], "GROUP_COLUMNS": group[1]}
-            | {"ROWS": rows, "BLOCK_O": 8, "BLOCK_I": 1024 // rows}, 4,
+            {"STORED": stored, "GROUP_ROWS": group[0], "GROUP_COLUMNS": group[1], "GRAIN": group[1]}
+            | {"BLOCK_O": 2, "BLOCK_I": 1024}, 4 if stored == 0 else 2,
         )
-        for rows in (1, 8)
-        for stored, kind, group in ((0, BF, (1, 1)), (1, "*u8", (128, 128)), (2, "*i32", (1, 128)))
+        for stored, kind, group in _STORED
+    ),
+    *(
+        (
+            "gemv", "few_rows_kernel", _GEMV | {"w": kind},
+            {"STORED": stored, "GROUP_ROWS": group[0], "GROUP_COLUMNS": group[1], "GRAIN": group[1]}
+            | {"ROWS": rows, "BLOCK_O": outputs, "BLOCK_I": 128}, warps,
+        )
+        for rows in (16, 32, 64)
+        for outputs, warps in ((16, 4), (64, 8))
+        for stored, kind, group in _STORED[1:]  # a plain matrix goes to the library
     ),
     *(
         (
@@ -40,13 +50,13 @@ CASES: list[tuple[str, str, dict[str, str], dict[str, object], int]] = [
     *(
         (
             "attention", "split_kernel", _SPLIT | {"splits": "i32", "key_stride": "i32", "group_stride": "i32"},
-            {"SHARE": share, "HEADS": 16, "SIZE": size, "SPLIT": 256, "TILE": 32}, 8,
+            {"SHARE": share, "HEADS": 16, "SIZE": size, "SPLIT": 32}, 4,
         )
         for size, share in ((256, 6), (128, 4))
     ),
     (
         "attention", "join_kernel", {"peaks": F, "sums": F, "parts": F, "position": I64, "out": BF, "splits": "i32"},
-        {"SIZE": 256, "SPLIT": 256}, 1,
+        {"SIZE": 256, "SPLIT": 32, "JOINED": 16}, 4,
     ),
 ]  # fmt: skip
 """Module, kernel, types, constants, warps: as they are launched for the published sizes."""
@@ -55,7 +65,7 @@ CASES: list[tuple[str, str, dict[str, str], dict[str, object], int]] = [
 @pytest.mark.slow
 def test_every_kernel_equals_its_reference_in_the_interpreter() -> None:
     found = interpreted("tests.capsules.interpreted_kernels")
-    assert len(found) == 54
+    assert len(found) == 74
     # bfloat16: the interpreter cuts off where hardware rounds, so up to one unit in the last place (2^-8 relative).
     wrong = {case: error for case, error in found.items() if error > (1e-2 if "bfloat16" in case else 2e-6)}
     assert not wrong

@@ -4,9 +4,9 @@ Each is a `torch.library` operator, so a recorder sees it, with a launcher that 
 well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and no result depends on a capacity.
 `capsules.nn` chooses them by device and shape; nothing else imports this package.
 
-    gemv(x [T, I], w [O, I])                                   -> [T, O]      T up to 8
-    gemv_fp8(x [T, I], values [O, I], scale, rows, columns)    -> [T, O]      T up to 8
-    gemv_int4(x [T, I], packed [O, I / 8], scale [O, groups])  -> [T, O]      T up to 8
+    gemv(x [T, I], w [O, I])                                   -> [T, O]      T up to 64
+    gemv_fp8(x [T, I], values [O, I], scale, rows, columns)    -> [T, O]      T up to 64
+    gemv_int4(x [T, I], packed [O, I / 8], scale [O, groups])  -> [T, O]      T up to 64
     rms_norm(x [..., N], weight [N], eps)                      -> [..., N]
     norm_rotate(x [T, H, D], weight [D], eps, cos, sin [T, R]) -> [T, H, D]
     swiglu(gate_up [T, 2I])                                    -> [T, I]
@@ -27,9 +27,8 @@ from torch import Tensor
 
 from capsules.exec import cuda, native
 
-MAX_ROWS = 8  # more rows go to the matrix units through the library
-MAX_PACKED_ROWS = 64
-"""Packed weights read anew for every eight of these are less to move than the plain matrix made of them."""
+MAX_PLAIN_ROWS = 1  # of a plain matrix: the library is as fast with more
+MAX_PACKED_ROWS = 64  # of a packed one; more go through the plain matrix made of it
 _BUILDABLE = not cuda.kernel_trouble()
 
 
