@@ -63,7 +63,7 @@ PROFILES: dict[str, Profile] = {
         Profile("desk-12", "Qwen/Qwen3.5-4B", _HIGGS, "int4", 11 * GIB, _DESK_LICENCE, download_gb=18.7,
                 tts_dtype="float8"),
         Profile("desk-16", "Qwen/Qwen3.5-4B", _HIGGS, "float8", 14 * GIB, _DESK_LICENCE, download_gb=18.7),
-        Profile("desk", "Qwen/Qwen3.5-4B", _HIGGS, "bfloat16", 20 * GIB,
+        Profile("desk", "Qwen/Qwen3.5-4B", _HIGGS, "bfloat16", 21 * GIB,
                 _DESK_LICENCE, download_gb=18.7),
         Profile("desk-9b", "Qwen/Qwen3.5-9B", _HIGGS, "bfloat16", 31 * GIB,
                 _DESK_LICENCE, download_gb=28.6),

@@ -125,7 +125,10 @@ def torch_and_gpu() -> Iterator[Finding]:
     elif any(place.exists() for place in DRIVER_PLACES):
         yield Finding("GPU", "limited", "an NVIDIA driver is here, but torch cannot use it", trouble)
     else:
-        todo = "nothing is needed for the tiny models; the larger ones want an NVIDIA GPU with 20 GiB free"
+        from assistant.app.config import PROFILES
+
+        least = min(profile.gpu_bytes for profile in PROFILES.values() if profile.gpu_bytes) >> 30
+        todo = f"nothing is needed for the tiny models; the larger ones want an NVIDIA GPU with {least} GiB free"
         yield Finding("GPU", "limited", "none", todo)
 
 

@@ -52,7 +52,7 @@ class VoiceFolder:
         known = f"; it has {', '.join(self.own)} and imitates no others" if self.own else ""
         return "" if self.imitates else (
             f"this voice model takes no recordings{known}. Higgs Audio v3 does: `assistant pull desk` fetches it "
-            "(GPU, 20 GB), `--tts FOLDER` names one that is here"
+            "(a GPU with 21 GiB free), `--tts FOLDER` names one that is here"
         )  # fmt: skip
 
     @cached_property

@@ -5,6 +5,7 @@ import torch
 
 from capsules.nn import embed, linear
 from capsules.nn.fp8 import Fp8Weight, empty_fp8, quantise_fp8, unpack_fp8
+from capsules.nn.int4 import Int4Weight
 
 
 def matrix(rows: int, columns: int) -> torch.Tensor:
@@ -52,3 +53,22 @@ def test_rows_are_those_of_the_unpacked_matrix() -> None:
     packed = Fp8Weight(*quantise_fp8(matrix(96, 200), (32, 128)), (32, 128))
     ids = torch.tensor([95, 0, 33, 33])
     assert torch.equal(embed(ids, packed), packed.unpack(torch.bfloat16)[ids])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["float8", "int4"])
+def test_a_gpu_packs_the_very_bits_of_a_processor(kind: str) -> None:
+    plain = (torch.randn(320, 640, generator=torch.Generator().manual_seed(0)) * 0.02).bfloat16()
+
+    def filled(device: str) -> tuple[torch.Tensor, torch.Tensor]:
+        where = torch.device(device)
+        weight: Fp8Weight | Int4Weight = (
+            empty_fp8(320, 640, (32, 128), where)
+            if kind == "float8"
+            else Int4Weight(torch.empty(320, 80, dtype=torch.int32, device=where), torch.empty(320, 20, device=where))
+        )
+        values = weight.fill(plain)
+        assert values.device.type == device
+        return values.cpu().view(torch.uint8), weight.scale.cpu()
+
+    assert all(map(torch.equal, filled("cuda"), filled("cpu")))

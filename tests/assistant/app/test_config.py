@@ -46,8 +46,8 @@ def test_profiles_follow_what_the_machine_has():
     both = ("laptop", "laptop-2b")
     free = [choose_profile("auto", 0, both, memory * gib).name for memory in (3, 4, 7, 8)]
     assert free == ["tiny", "laptop", "laptop", "laptop-2b"]
-    assert choose_profile("auto", 20 * gib, ("laptop-2b", "desk"), 99 * gib).name == "desk", "a GPU goes first"
-    assert choose_profile("auto", 19 * gib, ("laptop-2b", "desk"), 99 * gib).name == "laptop-2b"
+    assert choose_profile("auto", 21 * gib, ("laptop-2b", "desk"), 99 * gib).name == "desk", "a GPU goes first"
+    assert choose_profile("auto", 20 * gib, ("laptop-2b", "desk"), 99 * gib).name == "laptop-2b"
 
 
 def test_a_card_takes_the_largest_that_fits_and_says_why():
@@ -61,7 +61,7 @@ def test_a_card_takes_the_largest_that_fits_and_says_why():
         "profile desk-8: 7.4 GiB free on the GPU, of which it needs 7; desk-12 needs 11 GiB free on the GPU"
     )
     assert told(11.3).startswith("profile desk-12: 11.3 GiB") and told(15.5).startswith("profile desk-16: 15.5 GiB")
-    assert told(22) == "profile desk: 22.0 GiB free on the GPU, of which it needs 20"
+    assert told(22) == "profile desk: 22.0 GiB free on the GPU, of which it needs 21"
     assert told(5, 6) == (
         "profile laptop: 5.0 GiB free on the GPU and 6.0 GiB free in memory, of which it needs 4; desk-8 needs 7 GiB "
         "free on the GPU"
