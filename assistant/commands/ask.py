@@ -46,6 +46,7 @@ PAUSE_S = 0.4
 TAIL_S = 1.6
 """Silence that is spoken after a file, so that the turn can be heard to end."""
 PATIENCE_S = 120.0
+"""For the end of a reply, from the end of what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ async def _ask(args: argparse.Namespace) -> int:
                 if isinstance(turn, _Image):
                     await talk.show(turn, alone=place == len(args.turns))
                 else:
-                    await asyncio.wait_for(talk.turn(turn), PATIENCE_S)
+                    await talk.turn(turn)
             session.close()
             await running
             await reading
@@ -145,10 +146,11 @@ async def _ask(args: argparse.Namespace) -> int:
             session.close()
             with suppress(asyncio.CancelledError):
                 await running
-    if args.out is not None:
-        write_wav(args.out, talk.sound(), 24_000)
-    if args.json is not None:
-        args.json.write_text(json.dumps({"facts": app.facts, "turns": talk.turns_json()}, indent=1) + "\n", "utf-8")
+            if args.out is not None:
+                write_wav(args.out, talk.sound(), 24_000)
+            if args.json is not None:
+                told = {"facts": app.facts, "turns": talk.turns_json()}
+                args.json.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
     return 0 if all(turn.status == "completed" for turn in follow.turns) and not follow.errors else 1
 
 
@@ -190,7 +192,7 @@ class _FileTalk:
         if alone:
             self._ended.clear()
             await self._session.send(CreateResponse())
-            await asyncio.wait_for(self._ended.wait(), PATIENCE_S)
+            await self._reply()
 
     async def turn(self, turn: Path | str) -> None:
         """Speak or type one turn and wait for the end of its reply."""
@@ -210,7 +212,17 @@ class _FileTalk:
             if not self._begun.is_set():
                 await send(CommitAudio())
                 await send(CreateResponse())
-        await self._ended.wait()
+        await self._reply()
+
+    async def _reply(self) -> None:
+        """Wait for the end of the reply. Raises AssistantError if it takes too long."""
+        try:
+            await asyncio.wait_for(self._ended.wait(), PATIENCE_S)
+        except TimeoutError:
+            raise AssistantError(
+                f"the reply was not at its end after {PATIENCE_S:.0f} s, and the talk is ended; --out and --json have "
+                "what was said until then. A smaller model is faster: --profile tiny"
+            ) from None
 
     async def _speak(self, path: Path) -> None:
         """A file and some silence behind it, in real time until a reply begins."""
