@@ -24,7 +24,7 @@ async def reply_of(folder: Path, **flags: str) -> tuple[str, int, dict[str, Exec
         async with aclosing(llm.reply("a", Prompt("", ()), ReplyOptions("a.0", 12))) as pieces:
             said = "".join([piece.text async for piece in pieces if isinstance(piece, TextPiece)])
         async with aclosing(tts.speak("a", "ada", "a.0", "Hello there.")) as sounds:
-            count = sum([1 async for _ in sounds])
+            count = sum([sound.pcm.size async for sound in sounds])  # in chunks cut by how fast this machine is now
         return said, count, app.models.contexts, [*told, str(app.facts["device"])], app.metrics().decode()
 
 
