@@ -47,6 +47,11 @@ ORDERS: Final = re.compile(
 )
 """What is asked of a machine or a person, and nothing that the assistant does."""
 OF_SPELLING = words_of("d f l letter m n p r spell spelled spelling spelt spill word write written")
+SPELLED: Final = re.compile(
+    r"\bspell(?: out)? (?:(?:the (?:name|word)|an?|the) )*(?!(?:it|me|that|them|this|word)\b)([a-z][a-z'-]*)"
+    r"(?=(?: (?:again|for me|please|to me))*[.?!]*$)"
+)
+"""One word to be spelled, without the article that an "uh" before it is heard as."""
 OF_TIMES = words_of("clock hour late time")
 OF_DATES = words_of(
     "calendar date day friday monday month saturday sunday thursday today tomorrow tuesday wednesday week weekday "
@@ -165,6 +170,10 @@ def _listed_in(names: object) -> Sequence[str]:
 
 
 Values = Mapping[str, Sequence[str]]
+
+
+def _spelled(asked: str, before: Sequence[Line]) -> Values:
+    return {"word": SPELLED.findall(asked.lower())}
 
 
 def _sums(asked: str, before: Sequence[Line]) -> Values:
@@ -336,6 +345,7 @@ _VALUES: Final[Mapping[str, Callable[[str, Sequence[Line]], Values]]] = {
     "days_until": _days,
     "set_reminder": _reminded,
     "note_add": _noted,
+    "spell": _spelled,
 }
 
 

@@ -120,6 +120,18 @@ def test_a_day_that_was_said_is_not_left_out():
         assert values("get_date", "day", said) is None, said
 
 
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [
+        ("can you spell a window for me", "window"), ("how do you spell a banana", "banana"),
+        ("spell the word there", "there"), ("Spell out rhythm, please?", None), ("spell the name Zoe again", "zoe"),
+        ("spell the word a", "a"), ("spell it", None), ("spell that word again", None), ("spell new york", None),
+    ],
+)  # fmt: skip
+def test_a_word_is_spelled_without_the_article_before_it(asked, word):
+    assert values("spell", "word", asked) == (word and [word])
+
+
 def test_what_comes_off_a_list_was_named_or_stands_where_it_was_said_to():
     read = Line("assistant", "On your shopping list: beans, paper towels, peaches.")
     for said, item in (
