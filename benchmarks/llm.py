@@ -137,9 +137,11 @@ def read_ms(memory: torch.Tensor) -> float:
 
 def checkpoint(folder: Path, shape: str) -> Path:
     path = folder / f"checkpoint-{shape}"
-    if not (path / "config.json").exists() and shape in {"4b", "9b"}:
+    if (path / "config.json").exists():
+        return path
+    if shape in {"4b", "9b"}:  # piece by piece: drawn at once they would not fit beside themselves
         write_checkpoint(SHAPES[shape], path)
-    elif not (path / "config.json").exists():
+    else:
         save_checkpoint(path, SHAPES[shape], init_params(SHAPES[shape], torch.Generator().manual_seed(0)))
     return path
 
@@ -169,6 +171,8 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="only compare the logits of ours and of llama.cpp")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    if args.llama and not FORMATS[args.dtype]:
+        parser.error(f"llama.cpp has no {args.dtype}; leave --llama out")
     torch.set_num_threads(args.threads)
     kind, vocabulary = FORMATS[args.dtype], SHAPES[args.shape].vocab_size
     path, gguf = checkpoint(args.folder, args.shape), args.folder / f"{args.shape}-{kind}.gguf"

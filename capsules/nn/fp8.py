@@ -38,8 +38,7 @@ class Fp8Weight:
         return (self.values[ids].float() * wide).bfloat16()
 
     def fill(self, matrix: Tensor) -> Tensor:
-        """Take the scales of `matrix` [O, I] and return its values: what a loader copies into `values`. The device of
-        this weight does it, whichever holds the matrix: sixteen cores took half a minute for four billion weights."""
+        """Take the scales of `matrix` [O, I] and return its values: what a loader copies into `values`."""
         values, scale = quantise_fp8(matrix.to(self.scale.device), self.block)
         self.scale.copy_(scale)
         return values

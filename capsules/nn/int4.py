@@ -38,8 +38,7 @@ class Int4Weight:
         return self.packed
 
     def fill(self, matrix: Tensor) -> Tensor:
-        """Take the scales of `matrix` [O, I] and return its values: what a loader copies into `values`. The device of
-        this weight does it, whichever holds the matrix: sixteen cores took half a minute for four billion weights."""
+        """Take the scales of `matrix` [O, I] and return its values: what a loader copies into `values`."""
         packed, scale = quantise_int4(matrix.to(self.scale.device))
         self.scale.copy_(scale)
         return packed

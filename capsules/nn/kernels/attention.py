@@ -91,18 +91,9 @@ def launch_decode_attention(q: Tensor, k: Tensor, v: Tensor, position: Tensor, s
     )  # fmt: skip
     out = torch.empty_like(q)
     join_kernel[(heads,)](
-        peaks,
-        sums,
-        parts,
-        position,
-        out,
-        splits,
-        SIZE=size,
-        SPLIT=SPLIT,
-        JOINED=JOINED,
-        num_warps=4,
+        peaks, sums, parts, position, out, splits, SIZE=size, SPLIT=SPLIT, JOINED=JOINED, num_warps=4,
         enable_fp_fusion=True,
-    )
+    )  # fmt: skip
     return out
 
 

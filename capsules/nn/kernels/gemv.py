@@ -30,7 +30,8 @@ def _tile(
 ):  # fmt: skip
     """Rows `o` of the matrix, BLOCK_I columns from `start`, as `kind`; zeros beyond the matrix.
 
-    A scale is loaded once for GRAIN columns, which are a part of one group.
+    STORED  0: w holds floats, `scale` is not read; 1: bytes of E4M3 values; 2: words of eight 4-bit values plus 8
+    GRAIN   columns for which a scale is loaded once: a part of one group
     """
     i = start + tl.arange(0, BLOCK_I)
     first = o[:, None].to(tl.int64)
