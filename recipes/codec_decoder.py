@@ -22,6 +22,7 @@ class DecoderRun(CodecRun):
     SKIP = 2  # frames at a crop's start, whose left context the crop cut off
     MATCHING = 2.0  # weight of the critics' features against the spectral loss
     VERDICT = 0.1  # weight of their verdict
+    EVERY = 3  # they are asked and taught in every third step: each time they cost more than all else together
 
     def __init__(
         self, plan: CodecPlan, start: IstftCodec, clips: list[np.ndarray], adversary: Adversary | None
@@ -53,13 +54,14 @@ class DecoderRun(CodecRun):
         made, real = self.codec.decode(codes)[:, start:], real[:, start:]
         loss = self.loss(made, real)
         total = loss + plan.phase * self.turn(made, real)
-        if self.adversary:
-            verdict, matching = self.adversary.judge(made, real)
+        adversary = self.adversary if self.step_index % self.EVERY == 0 else None
+        if adversary:
+            verdict, matching = adversary.judge(made, real)
             total = total + self.VERDICT * verdict + self.MATCHING * matching
         total.backward()
         self.optimiser.step(factor)
-        if self.adversary:
-            self.adversary.learn(made, real)
+        if adversary:
+            adversary.learn(made, real)
         self.step_index += 1
         return float(loss.detach())
 
