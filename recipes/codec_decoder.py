@@ -70,7 +70,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path(".training/speech"))
     parser.add_argument("--steps", type=int, default=CodecPlan.steps)
-    parser.add_argument("--rate", type=float, default=6e-4)
+    parser.add_argument("--rate", type=float, default=6e-4, help="AdamW's")
+    parser.add_argument("--matrix-rate", type=float, default=CodecPlan.matrix_rate, help="Muon's")
     parser.add_argument("--start", default="codec.pt", help="the codec to begin with, in the work folder")
     parser.add_argument("--out", default="decoder.pt", help="what is written there")
     parser.add_argument("--adversary", action="store_true", help="train against critics as well")
@@ -79,7 +80,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    plan = CodecPlan(steps=args.steps, batch=8, samples=24_000, rate=args.rate, seed=1)
+    plan = CodecPlan(args.steps, batch=8, samples=24_000, rate=args.rate, matrix_rate=args.matrix_rate, seed=1)
     adversary = Adversary(plan.rate, plan.seed) if args.adversary else None
     run = DecoderRun(plan, load_codec(args.work / args.start), load_clips(args.work, args.shards), adversary)
     train(run, args.work / args.out, args.seconds)
