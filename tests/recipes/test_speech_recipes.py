@@ -31,7 +31,7 @@ SHAPE = CodecShape(codebooks=2, codebook_size=8, code_dim=4, latent=8, width=8, 
 CODEC_PLAN = CodecPlan(steps=8, batch=2, samples=9_600, warm=0.5)
 
 
-CODEC_LOSSES = [2.25789, 2.3533, 2.32235, 2.32549, 2.29841, 2.26079]
+CODEC_LOSSES = [4.49051, 4.71251, 4.64345, 4.65759, 4.59119, 4.51452]
 VOICE_LOSSES = [4.88806, 4.76901, 4.65277, 4.49577]
 
 
