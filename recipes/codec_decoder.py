@@ -22,7 +22,7 @@ class DecoderRun(CodecRun):
     SKIP = 2  # frames at a crop's start, whose left context the crop cut off
     MATCHING = 2.0  # weight of the critics' features against the spectral loss
     VERDICT = 0.1  # weight of their verdict
-    EVERY = 3  # they are asked and taught in every third step: each time they cost more than all else together
+    CRITICS_EVERY = 3  # steps: asked and taught each time they cost more than all else together
 
     def __init__(
         self, plan: CodecPlan, start: IstftCodec, clips: list[np.ndarray], adversary: Adversary | None
@@ -54,7 +54,7 @@ class DecoderRun(CodecRun):
         made, real = self.codec.decode(codes)[:, start:], real[:, start:]
         loss = self.loss(made, real)
         total = loss + plan.phase * self.turn(made, real)
-        adversary = self.adversary if self.step_index % self.EVERY == 0 else None
+        adversary = self.adversary if self.step_index % self.CRITICS_EVERY == 0 else None
         if adversary:
             verdict, matching = adversary.judge(made, real)
             total = total + self.VERDICT * verdict + self.MATCHING * matching

@@ -17,7 +17,7 @@ class SpectralLoss(nn.Module):
     """Log-magnitude, magnitude and log-mel L1 at four resolutions."""
 
     SIZES = ((2048, 480, 100), (1024, 240, 80), (512, 120, 60), (256, 60, 30))
-    MEL = 3.0  # log-mel is what recognisers hear; two thirds of the bins lie above 4 kHz
+    MEL_WEIGHT = 3.0  # log-mel is what recognisers hear; two thirds of the bins lie above 4 kHz
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class SpectralLoss(nn.Module):
                 for x in (made, real)
             )
             loss = loss + F.l1_loss(torch.log(a + 1e-3), torch.log(b + 1e-3)) + 2 * F.l1_loss(a, b)
-            loss = loss + self.MEL * F.l1_loss(torch.log(mel @ a + 1e-3), torch.log(mel @ b + 1e-3))
+            loss = loss + self.MEL_WEIGHT * F.l1_loss(torch.log(mel @ a + 1e-3), torch.log(mel @ b + 1e-3))
         return loss / len(self.SIZES)
 
 

@@ -175,11 +175,11 @@ def test_the_decoder_run_against_critics_resumes_without_a_seam(tmp_path):
         return DecoderRun(CODEC_PLAN, start, clips(), Adversary(2e-4, seed=0))
 
     whole, first, second = fresh(), fresh(), fresh()
-    expected = [whole.step() for _ in range(DecoderRun.EVERY + 2)]  # the critics are asked at both ends
+    expected = [whole.step() for _ in range(DecoderRun.CRITICS_EVERY + 2)]  # critics are asked before and behind the seam
     got = [first.step()]
     first.save(tmp_path / "decoder.pt")
     second.load(tmp_path / "decoder.pt")
-    assert got + [second.step() for _ in range(DecoderRun.EVERY + 1)] == expected
+    assert got + [second.step() for _ in range(DecoderRun.CRITICS_EVERY + 1)] == expected
 
 
 def test_the_phase_may_start_anywhere_but_must_turn_as_fast():
