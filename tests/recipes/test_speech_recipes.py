@@ -175,7 +175,7 @@ def test_the_decoder_run_against_critics_resumes_without_a_seam(tmp_path):
         return DecoderRun(CODEC_PLAN, start, clips(), Adversary(2e-4, seed=0))
 
     whole, first, second = fresh(), fresh(), fresh()
-    expected = [whole.step() for _ in range(DecoderRun.CRITICS_EVERY + 2)]  # critics are asked before and behind the seam
+    expected = [whole.step() for _ in range(DecoderRun.CRITICS_EVERY + 2)]  # critics on both sides of the seam
     got = [first.step()]
     first.save(tmp_path / "decoder.pt")
     second.load(tmp_path / "decoder.pt")
