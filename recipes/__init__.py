@@ -20,6 +20,7 @@ codec             trains the codec
 codec_decoder     trains its decoder alone
 speech_data       codes under a text cursor, as sequences and batches
 speech_training   trains the small voice
+speech_grow       gives codec and voice more codebooks
 speech_export     writes it as a checkpoint directory, and reads one back
 speech            the command for these three
 speech_score      how much of it a recogniser understands

@@ -53,10 +53,12 @@ class QuantiserTrainer:
         self.on = False
 
     @torch.no_grad()
-    def start(self, reduced: Tensor, rng: torch.Generator) -> None:
-        """Residual k-means over [M, D], eight rounds per codebook."""
+    def start(self, reduced: Tensor, rng: torch.Generator, known: int = 0) -> None:
+        """Residual k-means over [M, D], eight rounds per codebook; the first `known` stay as they are."""
         rest = reduced.clone()
-        for book in self.quantiser.codebook:
+        for book in self.quantiser.codebook[:known]:
+            rest = rest - book[torch.cdist(rest, book).argmin(1)]
+        for book in self.quantiser.codebook[known:]:
             size = len(book)
             centres = rest[torch.randperm(len(rest), generator=rng)[:size]].clone()
             for _ in range(8):

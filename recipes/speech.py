@@ -4,6 +4,7 @@ Run:  python -m recipes.speech encode --work .training/speech           (once th
       python -m recipes.speech voice --work .training/speech --steps 4000 --seconds 540   (again, until done)
       python -m recipes.speech export --work .training/speech --out tts_engine/tiny
       python -m recipes.speech restore --work .training/speech --out tts_engine/tiny     (to go on from those)
+      python -m recipes.speech grow --work .training/speech      (codec and voice get the codebooks that they lack)
 """
 
 import argparse
@@ -13,12 +14,13 @@ import torch
 
 from recipes.speech_data import encode_shards
 from recipes.speech_export import export, restore
+from recipes.speech_grow import grow
 from recipes.speech_training import VoicePlan, train_voice
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["encode", "voice", "export", "restore"])
+    parser.add_argument("what", choices=["encode", "voice", "export", "restore", "grow"])
     parser.add_argument("--work", type=Path, default=Path(".training/speech"))
     parser.add_argument("--out", type=Path, default=Path("tts_engine/tiny"))
     parser.add_argument("--steps", type=int, default=VoicePlan.steps)
@@ -36,6 +38,8 @@ def main() -> None:
         train_voice(args.work, plan, args.seconds)
     elif args.what == "export":
         export(args.work, args.out)
+    elif args.what == "grow":
+        grow(args.work)
     else:
         restore(args.out, args.work)
 

@@ -50,7 +50,7 @@ def export(work: Path, out: Path) -> None:
 
 def restore(folder: Path, work: Path) -> None:
     """The inverse of `export`: codec.pt and voice.pt, at step 0 with fresh optimisers, from shipped weights."""
-    config = parse_config(published_config())
+    config = parse_config(json.loads((folder / "config.json").read_text()))
     checkpoint = load_checkpoint(folder, config, torch.device("cpu"))
     run = VoiceRun(VoicePlan(), config, [])
     run.averaged = parameters(checkpoint.backbone)

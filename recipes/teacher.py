@@ -2,8 +2,8 @@
 
 The voice is `cmu_us_slt_arctic_hts` (Debian `festival`, `festvox-us-slt-hts`; permissive, keep the CMU notice).
 Both voices are that model with its pitch lowered and its frequency warping raised inside the voice file, so that the
-durations, phones and alignments stay exact while formants and pitch move: for `ada` a little, because a recogniser
-hears the published voice far worse (19.9 % word errors against 8.8 %), for `ben` to a male range.
+durations, phones and alignments stay exact while formants and pitch move: for `ada` because a recogniser hears the
+published voice far worse (19.9 % word errors against 8.8 % at 0.48, and less at 0.50), for `ben` to a male range.
 
 Run:  python -m recipes.teacher --work .training/speech --hours 8 --seconds 540   (again, until it says done)
 """
@@ -49,7 +49,7 @@ class TeacherVoice:
     pitch: float
 
 
-VOICES = (TeacherVoice("ada", "0.48", 0.9), TeacherVoice("ben", "0.50", 0.62))
+VOICES = (TeacherVoice("ada", "0.50", 0.9), TeacherVoice("ben", "0.52", 0.62))
 
 _SCHEME = """
 (voice_cmu_us_slt_arctic_hts)

@@ -34,7 +34,7 @@ LOG_FLOOR = 1e-4
 class CodecShape:
     """Sizes of the codec, as stored in codec_config.json. Everything else follows from them."""
 
-    codebooks: int = 4
+    codebooks: int = 6
     codebook_size: int = 512
     code_dim: int = 32
     latent: int = 192

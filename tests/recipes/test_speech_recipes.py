@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tts_engine
-from recipes import speech_export
+from recipes import speech_export, speech_grow
 from recipes.adversary import Adversary
 from recipes.codec import CodecPlan, CodecRun, load_codec
 from recipes.codec_decoder import DecoderRun
@@ -16,6 +16,7 @@ from recipes.lexicon import corrected
 from recipes.spectral import PhaseAdvance
 from recipes.speech_data import Builder, Utterance, align, encode_shards, load_utterances, split_at_pause
 from recipes.speech_export import export, restore
+from recipes.speech_grow import grow
 from recipes.speech_score import as_written, rate
 from recipes.speech_training import VoicePlan, VoiceRun, published_config
 from recipes.teacher import save_shard, tokens
@@ -151,6 +152,35 @@ def test_what_is_restored_is_exported_as_it_was(tmp_path, monkeypatch):
     export(tmp_path, tmp_path / "out")
     for name in ("model.safetensors", "config.json", "codec_config.json"):
         assert (tmp_path / "out" / name).read_bytes() == (SHIPPED / name).read_bytes(), name
+
+
+def test_more_codebooks_keep_what_is_known_and_tell_more(tmp_path, monkeypatch):
+    run = CodecRun(CODEC_PLAN, SHAPE, clips())
+    for _ in range(6):
+        run.step()
+    run.save(tmp_path / "codec.pt")
+    before = load_codec(tmp_path / "codec.pt")
+    raw = published_config()
+    raw["audio_encoder_config"] |= {"num_codebooks": 2, "vocab_size": 18}
+    voice = VoiceRun(VoicePlan(), parse_config(raw | {"codebook_temperatures": [1.0] * 2}), [])
+    voice.save(tmp_path / "voice.pt")
+    raw["audio_encoder_config"]["num_codebooks"] = 3
+    monkeypatch.setattr(speech_grow, "published_config", lambda: raw | {"codebook_temperatures": [1.0] * 3})
+    facts = [{"voice": "ada", "phones": ["sil", "."], "ends": [0.5, 1.0]} for _ in clips()]
+    save_shard(tmp_path / "shard0000.npz", clips(), facts)
+    (tmp_path / "shard0000.codes.pt").touch()
+    grow(tmp_path)
+    after, waves = load_codec(tmp_path / "codec.pt"), torch.from_numpy(np.stack(clips()) / np.float32(32767))
+    assert not (tmp_path / "shard0000.codes.pt").exists()
+    assert torch.equal(after.encode(waves)[:, :2], before.encode(waves))
+    reduced = before.quantiser.reduce(before.encoder(waves))
+    errors = [(c.quantiser.lookup(c.quantiser.encode(reduced)) - reduced).square().mean() for c in (before, after)]
+    assert errors[1] < errors[0]
+    grown = VoiceRun(VoicePlan(), parse_config(raw | {"codebook_temperatures": [1.0] * 3}), [])
+    grown.load(tmp_path / "voice.pt")
+    assert len(grown.weights.audio) == 54
+    assert all(torch.equal(a, b[: len(a)]) for a, b in zip(voice.tensors, grown.tensors, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(grown.averaged, grown.tensors, strict=True))
 
 
 def test_the_decoder_run_leaves_the_codes_alone(tmp_path):

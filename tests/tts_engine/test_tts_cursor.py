@@ -29,7 +29,9 @@ from tts_engine.streaming import Costs
 from tts_engine.weights import load_checkpoint, to_checkpoint
 
 SPECIALS = {"<|tts|>": 0, "<|text|>": 1, "<|audio|>": 2, "<|ref_audio|>": 3}
-CODEC = CodecShape(codebook_size=64, code_dim=8, latent=16, width=16, encoder_blocks=1, decoder_blocks=2, mels=20)
+CODEC = CodecShape(
+    codebooks=4, codebook_size=64, code_dim=8, latent=16, width=16, encoder_blocks=1, decoder_blocks=2, mels=20
+)
 RAW = {
     "model_type": "higgs_multimodal_qwen3",
     "audio_encoder_config": {
