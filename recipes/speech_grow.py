@@ -14,8 +14,8 @@ from recipes.codec import CodecPlan, CodecRun, load_clips, load_codec
 from recipes.speech_training import VoicePlan, VoiceRun, published_config
 from tts_engine.config import parse_config
 
-EVERY = 9
-"""Of how many clips one is looked at: the half minute that residual k-means then takes is enough."""
+CLIPS_EVERY = 9
+"""One clip in so many is looked at: of nine hours one, which k-means goes through in half a minute."""
 
 
 def grow(work: Path) -> None:
@@ -27,7 +27,7 @@ def grow(work: Path) -> None:
     voice = torch.load(work / "voice.pt", weights_only=True)
     decoder = work / "decoder.pt"
     start = decoder if decoder.exists() else work / "codec.pt"
-    grown_codec(start, config.audio.codebooks, load_clips(work, 10_000)[::EVERY]).save(work / "codec.pt")
+    grown_codec(start, config.audio.codebooks, load_clips(work, 10_000)[::CLIPS_EVERY]).save(work / "codec.pt")
     decoder.unlink(missing_ok=True)
     run = VoiceRun(VoicePlan(), config, [])
     run.averaged = with_new_rows(voice["averaged"], run.tensors)
