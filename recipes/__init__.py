@@ -12,8 +12,8 @@ score             its replies to phrasings and values that it never saw
 strangers/        what others made up: things told and asked for, tools with requests
 
 sentences         what an assistant says: text for the teacher
-teacher           speech with the end of every phone, from Festival
-lexicon           the teacher's pronunciations
+teacher           speech with the end of every phone, from a published voice
+lexicon           what the small voice reads by: Festival's pronunciations
 spectral          what the codec's training compares
 adversary         critics for the codec's decoder
 codec             trains the codec

@@ -1,4 +1,4 @@
-"""Dump the teacher's pronunciations: its letter-to-sound trees, and the words those would get wrong.
+"""Dump Festival's pronunciations: its letter-to-sound trees, and the words those would get wrong.
 
 Run:  python -m recipes.lexicon --out tts_engine/tiny        (needs festival and festlex-cmu; a minute)
 """
@@ -83,7 +83,7 @@ def read_rules(source: str) -> str:
     return "\n".join(f"{letter} {flat(tree)}" for letter, tree in nested())
 
 
-def teacher_says(words: list[str]) -> dict[str, tuple[str, ...]]:
+def festival_says(words: list[str]) -> dict[str, tuple[str, ...]]:
     """word -> phones with stress, as Festival's lexicon and rules have them together."""
     with tempfile.NamedTemporaryFile("w", suffix=".scm") as script:
         script.write(_SCHEME + "\n".join(f'(say "{word}")' for word in words))
@@ -107,7 +107,7 @@ def main() -> None:
     listed = Path(get_model_path("en-us/cmudict-en-us.dict")).read_text()
     contractions = sorted(set(re.findall(r"^([a-z]+'[a-z]+) ", listed, re.M)))
     words = ranked_words(args.words) + contractions
-    said = teacher_says(words) | corrected()
+    said = festival_says(words) | corrected()
     kept = {w: p for w, p in said.items() if tuple(bare.pronounce(w)) != p or len(w) == 1}
     args.out.mkdir(parents=True, exist_ok=True)
     lexicon = "".join(f"{w} {' '.join(p)}\n" for w, p in sorted(kept.items()))

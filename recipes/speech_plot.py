@@ -1,10 +1,9 @@
 """Draw what the teacher, the codec and the voice make of the same sentences, one row each: something to look at.
 
-Run:  python -m recipes.speech_plot --out speech.png      (needs festival and matplotlib)
+Run:  python -m recipes.speech_plot --out speech.png      (needs the extra `train`)
 """
 
 import argparse
-import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -34,8 +33,7 @@ def main() -> None:
     tts = HiggsTTS.load(args.model, ExecContext("cpu"))
     voice = next(v for v in VOICES if v.name == args.voice)
     stored = stored_voices(args.model, tts)[args.voice]
-    with tempfile.TemporaryDirectory() as folder:
-        clips, _ = speak(list(SENTENCES), voice, Path(folder) / "made")
+    clips, _ = speak(list(SENTENCES), voice)
     fig, axes = plt.subplots(3, len(SENTENCES), figsize=(15, 8), squeeze=False)
     for column, (text, clip) in enumerate(zip(SENTENCES, clips, strict=True)):
         teacher = np.divide(clip, 32767, dtype=np.float32)

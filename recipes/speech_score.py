@@ -1,10 +1,11 @@
 """Score the small voice by a recogniser: the teacher, its codes decoded, and the voice itself, on unseen sentences.
 
-Run:  python -m recipes.speech_score --work .training/speech --sentences 40      (needs festival)
+Run:  python -m recipes.speech_score --sentences 40      (needs the extra `train`, or --skip-teacher)
 
 Nobody listens: the judge is pocketsphinx with its general language model, so the teacher's own figure is the ceiling.
 With `--domain`, `--moonshine` and `--whisper` (extra `judge`) others hear the same sound: pocketsphinx with a language
-model of the assistant's sentences, the product's ears and Whisper tiny.en, which no text was fitted to. ± is one
+model of the assistant's sentences, the product's ears and Whisper tiny.en, which no text was fitted to. `--peers joe
+heart` has other people's voices say the same: what a judge gets wrong of all of them is the judge's own. ± is one
 standard error, sentences drawn again; `--draws 2` says every sentence with two seeds.
 """
 
@@ -27,7 +28,7 @@ from pocketsphinx import Config, Decoder, get_model_path
 
 from capsules import ExecContext
 from recipes import sentences
-from recipes.asr import ears
+from recipes.asr import ears, voices
 from recipes.asr.score import normaliser, spread
 from recipes.hearing import count_grams, pronunciations, write_arpa
 from recipes.hearing_score import plain, word_errors
@@ -241,8 +242,7 @@ def stored_voices(folder: Path, tts: HiggsTTS) -> dict[str, Voice]:
 
 def teacher_rates(tts: HiggsTTS, voice: TeacherVoice, texts: Sequence[str], name: str, judges: Sequence[Judge]) -> None:
     """What the teacher says, and what its codes alone lose of it."""
-    with tempfile.TemporaryDirectory() as folder:
-        clips, _ = speak(list(texts), voice, Path(folder) / "made")
+    clips, _ = speak(list(texts), voice)
     waves = [np.divide(c, 32767, dtype=np.float32) for c in clips]
     coded = [tts.decode(tts.codec.encode(torch.from_numpy(w))).numpy() for w in waves]
     distance = np.mean([mel_distance(a, b) for a, b in zip(coded, waves, strict=True)])
@@ -250,6 +250,16 @@ def teacher_rates(tts: HiggsTTS, voice: TeacherVoice, texts: Sequence[str], name
     for judge in judges:
         rate(judge, f"{name}, teacher", waves, texts)
         rate(judge, f"{name}, codec", coded, texts)
+
+
+def peer_rates(peer: str, texts: Sequence[str], name: str, judges: Sequence[Judge]) -> None:
+    """What is heard of a published voice that knows nothing of ours, as loud as the recordings of the ears' score."""
+    speak, waves = voices.VOICES[peer](), []
+    for text in texts:
+        wave, rate_hz = speak(text)
+        waves.append(samplerate.resample(wave / np.abs(wave).max() * voices.PEAK, 24_000 / rate_hz, "sinc_medium"))
+    for judge in judges:
+        rate(judge, f"{name}, peer {peer}", waves, texts)
 
 
 def said(
@@ -280,18 +290,21 @@ def main() -> None:
     parser.add_argument("--domain", action="store_true", help="judge own sentences by a model of the domain as well")
     parser.add_argument("--moonshine", action="store_true", help="judge by the product's ears as well")
     parser.add_argument("--whisper", action="store_true", help="judge by Whisper tiny.en as well")
+    parser.add_argument("--peers", nargs="*", default=[], choices=voices.VOICES, help="other voices (extra `judge`)")
     parser.add_argument("--show", type=int, default=0)
     args = parser.parse_args()
     torch.set_num_threads(1)
     kinds = {"open": OPEN[: args.sentences], "own": own_sentences(args.sentences), "names": NAMES[: args.sentences]}
     tts = HiggsTTS.load(args.model, ExecContext("cpu"))
-    voices = stored_voices(args.model, tts)
+    ours = stored_voices(args.model, tts)
     judges: list[Judge] = [SpeechJudge()]
     judges += [Recogniser("moonshine", ears.words("moonshine"))] if args.moonshine else []
     judges += [Recogniser("whisper", ears.whisper(""))] if args.whisper else []
     domain: list[Judge] = [SpeechJudge(domain=True)] if args.domain else []
     for kind in args.kinds:
         texts, asked = kinds[kind], judges + (domain if kind == "own" else [])
+        for peer in args.peers:
+            peer_rates(peer, texts, kind, asked)
         for voice in (v for v in VOICES if v.name in args.voices):
             name = f"{kind}, {voice.name}"
             if not args.skip_teacher:
@@ -301,7 +314,7 @@ def main() -> None:
                     VoiceSampling(temperature, args.top_k, seed=seed) if temperature else VoiceSampling.greedy()
                     for seed in range(args.draws)
                 ]
-                spoken = said(tts, voices[voice.name], texts, samplings)
+                spoken = said(tts, ours[voice.name], texts, samplings)
                 for judge in asked:
                     rate(judge, f"{name}, voice {samplings[0]}", spoken, list(texts) * args.draws, args.show)
 

@@ -1,9 +1,9 @@
-"""Teacher speech: sentences spoken by Festival's HTS voice, with every phone's end time, as resumable shards.
+"""Teacher speech: sentences spoken by hibari's voice, with every phone's end time, as resumable shards.
 
-The voice is `cmu_us_slt_arctic_hts` (Debian `festival`, `festvox-us-slt-hts`; permissive, keep the CMU notice).
-Both voices are that model with its pitch lowered and its frequency warping raised inside the voice file, so that the
-durations, phones and alignments stay exact while formants and pitch move: for `ada` because a recogniser hears the
-published voice far worse (19.9 % word errors against 8.8 % at 0.48, and less at 0.50), for `ben` to a male range.
+The voice is *heart* of `hibari-tts` (Apache-2.0, distilled from Kokoro-82M; keep the notice). It is given the phones
+that the small voice will read, from the product's own front end, and says how long each of them lasts. Both voices are
+that one: played slower, by which formants and pitch sink alike, and spoken faster by as much; `ben`'s pitch, which must
+sink further, is lowered by the vocoder WORLD.
 
 Run:  python -m recipes.teacher --work .training/speech --hours 8 --seconds 540   (again, until it says done)
 """
@@ -11,81 +11,119 @@ Run:  python -m recipes.teacher --work .training/speech --hours 8 --seconds 540 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import random
 import re
-import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import samplerate
-import soundfile
 from numpy.typing import NDArray
 from pocketsphinx import NGramModel, get_model_path
 
 from recipes import sentences
-from tts_engine.phones import PAUSES, VOWELS
+from tts_engine.phones import PAUSES, PHONES, SPECIAL_TOKENS, PhoneEncoder, PhoneText
 
 Clip: TypeAlias = NDArray[np.int16]
 SAMPLE_RATE = 24_000
 SHARD_SENTENCES = 200
 LEAD_S = 0.04  # silence kept before the first phone: one frame
 TAIL_S = 0.16  # silence kept after the last phone
-VOICE_FILE = Path("/usr/share/festival/voices/us/cmu_us_slt_arctic_hts/hts/cmu_us_slt_arctic_hts.htsvoice")
-LF0_PDF = (1_020_189, 1_123_333)  # STREAM_PDF[LF0] of that file, counted from [DATA]
+STEP_S = 0.025  # in which the teacher counts durations
+EARLY_S = 0.05  # the sound of a phone begins by this much before the durations say so: median behind 149 commas
+DURATIONS = "/Clip_output_0"  # where its network has them
+GAIN = 1.3
+QUIET = 0.02  # of the loudest hundredth of a second
+FRONT_END = Path(__file__).parents[1] / "tts_engine" / "tiny"
+NAMES = (*SPECIAL_TOKENS, *PHONES)
+"""Phones by the ids that the front end gives."""
+_PAIRS = (
+    "aa ɑ; ae æ; ah ʌ; ao ɔ; aw W; ax ə; ay I; eh ɛ; er ɜɹ; ey A; ih ɪ; iy i; ow O; oy Y; uh ʊ; uw u; b b; ch ʧ; d d; "
+    "dh ð; f f; g ɡ; hh h; jh ʤ; k k; l l; m m; n n; ng ŋ; p p; r ɹ; s s; sh ʃ; t t; th θ; v v; w w; y j; z z; zh ʒ"
+)
+IPA: dict[str, str] = dict(pair.split() for pair in _PAIRS.split("; "))
+"""Our phones in the alphabet of the teacher (misaki's)."""
+STRESS, SECOND_STRESS = "ˈˌ"
 
 
 @dataclass(frozen=True)
 class TeacherVoice:
-    """One teacher voice: `warp` is the all-pass constant (0.45 as published), `pitch` a factor on F0."""
+    """One teacher voice: what is left of the formants and of the pitch (1 as published)."""
 
     name: str
-    warp: str
+    formants: float
     pitch: float
 
 
-VOICES = (TeacherVoice("ada", "0.50", 0.9), TeacherVoice("ben", "0.52", 0.62))
-
-_SCHEME = """
-(voice_cmu_us_slt_arctic_hts)
-(set! hts_engine_params (list (list "-m" "{voice}") '("-r" 1.0)))
-(set! phrase_cart_tree '((lisp_token_end_punc in ("?" "." ":" "!")) ((BB))
-  ((lisp_token_end_punc in ("'" "\\"" "," ";")) ((B)) ((n.name is 0) ((BB)) ((NB))))))
-(Parameter.set 'Phrase_Method 'cart_tree)
-(define (say text base)
- (let ((u (utt.synth (eval (list 'Utterance 'Text text)))) (fd (fopen (string-append base ".seg") "w")))
-  (utt.save.wave u (string-append base ".wav"))
-  (mapcar (lambda (s)
-    (format fd "%s\\t%s\\t%s\\t%s\\t%s\\t%s\\t%s\\n" (item.name s) (item.feat s "end")
-      (item.feat s "R:SylStructure.parent.stress")
-      (item.feat s "pos_in_syl") (item.feat s "R:SylStructure.parent.pos_in_word")
-      (item.feat s "R:SylStructure.parent.parent.R:Token.parent.punc")
-      (item.feat s "R:SylStructure.parent.parent.name")))
-   (utt.relation.items u 'Segment))
-  (fclose fd)))
-"""
+VOICES = (TeacherVoice("ada", 0.9, 0.9), TeacherVoice("ben", 0.86, 0.62))
 
 
-def voice_file(voice: TeacherVoice, out: Path) -> Path:
-    """A copy of the HTS voice with another frequency warping and another mean of log F0.
+class Heart:
+    """The published voice, made to tell its durations. Raises ModuleNotFoundError without the extra `train`."""
 
-    The LF0 block is 5 uint32 counts, then 7 float32 per state: three means, three variances, voicing.
-    """
-    data = bytearray(VOICE_FILE.read_bytes())
-    at = data.index(b"ALPHA=0.45") + len(b"ALPHA=")
-    data[at : at + 4] = voice.warp.encode()
-    base = data.index(b"[DATA]\n") + len(b"[DATA]\n")
-    start, stop = base + LF0_PDF[0] + 20, base + LF0_PDF[1]
-    pdf = np.frombuffer(bytes(data[start:stop]), "<f4").reshape(-1, 7).copy()
-    pdf[:, 0] += np.log(voice.pitch)
-    data[start:stop] = pdf.tobytes()
-    out.write_bytes(bytes(data))
-    return out
+    def __init__(self) -> None:
+        import onnx
+        import onnxruntime
+
+        assets = resources.files("hibari") / "assets"
+        model = onnx.load(str(assets / "hibari.onnx"))
+        model.graph.output.append(onnx.helper.make_empty_tensor_value_info(DURATIONS))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = 1, 3
+        self._session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        self._ids: dict[str, int] = json.loads((assets / "vocab.json").read_text("utf-8"))
+        lexicon = gzip.decompress((assets / "lexicon_us_gold.json.gz").read_bytes())
+        self._entries: dict[str, str | dict[str, str]] = json.loads(lexicon)
+
+    def __call__(self, symbols: Sequence[str], speed: float, seed: int) -> tuple[NDArray[np.float32], list[float]]:
+        """float32 at 24 kHz, and the end of each of the symbols in seconds; a space lasts no time, its silence is of
+        what follows."""
+        from hibari import dsp
+
+        written = [symbol + " " * (symbol in PAUSES and at + 1 < len(symbols)) for at, symbol in enumerate(symbols)]
+        ids = [0, *(self._ids[character] for character in "".join(written)), 0]
+        given = {"ids": np.array([ids], np.int64), "speed": np.array([speed], np.float32)}
+        *parts, lasting = self._session.run(None, given)
+        wave = dsp.synth(*(part[0] for part in parts), np.random.default_rng(seed))
+        reached = np.cumsum(lasting) * STEP_S
+        ends = [float(reached[place]) for place in np.cumsum([len(text) for text in written])]
+        for at in (at for at, symbol in enumerate(symbols) if symbol == " "):
+            ends[at] = ends[at - 1]
+        return wave, ends
+
+    def symbols(self, line: str, text: PhoneText) -> list[str]:
+        """The phones of a line as the teacher reads them; nothing is the silence at the beginning."""
+        symbols = [symbol(NAMES[phone]) for phone in text.ids]
+        for begin, end, first, last in text.words:
+            mark = self._stress(line[begin:end].lower())
+            symbols[first:last] = [each.replace(STRESS, mark) for each in symbols[first:last]]
+        return symbols
+
+    def _stress(self, word: str) -> str:
+        """What stands before a word's stressed vowel: little words have none, by the teacher's own lexicon."""
+        entry = STRESS if len(word) == 1 else self._entries.get(word, STRESS)  # a single letter is said by its name
+        entry = entry if isinstance(entry, str) else entry["DEFAULT"]
+        return next((mark for mark in (STRESS, SECOND_STRESS) if mark in entry), "")
+
+
+def symbol(phone: str) -> str:
+    """One phone in the teacher's alphabet, a stressed vowel behind its mark."""
+    if phone in PAUSES:
+        return phone.removeprefix("sil")
+    if phone == "#":
+        return " "
+    if phone == "er":
+        return "əɹ"
+    return STRESS * phone.endswith("1") + IPA[phone.removesuffix("1")]
 
 
 def ranked_words(count: int) -> list[str]:
@@ -129,53 +167,47 @@ def texts(seed: int) -> Iterator[str]:
             yield text
 
 
-def tokens(segments: list[tuple[str, float, str, str, str, str, str]]) -> tuple[list[str], list[float]]:
-    """Festival's segments -> phone tokens and their end times in seconds.
+def lowered(wave: NDArray[np.float32], pitch: float) -> NDArray[np.float32]:
+    """The same speech with its pitch times `pitch`, formants left where they are."""
+    import pyworld
 
-    Vowels carry their stress as a trailing 1; `#` (no duration) stands before each further word of a phrase;
-    a pause is the punctuation that caused it; the first is `sil`.
-    """
-    names: list[str] = []
-    ends: list[float] = []
-    punctuation = ","
-    for phone, end, stress, in_syllable, in_word, punc, _word in segments:
-        if phone == "pau":
-            names.append(punctuation if names else "sil")
-            ends.append(end)
-            continue
-        if (in_syllable, in_word) == ("0", "0") and names and names[-1] not in PAUSES:
-            names.append("#")
-            ends.append(ends[-1])
-        names.append(phone + ("1" if phone in VOWELS and stress == "1" else ""))
-        ends.append(end)
-        punctuation = next((p for p in "?!.,;:" if p in punc), ",")
-        punctuation = {";": ",", ":": "."}.get(punctuation, punctuation)
-    return names, ends
+    sound = wave.astype(np.float64)
+    f0, times = pyworld.dio(sound, SAMPLE_RATE)
+    f0 = pyworld.stonemask(sound, f0, times, SAMPLE_RATE)
+    envelope = pyworld.cheaptrick(sound, f0, times, SAMPLE_RATE)
+    breath = pyworld.d4c(sound, f0, times, SAMPLE_RATE)
+    made = pyworld.synthesize(f0 * pitch, envelope, breath, SAMPLE_RATE)
+    return np.asarray(made, np.float32)
 
 
-def speak(lines: list[str], voice: TeacherVoice, folder: Path) -> tuple[list[Clip], list[dict[str, Any]]]:
+def sounding(wave: NDArray[np.float32]) -> tuple[float, float]:
+    """Where the sound begins and ends, in seconds: the teacher's own durations give the first phone a part of the
+    silence before it and the last one all that is behind it."""
+    step = SAMPLE_RATE // 100
+    level = np.sqrt(np.square(wave[: len(wave) // step * step]).reshape(-1, step).mean(1))
+    (loud,) = np.nonzero(level > QUIET * level.max())
+    return float(loud[0]) / 100, float(loud[-1] + 1) / 100
+
+
+def speak(lines: list[str], voice: TeacherVoice, seed: int = 0) -> tuple[list[Clip], list[dict[str, Any]]]:
     """Synthesise `lines`; returns int16 audio at 24 kHz and {"text", "voice", "phones", "ends"} for each."""
-    folder.mkdir(parents=True, exist_ok=True)
-    model = voice_file(voice, folder / "model.htsvoice")
-    calls = [f'(say "{line}" "{folder}/{i:04d}")' for i, line in enumerate(lines)]
-    script = folder / "run.scm"
-    script.write_text(_SCHEME.replace("{voice}", str(model)) + "\n".join(calls))
-    subprocess.run(["festival", "-b", str(script)], check=True)
+    heart, front_end = Heart(), PhoneEncoder.load(FRONT_END)
     audio: list[Clip] = []
     facts: list[dict[str, Any]] = []
-    for i, line in enumerate(lines):
-        wave, rate = soundfile.read(folder / f"{i:04d}.wav", dtype="float32")
-        rows = [r.split("\t") for r in (folder / f"{i:04d}.seg").read_text().splitlines()]
-        names, ends = tokens([(r[0], float(r[1]), r[2], r[3], r[4], r[5], r[6]) for r in rows])
-        start = max(0.0, ends[0] - LEAD_S)
-        stop = min(len(wave) / rate, ends[-2] + TAIL_S)
-        wave = samplerate.resample(wave[int(start * rate) : int(stop * rate)], SAMPLE_RATE / rate, "sinc_medium")
-        audio.append((np.clip(wave * 1.1, -1, 1) * 32767).astype(np.int16))
-        times = [round(min(e, stop) - start, 4) for e in ends]
-        facts.append({"text": line, "voice": voice.name, "phones": names, "ends": times})
-    for path in folder.iterdir():
-        path.unlink()
-    folder.rmdir()
+    for place, line in enumerate(lines):
+        text = front_end.encode(line)
+        phones = [NAMES[i] for i in text.ids]
+        wave, ends = heart(heart.symbols(line, text), 1 / voice.formants, seed + place)
+        wave = samplerate.resample(wave, 1 / voice.formants, "sinc_medium")
+        if voice.pitch != voice.formants:
+            wave = lowered(wave, voice.pitch / voice.formants)
+        first, last = sounding(wave)
+        start, stop = max(0.0, first - LEAD_S), last + TAIL_S
+        wave = np.pad(wave, (0, round(TAIL_S * SAMPLE_RATE)))[int(start * SAMPLE_RATE) : int(stop * SAMPLE_RATE)]
+        audio.append((np.clip(wave * GAIN, -1, 1) * 32767).astype(np.int16))
+        inner = np.clip(np.array(ends[1:-2]) / voice.formants - EARLY_S, first, last)
+        times = np.array([first, *inner, last, stop]) - start
+        facts.append({"text": line, "voice": voice.name, "phones": phones, "ends": times.round(4).tolist()})
     return audio, facts
 
 
@@ -218,7 +250,7 @@ def main() -> None:
             if time.monotonic() - began > args.seconds:
                 print(f"paused at shard {shard}, {total_s / 3600:.2f} h; run again to go on")
                 return
-            save_shard(path, *speak(lines, VOICES[shard % len(VOICES)], args.work / f"making{shard:04d}"))
+            save_shard(path, *speak(lines, VOICES[shard % len(VOICES)], shard * SHARD_SENTENCES))
         with np.load(path) as data:
             total_s += float(data["offsets"][-1]) / SAMPLE_RATE
         shard += 1

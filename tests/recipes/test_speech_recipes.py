@@ -19,7 +19,7 @@ from recipes.speech_export import export, restore
 from recipes.speech_grow import grow
 from recipes.speech_score import as_written, rate
 from recipes.speech_training import VoicePlan, VoiceRun, published_config
-from recipes.teacher import save_shard, tokens
+from recipes.teacher import LEAD_S, SAMPLE_RATE, TAIL_S, VOICES, Heart, save_shard, sounding, speak, symbol
 from tts_engine.config import parse_config
 from tts_engine.istft_codec import CodecShape
 from tts_engine.phones import PHONES, SPECIAL_TOKENS, PhoneEncoder
@@ -247,21 +247,51 @@ def test_a_cut_at_a_pause_loses_no_frame():
     assert second.cursor[0] == 0 and second.cursor[1] == 1 and second.cursor[-1] == len(second.ids) - 1
 
 
-def test_segments_become_phones_with_stress_words_and_pauses():
-    rows = [
-        ("pau", 0.1, "0", "0", "0", "0", "0"),
-        ("s", 0.2, "1", "0", "0", ",", "so"),
-        ("ow", 0.3, "1", "1", "0", ",", "so"),
-        ("pau", 0.5, "0", "0", "0", "0", "0"),
-        ("ax", 0.6, "0", "0", "0", "0", "a"),
-        ("b", 0.7, "1", "0", "0", "?", "bee"),
-        ("iy", 0.8, "1", "1", "0", "?", "bee"),
-        ("pau", 0.9, "0", "0", "0", "0", "0"),
-    ]
-    names, ends = tokens(rows)
-    assert names == ["sil", "s", "ow1", ",", "ax", "#", "b", "iy1", "?"]
-    assert ends == [0.1, 0.2, 0.3, 0.5, 0.6, 0.6, 0.7, 0.8, 0.9]
-    assert align(names, ends, 4).tolist() == [0, 0, 1, 1]
+@pytest.fixture(scope="module")
+def heart():
+    for name in ("hibari", "onnx", "onnxruntime"):
+        pytest.importorskip(name, reason="the teacher's packages are missing; pip install -e '.[train]' brings them")
+    return Heart()
+
+
+def test_every_phone_has_a_symbol_and_only_stressed_vowels_a_mark():
+    written = {phone: symbol(phone) for phone in PHONES}
+    assert written["sil"] == "" and written["#"] == " " and written["?"] == "?"
+    assert (written["iy1"], written["iy"], written["er1"], written["er"]) == ("ˈi", "i", "ˈɜɹ", "əɹ")
+    assert {phone for phone in PHONES if "ˈ" in written[phone]} == {phone for phone in PHONES if phone[-1] == "1"}
+    assert len(set(written.values())) == len(PHONES)
+
+
+def test_a_frame_belongs_to_the_phone_at_its_centre():
+    assert align(["sil", "s", "#", "ow1", "."], [0.06, 0.1, 0.1, 0.17, 0.2], 6).tolist() == [0, 1, 3, 3, 4, 4]
+
+
+def test_the_teacher_says_the_phones_that_the_voice_will_read(heart):
+    line = "It is so, a bee, B."
+    text = PhoneEncoder.load(SHIPPED).encode(line)
+    symbols = heart.symbols(line, text)
+    assert "".join(symbols) == "ɪt ɪz sˌO,ə bˈi,bˈi."
+    wave, ends = heart(symbols, 1.0, 0)
+    assert len(ends) == len(text.ids) and ends == sorted(ends)
+    assert all(ends[at] == ends[at - 1] for at, each in enumerate(symbols) if each == " ")
+    assert 0 < len(wave) / SAMPLE_RATE - ends[-1] < 0.2
+    slow, later = heart(symbols, 0.5, 0)
+    assert len(slow) > 1.5 * len(wave) and later[-1] > 1.5 * ends[-1]
+    assert np.array_equal(heart(symbols, 1.0, 0)[0], wave)
+
+
+@pytest.mark.parametrize("voice", VOICES, ids=lambda voice: voice.name)
+def test_speech_is_cut_to_its_phones_and_told_with_them(heart, voice):
+    if voice.pitch != voice.formants:
+        pytest.importorskip("pyworld", reason="lowers this voice's pitch; pip install -e '.[train]' brings it")
+    (clip,), (fact,) = speak(["So, a bee."], voice)
+    assert fact["text"] == "So, a bee." and fact["voice"] == voice.name
+    assert fact["phones"] == ["sil", "s", "ow1", ",", "ax", "#", "b", "iy1", "."]
+    assert fact["ends"][0] == pytest.approx(LEAD_S) and fact["ends"] == sorted(fact["ends"])
+    assert fact["ends"][-1] == pytest.approx(fact["ends"][-2] + TAIL_S)
+    assert len(clip) / SAMPLE_RATE == pytest.approx(fact["ends"][-1], abs=0.001)
+    first, last = sounding(clip.astype(np.float32))
+    assert (first, last) == pytest.approx((LEAD_S, fact["ends"][-2]), abs=0.011)
 
 
 class Repeats:
