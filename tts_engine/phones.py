@@ -1,9 +1,9 @@
-"""Words to phones for the small voice: the teacher's own lexicon, its letter-to-sound trees, pauses from punctuation.
+"""Words to phones for the small voice: Festival's lexicon, its letter-to-sound trees, pauses from punctuation.
 
 The phones are those the voice was trained on (American English, vowels with a trailing 1 when stressed). Text comes
 in spelled out (see `text.py`); what has no phones is left out. Two files in the voice's folder feed this:
 
-lexicon.txt.gz  one word and its phones per line: words that the trees would get wrong, in teacher's pronunciation
+lexicon.txt.gz  one word and its phones per line: words that the trees would get wrong, in Festival's pronunciation
 letters.txt.gz  one decision tree per letter, prefix order: `<offset><letter> yes no` or a leaf of phones joined by `-`
 """
 
@@ -160,7 +160,7 @@ class PhoneEncoder:
 def flapped(phones: list[str]) -> list[str]:
     """`forty`, `butter`: an American t between a vowel, or r, and an unstressed vowel is as short and voiced as a d.
 
-    The teacher's lexicon has a plain t there, and recognisers hear `four tee` and `butcher` of it.
+    Festival's lexicon has a plain t there, and recognisers hear `four tee` and `butcher` of it.
     """
     return [
         "d" if phone == "t" and _flaps_behind(before) and behind in VOWELS else phone
