@@ -39,8 +39,8 @@ TAIL_S = 0.16  # silence kept after the last phone
 STEP_S = 0.025  # in which the teacher counts durations
 EARLY_S = 0.05  # the sound of a phone begins by this much before the durations say so: median behind 149 commas
 DURATIONS = "/Clip_output_0"  # where its network has them
-GAIN = 1.3
-QUIET = 0.02  # of the loudest hundredth of a second
+GAIN = 1.3  # about as loud as other voices, and nothing clipped
+QUIET = 0.02  # of the level of the loudest hundredth of a second: less is silence
 FRONT_END = Path(__file__).parents[1] / "tts_engine" / "tiny"
 NAMES = (*SPECIAL_TOKENS, *PHONES)
 """Phones by the ids that the front end gives."""
@@ -89,15 +89,16 @@ class Heart:
         what follows."""
         from hibari import dsp
 
-        written = [symbol + " " * (symbol in PAUSES and at + 1 < len(symbols)) for at, symbol in enumerate(symbols)]
+        written = [each + " " * (each in PAUSES and at + 1 < len(symbols)) for at, each in enumerate(symbols)]
         ids = [0, *(self._ids[character] for character in "".join(written)), 0]
         given = {"ids": np.array([ids], np.int64), "speed": np.array([speed], np.float32)}
         *parts, lasting = self._session.run(None, given)
         wave = dsp.synth(*(part[0] for part in parts), np.random.default_rng(seed))
         reached = np.cumsum(lasting) * STEP_S
         ends = [float(reached[place]) for place in np.cumsum([len(text) for text in written])]
-        for at in (at for at, symbol in enumerate(symbols) if symbol == " "):
-            ends[at] = ends[at - 1]
+        for at, each in enumerate(symbols):
+            if each == " ":
+                ends[at] = ends[at - 1]
         return wave, ends
 
     def symbols(self, line: str, text: PhoneText) -> list[str]:
