@@ -153,7 +153,76 @@ def anys(root: Path = ROOT) -> Counter[str]:
     return Counter({place: count for place, count in found.items() if count})
 
 
+def classes(root: Path = ROOT) -> list[tuple[int, str]]:
+    """(lines, place) of every class of the product, docstring counted and decorators not, the longest first."""
+    found = [
+        (node.end_lineno - node.lineno + 1, f"{file.place}: {node.name}")
+        for file in files_of(root, *PRODUCT)
+        for node in file.nodes
+        if isinstance(node, ast.ClassDef) and node.end_lineno is not None
+    ]
+    return sorted(found, reverse=True)
+
+
+def line_count(root: Path, *packages: str) -> int:
+    return sum(len(file.text.splitlines()) for file in files_of(root, *packages))
+
+
 # ------------------------------------------------------------------------------------------------- names
+
+
+@dataclass(frozen=True)
+class Methods:
+    """The methods that one class defines itself, dunder methods left out, and the names of its bases."""
+
+    place: str
+    own: frozenset[str]
+    bases: tuple[str, ...]
+
+
+def method_owners(root: Path = ROOT) -> dict[str, set[str]]:
+    """For each method name the independent classes that define it.
+
+    A class that overrides a base of the product, or has every method of one of its protocols, stands under that base
+    or protocol: a contract with many implementations is one use of its names.
+    """
+    known = {
+        node.name: Methods(f"{file.place}: {node.name}", _own_methods(node), _base_names(node))
+        for file in files_of(root, *PRODUCT)
+        for node in file.nodes
+        if isinstance(node, ast.ClassDef)
+    }
+    contracts = [methods for methods in known.values() if "Protocol" in methods.bases and methods.own]
+    owners: dict[str, set[str]] = defaultdict(set)
+    for methods in known.values():
+        ancestors = _ancestors(methods, known)
+        everything = frozenset().union(*(ancestor.own for ancestor in ancestors))
+        for name in methods.own:
+            declaring = [contract for contract in contracts if name in contract.own and contract.own <= everything]
+            first = [ancestor for ancestor in ancestors if name in ancestor.own][-1]
+            owners[name].add((declaring or [first])[0].place)
+    return owners
+
+
+def shared_methods(root: Path = ROOT) -> list[tuple[int, str]]:
+    """(independent classes, method name) of every name that stands in four classes or more, the most shared first."""
+    return sorted(((len(places), name) for name, places in method_owners(root).items() if len(places) > 3), reverse=True)
+
+
+def _own_methods(node: ast.ClassDef) -> frozenset[str]:
+    names = (inner.name for inner in node.body if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef))
+    return frozenset(name for name in names if not name.startswith("__"))
+
+
+def _base_names(node: ast.ClassDef) -> tuple[str, ...]:
+    return tuple(ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases)
+
+
+def _ancestors(methods: Methods, known: dict[str, Methods]) -> list[Methods]:
+    found = [methods]
+    for methods_above in found:
+        found += [known[base] for base in methods_above.bases if base in known and known[base] not in found]
+    return found
 
 
 def class_names(root: Path, *packages: str) -> dict[str, list[str]]:
@@ -187,6 +256,88 @@ def inits(root: Path = ROOT) -> list[Path]:
     return [file.path for file in files_of(root, *PRODUCT, *BESIDE) if file.path.name == "__init__.py"]
 
 
+# ----------------------------------------------------------------------------------------------- sentences
+
+FRONTED = re.compile(r"(Who|What|Where|Of)\b")
+SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`\"'(])")
+
+
+def docstrings(file: File) -> Iterator[str]:
+    """Every docstring of a file, those of attributes included."""
+    for node in file.nodes:
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for inner in node.body:
+                if isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant):
+                    if isinstance(inner.value.value, str):
+                        yield inner.value.value
+
+
+def prose(markdown: str) -> str:
+    """Markdown without headings and code blocks; list items and table cells become paragraphs of their own."""
+    lines = re.sub(r"(?ms)^ *```.*?^ *```$|^#+ .*?$", "", markdown).splitlines()
+    marked = (re.sub(r"^\s*([-*] |\d+\. |> )", "\n\n", line) for line in lines)
+    return "\n".join(line.replace("|", "\n\n") for line in marked)
+
+
+def sentences(text: str) -> Iterator[str]:
+    for paragraph in re.split(r"\n\s*\n", text):
+        yield from filter(None, SENTENCE_END.split(" ".join(paragraph.split())))
+
+
+def fronted(root: Path = ROOT) -> tuple[list[str], int]:
+    """(sentences that open with a headless who, what or where or with "of", number of all): docstrings, Markdown.
+
+    Questions are left out, and the model cards in `tiny/`, which are records of what was trained.
+    """
+    bad, count = [], 0
+    texts = [(file.place, text) for file in files_of(root, *PRODUCT, *BESIDE) for text in docstrings(file)]
+    texts += [(path.relative_to(root).as_posix(), prose(path.read_text("utf-8"))) for path in _pages(root)]
+    for place, text in texts:
+        for sentence in sentences(text):
+            count += 1
+            opening = sentence.lstrip("*_\"'(` ")
+            if FRONTED.match(opening) and not sentence.rstrip("*_\"') ").endswith("?"):
+                bad.append(f"{place}: {sentence}")
+    return bad, count
+
+
+def _pages(root: Path) -> list[Path]:
+    above = sorted(root.glob("*.md")) + sorted((root / "docs").glob("*.md"))
+    return above + [page for folder in (*PRODUCT, *BESIDE, "ui") for page in sorted((root / folder).rglob("*.md"))
+                    if "tiny" not in page.parts]  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- the small model
+
+SMALL_ROOM = "assistant/llm/small/"
+SMALL_MARKS = re.compile(
+    r"\b(limited|SmallMind|small_model|for_small_model|wordguide|WordGuide|known_tools|known_replies|reply_guide"
+    r"|tool_retrieval|emergency|recall|TRAINED_TOOLS|assistant\.llm\.small|SMALL_REACH)\b"
+)
+"""Names by which a file shows that it knows of the shipped model."""
+
+
+def small_mentions(root: Path = ROOT) -> list[str]:
+    """Files outside the small model's folder that name it; `tiny/` and the table of profiles hold its weights."""
+    found = [file.place for file in files_of(root, *PRODUCT) if SMALL_MARKS.search(_code(file))]
+    return [place for place in found if not place.startswith(SMALL_ROOM)]
+
+
+def _code(file: File) -> str:
+    """Names and attributes of a file, with neither strings nor comments."""
+    used = []
+    for node in file.nodes:
+        if isinstance(node, ast.Name):
+            used.append(node.id)
+        elif isinstance(node, ast.Attribute):
+            used.append(node.attr)
+        elif isinstance(node, ast.arg):
+            used.append(node.arg)
+        elif isinstance(node, ast.ImportFrom):
+            used += [node.module or "", *(alias.name for alias in node.names)]
+    return " ".join(used)
+
+
 def main(root: Path) -> None:
     ring, files, among = circle(root), loose(root), arrows(root)
     (lines, longest), (count, widest) = functions(root)[0], constructors(root)[0]
@@ -198,6 +349,18 @@ def main(root: Path) -> None:
     print(f"{count:5} arguments of the widest constructor ({widest})")
     print(f"{len(everywhere):5} class names used twice, tests counted; {len(product)} without: {', '.join(product)}")
     print(f"{anys(root).total():5} times Any in assistant/")
+    over = [f"{place} {lines}" for lines, place in classes(root) if lines > 300]
+    print(f"{len(over):5} classes above 300 lines: {', '.join(over)}")
+    shared = shared_methods(root)
+    print(f"{len(shared):5} method names in four independent classes or more, most: {shared[:5]}")
+    bad, count = fronted(root)
+    print(f"{len(bad):5} of {count} sentences fronted, {100 * len(bad) / max(count, 1):.1f} %")
+    mentions = small_mentions(root)
+    print(f"{len(mentions):5} files outside its room name the small model: {', '.join(mentions)}")
+    print(f"{line_count(root, SMALL_ROOM):5} lines in the small model's room")
+    print(f"{line_count(root, *PRODUCT):5} lines of product, {line_count(root, 'tests')} of tests")
+    readme = root / "README.md"
+    print(f"{len(readme.read_text('utf-8').split()) if readme.exists() else 0:5} words in README")
 
 
 if __name__ == "__main__":
