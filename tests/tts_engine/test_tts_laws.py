@@ -197,7 +197,7 @@ def test_l6_streamed_sound_is_one_shot_sound(tts: HiggsTTS) -> None:
     assert torch.equal(torch.cat(list(tts.speak(TEXT, sampling=sampling))), tts.decode(codes))
 
 
-def test_l8_a_session_is_retraced_from_its_facts(tts: HiggsTTS) -> None:
+def test_a_session_is_retraced_from_its_facts(tts: HiggsTTS) -> None:
     """Every call of its pieces made again: a row comes out as it did, and so does the state."""
     start(tts, VoiceSampling(seed=11), TEXT, SECOND)
     run(tts, 50)

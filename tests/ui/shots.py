@@ -1,8 +1,8 @@
-"""Screenshots of the page's main states into docs/: one talk with the product itself, in a real browser.
+"""Takes the picture of the page that README shows: one talk with the product itself, in a real browser.
 
 .venv/bin/python tests/ui/shots.py
 
-The figures in the pictures are those of the machine that took them, so nothing else should run beside it.
+The figures in the picture are those of the machine that took it, so nothing else should run beside it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from browser import chromium
-from playwright.sync_api import FloatRect, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
 from product import Product, say
 
 DOCS = Path(__file__).parents[2] / "docs"
 WIDE: ViewportSize = {"width": 1360, "height": 860}
-TALL: ViewportSize = {"width": 1360, "height": 1080}
-NARROW: ViewportSize = {"width": 402, "height": 840}
 SLOW = 60_000
 
 
@@ -41,12 +39,10 @@ def write(page: Page, text: str) -> None:
 
 
 def talk(page: Page, microphone: Path) -> None:
-    """A question, a sum, and a count that is talked over; each state is pictured as it comes."""
-    page.screenshot(path=DOCS / "page-idle.png")
+    """A question, a sum, and a count that is talked over."""
     asked_aloud(page, "what time is it", microphone)
     page.wait_for_selector("body[data-phase='hearing']", timeout=SLOW)
     expect(page.locator(".you .text")).to_contain_text("time", timeout=SLOW)
-    page.screenshot(path=DOCS / "page-listening.png")
     replied(page, 1)
     page.click("#mic")
 
@@ -56,23 +52,9 @@ def talk(page: Page, microphone: Path) -> None:
     expect(page.locator(".reply .text").last).to_contain_text("2,", timeout=SLOW)
     asked_aloud(page, "what was the last number you said", microphone)
     expect(page.locator(".reply .text").last).to_contain_text("4,", timeout=SLOW)
-    page.screenshot(path=DOCS / "page-speaking.png")
     page.wait_for_selector(".reply s", timeout=SLOW)
     replied(page, 4)
     page.screenshot(path=DOCS / "page-interrupted.png")
-    page.click("#mic")
-
-
-def picture_of_the_turn(page: Page) -> None:
-    page.set_viewport_size(TALL)
-    box = page.locator(".time").bounding_box()
-    assert box is not None
-    clip: FloatRect = {"x": box["x"] - 24, "y": 0, "width": box["width"] + 48, "height": box["y"] + box["height"] + 24}
-    page.screenshot(path=DOCS / "page-waterfall.png", clip=clip)
-    page.set_viewport_size(WIDE)
-    with page.expect_download() as download:
-        page.click("#save-picture")
-    (DOCS / "turn-picture.png").write_bytes(Path(download.value.path()).read_bytes())
 
 
 def main() -> None:
@@ -87,18 +69,6 @@ def main() -> None:
         page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
         page.evaluate("document.fonts.ready")
         talk(page, microphone)
-        picture_of_the_turn(page)
-        page.locator(".side").evaluate("side => side.scrollTo(0, side.scrollHeight)")
-        page.screenshot(path=DOCS / "page-state.png")
-        page.locator(".side").evaluate("side => side.scrollTo(0, 0)")
-        page.emulate_media(color_scheme="dark")
-        page.screenshot(path=DOCS / "page-dark.png")
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size(NARROW)
-        page.locator("#words").evaluate("words => words.scrollTo(0, words.scrollHeight)")
-        page.screenshot(path=DOCS / "page-narrow.png")
-        page.click(".panels [data-panel='time']")
-        page.screenshot(path=DOCS / "page-narrow-time.png")
         browser.close()
         product.stop()
 
