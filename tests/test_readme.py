@@ -39,6 +39,12 @@ LINKS = [
     for link in re.findall(r"\]\(([^)]+)\)", text)
     if not link.startswith("http")
 ]
+FILES = [
+    (page, name)
+    for page, text in PAGES.items()
+    for name in re.findall(r"(?<![\w.`])`([\w/]+\.(?:py|cpp|toml|js))(?:: [\w.]+)?`", text)
+    if "/tiny/" not in page
+]
 LAWS = PAGES["docs/laws.md"]
 
 
@@ -114,6 +120,12 @@ def test_links_lead_somewhere(page, link):
         assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize(("page", "name"), FILES)
+def test_files_that_a_page_names_exist(page, name):
+    folders = (ROOT, ROOT / "assistant", (ROOT / page).parent, *(ROOT / folder for folder in PRODUCT))
+    assert any((folder / name).exists() for folder in folders)
+
+
 def test_every_picture_is_shown_by_a_page():
     shown = {((ROOT / page).parent / link).resolve() for page, link in LINKS}
     assert [path.name for path in (ROOT / "docs").glob("*.png") if path.resolve() not in shown] == []
@@ -141,7 +153,8 @@ def test_each_law_is_defined_and_held_by_tests_that_exist():
     assert all(held)
     missing = [
         (path, name)
-        for path, name in sum(held, [])
+        for tests in held
+        for path, name in tests
         if not re.search(rf"^\s*(def|async def|class) {name}\b", (ROOT / path).read_text("utf-8"), re.M)
     ]
     assert missing == []

@@ -1,7 +1,6 @@
 """Settings: who wins over whom, refusals with their origin, and a profile for each machine."""
 
 import argparse
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,6 @@ from assistant.app.config import PROFILES, Config, choose_profile, load_config, 
 from assistant.base.errors import SettingError
 from assistant.base.memory import available_bytes
 from assistant.commands._front import add_model_arguments, model_flags
-from assistant.commands.pull import profile_cells
 
 
 def test_flags_win_over_environment_over_file_over_defaults(tmp_path):
@@ -76,13 +74,6 @@ def test_free_memory_is_what_the_system_tells(tmp_path):
     assert available_bytes(tmp_path / "none") == 0
     told.write_text("MemAvailable: plenty\n")
     assert available_bytes(told) == 0
-
-
-def test_readme_has_the_profiles_as_the_code_has_them():
-    text = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
-    rows = [row for row in text.splitlines() if "no GPU |" in row or "| GPU " in row]
-    told = [tuple(cell.strip(" `") for cell in row.split("|")[1:6]) for row in rows]
-    assert told == [profile_cells(profile) for profile in PROFILES.values()]
 
 
 def test_a_laptops_voice_stays_as_it_is_shipped():
