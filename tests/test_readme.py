@@ -42,7 +42,7 @@ LINKS = [
 FILES = [
     (page, name)
     for page, text in PAGES.items()
-    for name in re.findall(r"(?<![\w.`])`([\w/]+\.(?:py|cpp|toml|js))(?:: [\w.]+)?`", text)
+    for name in re.findall(r"(?<![\w.`])`([\w/]+\.(?:py|cpp))(?:: [\w.]+)?`", text)
     if "/tiny/" not in page
 ]
 LAWS = PAGES["docs/laws.md"]
