@@ -206,7 +206,8 @@ def method_owners(root: Path = ROOT) -> dict[str, set[str]]:
 
 def shared_methods(root: Path = ROOT) -> list[tuple[int, str]]:
     """(independent classes, method name) of every name that stands in four classes or more, the most shared first."""
-    return sorted(((len(places), name) for name, places in method_owners(root).items() if len(places) > 3), reverse=True)
+    counts = ((len(places), name) for name, places in method_owners(root).items())
+    return sorted((pair for pair in counts if pair[0] > 3), reverse=True)
 
 
 def _own_methods(node: ast.ClassDef) -> frozenset[str]:
@@ -267,9 +268,9 @@ def docstrings(file: File) -> Iterator[str]:
     for node in file.nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for inner in node.body:
-                if isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant):
-                    if isinstance(inner.value.value, str):
-                        yield inner.value.value
+                value = inner.value if isinstance(inner, ast.Expr) else None
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    yield value.value
 
 
 def prose(markdown: str) -> str:
