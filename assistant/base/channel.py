@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Channel(Generic[T]):
-    """Many senders, many receivers, one event loop. What was sent before `close` is still received."""
+    """Many senders, many receivers, one event loop. Items sent before `close` are still received."""
 
     def __init__(self, capacity: int) -> None:
         if capacity < 1:
@@ -39,7 +39,7 @@ class Channel(Generic[T]):
             raise ChannelClosed("sent into a closed channel; its receiver has gone")
 
     def offer(self, item: T) -> bool:
-        """Put the item in if there is room and the channel is open; say whether it went in. Never waits."""
+        """Put the item in if there is room and the channel is open. Returns whether it went in. Never waits."""
         if self._closed or len(self._items) >= self._capacity:
             return False
         self._items.append(item)
@@ -57,7 +57,7 @@ class Channel(Generic[T]):
         return item
 
     def close(self) -> None:
-        """Take nothing more; receivers get what is left, then their loop ends. May be called again."""
+        """Accept nothing more; receivers get the remaining items, then their loop ends. May be called again."""
         self._closed = True
         for waiters in (self._senders, self._receivers):
             while waiters:

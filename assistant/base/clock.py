@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds that only grow, and a way to wait for a moment of them."""
+    """Seconds that only increase, and a way to wait until a given moment."""
 
     def now(self) -> float: ...
 
@@ -15,7 +15,7 @@ class Clock(Protocol):
 
 
 class LoopClock:
-    """The running event loop's own time, so a test loop whose time jumps moves every stage with it."""
+    """The running event loop's own time. In tests a loop whose time jumps carries every stage along."""
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -27,8 +27,8 @@ class LoopClock:
 class SampleClock:
     """Maps samples of a live stream to moments of a Clock.
 
-    The newest sample arrived at `moment`; an earlier one was spoken `age / rate` seconds before. Sound that
-    arrives faster than real time (a file) has no honest moment per sample, so the arrival bounds it.
+    The newest sample arrived at `moment`; an earlier one was spoken `age / rate` seconds before. If sound arrives
+    faster than real time (from a file), no exact moment per sample exists, so the arrival time is the upper bound.
     """
 
     def __init__(self, rate: int) -> None:
@@ -45,10 +45,10 @@ class SampleClock:
         return self._samples * 1000 / self.rate
 
     def advance(self, samples: int, moment: float) -> None:
-        """`samples` more have arrived, the last of them now."""
+        """Record that `samples` more have arrived, the last of them now."""
         self._samples += samples
         self._moment = moment
 
     def moment_of(self, sample: int) -> float:
-        """When this sample was spoken, in the Clock's seconds; never later than the newest arrival."""
+        """Return when this sample was spoken, in the Clock's seconds; never later than the newest arrival."""
         return self._moment - max(0, self._samples - sample) / self.rate

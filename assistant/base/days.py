@@ -19,4 +19,4 @@ AROUND_EASTER: Final = {"good friday": -2, "easter": 0, "easter sunday": 0, "eas
 NTH_WEEKDAYS: Final = {
     "mother's day": (5, 6, 2), "father's day": (6, 6, 3), "labor day": (9, 0, 1), "thanksgiving": (11, 3, 4),
 }  # fmt: skip
-"""Month, weekday from Monday = 0, and which one of the month, as the United States keep them."""
+"""Month, weekday (Monday = 0), and which such weekday of the month, as observed in the United States."""

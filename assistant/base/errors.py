@@ -1,4 +1,4 @@
-"""Errors of the assistant. `PeerError` is the other side's mistake: answered by an event, the talk goes on."""
+"""Errors of the assistant. `PeerError` is the other side's mistake: we answer with an event and the talk goes on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class AssistantError(Exception):
 
 
 class PeerError(AssistantError):
-    """A client asked for what cannot be done. `code` and `param` are what the protocol calls them."""
+    """A client asked for something that cannot be done. `code` and `param` are the protocol's names for it."""
 
     def __init__(self, code: str, message: str, param: str | None = None) -> None:
         super().__init__(message)
@@ -25,24 +25,24 @@ class TalksFull(AssistantError):
 
 
 class UnknownTalk(AssistantError):
-    """A talk was to be resumed that nobody remembers."""
+    """The talk to resume is not known here."""
 
 
 class EngineFailed(AssistantError):
-    """A model, local or remote, failed in the middle of its work; the talk lives on."""
+    """A model, local or remote, failed in the middle of its work; the talk goes on."""
 
 
 class ContextExceeded(EngineFailed):
-    """A message is longer than all that the model can hold; the talk lives on."""
+    """A message is longer than the model's whole context; the talk goes on."""
 
 
 class ChannelClosed(AssistantError):
-    """Sent into a channel that takes nothing more."""
+    """The channel is closed, so nothing more can be sent into it."""
 
 
 class DeviceError(AssistantError):
-    """No microphone or loudspeaker that can be used; the message says what was tried."""
+    """No usable microphone or loudspeaker was found; the message says what was tried."""
 
 
 class ToolError(AssistantError):
-    """A tool cannot be declared or called like this."""
+    """A tool cannot be declared or called this way."""

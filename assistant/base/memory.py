@@ -1,4 +1,4 @@
-"""How much memory of the processor's is free for what is loaded next."""
+"""How much CPU memory is free for whatever is loaded next."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def available_bytes(told: Path = MEMINFO) -> int:
-    """Free memory and what the system would give up for it; 0 where it does not tell (other systems than Linux)."""
+    """Free memory plus what the system would reclaim for it; 0 if the system does not report it (other than Linux)."""
     try:
         lines = told.read_text("ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))

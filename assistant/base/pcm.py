@@ -1,4 +1,4 @@
-"""Sound as numbers: formats, sample arithmetic, resampling, files. Inside, sound is float32 mono in [-1, 1]."""
+"""Sound as numbers: formats, sample arithmetic, resampling, files. Internally, sound is float32 mono in [-1, 1]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assistant.base.errors import AssistantError
 from assistant.base.sound import Pcm
 
 RATES = (1_000, 768_000)
-"""Samples a second that a recording may have: with any other its header is damaged, and no filter reaches so far."""
+"""Allowed sample rates of a recording in Hz: any other means a damaged header, and no filter reaches that far."""
 _MU = 255.0
 _A = 87.6
 
@@ -35,7 +35,7 @@ def from_pcm16(data: bytes) -> Pcm:
 
 
 def to_pcm16(pcm: Pcm) -> bytes:
-    """Clipped to full scale; what is not a number becomes silence."""
+    """Samples are clipped to full scale; NaN becomes silence."""
     safe = np.nan_to_num(pcm, nan=0.0, posinf=1.0, neginf=-1.0)
     return (np.clip(safe, -1.0, 1.0) * 32767.0).round().astype("<i2").tobytes()
 
@@ -75,7 +75,7 @@ def to_alaw(pcm: Pcm) -> bytes:
 
 
 class Resampler:
-    """A stream at one rate to a stream at another; keeps the filter's state between blocks."""
+    """Converts a stream from one rate to another; keeps the filter's state between blocks."""
 
     def __init__(self, source_rate: int, target_rate: int) -> None:
         self.source_rate = source_rate
@@ -84,21 +84,21 @@ class Resampler:
         self._filter = None if source_rate == target_rate else samplerate.Resampler("sinc_fastest", 1)
 
     def feed(self, pcm: Pcm, last: bool = False) -> Pcm:
-        """The samples that are ready; a few stay in the filter until more come or `last`."""
+        """Return the samples that are ready; a few stay in the filter until more arrive or `last` is set."""
         if self._filter is None:
             return pcm
         return np.asarray(self._filter.process(pcm, self._ratio, last), np.float32)
 
 
 def resample(pcm: Pcm, source_rate: int, target_rate: int) -> Pcm:
-    """A whole sound at another rate."""
+    """Convert a whole sound to another rate."""
     if source_rate == target_rate:
         return pcm
     return np.asarray(samplerate.resample(pcm, target_rate / source_rate, "sinc_medium"), np.float32)
 
 
 def fade_out(pcm: Pcm, samples: int) -> Pcm:
-    """A copy whose last `samples` samples fall to silence, so that a cut does not click."""
+    """A copy whose last `samples` samples fade to silence, which avoids a click at the cut."""
     out = pcm.copy()
     n = min(samples, out.size)
     if n:
@@ -111,7 +111,7 @@ def rms(pcm: Pcm) -> float:
 
 
 def read_sound(path: Path) -> tuple[Pcm, int]:
-    """A sound file of any format that libsndfile knows, mixed to mono. Returns (pcm, rate)."""
+    """Read a sound file of any format that libsndfile knows, mixed to mono. Returns (pcm, rate)."""
     try:
         data, rate = soundfile.read(path, dtype="float32", always_2d=True)
     except (soundfile.LibsndfileError, OSError) as error:
@@ -126,5 +126,5 @@ def read_sound(path: Path) -> tuple[Pcm, int]:
 
 
 def write_wav(path: Path, pcm: Pcm, rate: int) -> None:
-    """16-bit mono WAV."""
+    """Write a 16-bit mono WAV."""
     soundfile.write(path, np.frombuffer(to_pcm16(pcm), "<i2"), rate, subtype="PCM_16", format="WAV")

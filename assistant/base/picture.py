@@ -1,9 +1,9 @@
-"""A still picture: as it came, and as pixels. What anyone sends is read here, within limits.
+"""A still picture, both as received and as pixels. Pictures from any sender are read here, within limits.
 
-The header says how large a picture will be, so that is checked before a pixel is made: a few bytes can stand for
-gigabytes. Every wrong picture is one PeerError with the code that OpenAI's clients know for it.
+The header states how large a picture will be, so we check that before decoding a pixel: a few bytes can stand for
+gigabytes. Every bad picture raises one PeerError with the code that OpenAI's clients know for it.
 
-Colours become 8-bit RGB: of an animation the first frame, a photograph the right way up, what is transparent on white.
+Pixels become 8-bit RGB: the first frame of an animation, photographs turned upright, transparent parts on white.
 Source of the codes: `ResponseError` of the `openai` SDK.
 """
 
@@ -32,16 +32,16 @@ Pixels: TypeAlias = NDArray[np.uint8]
 """[height, width, 3] RGB, the right way up."""
 
 MAX_BASE64 = 15 * 1024 * 1024
-"""Characters of one picture as a client sends it; as many as of its sound."""
+"""The most characters a picture may have as a client sends it; the same limit as for its sound."""
 MAX_PIXELS = 40_000_000
 MAX_ASPECT = 200
-"""The long side to the short one. The models' own preprocessing refuses more."""
+"""Largest ratio of long side to short side. The models' own preprocessing refuses more."""
 MAX_SCANNED = 1_000_000_000
-"""Pixels times passes of a progressive JPEG: each of any number of tiny passes goes over the whole picture."""
+"""Pixels times passes of a progressive JPEG: there may be many tiny passes, and each goes over the whole picture."""
 MOST_PER_MESSAGE = 4
 MOST_PER_REQUEST = 16
 KINDS = {"PNG": b"\x89PNG", "JPEG": b"\xff\xd8\xff", "GIF": b"GIF8", "WEBP": b"RIFF"}
-"""What is read, by its first bytes: what a sender calls it is often wrong."""
+"""Supported formats by their first bytes: the type that a sender states is often wrong."""
 LOOK = 32
 DIGEST_BYTES = 16
 _ORIENTATION = 0x0112
@@ -51,7 +51,7 @@ _TURNED = {5, 6, 7, 8}
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture whose header was read. `digest` is hex BLAKE2b-128 of `encoded`; `width` and `height` are those of
+    """A picture whose header was read. `digest` is hex BLAKE2b-128 of `encoded`; `width` and `height` describe
     `pixels`."""
 
     digest: str
@@ -66,8 +66,8 @@ class Picture:
 
     @property
     def pixels(self) -> Pixels:
-        """Decoded anew each time: 4 ms of processor time for 1280 x 720, 0.4 s (JPEG) to 1.2 s (PNG) at the limit, so
-        not for the event loop. Raises PeerError for a damaged picture."""
+        """Decode, anew on each call: 4 ms of processor time for 1280 x 720, 0.4 s (JPEG) to 1.2 s (PNG) at the limit;
+        do not call it on the event loop. Raises PeerError for a damaged picture."""
         return _pixels(self.encoded)
 
     @property
@@ -76,7 +76,7 @@ class Picture:
 
     @staticmethod
     def of(pixels: Pixels, detail: Detail = "auto") -> Picture:
-        """Of pixels that we made ourselves."""
+        """Make a picture from pixels of our own."""
         from PIL import Image
 
         out = BytesIO()
@@ -85,7 +85,7 @@ class Picture:
 
 
 def open_picture(encoded: bytes, detail: Detail = "auto") -> Picture:
-    """Reads the header alone: half a millisecond for a camera's frame. Raises PeerError."""
+    """Read only the header: half a millisecond for a camera's frame. Raises PeerError."""
     if not encoded:
         raise PeerError("empty_image_file", "the picture has no bytes")
     kind = _kind(encoded)
@@ -109,7 +109,7 @@ def open_picture(encoded: bytes, detail: Detail = "auto") -> Picture:
 
 
 def read_picture(url: str, detail: str | None = None) -> Picture:
-    """Of a data URL. Nothing is fetched: an address could be any inside the user's network. Raises PeerError."""
+    """Read a picture from a data URL. Nothing is fetched: it could lie in the user's network. Raises PeerError."""
     scheme = url[:40].partition(":")[0].lower()
     if scheme != "data":
         raise PeerError(
@@ -135,14 +135,14 @@ def read_picture(url: str, detail: str | None = None) -> Picture:
 
 
 def look_of(pixels: Pixels) -> bytes:
-    """32 x 32 grey values, by which pictures of one scene are told from others."""
+    """32 x 32 grey values, used to tell pictures of one scene from others."""
     from PIL import Image
 
     return Image.fromarray(pixels).convert("L").resize((LOOK, LOOK), Image.Resampling.BOX).tobytes()
 
 
 def difference(one: bytes, other: bytes) -> float:
-    """Of two looks: how far their grey values are apart on average, 0 to 255."""
+    """Mean absolute difference between the grey values of two looks, 0 to 255."""
     return float(np.abs(np.frombuffer(one, np.uint8).astype(int) - np.frombuffer(other, np.uint8)).mean())
 
 
@@ -162,7 +162,7 @@ def _unsupported(what: str) -> PeerError:
 
 @contextmanager
 def _reading(kind: str) -> Iterator[None]:
-    """What a decoder makes of anyone's bytes is told as one error."""
+    """Turn any failure of a decoder into one PeerError."""
     from PIL import Image
 
     try:
@@ -173,7 +173,7 @@ def _reading(kind: str) -> Iterator[None]:
         raise PeerError(
             "image_too_large", f"the picture has far more than {MAX_PIXELS // 1_000_000} million pixels"
         ) from None
-    except Exception as error:  # a decoder of C and Python raises whatever comes of bytes that were made to break it
+    except Exception as error:  # decoders in C and Python raise anything on bytes made to break them
         raise PeerError("image_parse_error", f"the picture is no whole {kind}: {str(error)[:120]}") from None
 
 
@@ -186,7 +186,7 @@ def _opened(encoded: bytes, kind: str) -> ImageFile:
 def _pixels(encoded: bytes) -> Pixels:
     kind = _kind(encoded)
     with _reading(kind), _opened(encoded, kind) as image:
-        turned = _orientation(image)  # before the pixels, as where the sides were told
+        turned = _orientation(image)  # before the pixels, while the sides are as stated in the header
         image.load()
         return np.ascontiguousarray(_upright(np.asarray(_rgb(image)), turned))
 
@@ -204,12 +204,12 @@ def _rgb(image: Image) -> Image:
 
 
 def _orientation(image: Image) -> int:
-    """How a camera was held, 1 to 8; metadata that cannot be read is no reason to refuse a picture."""
+    """How the camera was held, 1 to 8; unreadable metadata is not a reason to refuse a picture."""
     try:
-        if image.format == "PNG" and "exif" not in image.info:  # asked for more it would decode all to look behind it
+        if image.format == "PNG" and "exif" not in image.info:  # otherwise it would decode everything to look behind it
             return 1
         return int(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # as above: anyone's bytes
+    except Exception:  # untrusted bytes, as above
         return 1
 
 

@@ -1,4 +1,4 @@
-"""What sound is inside: float32, mono, in [-1, 1], at one of two rates."""
+"""The internal sound format: float32, mono, in [-1, 1], at one of two rates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from numpy.typing import NDArray
 Pcm: TypeAlias = NDArray[np.float32]
 
 REPLY_RATE = 24_000
-"""Sample rate of all sound that leaves a session; a front that needs another resamples."""
+"""Sample rate of all sound that leaves a session; fronts that need another rate resample."""
 HEARING_RATE = 16_000
-"""What the detector and the transcriber take."""
+"""Sample rate of the detector and the transcriber."""

@@ -16,7 +16,7 @@ SCALES: Final[dict[str, dict[str, float]]] = {
     "speed": {"kilometers per hour": 1, "miles per hour": 1.609344, "meters per second": 3.6},
     "temperature": {"celsius": 1, "fahrenheit": 1},
 }  # fmt: skip
-"""What is measured: each unit's size in one of them; of temperature, whose zeros differ, the names alone."""
+"""Each quantity with the size of its units in one of them. Temperatures have different zeros, so only names."""
 _ALIASES: Final = {
     "foot": "feet", "inch": "inches", "kilo": "kilograms", "kilos": "kilograms", "kg": "kilograms", "km": "kilometers",
     "m": "meters", "cm": "centimeters", "mm": "millimeters", "g": "grams", "lb": "pounds", "lbs": "pounds",
@@ -35,7 +35,7 @@ _LONGEST: Final = max(len(name.split()) for name in _NAMES)
 
 
 def find_unit(name: str) -> tuple[str, str]:
-    """What it measures, and the unit's own name: `KM` is a length, in kilometers. Raises LookupError."""
+    """Return the quantity and the unit's own name: `KM` is a length, in kilometers. Raises LookupError."""
     return _NAMES[" ".join(name.lower().split())]
 
 
@@ -45,7 +45,7 @@ def units_in(text: str) -> set[str]:
 
 
 def unit_names_in(text: str) -> list[str]:
-    """The names of units in a text, as they stand there in small letters; `miles per hour` is one."""
+    """The names of units in a text, as they appear there in lower case; `miles per hour` is one."""
     words = re.findall(r"[a-z']+", text.lower())
     found, at = list[str](), 0
     while at < len(words):
