@@ -1,15 +1,15 @@
-"""What travels between a talk and its front: commands go in, events come out, both are frozen.
+"""Messages between a talk and its front: commands go in, events come out, and both are frozen.
 
-A *front* is whoever stands between a talk and a person: the realtime protocol, the microphone and
+A *front* stands between a talk and a person: the realtime protocol, the microphone and
 loudspeaker of this machine, or a pair of sound files. It sends commands to a `Session` and reads the
 session's events. Nothing here knows JSON, sockets or clocks.
 
 items        what a conversation consists of
 settings     what a front may set
 commands     what a front asks of a talk
-talk         what a talk tells of itself
-reply        what a talk tells of a reply
-extensions   what it tells only to a front that asked for it
+talk         events about the talk itself
+reply        events about a reply
+extensions   events for fronts that asked for them
 
 Units: `*_ms` are milliseconds, `*_samples` are samples at the rate stated beside them, input times
 count from the first sample that was ever appended to this session. Sound is float32 mono in [-1, 1].

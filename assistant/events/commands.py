@@ -1,4 +1,4 @@
-"""What a front asks of a talk. `cause` is the front's own id of the command, given back in the error it leads to."""
+"""Commands from a front to a talk. `cause` is the front's own id of the command; an error that it causes repeats it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assistant.events.settings import Modality, Settings, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class UpdateSettings:
-    """Answered by SettingsUpdated; while a reply runs it holds for the next one."""
+    """Answered by SettingsUpdated; if a reply is running, the change applies from the next one."""
 
     settings: Settings
     cause: str | None = None
@@ -29,28 +29,28 @@ class AppendAudio:
 
 @dataclass(frozen=True, slots=True)
 class CommitAudio:
-    """Make a user item of what was appended since the last commit or clear. Never starts a reply."""
+    """Make a user item of the sound appended since the last commit or clear. Never starts a reply."""
 
     cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClearAudio:
-    """Forget what was appended since the last commit."""
+    """Discard the sound appended since the last commit."""
 
     cause: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CreateItem:
-    """Answered by ItemAdded and ItemDone. `after`: None at the end, "root" at the start, else an id."""
+    """Answered by ItemAdded and ItemDone. `after`: None appends at the end, "root" at the start, else an item's id."""
 
     item: Item
     after: str | None = None
     cause: str | None = None
     unread: str | None = None
-    """Why the pictures that were all of it are left out. Who sends frames of a camera is told of no mistake: one of the
-    clients ends the call at any."""
+    """Why this item's pictures are left out, if it holds nothing else. A client that sends camera frames gets no error
+    for it: one of the clients ends the call at any error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class DeleteItem:
 
 @dataclass(frozen=True, slots=True)
 class RetrieveItem:
-    """Answered by ItemRetrieved, with sound where it is held."""
+    """Answered by ItemRetrieved, with sound if it is still held."""
 
     item_id: str
     cause: str | None = None
@@ -71,7 +71,7 @@ class RetrieveItem:
 
 @dataclass(frozen=True, slots=True)
 class TruncateItem:
-    """Keep only what was heard of a spoken item. Clamped, never refused for a late or long position."""
+    """Keep only what was heard of a spoken item. Late and long positions are clamped, never refused."""
 
     item_id: str
     content_index: int
@@ -81,7 +81,7 @@ class TruncateItem:
 
 @dataclass(frozen=True, slots=True)
 class ResponseParams:
-    """What one reply may override. None: the session's."""
+    """Overrides for one reply. None means the session's value."""
 
     conversation: Literal["auto", "none"] = "auto"
     instructions: str | None = None
@@ -94,7 +94,7 @@ class ResponseParams:
     max_output_tokens: int | None = None
     metadata: Mapping[str, str] | None = field(default=None, hash=False)
     answers: int = 1
-    """Extension: so many replies from the talk's one state. The first is the conversation's, the others are asides."""
+    """Extension: this many replies from the same state. The first joins the conversation, the others are asides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class CreateResponse:
 
 @dataclass(frozen=True, slots=True)
 class CancelResponse:
-    """`response_id` None: whichever runs in the conversation."""
+    """`response_id` None cancels whichever reply is running in the conversation."""
 
     response_id: str | None = None
     cause: str | None = None
@@ -115,9 +115,9 @@ class CancelResponse:
 
 @dataclass(frozen=True, slots=True)
 class ReportHeard:
-    """Extension: the player rendered this much of an item so far (output latency already taken off).
+    """Extension: the player has rendered this much of an item so far (output latency already subtracted).
 
-    Reports that are late, go backwards or name an unknown item are dropped in silence.
+    Reports that are late, go backwards or name an unknown item are ignored.
     """
 
     item_id: str
@@ -135,7 +135,7 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """Extension: drop everything after an item, and of a spoken or written reply all after `words` words."""
+    """Extension: delete everything after an item; of a spoken or written reply keep only the first `words` words."""
 
     item_id: str
     words: int | None = None
@@ -144,7 +144,7 @@ class Rewind:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPersona:
-    """Extension: be someone else from the next reply on. Answered by PersonaSwitched."""
+    """Extension: take on another persona from the next reply on. Answered by PersonaSwitched."""
 
     name: str
     cause: str | None = None

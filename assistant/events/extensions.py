@@ -10,7 +10,7 @@ from assistant.events.reply import Timeline
 
 @dataclass(frozen=True, slots=True)
 class TranscriptPartial:
-    """Extension: the words so far while the user still speaks; the next one replaces it, but for its first `stable`
+    """Extension: the words so far while the user still speaks. The next one replaces it, except for its first `stable`
     characters."""
 
     item_id: str
@@ -20,7 +20,7 @@ class TranscriptPartial:
 
 @dataclass(frozen=True, slots=True)
 class Duck:
-    """Extension: lower the reply's sound now. `level` 0: silent, and held at its sample; else it goes on playing."""
+    """Extension: lower the reply's volume now. `level` 0 mutes it and pauses at this sample; otherwise it plays on."""
 
     response_id: str
     item_id: str
@@ -29,7 +29,7 @@ class Duck:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Extension: it was no interruption; full level again at the same sample."""
+    """Extension: that was not an interruption; return to full volume at the same sample."""
 
     response_id: str
     item_id: str
@@ -45,7 +45,7 @@ class StopPlayback:
 
 @dataclass(frozen=True, slots=True)
 class Nod:
-    """Extension: what the user said over the reply was a nod; its item follows, and nothing answers it."""
+    """Extension: the user only nodded ("mhm") over the reply; the nod's item follows, and nothing answers it."""
 
     item_id: str
     text: str
@@ -62,7 +62,7 @@ class PersonaSwitched:
 
 @dataclass(frozen=True, slots=True)
 class StateChanged:
-    """Extension: what a cut, an undo or a switch did to the models' state, and what it cost."""
+    """Extension: what a cut, an undo or a switch did to the models' state, and how long it took."""
 
     what: Literal["rollback", "restore", "snapshot", "rebuild"]
     engine: Literal["llm", "tts"]
@@ -72,7 +72,7 @@ class StateChanged:
 
 @dataclass(frozen=True, slots=True)
 class ToolUsed:
-    """Extension: the session ran one of its own tools for a reply; no front has to do anything."""
+    """Extension: the session ran one of its own tools for a reply; the front need not do anything."""
 
     response_id: str
     name: str
@@ -83,7 +83,7 @@ class ToolUsed:
 
 @dataclass(frozen=True, slots=True)
 class FrameShown:
-    """Extension: this frame is before the model now, or (`shown` False) it is no more."""
+    """Extension: the model now sees this frame, or (`shown` False) no longer does."""
 
     item_id: str
     shown: bool
@@ -98,8 +98,8 @@ class TimelineReady:
 
 @dataclass(frozen=True, slots=True)
 class SightChanged:
-    """Extension: whether the model takes pictures, where that is known only now: a server says it when it is shown one,
-    and not before."""
+    """Extension: whether the model takes pictures, sent when that becomes known late: a server shows it only once it is
+    sent a picture."""
 
     sees: bool
 
@@ -108,4 +108,4 @@ EXTENSIONS: tuple[type, ...] = (
     TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, FrameShown,
     TimelineReady, SightChanged,
 )  # fmt: skip
-"""Events that a front sends on only to a client which asked for them."""
+"""Events that a front passes on only to clients that asked for them."""

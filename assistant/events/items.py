@@ -13,7 +13,7 @@ ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete"]
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Written words, of either side."""
+    """Written words, from either side."""
 
     text: str
 
@@ -29,8 +29,8 @@ class AudioPart:
 
 @dataclass(frozen=True, slots=True)
 class PicturePart:
-    """A picture that the user shows. Of a `frame`, one of a camera's or a screen's, only the newest counts, and it is
-    never kept; None: the front does not say. `look`: what it is told from others by; empty until it was looked at."""
+    """A picture that the user shows. Among frames (`frame` set) of a camera or a screen, only the newest counts, and
+    none is stored; None: the front does not say. `look`: used to compare pictures; empty until it was looked at."""
 
     picture: Picture
     frame: bool | None = None
@@ -42,7 +42,7 @@ Part: TypeAlias = TextPart | AudioPart | PicturePart
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One utterance: of the user, of the assistant, or an instruction (`system`)."""
+    """One utterance of the user or the assistant, or an instruction (`system`)."""
 
     id: str
     role: Literal["user", "assistant", "system"]
@@ -63,7 +63,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class FunctionOutput:
-    """What a tool answered."""
+    """A tool's answer."""
 
     id: str
     call_id: str

@@ -1,4 +1,4 @@
-"""What a talk tells its front of a reply, from its creation to its last sample, and where the time went."""
+"""Events about a reply, from its creation to its last sample, and how its time was spent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ResponseStatus: TypeAlias = Literal["in_progress", "completed", "cancelled", "in
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one reply. `cached_tokens` were in the state already, so they cost nothing."""
+    """Token counts of one reply. `cached_tokens` were in the state already, so they cost nothing."""
 
     input_text_tokens: int = 0
     input_audio_tokens: int = 0
@@ -23,7 +23,7 @@ class Usage:
     output_audio_tokens: int = 0
     input_image_tokens: int = 0
     cached_image_tokens: int = 0
-    """Among the `cached_tokens`."""
+    """Image tokens among the `cached_tokens`."""
 
     @property
     def input_tokens(self) -> int:
@@ -45,7 +45,7 @@ class TimelinePart:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Where the time of one turn went, from the user's last speech sample to the first reply sample.
+    """How the time of one turn was spent, from the user's last speech sample to the first reply sample.
 
     `parts` sum to `total_ms`. `figures` holds named measures (`ttfa_ms`, `voice_to_voice_ms`, `yield_ms`,
     `reentry_ms`, `restore_ms`, `rollback_ms`, counts); those that do not apply to the turn are absent.
@@ -65,7 +65,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A reply as the protocol shows it. `reason`: why cancelled or incomplete; `error_*`: why failed."""
+    """A reply as the protocol shows it. `reason`: why it was cancelled or is incomplete; `error_*`: why it failed."""
 
     id: str
     status: ResponseStatus
@@ -80,7 +80,7 @@ class Response:
     metadata: Mapping[str, str] | None = field(default=None, hash=False)
     usage: Usage | None = None
     answer: int | None = None
-    """Extension: its number, from 0, where several were asked for."""
+    """Extension: this reply's number, from 0, if several were requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ResponseCreated:
 
 @dataclass(frozen=True, slots=True)
 class ResponseDone:
-    """Nothing of this response follows. `timeline` is None when no sound or text was produced."""
+    """The last event of this response. `timeline` is None when no sound or text was produced."""
 
     response: Response
     timeline: Timeline | None = None
@@ -130,7 +130,7 @@ class PartDone:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """Written reply (modality `text`)."""
+    """Text of a written reply (modality `text`)."""
 
     response_id: str
     item_id: str

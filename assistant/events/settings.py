@@ -1,4 +1,4 @@
-"""What a front may set: how turns end, which tools there are, how replies are made."""
+"""The settings of a front: how turns end, which tools exist, how replies are made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ServerVad:
 
 @dataclass(frozen=True, slots=True)
 class SemanticVad:
-    """The turn ends when it sounds finished: silence, completeness of the words, pace of the speaker."""
+    """The turn ends when it sounds finished: by silence, completeness of the words and the speaker's pace."""
 
     eagerness: Literal["low", "medium", "high", "auto"] = "auto"
     create_response: bool = True
@@ -48,10 +48,10 @@ class Settings:
     """The complete effective configuration of a session; an update replaces the whole."""
 
     instructions: str | None = None
-    """None: the persona's own."""
+    """None: use the persona's own."""
     persona: str = "ada"
     voice: str | None = None
-    """None: the persona's own."""
+    """None: use the persona's own."""
     modality: Modality = "audio"
     turn_detection: TurnDetection = SemanticVad()
     tools: tuple[ToolSpec, ...] = ()
@@ -63,6 +63,6 @@ class Settings:
     duck: bool = False
     """The front can lower and resume the reply's sound: overlap ducks first, and stops after the verdict."""
     realm: str = ""
-    """Whose the talk is: what is folded for it is found by talks and requests of the same realm alone."""
+    """Owner of the talk's state: only talks and requests of the same realm can reuse it."""
     paced: bool = True
-    """The front plays in real time, so the reply's lead is bounded. False for files: as fast as it can."""
+    """The front plays in real time, so the reply's lead is bounded. False for files: as fast as possible."""

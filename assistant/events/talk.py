@@ -1,4 +1,4 @@
-"""What a talk tells its front of itself: settings, errors, the user's speech, items."""
+"""Events about the talk itself: settings, errors, the user's speech, items."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assistant.events.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class SettingsUpdated:
-    """`settings` is what holds now."""
+    """`settings` is the configuration that now applies."""
 
     settings: Settings
 
@@ -36,7 +36,7 @@ class SpeechStarted:
 
 @dataclass(frozen=True, slots=True)
 class SpeechStopped:
-    """The user fell silent for long enough to end the turn."""
+    """The user has been silent for long enough to end the turn."""
 
     item_id: str
     audio_end_ms: int
