@@ -1,7 +1,7 @@
-"""What the built-in tools answer, as pure functions of plain values: the moment is passed in, nothing is stored.
+"""The built-in tools' answers as pure functions of plain values: the moment is passed in, nothing is stored.
 
-Results are phrases that can be spoken as they are. The small model was trained on exactly these, so a change of wording
-here is a change of its training data. Whoever keeps timers, lists and notes calls these for the words.
+Results are phrases that can be spoken as they are. The small model was trained on exactly these, so changing a phrase
+changes its training data. The code that stores timers, lists and notes calls these functions for the wording.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from assistant.base.units import SCALES, find_unit
 
 
 class AnswerError(ValueError):
-    """The request cannot be answered; the text is a sentence for the person who asked."""
+    """The request cannot be answered; the text is a sentence for the user."""
 
 
 # ------------------------------------------------------------------------------------------- time and date
@@ -36,7 +36,7 @@ def date(day: dt.date) -> str:
 
 
 def find_day(name: str, today: dt.date) -> dt.date:
-    """The day that a word means: today, tomorrow, a weekday or feast to come, `July 4`. Raises AnswerError."""
+    """The day that a word means: today, tomorrow, the next such weekday or feast, `July 4`. Raises AnswerError."""
     words = re.sub(r"\b(the|next|this|on|of|day after)\b|,", " ", name.lower())
     text = " ".join(words.split())
     offsets = {"": 0, "today": 0, "now": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1}
@@ -100,7 +100,7 @@ _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*(am|pm|a\.m\.|p\.m\.)?")
 
 
 def find_time(text: str, now: dt.time | None = None) -> dt.time:
-    """The time of day that `7:30 am`, `7`, `noon` or `19:30` means. Without am or pm: the next such time after `now`
+    """The time of day meant by `7:30 am`, `7`, `noon` or `19:30`. Without am or pm: the next such time after `now`
     (before noon if `now` is None). Raises AnswerError."""
     lower = text.lower().strip()
     if lower in ("noon", "midday"):
@@ -169,7 +169,7 @@ _BINARY: Final[dict[type[ast.operator], Callable[[float, float], float]]] = {
 
 
 def number(value: float) -> str:
-    """96, 3.33, 0.00125: as many digits as one would say."""
+    """96, 3.33, 0.00125: with as many digits as a person would say."""
     if not math.isfinite(value) or abs(value) >= 1e15:
         raise AnswerError("that number is too large for me")
     text = f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
@@ -224,7 +224,7 @@ def _unit(name: str) -> tuple[str, str]:
 
 
 def convert(value: str, unit: str, to: str) -> str:
-    """10 miles is 16.09 kilometers. Raises AnswerError for unknown or unlike units."""
+    """10 miles is 16.09 kilometers. Raises AnswerError for units that are unknown or do not match."""
     (kind, source), (other, target) = _unit(unit), _unit(to)
     if kind != other:
         raise AnswerError(f"{source} cannot be turned into {target}")
@@ -264,5 +264,5 @@ def joined(things: Sequence[str]) -> str:
 
 
 def listed(things: Sequence[str], none: str) -> str:
-    """`milk, eggs`-like rows joined for reading out, or the words for an empty list."""
+    """`milk, eggs`-like rows joined for reading aloud, or the text for an empty list."""
     return "; ".join(things) or none

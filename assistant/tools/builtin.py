@@ -1,10 +1,10 @@
 """The tools that every talk has: time, timers and alarms, arithmetic, lists and notes, and verbs about the talk itself.
 
-The words of their answers come from `answers.py`, because the small model was trained on exactly these. A talk keeps
-its own timers, lists and notes; a timer that runs out is spoken when nobody else speaks. All parameters are text, as
-the model writes them.
+The wording of their answers comes from `answers.py`, because the small model was trained on exactly that. Each talk has
+its own timers, lists and notes; when a timer runs out, it is announced as soon as nobody is speaking. All parameters
+are text, as the model writes them.
 
-A tool more is a method more: every public coroutine function here is declared to models that read declarations.
+To add a tool, add a method: every public coroutine function here is declared to models that read declarations.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SHOPPING = "shopping"
 
 
 class BuiltinTools:
-    """The functions behind the tools. `kept` is what they keep; `now` is the wall clock with its zone; `undoing` is
-    what the exchange before this one changed of what is kept, as it was before."""
+    """The functions behind the tools. `kept` stores their data; `now` is the wall clock with its zone; `undoing` holds
+    the stored values that the previous exchange changed, as they were before it."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class BuiltinTools:
         return answers.timer(self._left(found[-1]), found[-1].label)
 
     async def list_timers(self) -> str:
-        "What the running timers still have to run."
+        "Report the time left on the running timers."
         rows = [answers.timer(self._left(row), row.label) for row in self.kept.rows(TIMERS)]
         return answers.listed(rows, "no timer is running")
 
@@ -170,7 +170,7 @@ class BuiltinTools:
         return ", ".join(things)
 
     async def list_read(self, list: str = SHOPPING) -> str:
-        "What is on a list."
+        "Read what is on a list."
         return ", ".join(row.text for row in self.kept.rows(LIST + list.lower())) or "empty"
 
     async def list_clear(self, list: str = SHOPPING) -> str:
@@ -221,7 +221,7 @@ class BuiltinTools:
         return answers.duration((timer.moment - self._now()).total_seconds())
 
     def _seconds_until(self, time: str) -> float | None:
-        """Seconds until `in 10 minutes`, `at 5 pm` or `tomorrow at 8`; None for times that only a person knows."""
+        """Seconds until `in 10 minutes`, `at 5 pm` or `tomorrow at 8`; None for times that only a person can judge."""
         now = self._now()
         try:
             return answers.seconds_of(time)
@@ -253,19 +253,19 @@ TRAINED_TOOLS: Final = (
     "list_remove", "list_read", "list_clear", "note_add", "note_read", "flip_coin", "roll_die", "undo", "start_over",
     "switch_persona",
 )  # fmt: skip
-"""What the small model knows by heart, in that order: it is shown their names alone. A built-in tool more would be
-declared to it in full, in every talk. New weights may change it."""
+"""The tools that the small model learnt in training, in this order: it is shown only their names. Any further
+built-in tool would be declared to it in full, in every talk. New weights may change this list."""
 
 
 READING: Final = frozenset({
     "get_time", "get_date", "days_until", "list_timers", "list_alarms", "list_reminders", "calculate", "convert",
     "spell", "list_read", "note_read",
 })  # fmt: skip
-"""Those that change nothing, not even the next throw of a die."""
+"""Tools that change nothing, not even the next throw of a die."""
 
 
 def builtin_names(tools: type[BuiltinTools] = BuiltinTools) -> tuple[str, ...]:
-    """Every tool that the class declares: its public coroutine functions, the trained ones first."""
+    """Every tool that the class declares: its public coroutine functions, trained ones first."""
     declared = [
         name
         for base in reversed(tools.__mro__)
@@ -276,8 +276,8 @@ def builtin_names(tools: type[BuiltinTools] = BuiltinTools) -> tuple[str, ...]:
 
 
 def builtin_tools(household: BuiltinTools, own: Iterable[Tool] = (), *, limited: bool = False) -> ToolRegistry:
-    """The tools of a talk: all built-in ones over one household, and `own` ones. Of the built-in ones a
-    `limited` model, see `LLM.limited`, gets exactly those that it knows by heart."""
+    """The tools of a talk: the built-in ones over one household, and `own` ones. A `limited` model (see `LLM.limited`)
+    gets only those built-in tools that it learnt in training."""
     registry = ToolRegistry(kept=household.kept)
     for name in TRAINED_TOOLS if limited else builtin_names(type(household)):
         registry.tool(getattr(household, name), reads=name in READING)

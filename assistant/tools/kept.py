@@ -1,7 +1,7 @@
-"""What the tools of one talk keep: timers, alarms, reminders, lists and notes, all as rows in slots.
+"""Storage for the tools of one talk: timers, alarms, reminders, lists and notes, all as rows in slots.
 
-Rows are plain values and every change replaces a slot as a whole. So what a tool did can be taken back with the turn in
-which it did it, and all of it outlives the process beside the words of the talk.
+Rows are plain values, and every change replaces a slot as a whole. So whatever a tool did can be undone together with
+its turn, and everything outlives the process alongside the words of the talk.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Cells: TypeAlias = Sequence[int | str | None]
 Slots: TypeAlias = Mapping[str, Sequence[Cells]]
 """Slot → its rows, as JSON."""
 _TOLD = {TIMERS: ("stopped", "running again"), ALARMS: ("off", "set again")}
-"""Of something that went, and of something that came back."""
+"""Words for something that was removed, and for something that was restored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing that is kept. `words` are spoken at `at` (ISO 8601); `serial` tells it from others like it."""
+    """One stored thing. `words` are spoken at `at` (ISO 8601); `serial` tells similar rows apart."""
 
     serial: int
     text: str
@@ -50,12 +50,12 @@ class Kept:
         self._handles: dict[int, asyncio.TimerHandle] = {}
         self._serial = 0
         self.version = 0
-        """Counts the changes."""
+        """Number of changes so far."""
         self._closed = False
 
     @property
     def words(self) -> Iterator[str]:
-        """What the rows say, as it was said."""
+        """The text of the rows, as the user said it."""
         for rows in self._slots.values():
             for row in rows:
                 yield from (row.text, row.label)
@@ -72,7 +72,7 @@ class Kept:
         self._set(slot, [row for row in self.rows(slot) if row not in rows])
 
     def close(self) -> None:
-        """The talk is over: nothing of it goes off any more."""
+        """End of the talk: none of its timers goes off any more."""
         self._closed = True
         for handle in self._handles.values():
             handle.cancel()
@@ -81,28 +81,28 @@ class Kept:
     # ------------------------------------------------------------------------ taking back, keeping
 
     def mark(self) -> dict[str, tuple[Row, ...]]:
-        """All as it is now, for `changed`."""
+        """A snapshot of everything, for `changed`."""
         return dict(self._slots)
 
     def changed(self, mark: Mapping[str, tuple[Row, ...]]) -> Slots:
-        """What differs from then, as it was then."""
+        """The slots that differ from the snapshot, with their former contents."""
         return {slot: _json(mark.get(slot, ())) for slot, rows in self._slots.items() if rows != mark.get(slot, ())}
 
     def to_json(self) -> Slots:
         return {slot: _json(rows) for slot, rows in self._slots.items() if rows}
 
     def resume(self, slots: Slots) -> None:
-        """Go on with what `to_json` gave; what went off meanwhile is told now."""
+        """Continue from the output of `to_json`; whatever went off in the meantime is announced now."""
         for slot, rows in slots.items():
             self._set(slot, _rows(rows))
 
     def put_back(self, slots: Slots) -> None:
-        """What `changed` gave is so again, but for what has gone off since."""
+        """Restore the slots that `changed` returned, except rows that have gone off since."""
         for slot, rows in slots.items():
             self._set(slot, self._still(slot, rows))
 
     def told(self, slots: Slots) -> str:
-        """What `put_back` will change, in sentences."""
+        """Describe in sentences what `put_back` will change."""
         sentences = []
         for slot, rows in slots.items():
             before, after = self.rows(slot), self._still(slot, rows)
@@ -113,7 +113,7 @@ class Kept:
     # ------------------------------------------------------------------------------------ inside
 
     def _still(self, slot: str, rows: Sequence[Cells]) -> list[Row]:
-        """What of these has not gone off; a reminder stays when it has."""
+        """The rows that have not gone off yet; reminders stay even after they have."""
         found = []
         for row in _rows(rows):
             if row.moment is None or row.moment > self._now():

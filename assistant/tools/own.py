@@ -7,9 +7,9 @@
         "Switch the lamp of a room on or off."
         ...
 
-A file is a module of its own and may hold several tools. It runs with all its owner's rights, so nothing is read that
-somebody else could have written. A file with a mistake is left out with a line that says what to do; the assistant
-starts all the same.
+A file is a module of its own and may hold several tools. It runs with all its owner's rights, so a file that somebody
+else could have written is not read. A file with a mistake is skipped with a line that says what to do, and the
+assistant starts anyway.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def tool(*, timeout_s: float = TIMEOUT_S, reads: bool = False) -> Callable[[Call
 def tool(
     function: Callable[..., object] | None = None, *, timeout_s: float = TIMEOUT_S, reads: bool = False
 ) -> Tool | Callable[[Callable[..., object]], Tool]:
-    """`@tool` or `@tool(timeout_s=20)` above a function, plain or `async`: the model may call it. `reads=True`: it only
-    looks something up, so it may run before it is certain that the user has finished.
+    """`@tool` or `@tool(timeout_s=20)` above a function, plain or `async`, lets the model call it. `reads=True` says
+    that it only looks something up, so it may run before it is certain that the user has finished.
 
-    Its name, the first sentence of its docstring and the hints of its parameters are what the model is told. It can
-    still be called as before. Raises ToolError if they say too little.
+    The model sees its name, the first sentence of its docstring and the type hints of its parameters. The function can
+    still be called as before. Raises ToolError if these say too little.
     """
 
     def declared(function: Callable[..., object]) -> Tool:
@@ -61,7 +61,7 @@ def tool(
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file, or the whole folder, that was not taken; why, and what to do."""
+    """A file, or the whole folder, that was skipped; why, and what to do."""
 
     place: Path
     why: str
@@ -72,7 +72,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class OwnTools:
-    """What was found in the folder."""
+    """Everything found in the folder."""
 
     folder: Path
     tools: tuple[Tool, ...] = ()
@@ -84,12 +84,12 @@ class OwnTools:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What the person at the terminal should know."""
+        """Messages for the person at the terminal."""
         return tuple(map(str, self.left_out))
 
 
 def load_own_tools(home: Path, taken: Collection[str]) -> OwnTools:
-    """The tools of all files, in the order of the files' names. `taken`: names that they cannot have."""
+    """The tools of all files, in the order of the file names. `taken`: names that they may not use."""
     folder = home / FOLDER
     files = sorted(path for path in folder.glob("*.py") if path.is_file())
     if files and (trouble := _trouble_around(folder)):
@@ -109,19 +109,19 @@ def load_own_tools(home: Path, taken: Collection[str]) -> OwnTools:
 
 
 def _trouble_around(folder: Path) -> str:
-    """Who can write to a folder can put another file in a file's place."""
+    """Check the folder: anyone who can write to it can replace its files."""
     return _trouble_with(folder, folder.stat()) or _trouble_with(folder.parent, folder.parent.stat())
 
 
 def _tools_of(path: Path, owners: dict[str, str]) -> dict[str, Tool]:
-    """Run a file and collect what it declares. Raises ToolError, a clause that follows the file's name."""
+    """Run a file and collect the tools it declares. Raises ToolError; its text continues after the file's name."""
     try:
         source = _source(path)
     except OSError as error:
         raise ToolError(f"it cannot be read ({error.strerror})") from error
     module = types.ModuleType(f"assistant_home_tools.{path.stem}")
     module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # dataclasses and type hints look their module up there
+    sys.modules[module.__name__] = module  # dataclasses and type hints look up their module there
     try:
         exec(compile(source, path, "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
@@ -136,7 +136,7 @@ def _tools_of(path: Path, owners: dict[str, str]) -> dict[str, Tool]:
 
 
 def _source(path: Path) -> bytes:
-    """What is checked is the file that is read, whatever happens to its name meanwhile. Raises ToolError, OSError."""
+    """Check and read through one open file, so swapping the name cannot fool it. Raises ToolError, OSError."""
     real = path.resolve()
     with real.open("rb") as file:
         trouble = _trouble_with(real, os.fstat(file.fileno()))
@@ -148,7 +148,7 @@ def _source(path: Path) -> bytes:
 
 
 def _trouble_with(path: Path, status: os.stat_result) -> str:
-    """Why it may be somebody else's work, and what to do. Empty if it is not; so ssh looks at its keys."""
+    """Why it may be somebody else's work, and what to do; empty if it is safe. ssh checks its keys the same way."""
     if sys.platform == "win32":
         return ""
     if status.st_uid not in (0, os.geteuid()):
@@ -160,7 +160,7 @@ def _trouble_with(path: Path, status: os.stat_result) -> str:
 
 
 def _is_group_of_one(status: os.stat_result) -> bool:
-    """Where each user has a group of the same name, files that the group may write are the ordinary ones."""
+    """On systems where each user has a group of the same name, group-writable files are normal."""
     import grp
     import pwd
 
@@ -172,7 +172,7 @@ def _is_group_of_one(status: os.stat_result) -> bool:
 
 
 def _check_names(source: bytes, tools: dict[str, Tool], owners: dict[str, str]) -> None:
-    """Python lets the later of two functions win in silence. Raises ToolError."""
+    """Refuse duplicate names: Python would silently use the later function. Raises ToolError."""
     lines: dict[str, int] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in tools:
@@ -186,7 +186,7 @@ def _check_names(source: bytes, tools: dict[str, Tool], owners: dict[str, str]) 
 
 
 def _line(path: Path, error: BaseException) -> str:
-    """`line 3: `, the innermost one in the file itself."""
+    """`line 3: `, from the innermost frame in the file itself."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     if isinstance(error, SyntaxError) and error.filename == str(path):
         lines.append(error.lineno)

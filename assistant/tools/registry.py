@@ -4,8 +4,8 @@
     def roll_dice(sides: int = 6) -> str:
         "Roll one die."
 
-The name, the first sentence of the docstring and the hints become what the model is told. A plain function runs on a
-worker thread, a coroutine function on the loop. Whatever goes wrong becomes a sentence for the model, never a raise.
+The name, the first sentence of the docstring and the type hints are what the model sees. A plain function runs on a
+worker thread, a coroutine function on the loop. Any failure becomes a sentence for the model and is never raised.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from assistant.tools.kept import Kept, Slots
 
 TIMEOUT_S = 8.0
 FAILED = "Sorry, that did not work."
-"""Said of a failure whose reason is for the model and not for the person."""
+"""Spoken after a failure whose reason is meant for the model and not for the person."""
 
 Function: TypeAlias = Callable[..., object]
 Declared = TypeVar("Declared", bound=Function)
@@ -35,21 +35,21 @@ Effect = Literal["undo", "start_over", "switch_persona"]
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool says to the model, and what it wants done to the talk once the reply is out. `before`: what it
-    changed of what the talk's tools keep, as it was before."""
+    """A tool's answer to the model, and what it wants done to the talk once the reply is out. `before`: the stored
+    data of the talk's tools that it changed, as they were before."""
 
     text: str
     effect: Effect | None = None
     argument: str = ""
     say: str | None = None
-    """What it comes to as a sentence for the person, for a model that cannot find one."""
+    """The result as a sentence for the person, for a model that cannot phrase one."""
     before: Slots = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One callable function and what the model is told of it. `reads`: it only looks, so that nobody could tell whether
-    it ran; it may run before it is certain that its answer is wanted."""
+    """One callable function and its declaration for the model. `reads`: it only looks something up and has no visible
+    effect, so it may run before it is certain that its answer is needed."""
 
     spec: ToolSpec
     function: Function
@@ -57,12 +57,12 @@ class Tool:
     reads: bool = False
 
     def __call__(self, *values: object, **named: object) -> object:
-        """As if it had not been declared."""
+        """Call the function as if it were not declared."""
         return self.function(*values, **named)
 
 
 class ToolRegistry:
-    """Tools by name, and what they keep. Copies are cheap: each talk may add its own."""
+    """Tools by name, and the storage behind them. Copies are cheap: each talk may add its own."""
 
     def __init__(self, tools: Iterable[Tool] = (), kept: Kept | None = None) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
@@ -79,12 +79,12 @@ class ToolRegistry:
         return tuple(tool.spec for tool in self._tools.values())
 
     def reads(self, name: str) -> bool:
-        """Whether a tool of this name only looks; one that is not here does nothing at all."""
+        """Whether the tool of this name only looks something up; True for an unknown one, which does nothing at all."""
         tool = self._tools.get(name)
         return tool is None or tool.reads
 
     def tool(self, function: Declared, *, timeout_s: float = TIMEOUT_S, reads: bool = False) -> Declared:
-        """Declare a function as a tool; usable as a decorator. Raises ToolError if its hints say too little."""
+        """Declare a function as a tool; usable as a decorator. Raises ToolError if its type hints say too little."""
         tool = Tool(describe(function), function, timeout_s, reads)
         if tool.spec.name in self._tools:
             raise ToolError(f"two tools are called {tool.spec.name!r}; rename one")
@@ -118,12 +118,12 @@ class ToolRegistry:
             return _failure(str(error), sentence(str(error)))
         except TimeoutError:
             return _failure(f"{name} did not answer within {tool.timeout_s:g} s")
-        except (Exception, SystemExit) as error:  # a person's own tool may call what calls sys.exit
+        except (Exception, SystemExit) as error:  # a person's own tool may call code that calls sys.exit
             return _failure(f"{name} failed: {error}")
 
 
 def describe(function: Function) -> ToolSpec:
-    """What the model is told of a function. Every parameter needs a hint that JSON can carry."""
+    """The declaration of a function for the model. Every parameter needs a type hint that JSON can express."""
     name = function.__name__
     hints = get_type_hints(function)
     properties: dict[str, Schema] = {}
@@ -144,7 +144,7 @@ def describe(function: Function) -> ToolSpec:
 
 
 def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, object]:
-    """JSON arguments, checked against the declared names and types; numbers written as text are read as numbers."""
+    """JSON arguments, checked against the declared names and types; numbers written as text are converted."""
     try:
         values = json.loads(arguments or "{}")
     except (json.JSONDecodeError, RecursionError) as error:
@@ -171,7 +171,7 @@ def sentence(text: str) -> str:
 
 
 Schema: TypeAlias = Mapping[str, object]
-"""The part of JSON schema that `_schema` writes; `_coerced` reads no other."""
+"""The subset of JSON schema that `_schema` writes; `_coerced` reads nothing else."""
 _KINDS: dict[object, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
