@@ -1,6 +1,6 @@
 """The OpenAI Realtime protocol as pure code: JSON in, commands out; events in, JSON out.
 
-fields     reading JSON that nobody vouches for
+fields     reading untrusted JSON
 items      items, replies and usage as JSON, and back
 settings   the session object: merged, validated, echoed whole
 sound      base64 of PCM or G.711 in and out, in pieces

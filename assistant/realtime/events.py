@@ -1,6 +1,6 @@
 """The wire's events one by one: a reader per client event, a writer per server event.
 
-Readers turn the fields of a client event into commands and raise PeerError for what is wrong. Writers turn an
+Readers turn the fields of a client event into commands and raise PeerError for anything wrong. Writers turn an
 event of the talk into JSON without `event_id`, which the connection adds. Sound is not here: it needs a format,
 and that is the connection's state.
 """
@@ -45,7 +45,7 @@ def read_create_item(event: Fields, new_id: NewId, rate: int) -> Command:
 
 
 def read_truncate(event: Fields) -> Command:
-    """The position is taken as it comes: late, long and fractional ones are clamped, never refused."""
+    """Any position is accepted: late, long and fractional ones are clamped, never refused."""
     index = event.integer("content_index", 0, 1000) or 0
     return talk.TruncateItem(event.need_ident("item_id"), index, event.clamped("audio_end_ms", MAX_MS))
 
@@ -58,7 +58,7 @@ def read_response_create(
         return talk.CreateResponse()
     output = _nested(given, "audio", "output")
     conversation = given.text("conversation") or "auto"
-    # Clients written before GA name it after the response; both are read, the older one wins where it is there.
+    # Clients written before GA name it after the response. Both names are read; the older one wins if present.
     max_name = "max_response_output_tokens" if given.has("max_response_output_tokens") else "max_output_tokens"
     return talk.CreateResponse(
         talk.ResponseParams(
@@ -77,7 +77,7 @@ def read_response_create(
 
 
 def reply_format(event: Fields) -> Fields | None:
-    """The output format that one `response.create` asks for."""
+    """The output format requested by one `response.create`."""
     given = event.obj("response")
     output = _nested(given, "audio", "output") if given else None
     return output.obj("format") if output else None
@@ -126,7 +126,7 @@ READERS: Mapping[str, Callable[[Fields], Command]] = {
     "conversation.item.truncate": read_truncate,
     "response.cancel": lambda event: talk.CancelResponse(event.ident("response_id")),
 }
-"""Client events that need nothing but their own fields."""
+"""Client events that need nothing beyond their own fields."""
 
 EXTENSION_READERS: Mapping[str, tuple[str, Callable[[Fields], Command]]] = {
     "assistant.heard": (
@@ -140,7 +140,7 @@ EXTENSION_READERS: Mapping[str, tuple[str, Callable[[Fields], Command]]] = {
     ),
     "assistant.persona": ("personas", lambda event: talk.SwitchPersona(event.need_ident("name"))),
 }
-"""Client events of ours, each with the extension that it needs."""
+"""Our own client events, each with the extension it needs."""
 
 
 # ------------------------------------------------------------------------------------ events → server
@@ -157,7 +157,7 @@ class _InItem(Protocol):
 
 
 class _InReply(_InItem, Protocol):
-    """The same, and of which reply the item is."""
+    """The same, plus the reply that the item belongs to."""
 
     @property
     def response_id(self) -> str: ...
@@ -209,7 +209,7 @@ def timeline_json(timeline: talk.Timeline) -> Json:
 
 
 Writer: TypeAlias = Callable[[Any], Json]
-"""Of the one type that it stands for in the table, which no type can say; a test writes every event."""
+"""Takes the one event type of its row in the table, which no type can express; a test writes every event."""
 
 WRITERS: Mapping[type[Event], tuple[str, Writer]] = {
     talk.SpeechStarted: (
@@ -312,7 +312,7 @@ EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
         lambda e: {"name": e.name, "ms": round(e.ms, 3)} | ({"voice": e.voice} if e.voice else {}),
     ),
 }  # fmt: skip
-"""Events that only a client gets which asked for the extension named first."""
+"""Events only for clients that asked for the extension named first."""
 
 
 def error_json(error: PeerError, cause: str | None, kind: str = "invalid_request_error") -> Json:

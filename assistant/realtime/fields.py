@@ -1,4 +1,4 @@
-"""Reading JSON that nobody vouches for: every wrong shape is one PeerError with the protocol's code.
+"""Reading untrusted JSON: every wrong shape raises one PeerError with the protocol's code.
 
 A `Fields` is a JSON object and the path that error messages call it by. `null` reads as absent, except
 through `has`, which sees it: in `session.update` null clears.
@@ -19,20 +19,20 @@ Name = TypeVar("Name", bound=str)
 
 MAX_DEPTH = 64
 MAX_STRUCTURE = 100_000
-"""Brackets and commas in one frame: a bound on what parsing may allocate. Base64 sound has none."""
+"""Brackets and commas in one frame: limits what parsing may allocate. Base64 sound has none."""
 MAX_EVENT = 160 * 1024
-"""Bytes of an event without its sound and pictures, so that its echo fits a server frame."""
+"""Bytes of an event without its sound and pictures; this limit makes its echo fit a server frame."""
 MAX_ID = 512
 LARGEST = 1e300
-"""JSON knows integers beyond any float; they count as this."""
+"""JSON allows integers beyond any float; they count as this."""
 
 
 def parse_event(frame: str, limit: int = MAX_EVENT) -> Fields:
-    """The JSON object in a text frame: shallow, finite, of whole characters, its text within `limit` bytes.
+    """The JSON object in a text frame: not deep, finite, free of half characters, its text within `limit` bytes.
 
     Raises PeerError.
     """
-    # Counted in the text, before a parser turns 16 MiB of brackets into gigabytes of objects.
+    # Counted in the text, before a parser could turn 16 MiB of brackets into gigabytes of objects.
     if sum(map(frame.count, "[{,")) > MAX_STRUCTURE:
         raise PeerError("invalid_event", f"the event has more than {MAX_STRUCTURE} parts; send smaller events")
     try:
@@ -55,17 +55,17 @@ def _refuse_constant(name: str) -> float:
 
 
 def _check_tree(value: Json) -> int:
-    """Refuse depth, numbers that are not finite and halves of surrogate pairs, wherever they are.
+    """Refuse excessive depth, non-finite numbers and lone surrogates, wherever they are.
 
-    Returns the bytes of all text but that of sound and pictures.
+    Returns the bytes of all text except sound and pictures.
     """
     size = 0
-    level: list[object] = [value]  # level by level and not by recursion, which the peer's nesting would exhaust
+    level: list[object] = [value]  # level by level: recursion would be exhausted by the peer's nesting
     for _ in range(MAX_DEPTH):
         below: list[object] = []
         for node in level:
             if isinstance(node, dict):
-                below.extend(node)  # keys are echoed in errors, so they count and are checked like any text
+                below.extend(node)  # keys are echoed in errors, so they are counted and checked like any text
                 below.extend(v for k, v in node.items() if not _is_media(k, v))
             elif isinstance(node, list):
                 below.extend(node)
@@ -80,7 +80,7 @@ def _check_tree(value: Json) -> int:
 
 
 def _is_media(name: str, value: object) -> bool:
-    """Base64 of sound, or a picture's data URL; both have limits of their own."""
+    """Base64 of sound, or a picture's data URL; both have their own limits."""
     if not isinstance(value, str) or not value.isascii():
         return False
     return name == "audio" or (name in {"image_url", "url"} and value.startswith("data:"))
@@ -95,13 +95,13 @@ def _bytes(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A JSON object from the peer. Getters return None for absent (or null) and raise PeerError for wrong."""
+    """A JSON object from the peer. Getters return None if a field is absent (or null), and raise PeerError if wrong."""
 
     data: Mapping[str, object]
     path: str = ""
 
     def has(self, name: str) -> bool:
-        """Whether the name is there at all, null included."""
+        """Whether the name is present at all, even as null."""
         return name in self.data
 
     def at(self, name: str) -> str:
@@ -183,7 +183,7 @@ class Fields:
         return int(value)
 
     def clamped(self, name: str, high: int) -> int:
-        """A required number, rounded and clamped to [0, high]: a position that is never refused for its size."""
+        """A required number, rounded and clamped to [0, high]; a position is never refused for its size."""
         value = self.number(name, -math.inf, math.inf)
         if value is None:
             raise self.missing(name)
@@ -210,7 +210,7 @@ class Fields:
         raise self._wrong(name, "an array", value)
 
     def objs(self, name: str) -> Iterator[Fields]:
-        """The objects of an array; nothing where it is absent."""
+        """The objects of an array; nothing if it is absent."""
         for index, value in enumerate(self.array(name) or []):
             where = f"{name}[{index}]"
             if not isinstance(value, dict):
@@ -227,7 +227,7 @@ class Fields:
 
 
 def _kind(value: object) -> str:
-    """What JSON calls the type of a value."""
+    """JSON's name for the type of a value."""
     if value is None:
         return "null"
     names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "an array"}

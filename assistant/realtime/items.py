@@ -34,13 +34,13 @@ MAX_RETRIEVED_AUDIO = 180 * 1024
 """Bytes of base64 that fit a server frame beside the rest."""
 MAX_RETRIEVED_PICTURE = 4 * 1024 * 1024
 PICTURES = {"input_image", "image_url"}
-"""What clients call a picture: in sessions and responses, and in chat."""
+"""Names that clients use for a picture: in sessions and responses, and in chat."""
 ITEM_TYPES = ("message", "function_call", "function_call_output")
 
 
 def item_json(item: Item, *, with_audio: bool = False) -> Json:
-    """An item; sound only when asked for, and only where it fits a frame. Pictures are left out: strict clients know no
-    part of that kind in what they are sent."""
+    """An item; with sound only if requested and only if it fits a frame. Pictures are left out: strict clients do not
+    know parts of that kind in what they receive."""
     base: Json = {"id": item.id, "object": "realtime.item"}
     match item:
         case Message():
@@ -65,7 +65,7 @@ def item_json(item: Item, *, with_audio: bool = False) -> Json:
 
 
 def pictured_json(item: Item, *, whole: bool) -> Json:
-    """An item for a client that asked for the extension `pictures`; `whole`: with what the model sees of them."""
+    """An item for a client that asked for the extension `pictures`; `whole`: include what the model sees of them."""
     told = item_json(item, with_audio=whole)
     if isinstance(item, Message):
         pictures = [part for part in item.content if isinstance(part, PicturePart)]
@@ -103,7 +103,7 @@ def part_json(part: Part) -> Json:
 
 
 def response_json(response: Response, conversation_id: str, audio_output: Json) -> Json:
-    """A reply; `audio_output` is the format and voice that it is sent with."""
+    """A reply; `audio_output` is the format and voice in which it is sent."""
     found: Json = {
         "id": response.id,
         "object": "realtime.response",
@@ -165,7 +165,7 @@ def base64_bytes(fields: Fields, name: str, limit: int) -> bytes:
 
 
 def read_item(fields: Fields, new_id: str, audio_rate: int) -> Item:
-    """An item that a client made; `new_id` is used where it gave none. Raises PeerError."""
+    """An item made by a client; `new_id` is used if it has no id. Raises PeerError."""
     kind = fields.choice("type", ITEM_TYPES)
     if kind is None:
         raise fields.missing("type")
@@ -179,7 +179,7 @@ def read_item(fields: Fields, new_id: str, audio_rate: int) -> Item:
     role = fields.choice("role", ("user", "assistant", "system"))
     if role is None:
         raise fields.missing("role")
-    # LiveKit replays a talk after a reconnect, broken-off replies included. What a client sends is never in progress.
+    # LiveKit replays a talk after a reconnect, including interrupted replies. Items from clients are never in progress.
     status: ItemStatus = "incomplete" if fields.text("status") == "incomplete" else "completed"
     content = tuple(_read_part(part, role, audio_rate) for part in fields.objs("content"))
     if sum(isinstance(part, PicturePart) for part in content) > MOST_PER_MESSAGE:
@@ -197,7 +197,7 @@ def _read_part(fields: Fields, role: str, audio_rate: int) -> Part:
     """One part of a message. Assistant and system messages hold text only; a spoken reply that a client
     writes back as history counts as its transcript."""
     kind = fields.need_text("type")
-    # Every side's names are taken: clients write history back as they got it, and before GA a reply's part was `text`.
+    # All part names are accepted: clients write history back as they got it, and before GA a reply's part was `text`.
     if kind in {"input_text", "output_text", "text"}:
         return TextPart(fields.need_text("text"))
     if kind in {"output_audio", "audio"} and role == "assistant":
@@ -205,7 +205,7 @@ def _read_part(fields: Fields, role: str, audio_rate: int) -> Part:
     if kind in PICTURES and role == "user":
         return read_picture_part(fields)
     if kind in {"input_audio", "audio"} and role == "user":
-        if not fields.text("audio", MAX_ITEM_AUDIO):  # history: its words are what is left of it
+        if not fields.text("audio", MAX_ITEM_AUDIO):  # history: only its words are left
             return AudioPart(fields.text("transcript") or "")
         data = base64_bytes(fields, "audio", MAX_ITEM_AUDIO)
         if len(data) % 2:
@@ -224,7 +224,7 @@ def _read_part(fields: Fields, role: str, audio_rate: int) -> Part:
 
 
 def only_pictures(fields: Fields) -> bool:
-    """Whether an item is a user's message of pictures alone."""
+    """Whether an item is a user message that contains only pictures."""
     parts = fields.data.get("content")
     if fields.data.get("role") != "user" or not isinstance(parts, list) or not parts:
         return False

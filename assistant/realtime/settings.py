@@ -1,8 +1,8 @@
-"""The session object: a client's update merged into what holds, and the whole of it echoed.
+"""The session object: a client's update merged into the current settings, and the whole object echoed.
 
-Absent keeps, null and empty clear. Names that only a hosted service has (models, voices) fall back to the local
-ones, fields that do nothing here are kept and echoed, unknown ones are ignored: clients take an error for the end
-of the call. The flat fields of the pre-GA shape are read too.
+An absent field keeps its value; null and empty clear it. Names that only a hosted service has (models, voices) fall
+back to the local ones, fields that do nothing here are stored and echoed, unknown ones are ignored: clients treat an
+error as the end of the call. The flat fields of the pre-GA shape are read too.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ FORMAT_TYPES = ("audio/pcm", "audio/pcmu", "audio/pcma")
 FLAT_FORMATS = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
 EAGERNESS: tuple[Literal["low", "medium", "high", "auto"], ...] = ("low", "medium", "high", "auto")
 SERVER_VAD_FIELDS = ("threshold", "prefix_padding_ms", "silence_duration_ms", "idle_timeout_ms")
-"""Who sets one of them without a type means server detection."""
+"""A client that sets one of these without a type means server detection."""
 KEPT = ("tracing", "truncation", "include", "prompt", "reasoning", "parallel_tool_calls")
 """Fields that are echoed and change nothing here."""
 MAX_TOOLS = 128
 MAX_SESSION = 200 * 1024
-"""Bytes of the session object, so that it fits a server frame."""
+"""Bytes of the session object; with this limit it fits a server frame."""
 MAX_OUTPUT_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class AudioFormat:
-    """How sound travels: linear 16 bit, or G.711 at 8 kHz."""
+    """How sound is encoded: linear 16 bit, or G.711 at 8 kHz."""
 
     type: str = "audio/pcm"
     rate: int = 24_000
@@ -45,7 +45,7 @@ class AudioFormat:
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """What a persona gives a session that says nothing itself."""
+    """A persona's defaults for sessions that state nothing themselves."""
 
     instructions: str = ""
     voice: str = "default"
@@ -53,13 +53,13 @@ class Character:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What this server is, so that a session can be echoed in full."""
+    """Facts about this server, needed to echo a session in full."""
 
     model: str
     voices: Callable[[], Sequence[str]] = tuple
-    """Those that are here now: they come and go."""
+    """The voices available now: they come and go."""
     characters: Callable[[str], Character | None] = lambda persona: None
-    """By persona, as its file says now."""
+    """By persona, as its file reads now."""
 
     def character(self, persona: str) -> Character:
         return self.characters(persona) or Character()
@@ -67,7 +67,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
-    """The effective configuration of a connection: the talk's settings and what only the wire knows."""
+    """The effective configuration of a connection: the talk's settings, and those of the wire alone."""
 
     settings: Settings = field(default_factory=Settings)
     kind: Literal["realtime", "transcription"] = "realtime"
@@ -141,7 +141,7 @@ def tool_choice_json(choice: str) -> str | Json:
 
 
 def merge(config: SessionConfig, update: Fields, facts: Facts) -> SessionConfig:
-    """What holds after `session.update`. Raises PeerError, and then nothing has changed."""
+    """The configuration after `session.update`. Raises PeerError, and then nothing has changed."""
     settings = config.settings
     kind = update.choice("type", ("realtime", "transcription")) or config.kind
     modality = read_modality(update)
@@ -161,12 +161,12 @@ def merge(config: SessionConfig, update: Fields, facts: Facts) -> SessionConfig:
     if audio is not None:
         config = _merge_input(config, audio.obj("input"))
         config = _merge_output(config, audio.obj("output"), facts)
-    config = _merge_flat(config, update, facts)  # last, so where a client sends both shapes the flat one wins
+    config = _merge_flat(config, update, facts)  # last, so the flat shape wins if a client sends both
     kept = {name: update.data[name] for name in KEPT if update.has(name)}
     config = replace(config, kept={k: v for k, v in (dict(config.kept) | kept).items() if v is not None})
     if config.kind == "transcription":
         config = _listening_only(config)
-    # Of the whole, not of the update: many small ones add up, and every one of them is answered with everything.
+    # The limit covers the whole, not the update: many small updates add up, and every answer repeats everything.
     size = len(json.dumps(config.json(facts), ensure_ascii=False).encode())
     if size > MAX_SESSION:
         raise PeerError("invalid_value", f"the session would have {size} bytes; at most {MAX_SESSION}", "session")
@@ -231,9 +231,9 @@ def _flat_format(update: Fields, name: str) -> Json | None:
 
 
 def _listening_only(config: SessionConfig) -> SessionConfig:
-    """A transcription session writes down and never answers."""
+    """A transcription session only writes down and never answers."""
     detection = config.settings.turn_detection
-    if detection is not None:  # turns still end, so that their words are told one by one
+    if detection is not None:  # turns still end, so their words are reported one by one
         detection = replace(detection, create_response=False)
     return replace(
         config,
@@ -262,7 +262,7 @@ def read_modality(fields: Fields) -> Literal["audio", "text"] | None:
 
 
 def read_format(fields: Fields) -> AudioFormat:
-    """A format with the rate that is really used; a rate that cannot be used is refused."""
+    """A format with the rate that is really used; a rate that is not supported is refused."""
     kind = fields.choice("type", FORMAT_TYPES)
     if kind is None:
         raise fields.missing("type")
@@ -279,11 +279,11 @@ def read_format(fields: Fields) -> AudioFormat:
 
 
 def read_turn_detection(fields: Fields | None, now: TurnDetection) -> TurnDetection:
-    """Merged with the present settings when the type stays the same."""
+    """Merged with the current settings if the type stays the same."""
     if fields is None:
         return None
     kind = fields.choice("type", ("server_vad", "semantic_vad"))
-    if kind is None:  # `{"create_response": false}` alone means: of the kind that holds
+    if kind is None:  # `{"create_response": false}` alone keeps the current kind
         fixed = any(fields.has(name) for name in SERVER_VAD_FIELDS)
         kind = "server_vad" if fixed or isinstance(now, ServerVad) else "semantic_vad"
     create, interrupt = fields.boolean("create_response"), fields.boolean("interrupt_response")
@@ -313,7 +313,7 @@ def _or(value: T | None, default: T) -> T:
 
 
 def read_voice(fields: Fields, facts: Facts) -> str | None:
-    """A voice that is here, by name or `{id}`; None (the default) for any other."""
+    """An available voice, by name or `{id}`; None (the default) for any other."""
     given = fields.data.get("voice")
     name = fields.need_obj("voice").ident("id") if isinstance(given, dict) else fields.text("voice")
     return name if name in facts.voices() else None
@@ -323,7 +323,7 @@ def read_tools(fields: Fields) -> tuple[ToolSpec, ...]:
     tools = []
     for tool in fields.objs("tools"):
         if tool.text("type") == "mcp":
-            raise PeerError(  # ignored, the model would promise what nobody does
+            raise PeerError(  # if it were ignored, the model would make promises nobody keeps
                 "invalid_value",
                 f"{tool.at('type')}: MCP tools are not run here; declare function tools and run them in the client",
                 tool.at("type"),
@@ -337,7 +337,7 @@ def read_tools(fields: Fields) -> tuple[ToolSpec, ...]:
 
 
 def read_tool(fields: Fields) -> ToolSpec:
-    """A function: its name, what it is for, and the schema of its parameters."""
+    """A function: its name, its purpose, and the schema of its parameters."""
     schema = fields.obj("parameters")
     if schema is not None and not all(isinstance(name, str) for name in schema.array("required") or ()):
         where = schema.at("required")
@@ -363,7 +363,7 @@ def read_max_tokens(fields: Fields, name: str = "max_output_tokens") -> int | No
 
 
 def _read_transcription(fields: Fields | None) -> Mapping[str, str] | None:
-    """Only the fields that strict clients know are echoed."""
+    """Echo only the fields that strict clients know."""
     if fields is None:
         return None
     given = {name: fields.text(name) for name in ("model", "language", "prompt")}

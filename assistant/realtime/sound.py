@@ -1,4 +1,4 @@
-"""Sound on the wire: base64 of PCM or G.711 in, float samples; float samples in, base64 of at most 100 ms."""
+"""Sound on the wire: base64 of PCM or G.711 in, float samples out; and back, as base64 of at most 100 ms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLUSH_MS = 20
 
 
 class SoundIn:
-    """Appended sound. A byte that does not make a whole sample waits for the next append."""
+    """Appended sound. An incomplete sample's byte waits for the next append."""
 
     def __init__(self) -> None:
         self._odd = b""
@@ -51,12 +51,12 @@ class SoundOut:
         self._taken = self._given = 0
 
     def deltas(self, pcm: Pcm, last: bool = False) -> Iterator[str]:
-        """Base64 pieces; with `last`, also what waited in the filter."""
+        """Base64 pieces; with `last`, also the samples still in the filter."""
         self._taken += len(pcm)
         ready = self._resampler.feed(pcm)
         if last:
-            # Silence pushes out what the filter holds; all beyond the item's own length is cut, because clients count
-            # samples to say how much of it was played.
+            # Silence pushes out the rest of the filter. Everything beyond the item's own length is cut, because clients
+            # count samples to report how much of it was played.
             tail = self._resampler.feed(sound.silence(REPLY_RATE * FLUSH_MS // 1000))
             whole = round(self._taken * self._form.rate / REPLY_RATE)
             ready = np.concatenate((ready, tail))[: max(0, whole - self._given)]
