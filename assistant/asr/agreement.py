@@ -1,8 +1,8 @@
 """Which words of a hypothesis will not change any more? Pure: words in, a count out.
 
 LocalAgreement (Liu et al. 2020), over time instead of over passes: a word is stable when every pass over the last
-`settled_ms` of sound, two at least, has written it the same way. So it ended that long before the sound did, and no
-word times are needed to know it.
+`settled_ms` of sound, at least two of them, has written it the same way. It must then have ended that long before the
+end of the sound, so no word times are needed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Sequence
 
 SETTLED_MS = 400.0
-"""Sound after a word that may still change it: `ninety` becomes `nineteen`, `there` becomes `therefore`."""
+"""Later sound that may still change a word, in ms: `ninety` becomes `nineteen`, `there` becomes `therefore`."""
 MARKS = ".,!?;:…"
-"""What may stand after a word and come and go as the sentence grows."""
+"""Marks that may come and go after a word as the sentence grows."""
 
 
 def bare(word: str) -> str:
@@ -21,7 +21,7 @@ def bare(word: str) -> str:
 
 
 def begin_alike(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many words both begin with. The last of them may differ in the marks behind it."""
+    """How many leading words agree. The last of them may differ in the marks after it."""
     count = 0
     for mine, other in zip(a, b, strict=False):
         if bare(mine) != bare(other):
@@ -33,7 +33,7 @@ def begin_alike(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 class Agreement:
-    """Passes over one growing stretch of sound. `settled_ms`: how much of it must come behind a word."""
+    """Passes over one growing stretch of sound. `settled_ms`: how much of it must follow a word."""
 
     def __init__(self, settled_ms: float = SETTLED_MS) -> None:
         self._settled_ms = settled_ms
@@ -41,13 +41,13 @@ class Agreement:
 
     @property
     def since_ms(self) -> float:
-        """How much sound the oldest pass that counts had: what all of them wrote was said within it."""
+        """How much sound the oldest counted pass had: all words that every pass wrote were said within it."""
         return self._passes[0][0] if self._passes else 0.0
 
     def add(self, end_ms: float, words: Sequence[str]) -> int:
-        """A pass over the first `end_ms` of the sound wrote these words -> with how many of them all others agree.
+        """Add the words of a pass over the first `end_ms` of the sound -> how many of them all other passes agree with.
 
-        Of the last one, the marks behind it are not agreed on.
+        The marks after the last one are not part of the agreement.
         """
         while len(self._passes) > 1 and self._passes[1][0] <= end_ms - self._settled_ms:
             self._passes.popleft()

@@ -1,9 +1,9 @@
-"""Names and rare words that are likelier than usual: lifted where the decoder stands at their beginning or within.
+"""Boosts expected names and rare words: their tokens are lifted at the beginning of a term and within it.
 
-Greedy decoding sees one token at a time, so a lift must be small at a word's first token (it could be any word's) and
-may be larger once the word has begun. With a hundred names expected that nobody says, 10.6 % of 556 words of spoken
-prompts are wrong with or without; of 31 rare words that are expected and said, 22.6 instead of 32.3. At 2 and 4 it is
-16.1, and 11.0 of the others.
+Greedy decoding sees one token at a time, so the lift must be small at a word's first token (it could belong to any
+word) and may be larger once the word has begun. With a hundred expected names that nobody says, 10.6 % of 556 words of
+spoken prompts are wrong, with or without the lift. For 31 rare words that are expected and said, the errors fall from
+32.3 % to 22.6 %. Lifts of 2 and 4 give 16.1 %, but 11.0 % for the other words.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from assistant.asr.tokens import Tokens
 
 FIRST = 1.0
-"""Of a logit, at a term's first token."""
+"""Added to the logit of a term's first token."""
 WITHIN = 2.5
-"""At its later tokens."""
+"""Added at its later tokens."""
 _Node: TypeAlias = dict[int, "_Node"]
 
 
@@ -36,7 +36,7 @@ class Lift:
             self._deepest = max(self._deepest, len(numbers))
 
     def __call__(self, before: Sequence[int], logits: np.ndarray) -> np.ndarray:
-        """[V] logits of the token after `before` -> the same, lifted; a copy."""
+        """[V] logits of the token after `before` -> a copy with expected terms lifted."""
         lifted = logits.copy()
         lifted[list(self._root)] += FIRST
         for back in range(1, min(self._deepest, len(before)) + 1):

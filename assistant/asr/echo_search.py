@@ -1,11 +1,12 @@
-"""Is there an echo of what is played in what is heard, and how late? Pure; nothing is touched before it says so.
+"""Does the microphone hear an echo of what is played, and how late? Pure; it only reports and changes no sound.
 
-What is heard now is laid beside everything that was played within the longest delay, both whitened, so that a voice's
-pitch does not look like another's. A first sign makes an echo likely; whether the delay still holds a moment later, and
-over twice as much sound, decides. Fitted on echoes in two rooms, down to 12 dB below a voice and through a loudspeaker
-driven into saturation, and on people who spoke over another voice. Of the first blocks of 40 echoes 39 were as alike as
-0.38 when looked at again, one in a room of 0.6 s as 0.33; of 160 people who spoke over a voice that they did not hear
-23 gave a first sign, and one in twenty of these was alike by more than 0.25 then.
+The newest sound from the microphone is compared with everything played within the longest delay. Both are whitened, so
+that similar pitch does not look like an echo. A first sign makes an echo likely; the decision falls when the delay is
+checked again a moment later over twice as much sound. Fitted on echoes in two rooms, down to 12 dB below a voice and
+through a loudspeaker driven into saturation, and on people who spoke over another voice. For 39 of 40 echoes, the
+second check of the first blocks found a similarity of at least 0.38; for one, in a room with 0.6 s of reverberation,
+0.33. Among 160 people who spoke over a voice that they did not hear, 23 gave a first sign, and one in twenty of these
+exceeded 0.25 at the second check.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from assistant.asr.echo_filter import HOP, Spectrum
 from assistant.base.sound import HEARING_RATE, Pcm
 
 COMPARED, COMPARED_AGAIN = 5, 10
-"""Blocks of what is heard: 160 ms, and 320 where it is made sure."""
+"""Blocks of microphone sound compared: 160 ms, and 320 ms for the second check."""
 LONGEST = 17
-"""Blocks of delay: 544 ms."""
+"""Longest delay in blocks: 544 ms."""
 KEPT = COMPARED_AGAIN + LONGEST
 CONFIRMED_AFTER = 5
-"""Blocks behind the first sign."""
+"""Blocks between the first sign and the second check."""
 ALIKE, SOMEWHAT_ALIKE, SURELY_ALIKE = 0.3, 0.2, 0.25
-"""How alike they must be for a first sign: at once, or twice in a row at the same delay; and to make sure."""
+"""Similarity needed for a first sign (at once, or twice in a row at the same delay) and for the second check."""
 SAME_LAG = 16
 WHITENED = 0.8
-"""Of a spectrum's magnitudes: 1 would make its noise as loud as its voice."""
+"""Exponent of the whitening of a spectrum's magnitudes: 1 would make its noise as loud as its voice."""
 BAND_HZ = (150, 7_500)
 HUSHED = 0.1
-"""Played sound softer than this, of the loudest that is compared, is taken to be as loud."""
+"""Floor relative to the loudest compared sound: softer played sound counts as this loud."""
 SILENT = 1e-7
-"""Power of a block in which nothing is looked for: below a quiet microphone's own noise."""
+"""Power of a block below which we do not search: below the noise of a quiet microphone."""
 
 LONG_ENOUGH, FAINT = LONGEST + 5, 3e-4
-"""Blocks with sound of a reply behind which its echo must have come, and the power, of what is played, below which it
-is none."""
+"""Blocks of an audible reply after which its echo must have come, and the power, relative to what is played, below
+which there is none."""
 
 SIZE = KEPT * HOP
 _HERTZ = np.fft.rfftfreq(SIZE, 1 / HEARING_RATE)
@@ -47,8 +48,8 @@ _BAND = (BAND_HZ[0] < _HERTZ) & (BAND_HZ[1] > _HERTZ)
 
 
 def best_lag(played: Pcm, heard: Pcm) -> tuple[int, float]:
-    """played [KEPT * HOP], heard [any of that], both until now -> how many samples later the one is found in the
-    other, and how alike they are there, 0 … 1."""
+    """played [KEPT * HOP], heard [at most that], both ending now -> how many samples later `heard` is found in
+    `played`, and how similar they are there, 0 … 1."""
     before, now = _whitened(played, SIZE), _whitened(heard, SIZE)
     offsets = SIZE - heard.size + 1
     first = offsets - 1 - LONGEST * HOP
@@ -65,7 +66,7 @@ def best_lag(played: Pcm, heard: Pcm) -> tuple[int, float]:
 
 
 class EchoThere(Enum):
-    """LIKELY: for now what is heard counts as an echo, but goes on as it came. ABSENT: it would have come by now."""
+    """LIKELY: the sound counts as an echo for now, but passes unchanged. ABSENT: an echo would have come by now."""
 
     NONE = auto()
     ABSENT = auto()
@@ -74,12 +75,12 @@ class EchoThere(Enum):
 
 
 class EchoSearch:
-    """Follows what is played and heard, block by block, until an echo is found."""
+    """Follows played and heard sound block by block until an echo is found."""
 
     def __init__(self) -> None:
         self.there = EchoThere.NONE
         self.lag = 0
-        """The echo's delay in samples, where it is at least likely."""
+        """The echo's delay in samples, once it is at least likely."""
         self._played: deque[Pcm] = deque([np.zeros(HOP, np.float32)] * KEPT, KEPT)
         self._heard: deque[Pcm] = deque([np.zeros(HOP, np.float32)] * KEPT, KEPT)
         self._before: tuple[int, float] = 0, 0.0
@@ -88,7 +89,7 @@ class EchoSearch:
         self._came = 0.0
 
     def hear(self, played: Pcm, heard: Pcm) -> EchoThere:
-        """[HOP] each, one more block."""
+        """Add one more block, [HOP] each."""
         self._played.append(played)
         self._heard.append(heard)
         if self.there is EchoThere.LIKELY:
@@ -119,7 +120,8 @@ class EchoSearch:
         self.there, self._before = (EchoThere.FOUND if same else EchoThere.NONE), (0, 0.0)
 
     def _look_for_none(self, went: float, came: float) -> None:
-        """Where a reply has sounded for as long as an echo can take, and the microphone was all but silent."""
+        """Decide that there is no echo: a reply has sounded for the longest delay and the microphone was almost
+        silent."""
         self._came = max(self._came, came)
         if went > SILENT:
             self._went.append(went)

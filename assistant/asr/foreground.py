@@ -1,12 +1,12 @@
 """Is it the user who speaks, or people in the background? Pure: levels and probabilities in, a probability out.
 
-A detector calls a murmur behind the user speech, and rightly: then no turn ends. What tells the two apart is that the
-user stands out. The floor is the quietest tenth of a second of the last three. Where even the quietest of what was
-heard sounds like speech, only that counts which is louder than the floor by as much as a near talker is and a crowd
-hardly ever; soft ends of words belong to what came before them. In quiet nothing is changed.
+A detector calls a murmur behind the user speech, and rightly: but then no turn would end. The user differs by standing
+out from the background. The floor is the quietest tenth of a second of the last three seconds. If even the quietest
+sound resembles speech, only sound that exceeds the floor by a margin counts; a nearby speaker reaches it and a crowd
+hardly ever does. Soft word endings belong to what came before them. In quiet, nothing is changed.
 
-Constants were fitted on 44 utterances of four synthetic voices, alone and in pairs, before six other talkers, a street
-and a kitchen at 5 to 20 dB; recordings of people are what it is judged by.
+Constants were fitted on 44 utterances of four synthetic voices, alone and in pairs, against six other speakers, a
+street and a kitchen at 5 to 20 dB. They are evaluated on recordings of people.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from collections import deque
 import numpy as np
 
 FLOOR_BLOCKS, MEMORY_BLOCKS = 94, 625
-"""Blocks of 32 ms: the floor is that of 3 s, what the background sounds like is remembered for 20."""
+"""Blocks of 32 ms: the floor covers 3 s, the memory of how the background sounds 20 s."""
 LEAST = 25
-"""Blocks that must have been heard before anything is refused: who begins at once has no floor yet but his own."""
+"""Blocks needed before anything is refused: a user who speaks at once has no floor yet except their own voice."""
 SMOOTH = 3
-"""Blocks that a level is the mean of: a word's, not a sound's."""
+"""Blocks averaged for a level: it is that of a word, not of a single sound."""
 STAYS, RISES = 10.0, 16.0
-"""Power over the floor: what goes on being the user, and what begins to be. 10 and 12 dB."""
+"""Power over the floor needed to remain the user, and to become the user: 10 and 12 dB."""
 RISE_BLOCKS = 3
 SOFT_BLOCKS = ((0.75, 6), (0.5, 16))
-"""What is below it for so many blocks is no soft part of a word any more, but the background: 0.2 s if it is nearly
-sure that people talk there, by the share of the quietest blocks that sound like speech, 0.5 s if it is likely. Of a
-street's own blocks 1 in 100 does, but after a long sentence the user's soft sounds are among the quietest."""
+"""Blocks below the threshold after which sound is no longer the soft part of a word but background, by the share of
+the quietest blocks that sound like speech: 0.2 s if people are almost certainly talking there, 0.5 s if that is likely.
+In street noise 1 block in 100 does, but after a long sentence the user's soft sounds are among the quietest."""
 QUIETEST, SPEECH_LIKE = 0.15, 0.2
-"""The share of all blocks by which the background is known, and the probability of speech that is like speech there."""
+"""Share of blocks that represents the background, and the probability from which a block there resembles speech."""
 
 
 class Foreground:
@@ -42,7 +42,8 @@ class Foreground:
         self._loud = self._soft = 0
 
     def probability(self, power: float, probability: float) -> float:
-        """One more block of mean square `power`, speech of somebody with this probability -> that it is the user's."""
+        """Add a block of mean square `power`, speech of anyone with this probability -> probability that it is the
+        user's."""
         self._last.append(power)
         level = sum(self._last) / len(self._last)
         self._levels.append(level)
@@ -63,7 +64,7 @@ class Foreground:
         return 0.0 if self._soft > patience else probability
 
     def _people(self) -> float:
-        """Does the background sound like speech? The share of its blocks that does."""
+        """Share of the background's blocks that sound like speech."""
         levels = np.array(self._levels)
         quietest = levels <= np.quantile(levels, QUIETEST)
         return float(np.mean(np.array(self._probabilities)[quietest] >= SPEECH_LIKE))

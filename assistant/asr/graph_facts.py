@@ -1,8 +1,8 @@
-"""What an ONNX graph's file says of itself, read without a runtime: the few named texts beside the network. Pure but
-for the file.
+"""Reads the metadata of an ONNX file without a runtime: the few named texts beside the network. Pure except for
+reading the file.
 
-A file is one protobuf message (`ModelProto`), its named texts are field 14 (`StringStringEntryProto`: 1 the name, 2 the
-text); the network, hundreds of megabytes, is field 7 and stepped over.
+A file is one protobuf message (`ModelProto`). Its named texts are field 14 (`StringStringEntryProto`: 1 the name, 2 the
+text); the network, hundreds of megabytes, is field 7 and is skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAMED_TEXT = 14
 
 
 def graph_facts(path: Path) -> dict[str, str]:
-    """Name → text. Raises SettingError if the file is no graph."""
+    """Name → text. Raises SettingError if the file is not an ONNX graph."""
     found: dict[str, str] = {}
     try:
         with path.open("rb") as file:
@@ -32,7 +32,7 @@ def graph_facts(path: Path) -> dict[str, str]:
 
 
 def _fields(file: BinaryIO, size: int, wanted: int) -> list[bytes]:
-    """The contents of one field wherever it stands. Raises ValueError."""
+    """The contents of every occurrence of one field. Raises ValueError."""
     found: list[bytes] = []
     while file.tell() < size:
         key = _number(file)
@@ -57,7 +57,7 @@ def _fields(file: BinaryIO, size: int, wanted: int) -> list[bytes]:
 
 
 def _number(file: BinaryIO) -> int:
-    """Seven bits a byte, the lowest first, the top bit set on all but the last."""
+    """A varint: seven bits a byte, lowest first, with the top bit set on all but the last byte."""
     value = 0
     for shift in range(0, 64, 7):
         byte = file.read(1)

@@ -1,4 +1,4 @@
-"""The words of one growing stretch of sound: what is stable stays, whatever a later pass writes. Pure."""
+"""The words of one growing stretch of sound: stable words stay, whatever a later pass writes. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from assistant.contracts import HeardWord, Partial
 
 
 class Grown:
-    """For an engine that writes the stretch anew in every pass."""
+    """For an engine that rewrites the whole stretch in every pass."""
 
     def __init__(self) -> None:
         self._agreement = Agreement()
         self.stable: tuple[HeardWord, ...] = ()
         self.words: tuple[HeardWord, ...] = ()
         self.settled_ms = 0.0
-        """The stable words were all said within this much of the sound."""
+        """All stable words were said within this much of the sound."""
 
     def add(self, end_ms: float, heard: tuple[HeardWord, ...], believed: bool = True) -> None:
-        """A pass over the first `end_ms` wrote this. Not `believed`: none of it becomes stable."""
+        """Add the words of a pass over the first `end_ms`. If not `believed`, none of them becomes stable."""
         texts, stable = [word.text for word in heard], [word.text for word in self.stable]
         agreed = self._agreement.add(end_ms, texts)
         if begin_alike(stable, texts) == len(stable):
@@ -38,9 +38,9 @@ class Grown:
 
 
 def splice(stable: Sequence[str], written: Sequence[str]) -> int:
-    """Where the text goes on after the stable words, though a later pass wrote some of them otherwise.
+    """The place where the text continues after the stable words, even if a later pass wrote some of them differently.
 
-    Behind the written word that is the last stable one, the nearest to its place; else at its place.
+    The result is just after the written word that matches the last stable one nearest its place, or at that place.
     """
     count = len(stable)
     if not stable or begin_alike(stable, written) == count:

@@ -1,4 +1,4 @@
-"""Silero's detectors, and transcribers of one kind, lent to talks; what a talk gives back serves the next."""
+"""Silero's detectors and transcribers of one kind, lent to talks; what one talk returns serves the next."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from assistant.contracts import AsrFacts, SpeechDetector, Transcriber
 
 
 class LocalASR:
-    """Loading a transcriber takes a moment, so one more than is in use is loaded ahead. A detector is made at once, but
-    holds memory that Python does not see: what ended talks leave for the collector to find would grow to hundreds of MB
-    before it looks."""
+    """Loading a transcriber takes a moment, so there is always one more loaded than in use. A detector loads instantly
+    but holds memory that Python does not see: detectors left to the garbage collector would add up to hundreds of MB
+    before it runs."""
 
     def __init__(self, facts: AsrFacts, make: Callable[[], Transcriber]) -> None:
         self.facts = facts
@@ -26,7 +26,7 @@ class LocalASR:
         return self.facts.name
 
     def warm(self) -> None:
-        """Load one transcriber now, so that the first talk need not wait."""
+        """Load one transcriber now, so the first talk need not wait."""
         ready = self._make()
         with self._lock:
             self._spare.append(ready)
@@ -42,7 +42,7 @@ class LocalASR:
         return self._make()
 
     def release(self, transcriber: Transcriber) -> None:
-        """A talk is over: its transcriber serves the next one, which is somebody else's, so it forgets the speaker."""
+        """Return a transcriber after a talk. The next talk is somebody else's, so it forgets the speaker."""
         transcriber.forget()
         with self._lock:
             self._spare.append(transcriber)

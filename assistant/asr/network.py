@@ -1,13 +1,13 @@
-"""Moonshine v1's two graphs: the sound of some seconds in, tokens out. No streaming, no clock, no state between calls.
+"""Moonshine v1's two graphs: a few seconds of sound in, tokens out. No streaming, no clock, no state between calls.
 
-The makers' package runs these files too, but decodes every token anew for every pass, on all cores, and says nothing of
-how sure it is. Here a pass gets the text of the pass before as a *draft*: the decoder reads it in one step, and only
-what it would have written otherwise is written token by token: greedy decoding but for the rounding of eight bits, with
-a third of the work. The same step can *hold* the beginning of the draft, so that words once called stable
-stay. One thread; the call lets Python run on.
+The makers' package runs these files too, but decodes every token anew in every pass, on all cores, and does not report
+its confidence. Here a pass gets the previous text as a *draft*: the decoder reads it in one step and writes token by
+token only where it disagrees. The result is that of greedy decoding, apart from eight-bit rounding, for a third of the
+work. The same step can *hold* the beginning of the draft, so words once called stable stay. It uses one thread, and
+Python can run during the call.
 
-Where greedy decoding was unsure, `rivals` tells what else the sound may have said: other texts, each with how likely
-the network finds it, for somebody who knows more to choose from.
+If greedy decoding was unsure, `rivals` returns what else the sound may have said: other texts, each with its
+probability according to the network. A caller who knows more can choose among them.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from assistant.asr.tokens import BEGIN, END, Tokens
 from assistant.base.sound import HEARING_RATE, Pcm
 
 BEHIND_S = 0.5
-"""Silence put behind the sound, and none before it. The network learnt from whole clips, and where a word is cut off
-tight it makes one up behind it, the likelier the more silence there is in front. As the hearing stage uses it, of 116
-utterances of a word or two in four synthetic voices 11.6 % of the words were wrong instead of 20.1 (0.1 s on both
-sides), of 40 sentences 1.8 instead of 2.7."""
+"""Silence added after the sound; none is added before it. The network learnt from whole clips and invents a word if the
+last one is cut off tightly, the more so with more silence in front. As the hearing stage uses it, 11.6 % of the words
+were wrong instead of 20.1 % (with 0.1 s on both sides) for 116 utterances of a word or two in four synthetic voices,
+and 1.8 % instead of 2.7 % for 40 sentences."""
 TOKENS_PER_S = 6.5
-"""The makers' limit; fast speech has five."""
+"""The makers' limit; fast speech reaches five."""
 FEWEST_TOKENS = 8
 
 RIVALS = 8
-"""Other texts that are decoded at most. Where the network is sure there are none: of 200 requests, half have fewer."""
+"""The most other texts to decode. If the network is sure there are none; half of 200 requests have fewer."""
 UNSURE = -1.0
-"""The logarithm of the probability of the greedy text below which somebody else is asked, too."""
+"""Log probability of the greedy text below which the sound is also heard by somebody else."""
 UNLIKELY = 3.0
-"""The logarithm of how many times less likely than the greedy text one may be to be worth decoding to its end."""
+"""A text is decoded to its end only if its log probability is at most this far below the greedy text's."""
 CHOICES = 3
-"""Tokens looked at, at each place."""
+"""Tokens considered at each place."""
 
 Bias = Callable[[Sequence[int], np.ndarray], np.ndarray]
-"""(tokens so far, logits [V] float32) -> logits, with what is expected lifted."""
+"""(tokens so far, logits [V] float32) -> logits, with expected terms lifted."""
 Others = Callable[[Sequence["Decoded"]], Iterable[Sequence[int]]]
-"""The texts found so far, the greedy one first -> more of them, what is held before them included."""
+"""The texts found so far, greedy first -> further texts, including the part held before them."""
 Kept: TypeAlias = dict[str, np.ndarray]
-"""What the decoder keeps of what it has read, by the names of its inputs."""
+"""The decoder's cache of what it has read, by the names of its inputs."""
 Step = Callable[[Sequence[int], Kept | None], tuple[np.ndarray, Kept]]
-"""(tokens, what was kept; None: of nothing) -> logits [S, V] float32, what is kept now."""
+"""(tokens, cache so far; None: empty) -> logits [S, V] float32, cache now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Tokens without begin and end, and the probability of each. `score`: the logarithm of that of the whole text, its
-    end and what is expected of it included."""
+    """Tokens without begin and end, and the probability of each. `score`: the log probability of the whole text,
+    including its end and the lift of expected terms."""
 
     tokens: tuple[int, ...] = ()
     probabilities: tuple[float, ...] = ()
@@ -68,9 +68,9 @@ class Decoded:
 
 @dataclass(slots=True)
 class _Path:
-    """A text on its way. For each token the row of logits that it was taken from, as the network gave it and as it was
-    lifted, and the logarithm of its probability there. `past`: what the decoder keeps of begin and all tokens but the
-    last; never changed, only cut, so paths share it."""
+    """A text in progress. For each token it has the row of logits that it was taken from, raw and lifted, and its log
+    probability there. `past`: the decoder's cache of begin and all tokens but the last; never changed, only cut, so
+    paths share it."""
 
     past: Kept | None = None
     tokens: list[int] = field(default_factory=list)
@@ -85,13 +85,13 @@ class _Path:
         self.scores.append(-math.log(float(np.exp(lifted - lifted[token]).sum())))
 
     def parting(self, at: int, token: int) -> _Path:
-        """The same up to a place, and there another token."""
+        """The same path up to a place, then another token."""
         path = _Path(self.read(at), self.tokens[:at], self.rows[:at], self.lifted[:at], self.scores[:at])
         path.take(token, self.rows[at], self.lifted[at])
         return path
 
     def read(self, count: int) -> Kept:
-        """`past` when begin and so many tokens were read."""
+        """`past` as it was after begin and `count` tokens."""
         assert self.past is not None
         return {name: a[:, :, : count + 1] if ".decoder." in name else a for name, a in self.past.items()}
 
@@ -103,14 +103,14 @@ class _Path:
 
 
 class Network:
-    """One for all talks: calls do not see each other, and at most half the cores decode at a time."""
+    """One network for all talks: calls are independent, and at most half the cores decode at a time."""
 
     def __init__(self, folder: Path, threads: int = 1) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # a waiting thread would burn a core
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting would burn a core
 
         def load(name: str) -> Any:
             return onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
@@ -123,11 +123,11 @@ class Network:
         self.tokens = Tokens.load(folder / "tokenizer.bin")
 
     def write(self, sound: Pcm, draft: Sequence[int] = (), held: int = 0, bias: Bias | None = None) -> Decoded:
-        """[n] samples -> what they say. `draft`: what it may begin with; the first `held` of it: what it does."""
+        """[n] samples -> what they say. `draft`: how it may begin; the first `held` tokens of it are fixed."""
         return self.read(sound, draft, held, bias).written
 
     def read(self, sound: Pcm, draft: Sequence[int] = (), held: int = 0, bias: Bias | None = None) -> ReadSound:
-        """As `write`, for somebody who may ask for rivals of what is written."""
+        """As `write`, for callers who may ask for rivals of the text."""
         with self._seats:
             hearing = self._hear(sound, bias)
             return ReadSound(hearing, hearing.greedy(draft, held), self._seats)
@@ -142,7 +142,7 @@ class Network:
             fed = {"input_ids": np.array([ids], np.int64), "use_cache_branch": np.array([past is not None])}
             logits, *new = self._decoder.run(None, fixed | fed | (self._empty if past is None else past))
             found = dict(zip(self._names, new, strict=True))
-            if past is not None:  # what hears the sound never changes
+            if past is not None:  # the encoder's output never changes
                 found = past | {name: a for name, a in found.items() if ".decoder." in name}
             return logits[0], found  # [S, V]
 
@@ -150,7 +150,7 @@ class Network:
 
 
 class _Hearing:
-    """One sound, and the texts that are decoded from it. `limit`: of tokens."""
+    """One sound, and the texts being decoded from it. `limit`: the most tokens."""
 
     def __init__(self, step: Step, bias: Bias | None, limit: int) -> None:
         self._step, self._bias, self._limit = step, bias, limit
@@ -159,7 +159,7 @@ class _Hearing:
         return self._go_on(_Path(), draft, held)
 
     def rivals(self, greedy: _Path, held: int) -> list[_Path]:
-        """Texts that part from one that is known where it was unsure, the likeliest parting first."""
+        """Texts that branch off from a known one where it was unsure, the likeliest branch first."""
         found = [greedy]
         least = sum(greedy.scores) - UNLIKELY
         parts = list(_partings(0, greedy, held, least))
@@ -169,7 +169,7 @@ class _Hearing:
                 break
             _, number, at, token = heapq.heappop(parts)
             known = found[number]
-            # behind another word most texts go on alike
+            # after a different word most texts continue alike
             path = self._go_on(known.parting(at, token), known.tokens[at + 1 : -1], least=least)
             for part in _partings(len(found), path, at + 1, least):
                 heapq.heappush(parts, part)
@@ -177,16 +177,16 @@ class _Hearing:
         return [path for path in found if sum(path.scores) >= least]
 
     def _go_on(self, path: _Path, draft: Sequence[int] = (), held: int = 0, least: float = -math.inf) -> _Path:
-        """To its end, or to where it has become less likely than `least`. The first `held` tokens are the draft's."""
+        """Decode to the end, or until less likely than `least`. The first `held` tokens are the draft's."""
         limit = max(FEWEST_TOKENS, held, self._limit)
         tokens = path.tokens
         while not tokens or (tokens[-1] != END and len(tokens) < limit and sum(path.scores) >= least):
             rows, path.past = self._step([tokens[-1] if tokens else BEGIN, *draft], path.past)
             for row, written in zip(rows, (*draft, None), strict=True):
-                self._take(path, row, written if len(tokens) < held else None)  # a row names the token that follows
+                self._take(path, row, written if len(tokens) < held else None)  # a row predicts the next token
                 if tokens[-1] != written:
                     break
-            path.past, draft = path.read(len(tokens) - 1), ()  # begin and the part of the draft that holds
+            path.past, draft = path.read(len(tokens) - 1), ()  # begin and the part of the draft that agrees
         return path
 
     def _take(self, path: _Path, row: np.ndarray, token: int | None = None) -> None:
@@ -195,15 +195,15 @@ class _Hearing:
 
 
 class ReadSound:
-    """A sound that was read: what is written, and what else it may have said."""
+    """A sound that was read: its text, and what else it may have said."""
 
     def __init__(self, hearing: _Hearing, greedy: _Path, seats: threading.BoundedSemaphore) -> None:
         self._hearing, self._greedy, self._seats = hearing, greedy, seats
         self.written = greedy.decoded()
 
     def rivals(self, held: int = 0, others: Others = lambda found: ()) -> Sequence[Decoded]:
-        """What is written, and other texts behind the first `held` tokens of it. `others`: who is asked for more texts
-        where that is unsure; it may read another sound."""
+        """The text, and other texts after its first `held` tokens. `others`: called for more texts where the first is
+        unsure; it may read another sound."""
         with self._seats:
             found = [path.decoded() for path in self._hearing.rivals(self._greedy, held)]
         if sum(self._greedy.scores) >= UNSURE or not (more := list(others(found))):
@@ -213,7 +213,7 @@ class ReadSound:
 
 
 def _partings(number: int, path: _Path, begin: int, least: float) -> Iterator[tuple[float, int, int, int]]:
-    """Where a path might have gone on otherwise: minus the logarithm of how likely that is, the path, place, token."""
+    """Places where a path might have gone otherwise: minus the log probability of that, the path, place, token."""
     so_far = sum(path.scores[:begin])
     for at in range(begin, len(path.tokens)):
         row, here = path.lifted[at], path.scores[at]

@@ -1,10 +1,10 @@
-"""Our own voice in the microphone: taken out, and told from the user. Block by block, one stream.
+"""Removes our own voice from the microphone and tells it from the user's. Block by block, for one stream.
 
-Until an echo is surely there (`echo_search`) every sound goes on as it came: with headphones, or a front that takes the
-echo out itself, nothing is changed. From then on a filter follows it. Every reply may come back at another delay,
-because the front's player begins anew. So at the beginning of each, what the filter expects is laid beside what is
-heard until the two are found to be the same at some lag. Until then whatever is not much louder than the expected echo
-is taken for it; and so it is where taking the echo out made things louder, because then the player has stumbled.
+Until an echo is certain (`echo_search`) all sound passes unchanged: with headphones, or a front that removes the echo
+itself, nothing is altered. From then on a filter follows the echo. Every reply may come back at another delay, because
+the front's player starts anew. So at the beginning of each reply the expected echo is compared with the microphone
+until the two match at some lag. Until then, any sound not much louder than the expected echo counts as echo. The same
+applies if removing the echo made the sound louder, because then the player has stumbled.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from assistant.asr.echo_search import EchoSearch, EchoThere
 from assistant.base.sound import HEARING_RATE, Pcm
 
 OVER_DOUBT = 3.0
-"""What is left must be louder than the echo that may be in it, by this power …"""
+"""The remaining sound must be louder than the possible remaining echo, by this power …"""
 OVER_ECHO = 0.25
-"""… and than this share of the echo that was taken out: loudspeakers distort."""
+"""… and louder than this share of the removed echo: loudspeakers distort."""
 OVER_UNALIGNED = 4.0
-"""The same before the delay is known, of the loudest echo that the reply can have made until now."""
+"""The same before the delay is known, relative to the loudest echo the reply can have caused so far."""
 LONGEST_LAG = HEARING_RATE // 8
-"""How much a reply's delay may differ from the one before."""
+"""How far a reply's delay may differ from that of the previous one."""
 LEAST_BLOCKS, LEAST_HEARD, ENOUGH_BLOCKS, MOST_BLOCKS = 8, 4, 16, 48
 MOST_COMPARED = 96
 ALIKE, SOMEWHAT_ALIKE = 0.7, 0.5
-"""Blocks with sound that are compared for a lag, so many of them heard, and how alike they must be; with more of them,
-and perhaps the user's voice among them, less is enough."""
+"""Blocks with sound compared to find a lag, how many of them must be heard, and the similarity needed. With more of
+them, perhaps with the user's voice among them, less similarity is enough."""
 SOFT = 0.01
-"""Of the loudest block's power: what is softer tells no lag."""
+"""Share of the loudest block's power: softer blocks cannot show a lag."""
 SILENT = 1e-6
-"""Power of a block of the played sound below which nothing comes back."""
+"""Power of a block of played sound below which nothing comes back."""
 STUMBLE_BLOCKS, STUMBLES, SURE = 8, 1.3, 0.1
-"""Power of what is left over what was heard, over a quarter of a second in which the filter was sure: doubt over echo.
+"""Power after removal over power before, for a quarter of a second in which the filter was sure: doubt over echo.
 """
 FAINT = 1e-3
-"""An echo below this power of what is played is none any more."""
+"""An echo below this power, relative to what is played, counts as gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Where a sound is found in another: so many samples later, so many times as loud, and how alike (0 … 1)."""
+    """The place of one sound in another: how many samples later, how many times as loud, how similar (0 … 1)."""
 
     samples: int
     gain: float
@@ -51,7 +51,7 @@ class Lag:
 
 
 def lag_of(expected: Pcm, heard: Pcm, longest: int = LONGEST_LAG) -> Lag:
-    """Both [n]. Looked for up to `longest` samples either way."""
+    """Both [n]. Searches up to `longest` samples in either direction."""
     size = 2 ** int(np.ceil(np.log2(2 * expected.size)))
     cross = np.fft.irfft(np.fft.rfft(heard, size) * np.conj(np.fft.rfft(expected, size)), size)
     near = np.concatenate([cross[-longest:], cross[: longest + 1]])
@@ -63,14 +63,14 @@ def lag_of(expected: Pcm, heard: Pcm, longest: int = LONGEST_LAG) -> Lag:
 
 
 class OwnVoice:
-    """`part` for every block of HOP samples. While nothing plays or may still sound it costs nothing."""
+    """`part` handles every block of HOP samples. It costs nothing while nothing plays or can still sound."""
 
     def __init__(self) -> None:
         self._search = EchoSearch()
         self._filter: EchoFilter | None = None
-        """None until an echo may be there."""
+        """None until there may be an echo."""
         self._silent = PARTITIONS
-        """Blocks since something was played."""
+        """Blocks since sound was last played."""
         self._aligning = False
         self._compared: list[tuple[Pcm, Pcm]] = []
         self._loudest = 0.0
@@ -87,7 +87,7 @@ class OwnVoice:
             self._lose()
 
     def part(self, played: Pcm, heard: Pcm) -> tuple[Pcm, bool]:
-        """[HOP] each, of the same stretch of time -> [HOP] without the echo, and whether anything else is in it."""
+        """[HOP] each, of the same stretch of time -> [HOP] without the echo, and whether it contains anything else."""
         self._silent = 0 if np.any(played) else self._silent + 1
         if self._silent > PARTITIONS:
             return heard, True
@@ -109,7 +109,7 @@ class OwnVoice:
         return parted.sound if after < before else heard, user
 
     def _look(self, played: Pcm, heard: Pcm) -> None:
-        """Is there an echo at all? From the first sign of one a filter learns it, from all that may hold it."""
+        """Find out if there is an echo. From its first sign a filter learns it, from all sound that may contain it."""
         before = self._filter
         there = self._search.hear(played, heard)
         if there in (EchoThere.NONE, EchoThere.ABSENT):
@@ -126,7 +126,7 @@ class OwnVoice:
         self._search, self._filter, self._aligning = EchoSearch(), None, False
 
     def _align(self, follows: EchoFilter, played: Pcm, echo: Pcm, heard: Pcm) -> bool:
-        """Look for the lag -> whether this block is too loud to be an echo at any lag."""
+        """Search for the lag -> whether this block is too loud to be an echo at any lag."""
         self._compared = [*self._compared[-MOST_COMPARED:], (echo, heard)]
         self._loudest = max(self._loudest, float(np.mean(np.square(played))))
         active, came = (_loud([blocks[which] for blocks in self._compared]) for which in (0, 1))
@@ -136,7 +136,7 @@ class OwnVoice:
             if found.alike >= (ALIKE if active < ENOUGH_BLOCKS else SOMEWHAT_ALIKE):
                 follows.shift(found.samples, float(np.clip(found.gain, 0.1, 10.0)))
                 self._compared = []
-        if self._compared and active >= MOST_BLOCKS:  # no echo any more, or quite another one
+        if self._compared and active >= MOST_BLOCKS:  # the echo is gone, or a quite different one
             self._lose()
             return True
         self._aligning = bool(self._compared)
@@ -144,7 +144,7 @@ class OwnVoice:
 
 
 def _loud(blocks: list[Pcm]) -> int:
-    """How many of them are not much softer than the loudest."""
+    """How many blocks are not much softer than the loudest."""
     powers = [float(np.mean(np.square(each))) for each in blocks]
     return sum(each > max(SILENT, SOFT * max(powers)) for each in powers)
 

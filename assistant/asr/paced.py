@@ -1,6 +1,6 @@
-"""The contract's part that is the same for every engine: the queue, the cadence, what a pause leaves for the end.
+"""The part of the contract that all engines share: the queue, the cadence, what remains to be done after a pause.
 
-An engine is a `Follower`: it takes sound and says what it heard. `Paced` makes a `Transcriber` of it.
+An engine is a `Follower`: it takes sound and reports what it heard. `Paced` turns it into a `Transcriber`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import MOST_TERMS, AsrFacts, Partial, Transcript
 
 SHARE = 0.25
-"""Of real time that words in between may cost. Decoding that takes longer comes less often, so it never takes the time
-that the voice needs, on a busy machine least of all: the wall's time counts, not the processor's."""
+"""Share of real time that interim words may cost. Slower decoding runs less often, so it never takes time that the
+voice needs, least of all on a busy machine: wall time counts, not processor time."""
 LONGEST_CADENCE_MS = 2000.0
 
 
@@ -29,25 +29,25 @@ class Follower(Protocol):
     def facts(self) -> AsrFacts: ...
 
     def hear(self, pcm: Pcm) -> None:
-        """Take in some sound. How it is cut must not matter. No work that is felt."""
+        """Accept some sound, cut in any way. Must not do noticeable work."""
 
     def read(self, whole: bool) -> Partial:
-        """Decode all sound so far. `whole`: the utterance may be over; as good as it gets."""
+        """Decode all sound so far. `whole`: the utterance may be over, so decode as well as possible."""
 
     def end(self) -> Transcript:
-        """What the last `read(True)` found, in full. The next utterance begins."""
+        """The full result of the last `read(True)`. The next utterance begins."""
 
     def drop(self) -> None:
-        """Begin the next utterance, whatever this one was."""
+        """Begin the next utterance and discard this one."""
 
     def expect(self, terms: Sequence[str]) -> None: ...
 
     def forget(self) -> None:
-        """Drop what was learnt of the speaker."""
+        """Forget what was learnt about the speaker."""
 
 
 class Paced:
-    """Keeps `Transcriber` for any follower. `clock`: seconds, for what a pass costs."""
+    """Implements `Transcriber` for any follower. `clock`: seconds, to time each pass."""
 
     def __init__(self, follower: Follower, clock: Callable[[], float] = time.perf_counter) -> None:
         self._follower, self._clock = follower, clock
@@ -63,12 +63,12 @@ class Paced:
 
     @property
     def follower(self) -> Follower:
-        """The engine behind it, for another pace over the same one."""
+        """The engine itself, for another pace over the same one."""
         return self._follower
 
     @property
     def cadence_ms(self) -> float:
-        """Of sound between two passes, as things are on this machine now."""
+        """Sound between two passes at the current speed of this machine."""
         return self._cadence_ms
 
     def push(self, pcm: Pcm) -> None:
@@ -93,7 +93,7 @@ class Paced:
                 self._read(whole=True)
                 return self._follower.end()
             except BaseException:
-                self._follower.drop()  # what failed costs this utterance, never the next
+                self._follower.drop()  # a failure costs this utterance, never the next
                 raise
             finally:
                 self._begin()

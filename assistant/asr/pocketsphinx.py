@@ -1,8 +1,8 @@
-"""What remains where no better engine has a wheel: pocketsphinx (BSD, acoustic model inside) over this project's words.
+"""The fallback where no better engine has a wheel: pocketsphinx (BSD, acoustic model inside) over this project's words.
 
-The vocabulary is closed: twelve hundred words that people say to an assistant. What lies outside comes out as other
-words of low probability, so a transcript of low confidence counts as not understood: it is better to ask again. Stock
-parts throughout; on people it has three words in four wrong in open speech.
+The vocabulary is closed: twelve hundred words that people say to an assistant. Anything else comes out as other words
+of low probability, so a transcript of low confidence counts as not understood: it is better to ask again. It uses stock
+parts throughout; for people's open speech, three words in four are wrong.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
 
 FACTS = AsrFacts("pocketsphinx", ("en",), cased=False, cadence_ms=100.0, bias=False, word_times=True)
 TINY = Path(__file__).parent / "tiny"
-UNDERSTOOD = 0.42  # refuses half of what is outside the vocabulary, and one in forty of what is inside
+UNDERSTOOD = 0.42  # refuses half of the requests outside the vocabulary, and one in forty inside
 FRAME_MS = 10.0
 LEAST_S = 0.05
-"""Less sound than this has no frame to decode."""
+"""Sound shorter than this has no frame to decode."""
 
 
 def open_decoder(folder: Path = TINY, every: int = 1) -> Decoder:
-    """Over the words and the trigram of a folder. `every`: how many frames of sound one look serves."""
+    """A decoder over the words and the trigram of a folder. `every`: how many frames share one look at the sound."""
     return Decoder(
         Config(
             lm=str(folder / "words.lm"),
             dict=str(folder / "words.dict"),
             lw=6.5,
-            fwdflat=False,  # the second pass costs 60 ms after the end and gained nothing
+            fwdflat=False,  # the second pass costs 60 ms at the end and gained nothing
             ds=every,
             loglevel="FATAL",
         )
@@ -41,14 +41,15 @@ def open_decoder(folder: Path = TINY, every: int = 1) -> Decoder:
 
 
 def pocketsphinx(folder: Path = TINY) -> Paced:
-    """A transcriber for one talk: `folder` holds words.lm and words.dict. Loading takes a quarter of a second."""
+    """A transcriber for one talk: `folder` holds words.lm and words.dict. Loads in a quarter of a second."""
     return Paced(PocketsphinxFollower(folder))
 
 
 class PocketsphinxFollower:
-    """Every pause ends a piece of the utterance and its words are stable; the next piece begins without their help.
+    """Every pause ends a piece of the utterance and makes its words stable; the next piece begins without them as
+    context.
 
-    So the work after a pause is for what came after it, and the end after a pause is free. See `Follower`.
+    So the work after a pause covers only newer sound, and ending after a pause is free. See `Follower`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -66,13 +67,13 @@ class PocketsphinxFollower:
         self._decoding = False
         self._new: list[Pcm] = []
         self._closed: list[HeardWord] = []
-        self._heard = self._begun = 0  # samples taken, and those before the open piece
+        self._heard = self._begun = 0  # samples accepted, and those before the open piece
 
     def forget(self) -> None:
-        self._decoder.reinit_feat()  # its front follows the mean and the noise of what it hears
+        self._decoder.reinit_feat()  # its front end adapts to the mean and the noise of the sound
 
     def expect(self, terms: Sequence[str]) -> None:
-        """Its words are what they are."""
+        """Does nothing: the vocabulary is fixed."""
 
     def hear(self, pcm: Pcm) -> None:
         self._new.append(pcm)
@@ -95,7 +96,7 @@ class PocketsphinxFollower:
         return Partial(stable, f" {rest}" if stable and rest else rest)
 
     def _close(self) -> None:
-        """End the open piece and keep its words."""
+        """End the open piece and store its words."""
         self._decoder.end_utt()
         self._decoding = False
         if self._heard - self._begun < LEAST_S * HEARING_RATE or not self._decoder.hyp():
@@ -124,7 +125,7 @@ def _text(words: Sequence[HeardWord]) -> str:
 
 
 def open_asr(_limited: bool = False) -> LocalASR:
-    """Ears that this decoder stands behind, one of it loaded. Its words are those of requests whoever answers them."""
+    """Ears with this decoder, one instance loaded. Its vocabulary is that of requests, whichever model answers."""
     asr = LocalASR(FACTS, pocketsphinx)
     asr.warm()
     return asr

@@ -1,8 +1,8 @@
-"""Does somebody speak in a raised voice? 16 kHz sound in, the probability so far out.
+"""Is somebody speaking in a raised voice? 16 kHz sound in, the probability so far out.
 
-The detector's network knows people who speak: in a shout, which is higher and quicker, it often hears nothing for half
-a second, or at all. Slower by a fifth a shout sounds like speech to it, a cough does not. Laughs and hums do more
-often, so this is for sound that is judged by its words anyway.
+The detector's network recognises speech, but a shout is higher and quicker: the network often misses its first half
+second, or all of it. Slowed down by a fifth, a shout sounds like speech to it and a cough does not. Laughs and hums
+sound more like speech too, so use this only for sound that is also judged by its words.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from assistant.base.sound import Pcm
 
 BLOCK_SAMPLES = 512
 SLOWER = 4, 5
-"""One rate, taken for the other. Dev set of `recipes.turns` and other sounds of its actors: of 112 shouts the network
-hears 42 later than after 200 ms, slower by a fifth 10, by a quarter 3; of 7 laughs it is as sure as of speech in 2, 4
-and 7."""
+"""One rate treated as the other. Dev set of `recipes.turns` and other sounds of its actors: of 112 shouts the network
+hears 42 later than 200 ms; slowed by a fifth 10, by a quarter 3. For 7 laughs it is as sure as of speech in 2, 4 and
+7 cases."""
 
 
 class RaisedVoice:
@@ -30,7 +30,7 @@ class RaisedVoice:
         self._latest = 0.0
 
     def probability(self, sound: Pcm) -> float:
-        """Up to the end of `sound`, any length."""
+        """The probability up to the end of `sound`, of any length."""
         self._waiting = np.concatenate([self._waiting, self._slower.feed(sound)])
         while self._waiting.size >= BLOCK_SAMPLES:
             block, self._waiting = np.split(self._waiting, [BLOCK_SAMPLES])

@@ -1,6 +1,6 @@
-"""A whole recording written down: cut at its pauses, so that one pass is bounded, and each stretch read by itself.
+"""Transcribes a whole recording: cut at its pauses, so that each pass is bounded, with each stretch read by itself.
 
-The stretches are the segments that subtitles need.
+The stretches double as the segments of subtitles.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ LONGEST_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Words and where they are, in seconds."""
+    """Words and their times in the recording, in seconds."""
 
     start: float
     end: float
     text: str
     words: tuple[HeardWord, ...] = ()
-    """Their times, where the engine gives any, count from the start of the recording."""
+    """Word times, if the engine reports any, count from the start of the recording."""
     confidence: float | None = None
 
 
 def stretches(blocks: Iterable[SpeechBlock], rate: int) -> Iterator[tuple[float, float]]:
-    """Where speech is, in seconds: padded, split at pauses and at 20 s. What is open at the end is closed there."""
+    """Stretches of speech in seconds: padded, split at pauses and at 20 s. One still open at the end is closed
+    there."""
     start: float | None = None
     earlier = last = now = 0.0
     for block in blocks:
@@ -59,17 +60,17 @@ def stretches(blocks: Iterable[SpeechBlock], rate: int) -> Iterator[tuple[float,
 
 
 def words_in(asr: ASR, pcm: Pcm, rate: int) -> str:
-    """What is said in a recording of any rate."""
+    """The words of a recording of any rate."""
     return " ".join(segment.text for segment in write_down(asr, resample(pcm, rate, HEARING_RATE)))
 
 
 def write_down(asr: ASR, pcm: Pcm) -> list[Segment]:
-    """[n] samples at 16 kHz → segments. Takes as long as it takes; call it off the event loop."""
+    """[n] samples at 16 kHz → segments. May take long; call it off the event loop."""
     return list(writing_down(asr, pcm))
 
 
 def writing_down(asr: ASR, pcm: Pcm) -> Generator[Segment, None, None]:
-    """The same one by one, as they are written."""
+    """The same segments one by one, as they are transcribed."""
     transcriber, detector = asr.transcriber(), asr.detector()
     try:
         for start, end in stretches(_blocks(detector, pcm), HEARING_RATE):
@@ -81,13 +82,14 @@ def writing_down(asr: ASR, pcm: Pcm) -> Generator[Segment, None, None]:
             if heard.speech and text.strip():
                 words = tuple(moved(word, start * 1000) for word in heard.words)
                 yield Segment(start, min(end, len(pcm) / HEARING_RATE), text.strip(), words, heard.confidence)
-    finally:  # here and not by the caller: it may have gone, and this thread works on to the end all the same
+    finally:  # here and not in the caller, which may be gone while this thread still works to the end
         asr.release(transcriber)
         asr.release_detector(detector)
 
 
 def _blocks(detector: SpeechDetector, pcm: Pcm) -> Iterator[SpeechBlock]:
-    """A second of silence behind it: the detector looks back, and speech up to the last sample has to end somewhere."""
+    """Blocks with a second of silence appended: the detector lags, and speech up to the last sample must end
+    somewhere."""
     for second in (*_seconds(pcm), np.zeros(HEARING_RATE, np.float32)):
         yield from detector.push(second)
 
@@ -98,7 +100,7 @@ def _seconds(pcm: Pcm) -> Iterator[Pcm]:
 
 
 def moved(word: HeardWord, ms: float) -> HeardWord:
-    """The same word on another clock."""
+    """The same word with its times shifted."""
     if word.start_ms is None or word.end_ms is None:
         return word
     return replace(word, start_ms=word.start_ms + ms, end_ms=word.end_ms + ms)

@@ -1,7 +1,7 @@
-"""Does an engine keep up on this machine? The one rule: a timed pass, never a count of cores.
+"""Does an engine keep up on this machine? One rule decides: a timed pass, never the number of cores.
 
-A pass over `SOUND_S` of sound may take `KEEPS_UP` of that, a quarter of a second. Then words in between come once a
-second or oftener (`paced.SHARE`), and the text is there before most turns have ended: those wait longer in silence.
+A pass over `SOUND_S` of sound may take `KEEPS_UP` of that, a quarter of a second. Then interim words come at least once
+a second (`paced.SHARE`), and the text is there before most turns have ended, since those wait longer in silence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PASSES = 4
 
 
 def keeps_up(asr: ASR) -> tuple[bool, str]:
-    """The verdict, and the figures it rests on."""
+    """The verdict, and the figures behind it."""
     transcriber = asr.transcriber()
     try:
         took_s = pass_s(transcriber)
@@ -32,7 +32,7 @@ def keeps_up(asr: ASR) -> tuple[bool, str]:
 
 
 def pass_s(transcriber: Transcriber, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds of the shortest pass: the first of a process is slower, and other models load beside these."""
+    """Seconds of the fastest pass: the first one in a process is slower, and other models load at the same time."""
     noise = np.random.default_rng(0).normal(0, 0.05, round(SOUND_S * HEARING_RATE)).astype(np.float32)
     took = []
     for _ in range(PASSES):

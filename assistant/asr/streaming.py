@@ -1,8 +1,8 @@
 """Moonshine's published streaming sizes (MIT, English), from a folder, through the makers' package.
 
-Their encoder reads a sliding window and keeps what it has read, so a pass costs the same in the tenth second as in the
-first. The state of a running utterance lives in the makers' `Transcriber`, weights included, so each talk has one. It
-takes all cores; that is why these sizes are for machines that have some to spare.
+Their encoder reads a sliding window and caches what it has read, so a pass costs the same in the tenth second as in the
+first. The makers' `Transcriber` holds the state of a running utterance together with the weights, so each talk has its
+own. It uses all cores, so these sizes suit machines with cores to spare.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ GRAPHS = ("frontend", "encoder", "adapter", "cross_kv", "decoder_kv")
 FILES = (*(f"{name}.ort" for name in GRAPHS), "streaming_config.json", "tokenizer.bin")
 WORD_TIMES = "decoder_kv_with_attention.ort"
 BOOST = 2.0
-"""Of the expected terms: errors on them a quarter fewer, elsewhere 0.3 points more; above 4 it breaks (the makers)."""
+"""Boost of expected terms: a quarter fewer errors on them, 0.3 points more elsewhere; above 4 it breaks (the
+makers)."""
 LEAST_S = 0.1
-"""Less sound than this is not worth a pass, and the library may refuse it."""
+"""Sound shorter than this is not worth a pass, and the library may refuse it."""
 NEVER_S = 1e9
-"""The library decodes by itself every so often; we say when."""
+"""Disables the library's periodic decoding; we decide when."""
 
 
 def streaming(folder: Path, size: Size) -> Paced:
-    """A transcriber for one talk over a folder in the published layout. Loads the weights. Raises SettingError."""
+    """A transcriber for one talk over a folder in the published layout; loads the weights. Raises SettingError."""
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise SettingError(
@@ -45,15 +46,15 @@ def streaming(folder: Path, size: Size) -> Paced:
 
 
 class StreamingFollower:
-    """One stream of the makers' library, its own speech detector switched off. See `Follower`."""
+    """One stream of the makers' library, with its own speech detector switched off. See `Follower`."""
 
     def __init__(self, folder: Path, size: Size) -> None:
-        import moonshine_voice as makers  # loads 60 MB of libraries: only where it is wanted
+        import moonshine_voice as makers  # loads 60 MB of libraries, so only when needed
 
         arch = getattr(makers.ModelArch, f"{size.upper()}_STREAMING")
         timed = (folder / WORD_TIMES).is_file()
         options = {
-            "vad_threshold": "0",  # costs 1.5 to 2 points on clips that are cut already
+            "vad_threshold": "0",  # its detector costs 1.5 to 2 points on clips that are already cut
             "vad_max_segment_duration": "1000",
             "return_audio_data": "false",
             "word_timestamps": str(timed).lower(),
@@ -83,7 +84,7 @@ class StreamingFollower:
         self._grown = Grown()
 
     def forget(self) -> None:
-        """Nothing is learnt of a speaker."""
+        """Does nothing: it learns nothing about a speaker."""
 
     def expect(self, terms: Sequence[str]) -> None:
         if self._set_terms is not None:
@@ -103,7 +104,7 @@ class StreamingFollower:
         return self._grown.partial()
 
     def _heard(self) -> tuple[HeardWord, ...]:
-        """All lines of the stream: one, unless the library thinks otherwise."""
+        """All lines of the stream; there is normally one."""
         lines = self._stream.update_transcription(0).lines
         timed = [word for line in lines for word in line.words or ()]
         if timed:
@@ -121,7 +122,7 @@ class StreamingFollower:
 
 
 def open_asr(folder: Path) -> LocalASR:
-    """Ears over a folder in the published layout, one transcriber loaded. Raises SettingError."""
+    """Ears over a folder in the published layout, with one transcriber loaded. Raises SettingError."""
     size = size_of(folder)
     first = streaming(folder, size)
     asr = LocalASR(first.facts, lambda: streaming(folder, size))
@@ -134,7 +135,7 @@ def name_of(size: Size) -> str:
 
 
 def size_of(folder: Path) -> Size:
-    """As its name says, or that of the folder around it (`small-streaming-en`); the layout does not."""
+    """The size, from the folder's name or its parent's (`small-streaming-en`); the layout does not state it."""
     path = folder.resolve()
     words = re.split(r"\W|_", f"{path.parent.name}-{path.name}")
     named = [size for size in CADENCE_MS if size in words]

@@ -1,8 +1,8 @@
-"""Moonshine's pieces of text: numbers to text, text to numbers, and which numbers make up which word.
+"""Moonshine's text pieces: numbers to text, text to numbers, and which numbers make up which word.
 
-`tokenizer.bin` holds the pieces one after another: a length (below 128 one byte, else the low seven bits with the top
+`tokenizer.bin` holds the pieces one after another: a length (one byte below 128, else the low seven bits with the top
 bit set, then the rest), then that many bytes of UTF-8. A piece's number is its place; `▁` stands for a space. The
-first three are unknown, begin and end; the next 256 are single bytes; the rest came in the order they were merged.
+first three are unknown, begin and end; the next 256 are single bytes; the rest follow in the order they were merged.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Tokens:
         return cls(pieces)
 
     def text(self, numbers: Sequence[int]) -> str:
-        """Unfinished characters at the end are left out."""
+        """The text of these numbers; incomplete characters at the end are left out."""
         return b"".join(self._pieces[n] for n in numbers if n > END).decode("utf-8", "ignore").strip()
 
     def words(self, numbers: Sequence[int]) -> list[tuple[str, int]]:
-        """Every word as written, and how many tokens the text has up to its end."""
+        """Every word as written, and the number of tokens up to its end."""
         found: list[tuple[str, int]] = []
         start = 0
         for at in range(1, len(numbers) + 1):
@@ -55,14 +55,14 @@ class Tokens:
         return found
 
     def without_marks(self, numbers: Sequence[int]) -> int:
-        """How many of these tokens are left when the marks at the end are taken off."""
+        """How many of these tokens remain without the marks at the end."""
         count = len(numbers)
         while count and (mark := self.text(numbers[count - 1 : count])) and not bare(mark):
             count -= 1
         return count
 
     def of(self, text: str) -> list[int]:
-        """The tokens of a word, as after a space. Merges as the pieces were made: the earliest first."""
+        """The tokens of a word as it appears after a space. Merges follow the order of the pieces, earliest first."""
         parts = [bytes([b]) for b in f" {text}".encode()]
         while True:
             merged = [self._numbers.get(a + b) for a, b in pairwise(parts)]

@@ -1,12 +1,12 @@
 """A streaming transducer from a folder, through sherpa-onnx (Apache-2): icefall's zipformers and the like, or NeMo's.
 
-Sound goes in a chunk at a time and every chunk is read once, so words in between cost what the end costs. Greedy, a
-token is never revised; a word is stable when the next has begun. One recogniser serves all talks, one stream follows
-one utterance.
+Sound goes in chunk by chunk, and every chunk is read once, so interim words cost as much as final ones. Decoding is
+greedy: a token is never revised, and a word is stable once the next has begun. One recogniser serves all talks; each
+stream follows one utterance.
 
-The last pass needs silence behind the sound, which ends a stream, and a stream cannot be copied. Who goes on after a
-pause is therefore heard again from the beginning of the piece, on a new stream: not a word differs from an utterance
-without that pause. Past `AGAIN_S` that would cost too much; there the piece closes, and its words stand.
+The last pass needs silence after the sound. That ends a stream, and a stream cannot be copied. If the user goes on
+after a pause, the piece is therefore heard again from its beginning, on a new stream: every word is as it would be
+without that pause. Beyond `AGAIN_S` that would cost too much; then the piece is closed and its words stand.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
 GRAPHS = ("encoder", "decoder", "joiner")
 TOKENS = "tokens.txt"
 PIECES = "bpe.vocab"
-"""How a word is cut into tokens; only where it is there, words can be expected."""
+"""Splits words into tokens; words can be expected only if this file exists."""
 NEEDS = f"{TOKENS}, {', '.join(f'{name}*.onnx' for name in GRAPHS)}"
 ICEFALL = ("conformer", "ebranchformer", "lstm", "zipformer", "zipformer2")
 AGAIN_S = 10.0
-"""Of sound that is heard again at most, when somebody goes on after a pause."""
+"""The most sound to hear again when somebody goes on after a pause."""
 TAIL_S = 0.2
-"""Of silence behind the model's own window: a transducer writes a word some frames after it ended."""
+"""Silence added beyond the model's own window: a transducer writes a word some frames after it ended."""
 TOKEN_MS = 40.0
-"""What a token lasts at least: it has a begin only. One frame of icefall's encoders."""
+"""Shortest duration of a token, which has only a start time. One frame of icefall's encoders."""
 STEP = HEARING_RATE // 100
 LONGEST_WINDOW_S = 10.0
 LEAST_CADENCE_MS = 100.0
@@ -48,11 +48,11 @@ MARKS_OF_TERMS = "'-"
 
 @dataclass(frozen=True, slots=True)
 class Transducer:
-    """What the talks share.
+    """The part that all talks share.
 
-    tail        silence that brings the last sound through the network
-    alphabet    characters that its tokens are made of
-    lower       it knows capitals only, so its text is written small
+    tail        silence that pushes the last sound through the network
+    alphabet    characters that its tokens consist of
+    lower       it knows only capitals, so its text is converted to lower case
     """
 
     recogniser: Any
@@ -63,11 +63,11 @@ class Transducer:
 
     def stream(self, terms: Sequence[str]) -> Any:
         known = [term for term in map(self._spelled, terms) if term] if self.facts.bias else []
-        # a slash parts them; without any the stream must not be made with "", which is one empty term
+        # a slash separates terms; with no terms, pass no argument, because "" would be one empty term
         return self.recogniser.create_stream("/".join(known)) if known else self.recogniser.create_stream()
 
     def _spelled(self, term: str) -> str:
-        """As the tokens spell it, or nothing: the library reads signs in it as orders (`:2` is a boost)."""
+        """The term as the tokens spell it, or nothing: the library treats signs in it as commands (`:2` is a boost)."""
         plain = " ".join(term.split())
         if not self.facts.cased:
             plain = plain.upper() if self.lower else plain.lower()
@@ -76,7 +76,7 @@ class Transducer:
         return plain if clean and self.alphabet.issuperset(letters) else ""
 
     def words(self, stream: Any) -> tuple[HeardWord, ...]:
-        """All words of a stream as it stands, times from its first sample."""
+        """All words of a stream so far, with times from its first sample."""
         result = self.recogniser.get_result_all(stream)
         times = [float(round(second * 1000)) for second in result.timestamps]
         chances = np.exp(np.minimum(result.ys_probs, 0.0)).tolist()
@@ -102,7 +102,7 @@ class Transducer:
                 chance = sum(one.chances) / len(one.chances) if one.chances else None
                 words.append(HeardWord(text, one.first_ms, one.last_ms + TOKEN_MS, chance))
             elif words:
-                words[-1] = replace(words[-1], text=words[-1].text + text)  # a mark that stands alone
+                words[-1] = replace(words[-1], text=words[-1].text + text)  # a mark on its own
         return words
 
 
@@ -136,8 +136,8 @@ class TransducerFollower:
     def drop(self) -> None:
         self._new: list[Pcm] = []
         self._closed: tuple[HeardWord, ...] = ()
-        self._before_ms = 0.0  # sound of the pieces that are closed
-        self._stable: tuple[HeardWord, ...] = ()  # of the open piece, and so are the rest
+        self._before_ms = 0.0  # sound of the closed pieces
+        self._stable: tuple[HeardWord, ...] = ()  # of the open piece, and so are the next fields
         self._words: tuple[HeardWord, ...] = ()
         self._begin_piece()
 
@@ -145,14 +145,14 @@ class TransducerFollower:
         self._stream: Any = None
         self._spent = False
         self._samples = 0
-        self._again: list[Pcm] = []  # the open piece, as long as it may be heard again
+        self._again: list[Pcm] = []  # the open piece, as long as it can be heard again
         self._agreement = Agreement()
 
     def forget(self) -> None:
-        """Nothing is learnt of a speaker."""
+        """Does nothing: it learns nothing about a speaker."""
 
     def expect(self, terms: Sequence[str]) -> None:
-        """From the next stream on: those of a running one are fixed."""
+        """Takes effect with the next stream: the terms of a running one are fixed."""
         self._terms = tuple(terms)
 
     def hear(self, pcm: Pcm) -> None:
@@ -195,7 +195,7 @@ class TransducerFollower:
         return self._samples <= AGAIN_S * HEARING_RATE
 
     def _go_on(self) -> None:
-        """More comes after a last pass."""
+        """Continue after a last pass."""
         if self._short:
             self._stream, self._spent, self._samples = None, False, 0
             again, self._again = self._again, []
@@ -207,10 +207,10 @@ class TransducerFollower:
             self._begin_piece()
 
     def _settle(self, heard: tuple[HeardWord, ...]) -> None:
-        """What the stream says without a tail, and how much of it will not change."""
+        """The text of the stream without a tail, and how much of it will not change."""
         self._show(heard)
         if self._model.facts.bias:
-            # a beam may still turn to another path, so agreement over time says what is stable
+            # a beam may still switch to another path, so agreement over time decides what is stable
             agreed = self._agreement.add(self._samples * 1000 / HEARING_RATE, [word.text for word in heard])
         else:
             agreed = len(heard)
@@ -226,7 +226,7 @@ class TransducerFollower:
             self._words = (*self._stable, *heard[splice(stable, texts) :])
 
     def _in_utterance(self, words: Sequence[HeardWord]) -> tuple[HeardWord, ...]:
-        """With times from the utterance's first sample, none past the sound: the tail is not part of it."""
+        """Times relative to the utterance's first sample, none past the sound: the tail is not part of it."""
         end = self._before_ms + self._samples * 1000 / HEARING_RATE
         return tuple(
             replace(
@@ -243,7 +243,7 @@ class TransducerFollower:
         text = _text(words)
         chances = [word.probability for word in words if word.probability is not None]
         confidence = sum(chances) / len(chances) if chances else None
-        # its probabilities are softened by the library and fitted on nobody, so repetition alone is judged
+        # the library softens its probabilities and they are not calibrated, so only repetition is judged
         return Transcript(text, words, confidence, sensible(text, [hash(word.text) for word in words], 1.0))
 
 
@@ -252,9 +252,9 @@ def _text(words: Sequence[HeardWord]) -> str:
 
 
 def load_transducer(folder: Path) -> Transducer:
-    """The shared model, warm. Raises SettingError.
+    """The shared model, warmed up. Raises SettingError.
 
-    What is wrong must be found here: the library ends the process over a fact that a graph lacks.
+    Errors must be found here: the library ends the process if a graph lacks a fact.
     """
     graphs = {name: _graph(folder, name) for name in GRAPHS}
     tokens = _tokens(folder)
@@ -289,7 +289,7 @@ def load_transducer(folder: Path) -> Transducer:
 
 
 def _check(folder: Path, told: Mapping[str, str], tokens: Mapping[int, str]) -> None:
-    """Do the graphs say what the library asks of them, and is there a text for every number they may write?"""
+    """Check that the graphs state what the library needs, and that every number they may write has a text."""
     if told.get("model_type") in ICEFALL:
         needed = ["T", "decode_chunk_len", "vocab_size", "context_size"]
     else:  # NeMo's; its vocabulary is counted without the blank
@@ -304,7 +304,7 @@ def _check(folder: Path, told: Mapping[str, str], tokens: Mapping[int, str]) -> 
 
 
 def _graph(folder: Path, name: str) -> Path:
-    """Of several, the one of 8-bit weights: a quarter of the size, and on a processor the fastest."""
+    """The graph file; of several, the one with 8-bit weights: a quarter of the size, and fastest on a processor."""
     found = sorted(folder.glob(f"{name}*.onnx"), key=lambda path: (".int8." not in path.name, path.name))
     if not found:
         raise SettingError(f"{folder} is no streaming transducer: {name}*.onnx is missing; it must hold {NEEDS}")
@@ -312,12 +312,12 @@ def _graph(folder: Path, name: str) -> Path:
 
 
 def _tokens(folder: Path) -> dict[int, str]:
-    """Number → text, of `text number` lines. A line without text is a space."""
+    """Number → text, from `text number` lines. A line without text is a space."""
     path = folder / TOKENS
     if not path.is_file():
         raise SettingError(f"{folder} is no streaming transducer: {TOKENS} is missing; it must hold {NEEDS}")
     found: dict[int, str] = {}
-    for line in path.read_bytes().splitlines():  # bytes: a token may be one of Unicode's spaces
+    for line in path.read_bytes().splitlines():  # as bytes, because a token may be one of Unicode's spaces
         match line.split():
             case [text, number] if number.isdigit():
                 found[int(number)] = text.decode("utf-8", "replace")
@@ -331,7 +331,7 @@ def _tokens(folder: Path) -> dict[int, str]:
 
 
 def _check_pieces(path: Path) -> None:
-    """The library ends the process over a line that is not a piece and a number."""
+    """Check the file: the library ends the process if a line is not a piece and a number."""
     for line in path.read_bytes().splitlines():
         try:
             _, score = line.split()
@@ -341,7 +341,8 @@ def _check_pieces(path: Path) -> None:
 
 
 def _chunk(recogniser: Any, folder: Path) -> tuple[int, int]:
-    """Samples that a first chunk needs, and each further one. The library does not tell, so silence is fed to it."""
+    """Samples needed for the first chunk and for each later one. The library does not report it, so silence is fed to
+    it."""
     stream, sizes = recogniser.create_stream(), []
     silence = np.zeros(STEP, np.float32)
     for _ in range(2):
@@ -359,6 +360,6 @@ def _chunk(recogniser: Any, folder: Path) -> tuple[int, int]:
 
 
 def open_asr(folder: Path) -> LocalASR:
-    """Ears over a folder of a streaming transducer; all talks share its weights. Raises SettingError."""
+    """Ears over a folder with a streaming transducer; all talks share its weights. Raises SettingError."""
     model = load_transducer(folder)
     return LocalASR(model.facts, lambda: Paced(TransducerFollower(model)))

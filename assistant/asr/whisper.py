@@ -1,8 +1,8 @@
 """Whisper of any size, for its hundred languages: a CTranslate2 folder, through faster-whisper (MIT).
 
-Whisper reads 30 s at a time however little was said, so a pass costs the same in the first second as in the 28th: the
-utterance is cut late, and every pass runs its encoder once. One copy of the weights, and one pass at a time, serve all
-talks. Nothing is fetched, ever: the folder must be whole.
+Whisper reads 30 s at a time however little was said, so a pass costs the same in the first second as in the 28th.
+Therefore utterances are cut late, and every pass runs the encoder once. All talks share one copy of the weights and run
+one pass at a time. Nothing is ever fetched: the folder must be complete.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
 FILES = ("model.bin", "config.json", "tokenizer.json")
 CADENCE_MS = 500.0
 EARLY_S, LONGEST_S = 20.0, 28.0
-"""Where an utterance is cut: a window is 30 s, and what lies across two is read twice."""
+"""Seconds after which an utterance is cut: a window is 30 s, and sound that spans two is read twice."""
 LEAST_S = 0.1
 SURE_S = 3.0
-"""Of sound before a language that was found is kept for the utterance: to find it costs as much as to read."""
+"""Sound needed before a detected language is fixed for the utterance: detecting it costs as much as reading."""
 NO_SPEECH, UNLIKELY = 0.6, -1.0
-"""Whisper's own rule: no speech is where it says so and believes none of its words (Radford et al. 2022, 4.5)."""
+"""Whisper's own rule: there is no speech if it says so and doubts all of its words (Radford et al. 2022, 4.5)."""
 TOKENS_A_SECOND, MOST_TOKENS = 25, 200
-"""Nobody says more; a loop would. Half a context is the prompt's."""
+"""Nobody says more; a loop would. Half of the context belongs to the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one pass wrote."""
+    """The result of one pass."""
 
     words: tuple[HeardWord, ...] = ()
     tokens: tuple[int, ...] = ()
@@ -54,18 +54,18 @@ class Reading:
 
 
 class Whisper:
-    """The shared weights. `model`: faster-whisper's `WhisperModel`, or what behaves like it."""
+    """The shared weights. `model`: faster-whisper's `WhisperModel`, or an object that behaves like it."""
 
     def __init__(self, model: Any, name: str) -> None:
         self._model = model
         self._one_at_a_time = threading.Lock()
         english = not model.model.is_multilingual
         self.language = "en" if english else None
-        """The only one that these weights know."""
+        """The only language of these weights, or None."""
         self.facts = AsrFacts(name, ("en",) if english else (), True, CADENCE_MS, bias=True, word_times=True)
 
     def write(self, sound: Pcm, language: str | None, terms: str | None) -> Reading:
-        """Up to 30 s, in one window. `language` None: it is found out."""
+        """Transcribe up to 30 s, in one window. `language` None: detect it."""
         seconds = sound.size / HEARING_RATE
         with self._one_at_a_time:
             segments, info = self._model.transcribe(
@@ -73,9 +73,9 @@ class Whisper:
                 language=language,
                 task="transcribe",
                 beam_size=1,
-                temperature=0.0,  # a list would sample where it is in doubt, and a pause and the end differ
+                temperature=0.0,  # a list would sample in case of doubt, and then a pause and the end could differ
                 condition_on_previous_text=False,
-                without_timestamps=True,  # one segment of text, the words have times of their own
+                without_timestamps=True,  # one segment of text, the words have their own times
                 word_timestamps=True,
                 vad_filter=False,
                 no_speech_threshold=NO_SPEECH,
@@ -83,7 +83,7 @@ class Whisper:
                 hotwords=terms,
                 max_new_tokens=min(MOST_TOKENS, 10 + int(seconds * TOKENS_A_SECOND)),
             )
-            segment = next(iter(segments), None)  # lazy: to ask for more would read what is behind the last word anew
+            segment = next(iter(segments), None)  # lazy: asking for more would read the sound after the last word again
         if segment is None or segment.seek:
             return Reading(language=info.language)
         words = tuple(_words(segment.words or (), segment.text, seconds))
@@ -91,7 +91,7 @@ class Whisper:
 
 
 class WhisperFollower:
-    """Reads an utterance in pieces of half a minute at most. See `Follower`."""
+    """Reads an utterance in pieces of at most half a minute. See `Follower`."""
 
     def __init__(self, whisper: Whisper) -> None:
         self._whisper = whisper
@@ -116,7 +116,7 @@ class WhisperFollower:
         self._written = Reading()
 
     def forget(self) -> None:
-        """Nothing is learnt of a speaker."""
+        """Does nothing: it learns nothing about a speaker."""
 
     def expect(self, terms: Sequence[str]) -> None:
         said = (" ".join(term.replace("\0", " ").split()) for term in terms)
@@ -154,12 +154,13 @@ class WhisperFollower:
         self._grown.add(sound.size * 1000 / HEARING_RATE, written.words, written.sensible)
 
     def _open_words(self) -> tuple[HeardWord, ...]:
-        """Of the open piece: only what is stable, if the rest makes no sense; of a lone piece all, for the log."""
+        """Words of the open piece: only the stable ones if the rest makes no sense; all of a lone piece, for the
+        log."""
         lone = not self._closed_samples
         return self._grown.words if lone or self._written.sensible else self._grown.stable
 
     def _close(self, samples: int) -> None:
-        """The piece is over: its words are settled, and count from the utterance's beginning."""
+        """Close the piece: its words are final, with times relative to the utterance's beginning."""
         begin_ms = self._closed_samples * 1000 / HEARING_RATE
         for word in self._open_words():
             times = (begin_ms + (word.start_ms or 0.0), begin_ms + (word.end_ms or 0.0))
@@ -169,8 +170,8 @@ class WhisperFollower:
 
 
 def _words(timed: Iterable[Any], text: str, seconds: float) -> Iterable[HeardWord]:
-    """Words as they are written: what begins with no space belongs to the word before (half a word, a mark; in Chinese,
-    all of a sentence). `text` stands for them where nothing could be timed."""
+    """Words as they are written: text without a leading space belongs to the previous word (half a word, a mark; a
+    whole sentence in Chinese). `text` stands for them if nothing could be timed."""
     parts: list[tuple[str, float, float, float | None]]
     parts = [(word.word, float(word.start), float(word.end), float(word.probability)) for word in timed]
     groups: list[list[tuple[str, float, float, float | None]]] = []
@@ -188,14 +189,14 @@ def _words(timed: Iterable[Any], text: str, seconds: float) -> Iterable[HeardWor
 
 
 def open_whisper(folder: Path) -> Whisper:
-    """The weights of a folder, on one thread. Raises SettingError, ImportError."""
+    """Open the weights of a folder, on one thread. Raises SettingError, ImportError."""
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise SettingError(
             f"{folder} is no Whisper for CTranslate2: {', '.join(missing)} missing; "
             f"the folder must hold {', '.join(FILES)}"
         )
-    from faster_whisper import WhisperModel  # and with it 250 MB of libraries: only where it is wanted
+    from faster_whisper import WhisperModel  # it brings 250 MB of libraries, so only when needed
 
     try:
         model = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=1, local_files_only=True)
@@ -205,7 +206,7 @@ def open_whisper(folder: Path) -> Whisper:
 
 
 def open_asr(folder: Path) -> LocalASR:
-    """Ears over a CTranslate2 folder, shared by all talks and warm. Raises SettingError, ImportError."""
+    """Ears over a CTranslate2 folder, shared by all talks and warmed up. Raises SettingError, ImportError."""
     whisper = open_whisper(folder)
     whisper.write(np.zeros(HEARING_RATE, np.float32), whisper.language, None)
     return LocalASR(whisper.facts, lambda: Paced(WhisperFollower(whisper)))
