@@ -1,30 +1,30 @@
 """The execution contract and execution-state capsules. See README.md.
 
-    arguments  what callers hand in, checked at the door
+    arguments  callers' arguments, checked at the door
     capsule    Capsule and Checkpoint; snapshot, restore, fork, rollback, an earlier capsule inside one
-    delta      a state as what follows another, which is stored once
+    delta      a state stored as the difference from another
     digests    a digest of every byte of a checkpoint, taken once
     disk       capsules as checksummed files
-    durable    files that are complete or absent, entries that are
+    durable    files, and entries in files, that are complete or absent
     errors     every error of the package
     exec/      the contract: buffers, graphs and the context that owns them
     feed       bytes of files into tensors, many reads in flight
     hull       lower convex hulls, for placement
-    journal    tables whose every change is on disk before it is told
+    journal    tables whose every change is on disk before it is reported
     ledger     declarations without memory: what an engine will take
     metrics    counts and levels, readable at any time
     nn/        blocks of networks that both engines share
     placement  at which boundaries a checkpoint is worth its bytes
     prefix     digests of token prefixes, and the state key they belong to
-    prepared   weights as an engine holds them, kept in one file and mapped
+    prepared   weights in the engine's own form, stored in one file and mapped
     reentry    the way to a state that replays least
     registry   which capsules are kept, and how they are found again
     safefile   headers of safetensors files, read without trust
     shards     the files of a published checkpoint
     store      which capsule lies in which tier, under budgets
-    tiers      memory of the device, of the host, disk; moves between them
+    tiers      device memory, host memory and disk; moves between them
     weights    checkpoints streamed to their destinations
-    worth      what a capsule is worth, and when it may be used next
+    worth      the value of a capsule, and when it may be used next
 """
 
 from importlib import import_module
@@ -86,8 +86,8 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> object:
-    """Names are looked up when they are first used: most modules need torch, which takes a second to load, and who only
-    keeps a journal needs none of it."""
+    """Names are looked up on first use: most modules need torch, which takes a second to load, and programs that only
+    use a journal need none of it."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(f"capsules.{_PLACES[name]}"), name)

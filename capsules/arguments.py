@@ -1,6 +1,6 @@
-"""Arguments of public calls, checked where they come in: once per call, never inside a step and never per token.
+"""Checks of arguments to public calls, made at the entry: once per call, never inside a step and never per token.
 
-Each check takes the error of the package that was called; its sentence says what came and what is needed.
+Each check takes the error class of the package that was called; its message says what was passed and what is needed.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def shown(value: object) -> str:
-    """A value as a sentence shows it: short, and with its type where that is not plain."""
+    """A value as shown in a message: short, with its type unless that is obvious."""
     if value is None:
         return "None"
     told = repr(value)
@@ -17,7 +17,7 @@ def shown(value: object) -> str:
 
 
 def whole(error: type[Exception], name: str, value: Any, least: int = 0, most: int | None = None) -> int:
-    """An integer in [least, most]; numpy's count, a bool is none."""
+    """An integer in [least, most]; numpy's integers count, a bool does not."""
     good = isinstance(value, Integral) and not isinstance(value, bool)
     if not good or value < least or (most is not None and value > most):
         allowed = f"{least} or more" if most is None else f"from {least} to {most}"
@@ -26,7 +26,7 @@ def whole(error: type[Exception], name: str, value: Any, least: int = 0, most: i
 
 
 def a_kind(error: type[Exception], name: str, value: object, kind: Any, needed: str) -> None:
-    """An instance of `kind`, a type or several; `needed` says in words what that is and where it comes from."""
+    """An instance of `kind`, a type or several; `needed` describes it in words and says where to get it."""
     if not isinstance(value, kind):
         raise error(f"{name} is {shown(value)}; {needed} is needed")
 

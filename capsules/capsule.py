@@ -24,16 +24,16 @@ _ALIGN = 64  # bytes; keeps every tensor of a capsule on a cache line
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What two engines must share for a capsule of one to mean the same in the other."""
+    """Facts that two engines must share before a capsule of one is valid in the other."""
 
     facts: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(cls, ctx: ExecContext, scope: str, *, weights: str, code: str, **facts: str) -> "Fingerprint":
-        """Of a scope as it is declared now.
+        """The fingerprint of a scope as it is declared now.
 
         weights  digest of the checkpoint
-        code     version of whatever gives the bytes their meaning, for example "llm_engine/1"
+        code     version of the code that gives the bytes their meaning, for example "llm_engine/1"
         facts    anything else that must agree: dtype, template, chunk schedule
         """
         layout = "; ".join(buffer.layout for buffer in closure(ctx, scope))
@@ -63,8 +63,8 @@ class Base:
 
     key     under which it is kept
     nbytes  of those rows
-    digest  of those rows: others under the same key are another base
-    rows    None until they were found; see `delta.joined`
+    digest  of those rows: other rows under the same key are a different base
+    rows    None until they are found; see `delta.joined`
     """
 
     key: str
@@ -79,7 +79,7 @@ class Base:
 class Capsule:
     """The complete state of one scope at a boundary. Its tensors are copies and are never written again.
 
-    axes  of tensors that hold a row for each position: along which axis. With a `base` they hold the rows behind it
+    axes  for tensors with a row per position: along which axis. With a `base` they hold the rows after it
     """
 
     label: str
@@ -94,7 +94,7 @@ class Capsule:
 
     @property
     def nbytes(self) -> int:
-        """Of its own tensors; what a base holds is the base's."""
+        """Bytes of its own tensors; those of a base belong to the base."""
         return sum(t.numel() * t.element_size() for t in self.tensors.values())
 
     @property
@@ -141,7 +141,7 @@ def snapshot(
 
 
 def restore(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint) -> None:
-    """Put a boundary back, in place, so that every captured graph goes on from it.
+    """Restore a boundary in place; every captured graph continues from it.
 
     Nothing is written unless the whole capsule fits. Raises CapsuleMismatch with what differs.
     """
@@ -156,10 +156,10 @@ def restore(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint) -> Non
 
 
 class Recurrent:
-    """The part of a closure that is live as a whole, laid out once: a checkpoint is then one allocation and one call.
+    """The part of a closure that is live as a whole, laid out once, so a checkpoint is one allocation and one call.
 
-    It is taken every few tokens of a reply, so what does not change between two is not looked up again. Buffers never
-    move, so their bytes as rows stay good; declare all of the scope's before.
+    It is taken every few tokens of a reply, so anything that stays the same between two is not looked up again. Buffers
+    never move, so views of their bytes stay valid; declare all of the scope's buffers before this.
     """
 
     def __init__(self, ctx: ExecContext, scope: str) -> None:
@@ -173,11 +173,11 @@ class Recurrent:
 
     @property
     def nbytes(self) -> int:
-        """Of one checkpoint."""
+        """Bytes of one checkpoint."""
         return self._starts[-1]
 
     def take(self, position: int) -> Checkpoint:
-        """A checkpoint of now. Raises CapsuleTooLarge."""
+        """A checkpoint of the current state. Raises CapsuleTooLarge."""
         if not self._rows:
             return Checkpoint(self.scope, position, {})
         flat = _allocated(self._allocate, self._starts[-1])
@@ -186,7 +186,7 @@ class Recurrent:
 
 
 class _Views(Mapping[str, Tensor]):
-    """Tensors that lie one behind the other in `flat`, made when they are asked for: most checkpoints never are."""
+    """Tensors that lie one behind the other in `flat`, made on demand: most checkpoints are never read."""
 
     def __init__(self, flat: Tensor, like: Mapping[str, Tensor], starts: Sequence[int]) -> None:
         self._flat, self._like, self._starts = flat, like, starts
@@ -211,7 +211,7 @@ def checkpoint(ctx: ExecContext, scope: str, position: int) -> Checkpoint:
 
 
 def earlier(ctx: ExecContext, capsule: Capsule, point: Checkpoint) -> Capsule:
-    """The capsule that a snapshot at a checkpoint of the same sequence would have been, over the memory of both."""
+    """The capsule that a snapshot at a checkpoint of the same sequence would have given, sharing memory with both."""
     base, tensors = capsule.base, {}
     if base is not None and point.position < base.position:
         base = None
@@ -228,13 +228,13 @@ def earlier(ctx: ExecContext, capsule: Capsule, point: Checkpoint) -> Capsule:
 
 
 def rollback(ctx: ExecContext, point: Checkpoint) -> None:
-    """Back to an earlier boundary of the same session. Its cost does not depend on the position."""
+    """Return to an earlier boundary of the same session. The cost does not depend on the position."""
     a_kind(ContractMisuse, "point", point, Checkpoint, "a checkpoint, as checkpoint gives it,")
     _copy_in(point, [(b, b.tensor) for b in closure(ctx, point.scope) if isinstance(b.live, Whole)])
 
 
 def fork(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint, branches: int) -> Iterator[int]:
-    """Yield each branch number with the state back at the capsule. The caller runs, and freezes what it keeps."""
+    """Yield each branch number with the state back at the capsule. The caller runs, and freezes the states to keep."""
     for branch in range(branches):
         restore(ctx, capsule, fingerprint)
         yield branch
@@ -243,7 +243,7 @@ def fork(ctx: ExecContext, capsule: Capsule, fingerprint: Fingerprint, branches:
 def copy_out(live: Mapping[str, Tensor], allocate: Callable[[int], Tensor]) -> dict[str, Tensor]:
     """Copies of all tensors in one allocation, under the same names. `allocate` gives uninitialised bytes.
 
-    Raises CapsuleTooLarge if it has none to give.
+    Raises CapsuleTooLarge if there is not enough memory.
     """
     sizes = [t.numel() * t.element_size() for t in live.values()]
     starts = [0]
@@ -284,7 +284,7 @@ def _copy_in(source: Capsule | Checkpoint, targets: Sequence[tuple[Buffer, Tenso
 
 
 def _parts(source: Capsule | Checkpoint, buffer: Buffer, target: Tensor) -> Iterator[_Part]:
-    """(name, what is held, where it goes): of a delta the base's rows first, then those behind them."""
+    """(name, stored bytes, destination): for a delta first the base's rows, then those behind them."""
     base = source.base if isinstance(source, Capsule) else None
     if base is not None and isinstance(buffer.live, Prefix):
         axis = buffer.live.axis

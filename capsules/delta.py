@@ -1,9 +1,10 @@
-"""Delta capsules: a state kept as what follows a base, so that what many states begin with is stored once.
+"""Delta capsules: a state stored as the continuation of a base, so a beginning shared by many states is stored once.
 
-Rows behind a buffer's prefix never change once they are written, so the first rows of a talk are, byte for byte, those
-of the persona that it began with; the recurrent part is another at every position and is kept whole. A capsule is only
-taken for a base after its bytes were compared: nothing is believed of tokens. The base itself is whole, and is kept by
-whoever keeps the delta (`store.py`).
+Rows behind a buffer's prefix never change once they are written. So the first rows of a talk equal, byte for byte,
+those
+of the persona that it began with; the recurrent part differs at every position and is stored whole. A capsule becomes a
+base only after its bytes were compared: equal tokens are not trusted. The base itself is a whole capsule, held by
+whoever holds the delta (`store.py`).
 """
 
 import json
@@ -25,10 +26,10 @@ _DIGESTS: WeakKeyDictionary[Capsule, str] = WeakKeyDictionary()
 
 
 def beyond(capsule: Capsule, base: Capsule, key: str, allocate: Allocate) -> Capsule | None:
-    """The same state as what follows `base`, which is kept under `key`; None if its rows do not begin with those.
+    """The same state as a delta on `base`, which is stored under `key`; None if its rows do not begin with the base's.
 
-    allocate   gives uninitialised bytes for what is left
-    Raises CapsuleTooLarge if it has none to give.
+    allocate   gives uninitialised bytes for the remaining rows
+    Raises CapsuleTooLarge if there is not enough memory.
     """
     rows = base.position
     if capsule.base is not None or base.base is not None or not base.axes or not 0 < rows <= capsule.position:
@@ -46,9 +47,9 @@ def beyond(capsule: Capsule, base: Capsule, key: str, allocate: Allocate) -> Cap
 
 
 def joined(capsule: Capsule, base: Capsule | None) -> Capsule:
-    """A delta with the rows that it follows at hand: what restores. Nothing is copied.
+    """A delta with its base's rows attached, ready to restore. Nothing is copied.
 
-    Raises CapsuleMismatch if the base is gone or is another one now.
+    Raises CapsuleMismatch if the base is gone or has been replaced.
     """
     wanted = capsule.base
     if wanted is None:
@@ -63,7 +64,7 @@ def joined(capsule: Capsule, base: Capsule | None) -> Capsule:
 
 
 def completed(capsule: Capsule, allocate: Allocate) -> Capsule:
-    """The capsule that stands alone: a joined delta with its base's rows copied in. Raises CapsuleTooLarge."""
+    """A standalone capsule: a joined delta with its base's rows copied in. Raises CapsuleTooLarge."""
     if capsule.base is None:
         return capsule
     assert capsule.base.rows is not None, "joined first"
@@ -74,12 +75,12 @@ def completed(capsule: Capsule, allocate: Allocate) -> Capsule:
 
 
 def parted(capsule: Capsule) -> Capsule:
-    """A delta without the rows at hand, as it is kept: they are the base's, which may move."""
+    """A delta as it is stored, without the base's rows, which may move."""
     return capsule if capsule.base is None else replace(capsule, base=replace(capsule.base, rows=None))
 
 
 def rows_digest(base: Capsule) -> str:
-    """32 hexadecimal digits of a base's rows and of what gives them their meaning; taken once of each capsule."""
+    """32 hexadecimal digits over a base's rows and the facts that give them meaning; computed once per capsule."""
     if base not in _DIGESTS:
         facts = [base.fingerprint.digest, base.scope, base.position, list(_axes(base))]
         found = blake2b(json.dumps(facts).encode(), digest_size=16)
@@ -98,7 +99,7 @@ def _nbytes(tensor: Tensor) -> int:
 
 
 def _same(one: Tensor, two: Tensor) -> bool:
-    """Byte for byte: as numbers, 0.0 and -0.0 would be equal, and NaN unequal to itself."""
+    """Compare byte by byte: as numbers, 0.0 would equal -0.0, and NaN would differ from itself."""
     if (one.shape, one.dtype) != (two.shape, two.dtype):
         return False
     words = _WORDS[one.element_size()]

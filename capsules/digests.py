@@ -1,8 +1,8 @@
-"""A digest of every byte of a checkpoint: taken once, then believed as long as its files look untouched.
+"""A digest of every byte of a checkpoint: computed once, then trusted as long as its files look untouched.
 
-What it was is kept in a small file beside the weights, or elsewhere where that folder cannot be written, with size,
-inode and times of every file. A file that was written since has another time, so its digest is taken again; what
-changes the bytes and leaves no trace (a failing disk, a tool that sets the times back) `recheck` finds.
+The result is stored in a small file beside the weights, or elsewhere if that folder cannot be written, with size,
+inode and times of every file. A file that was written since has another time, so its digest is computed again. Changes
+that leave no trace (a failing disk, a tool that resets the times) are found by `recheck`.
 """
 
 import hashlib
@@ -22,15 +22,15 @@ from capsules.shards import Source, locate, open_files
 
 NOTE = "weights.digest.json"
 SMALL_BYTES = 64 << 20
-"""Below this reading everything takes less than a tenth of a second: nothing is kept, everything is read."""
+"""Below this size reading everything takes less than a tenth of a second, so nothing is stored."""
 SETTLED_S = 2.0
-"""What was written so lately may be written again with the same time: its digest is not kept yet."""
+"""A file written this recently could be written again with the same time, so its digest is not stored yet."""
 PIECE = 4 << 20  # bytes read and hashed at a time
 
 
 @dataclass(frozen=True)
 class Rechecked:
-    """What every byte says now, and what it said when it was first read; "" where that is not known."""
+    """The digest of every byte now, and the one from the first reading; "" if that is not known."""
 
     digest: str
     kept: str
@@ -44,7 +44,7 @@ class Rechecked:
 def digest(source: Source) -> str:
     """A hex digest of names, dtypes, shapes and every byte of a checkpoint; the names of its files do not matter.
 
-    Raises WeightsError or CapsuleDamaged for files that are no checkpoint.
+    Raises WeightsError or CapsuleDamaged for files that are not a checkpoint.
     """
     located = sorted(locate(open_files(source)).items())
     whole = hashlib.blake2b(b"full", digest_size=16)
@@ -61,9 +61,9 @@ def digest(source: Source) -> str:
 
 
 def known_digest(folder: Path, aside: Path | None = None) -> str:
-    """The same, from what was kept if no file of the checkpoint was touched since.
+    """The same digest, from the stored one if no file of the checkpoint was touched since.
 
-    aside  a folder for what cannot be kept beside the weights
+    aside  a folder to use if nothing can be stored beside the weights
     """
     files = open_files(folder)
     if sum(file.size for file in files) < SMALL_BYTES:
@@ -81,7 +81,7 @@ def known_digest(folder: Path, aside: Path | None = None) -> str:
 
 
 def recheck(folder: Path, aside: Path | None = None) -> Rechecked:
-    """Read every byte, whatever was kept, and compare with that."""
+    """Read every byte, whatever is stored, and compare with the stored digest."""
     notes = [note for place in _places(folder, aside) if (note := _read(place)) is not None]
     nbytes = sum(file.size for file in open_files(folder))
     return Rechecked(digest(folder), str(notes[0]["digest"]) if notes else "", nbytes)
@@ -98,7 +98,7 @@ def _tensor_digest(file: int, entry: TensorEntry) -> bytes:
 
 
 def stamps(files: list[SafeFile]) -> dict[str, dict[str, int]]:
-    """What shows that a file was written since, of each by name."""
+    """For each file by name, the facts that show whether it was written since."""
     found = {}
     for file in files:
         seen = file.path.stat()
@@ -110,13 +110,13 @@ def stamps(files: list[SafeFile]) -> dict[str, dict[str, int]]:
 
 
 def _places(folder: Path, aside: Path | None) -> list[Path]:
-    """Where a note may lie: beside the weights first."""
+    """Places for a note: beside the weights first."""
     name = hashlib.blake2b(str(folder.resolve()).encode(), digest_size=16).hexdigest()
     return [folder / NOTE, *([] if aside is None else [aside / f"{name}.json"])]
 
 
 def _read(place: Path) -> dict[str, Any] | None:
-    """A note that is damaged is none."""
+    """Read a note; a damaged one counts as absent."""
     try:
         note = json.loads(place.read_text("utf-8"))
         return note if isinstance(note["digest"], str) and isinstance(note["files"], dict) else None
@@ -125,7 +125,7 @@ def _read(place: Path) -> dict[str, Any] | None:
 
 
 def _keep(folder: Path, aside: Path | None, note: dict[str, Any]) -> None:
-    """At the first place that takes it; where none does, every byte is read again next time."""
+    """Store a note in the first writable place; without one, every byte is read again next time."""
     for place in _places(folder, aside):
         with suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Capsules as files: one safetensors file each, checksummed, loaded without executing anything.
 
 The header's metadata holds `about` (JSON: label, scope, position, fingerprint, tokens, the engine's host facts, which
-tensors have rows, the base whose rows come before them if there is one, and notes of whoever stored it) and `checksum`,
+tensors have rows, the base whose rows come before them if there is one, and the storing code's notes) and `checksum`,
 a BLAKE2b over the tensor table, `about` and every byte of data. Any safetensors reader can open the file; only this one
 checks it.
 """
@@ -34,12 +34,12 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class CapsuleNotSaved(CapsuleError):
-    """The capsule could not be written; whatever was stored before is still there."""
+    """The capsule could not be written; anything stored before is still there."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What a file says of its capsule without its tensors being read."""
+    """The facts about a capsule that its file states, read without its tensors."""
 
     key: str
     label: str
@@ -70,7 +70,7 @@ class CapsuleFolder:
         return self._file(key).exists()
 
     def files(self) -> dict[str, os.stat_result]:
-        """Every file; one that goes meanwhile is left out."""
+        """Every file; those that disappear in the meantime are left out."""
         found = {}
         for key in self.keys():
             with suppress(FileNotFoundError):
@@ -78,12 +78,12 @@ class CapsuleFolder:
         return found
 
     def changed_ns(self) -> int:
-        """When a file was last added, replaced or removed, by whomever."""
+        """When any process last added, replaced or removed a file."""
         return self.path.stat().st_mtime_ns
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Inside, no other process is here too: what is measured still holds when it is acted upon."""
+        """Holds a lock: no other process works here, so measurements stay true until acted upon."""
         place = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(place, fcntl.LOCK_EX)
@@ -114,8 +114,8 @@ class CapsuleFolder:
     def load(self, key: str, expected: Fingerprint | None = None, pin_memory: bool = False) -> Capsule:
         """Read a capsule into host memory, in one allocation.
 
-        expected   refused before any tensor is read, if the file's fingerprint differs
-        Raises CapsuleMismatch, CapsuleDamaged (nothing of a damaged file is ever returned), FileNotFoundError.
+        expected   the file is refused before any tensor is read if its fingerprint differs
+        Raises CapsuleMismatch, CapsuleDamaged (no part of a damaged file is ever returned), FileNotFoundError.
         """
         path = self._file(key)
         header = read_header(path)
@@ -133,7 +133,7 @@ class CapsuleFolder:
         )  # fmt: skip
 
     def touch(self, key: str, at: float) -> None:
-        """Record a use, so that the order of use survives a restart; a disk that takes nothing costs that order."""
+        """Record a use, so the order of use survives a restart; if the disk refuses, only that order is lost."""
         with suppress(OSError):
             os.utime(self._file(key), (at, at))
 
@@ -231,7 +231,7 @@ def _base(told: Any) -> Base | None:
 
 
 def _read_tensors(file: SafeFile, pin_memory: bool) -> dict[str, Tensor]:
-    """All tensors in one allocation, after the checksum has been found right."""
+    """All tensors in one allocation, after the checksum was verified."""
     entries = sorted(file.entries.values(), key=lambda e: (e.offset, e.nbytes))
     starts = _starts(entries)
     flat = torch.empty(starts[-1], dtype=torch.uint8, pin_memory=pin_memory)

@@ -1,11 +1,11 @@
 """Files that are either complete or absent, and entries at the end of a file that are.
 
 A file is written aside, synced, renamed, and the directory synced. The name appears only after every byte is on the
-disk, so whatever happens in between (the process killed, the disk full, the machine off) leaves either the old file or
-the new one. What a killed writer left aside is swept later.
+disk, so an interruption (the process killed, the disk full, the machine off) leaves either the old file or the new one.
+Leftovers of a killed writer are swept later.
 
-An entry is added behind others with its length and a checksum over its place and its bytes. What is not whole at the
-end of a file was never promised to anybody, and is cut off before anything is added.
+An entry is appended with its length and a checksum over its place and its bytes. An incomplete entry at the end of a
+file was never promised to anybody, and is cut off before anything is added.
 """
 
 import fcntl
@@ -32,7 +32,7 @@ def write_durably(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
     file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)  # tells `sweep` that the writer is alive
+        fcntl.flock(file, fcntl.LOCK_EX)  # shows `sweep` that the writer is alive
         for chunk in chunks:
             _write_all(file, memoryview(chunk).cast("B"))
         os.fsync(file)
@@ -51,25 +51,26 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: object, indent: int | None = None) -> None:
-    """Write facts as a whole. Raises OSError, or TypeError or ValueError for what JSON cannot say; nothing has changed.
+    """Write facts as a whole. Raises OSError, or TypeError or ValueError for values outside JSON; then nothing has
+    changed.
 
     indent  spaces per level, for files that people read; those end with a line break
-    ASCII alone is written, so that no text can fail to be encoded.
+    The output is pure ASCII, so no text can fail to be encoded.
     """
     write_text(path, json.dumps(value, indent=indent) + ("\n" if indent else ""))
 
 
 def remove_durably(path: Path) -> None:
-    """Remove a file for good; one that is gone already is fine."""
+    """Remove a file for good; a missing file is fine."""
     path.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Be the one process at work in a folder. Raises BlockingIOError while another is; OSError.
+    """Be the only process at work in a folder. Raises BlockingIOError while another is; OSError.
 
-    Where a file system cannot lock a folder (NFS), nobody is kept out: what is written durably stays whole there, too.
+    On file systems that cannot lock a folder (NFS), nobody is kept out; durably written files stay whole there, too.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -85,7 +86,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def sweep(folder: Path) -> int:
-    """Remove what killed writers left aside; returns how many files. Writers that live are not disturbed."""
+    """Remove leftovers of killed writers; returns how many files. Live writers are not disturbed."""
     removed = 0
     for aside in folder.glob(f".*{PART}"):
         try:
@@ -105,7 +106,7 @@ def sweep(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Entries:
-    """What a file of entries holds. `end`: where the last whole one ends; `torn`: bytes behind it that are none."""
+    """The contents of a file of entries. `end`: where the last whole one ends; `torn`: the bytes after it."""
 
     payloads: tuple[bytes, ...]
     end: int
@@ -113,7 +114,7 @@ class Entries:
 
 
 def read_entries(path: Path) -> Entries:
-    """Every entry up to the first that is not whole. Raises OSError."""
+    """Read every entry up to the first that is not whole. Raises OSError."""
     data = memoryview(path.read_bytes())
     found: list[bytes] = []
     at = len(HEAD) if data[: len(HEAD)] == HEAD else len(data) + 1
@@ -130,15 +131,15 @@ def read_entries(path: Path) -> Entries:
 
 
 def entry_bytes(at: int, payload: bytes) -> bytes:
-    """An entry as it stands at this place of a file."""
+    """The bytes of an entry at this place of a file."""
     return len(payload).to_bytes(4, "little") + _digest(at, payload) + payload
 
 
 class EntryFile:
-    """A file of entries, open for more. The caller sees to it that there is one writer."""
+    """A file of entries, open for appending. The caller ensures that there is one writer."""
 
     def __init__(self, path: Path, end: int = 0) -> None:
-        """end  of what `read_entries` found whole; the rest is cut off. 0: begin a new file. Raises OSError."""
+        """end  the end that `read_entries` found; the rest is cut off. 0: begin a new file. Raises OSError."""
         self.path, self.end, self._named = path, end, end > 0
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -152,12 +153,12 @@ class EntryFile:
             raise
 
     def append(self, payload: bytes) -> None:
-        """Add one entry: after this it outlives the process, after `sync` the machine. Raises OSError (full disk, ...);
-        then nothing has changed."""
+        """Add one entry: from then on it survives the process, and after `sync` the machine. Raises OSError (full disk,
+        ...); then nothing has changed."""
         self._write(entry_bytes(self.end, payload))
 
     def sync(self) -> None:
-        """Wait until all that was added is on the disk. From any thread. Raises OSError."""
+        """Wait until everything added is on the disk. From any thread. Raises OSError."""
         os.fsync(self._file)
         if not self._named:
             sync_folder(self.path.parent)
@@ -181,7 +182,7 @@ def _digest(at: int, payload: bytes) -> bytes:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames and removals inside a directory last."""
+    """Make renames and removals inside a directory durable."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(file)

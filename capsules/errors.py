@@ -6,7 +6,7 @@ class CapsuleError(Exception):
 
 
 class ContractMisuse(CapsuleError, ValueError):
-    """A call with an argument that means nothing here: of another kind, or out of range."""
+    """A call had an argument that is invalid here: of the wrong kind, or out of range."""
 
 
 class BufferMisuse(CapsuleError):
@@ -26,7 +26,7 @@ class CompileError(CapsuleError):
 
 
 class CapsuleAbsent(CapsuleError, KeyError):
-    """There is no capsule of this key or name, or no longer."""
+    """There is no capsule of this key or name, or it is gone."""
 
     __str__ = Exception.__str__  # a KeyError would show the sentence in quotes
 
@@ -40,8 +40,8 @@ class CapsuleDamaged(CapsuleError):
 
 
 class CapsuleTooLarge(CapsuleError):
-    """The device has no memory for a copy of the state; go without it and rebuild from the tokens."""
+    """The device has no memory for a copy of the state; continue without it and rebuild from the tokens."""
 
 
 class WeightsError(CapsuleError):
-    """A checkpoint and the model that wants to load it do not fit together."""
+    """A checkpoint does not fit the model that should load it."""

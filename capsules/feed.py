@@ -36,7 +36,7 @@ class FeedPiece:
 
     @property
     def direct(self) -> bool:
-        """Whether the bytes may be read into the destination as they are."""
+        """Whether the bytes may be read straight into the destination."""
         return self.dest.dtype == self.dtype and self.dest.is_contiguous()
 
 
@@ -165,5 +165,5 @@ class StagedFeed:
 
 
 def feed_for(device: torch.device) -> HostFeed | StagedFeed:
-    """The way to a device."""
+    """The right feed for a device."""
     return HostFeed() if device.type == "cpu" else StagedFeed(device)

@@ -18,10 +18,10 @@ MANY_KINKS = 512
 def lower_hull(c: Floats, b: Floats) -> Ints:
     """Indices of the lower hull of the points (c[i], b[i]); c strictly rises.
 
-    A point on or above the chord between its neighbours is never needed, so all such points go at once, again and
-    again. Once few remain, or they hardly become fewer, the points are some convex arcs, and neighbours are joined by
-    their common tangent, pair by pair. (Smooth laws make long arcs, which removal alone would eat one point per
-    round; noise makes many kinks, of which each round removes about half.)
+    A point on or above the chord between its neighbours is never needed, so all such points are removed at once,
+    repeatedly. Once few remain, or their number hardly falls, the points form some convex arcs, and neighbouring arcs
+    are joined by their common tangent, pair by pair. (Smooth laws make long arcs, which removal alone would shorten by
+    one point per round; noise makes many kinks, of which each round removes about half.)
     """
     keep = np.arange(len(c))
     before = len(c)
@@ -47,7 +47,7 @@ def _join(c: Floats, b: Floats, left: Ints, right: Ints) -> Ints:
 
 
 def _tangent(c: Floats, b: Floats, d: Floats, e: Floats) -> tuple[int, int]:
-    """Where the common lower tangent touches two convex chains, (c, b) and to its right (d, e).
+    """The points where the common lower tangent touches two convex chains, (c, b) and to its right (d, e).
 
     The supporting line of slope x meets the axis at min(b - c x) and min(e - d x). Their difference rises with x,
     because the right chain's point lies further right, and is zero for the tangent; so a chain's touching point is

@@ -1,9 +1,9 @@
 """Journals: tables of JSON rows in memory, and on disk the changes made to them, in order.
 
-Each change is one entry (`durable.EntryFile`), written when it is made: who is told of a change afterwards can rely on
-its outliving the process; it is synced behind that, on another thread, and outlives the machine from then on. A journal
-that has grown to several times of what its tables hold is written anew, aside. A disk that takes no more costs what is
-changed from then on, and says so; the next change tries again with all of it.
+Each change is one entry (`durable.EntryFile`), written when it is made: anything reported afterwards can rely on the
+change outliving the process. Another thread then syncs it, and from then on it outlives the machine too. A journal that
+has grown to several times the size of its tables is rewritten, aside. If the disk is full, changes from then on are not
+stored, and `trouble` says so; the next change tries again with all of it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from capsules.durable import (
 log = logging.getLogger(__name__)
 
 SUFFIX = ".journal"
-_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")  # longer ones would be no names of files
+_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")  # longer ones could not be file names
 SLACK = 64 << 10
-"""Bytes that a journal may have in any case, and how much of it must be history before it is written anew: this share
-and the present tables' size once more."""
+"""Bytes that a journal may always have, and how much history triggers a rewrite: this share plus the size of the
+present tables."""
 
 JSON: TypeAlias = "bool | int | float | str | Sequence[JSON] | Mapping[str, JSON] | None"
 Rows: TypeAlias = Mapping[str, JSON]
@@ -44,7 +44,7 @@ Rows: TypeAlias = Mapping[str, JSON]
 class Journal:
     """One journal. Its tables may be changed from any thread.
 
-    torn     bytes at the file's end that were not whole when it was opened, and are gone
+    torn     bytes at the file's end that were not whole when it was opened, and were cut off
     trouble  why the last change is not on disk; "" if it is
     """
 
@@ -56,9 +56,9 @@ class Journal:
         self._lock = threading.RLock()
         self._file: EntryFile | None = None
         self._since: list[bytes] | None = None
-        """Entries since the journal is being written anew; None while it is not."""
+        """Entries added since a rewrite of the journal began; None while there is none."""
         self._small = 0
-        """Bytes of it when it was last written anew."""
+        """Its size in bytes after the last rewrite."""
         self._syncing = False
         self.torn = 0
         if path.exists():
@@ -74,19 +74,19 @@ class Journal:
             )  # fmt: skip
 
     def table(self, name: str) -> Rows:
-        """The rows of a table, in order; none if there is no such table. Not to be changed."""
+        """The rows of a table, in order; empty if there is no such table. Do not change them."""
         return self._tables.get(name, {})
 
     def put(self, name: str, rows: Rows, *, ordered: bool = False, sync: bool = True) -> bool:
-        """Make these a table's rows. False: it was not written, `trouble` says why, and the next `put` tries again.
+        """Replace a table's rows. False: it was not written, `trouble` says why, and the next `put` tries again.
 
-        ordered  their order is part of them; else a row that is there keeps its place
-        sync     False: this change alone need not outlive the machine, only the process; the next one is synced with it
+        ordered  their order matters; otherwise an existing row keeps its place
+        sync     False: this change alone need only outlive the process, not the machine; the next one is synced with it
         """
         return self.put_all({name: rows}, ordered=(name,) if ordered else (), sync=sync)
 
     def put_all(self, tables: Mapping[str, Rows], *, ordered: Collection[str] = (), sync: bool = True) -> bool:
-        """The same of several tables in one entry: after a kill all of them have changed, or none."""
+        """The same for several tables in one entry: after a kill all of them have changed, or none."""
         with self._lock:
             changes = []
             for name, rows in tables.items():
@@ -113,7 +113,7 @@ class Journal:
             return True
 
     def remove(self) -> None:
-        """Nothing of it is needed any more."""
+        """Delete the journal; nothing of it is needed any more."""
         with self._lock:
             self._tables, self._since = {}, None
             self._close()
@@ -121,7 +121,7 @@ class Journal:
                 self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Sync and let the file go."""
+        """Sync and close the file."""
         with self._lock:
             if self._file is not None:
                 self._sync()
@@ -140,8 +140,8 @@ class Journal:
             self._offload(self._settle)
 
     def _settle(self) -> None:
-        """On another thread: sync, and write anew what has too much history."""
-        self._syncing = False  # first: what is added from here on asks again
+        """On another thread: sync, and rewrite the journal if it has too much history."""
+        self._syncing = False  # first, so additions from here on ask again
         self._sync()
         file = self._file
         if file is not None and file.end > SLACK + 2 * self._small:
@@ -154,11 +154,11 @@ class Journal:
         try:
             file.sync()
         except OSError as error:
-            if file is self._file:  # else it was let go or replaced meanwhile, synced
+            if file is self._file:  # else it was closed or replaced meanwhile, synced
                 self._failed(error)
 
     def rewrite(self) -> None:
-        """Only what the tables hold now; changes that are made meanwhile follow behind it."""
+        """Write only the current tables; changes made meanwhile follow them."""
         with self._lock:
             if self._since is not None or self._file is None:
                 return
@@ -169,7 +169,7 @@ class Journal:
             write_durably(aside, _whole(payloads))
             with self._lock:
                 self._replace(aside)
-        except OSError as error:  # the old one is whole, and goes on
+        except OSError as error:  # the old one is whole and stays in use
             log.warning("%s could not be written anew: %s", self._path, error.strerror or error)
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
@@ -195,7 +195,7 @@ class Journal:
             f"{self._path.name} could not be written: {error.strerror or error}. The talk goes on; what is said from "
             "here on will not outlive this process unless there is room again"
         )
-        if trouble != self.trouble:  # once until something is written again
+        if trouble != self.trouble:  # report once, until something is written again
             log.warning("%s", trouble)
         self.trouble = trouble
 
@@ -203,21 +203,21 @@ class Journal:
 class Journals:
     """The journals of a folder, by name; each is open once.
 
-    writer  syncs and compacts in the background; None: at once
+    writer  syncs and compacts in the background; None: do it at once
     """
 
     def __init__(self, folder: Path | None, writer: Executor | None = None) -> None:
-        """folder  None: nothing is kept"""
+        """folder  None: nothing is stored"""
         self._folder, self._writer = folder, writer
         self._open: dict[str, Journal] = {}
         if folder is not None:
-            with suppress(OSError):  # what killed writers left is only in the way
+            with suppress(OSError):  # leftovers of killed writers are only in the way
                 sweep(folder)
                 for aside in folder.glob(f".*{SUFFIX}.new"):
                     aside.unlink(missing_ok=True)
 
     def open(self, name: str) -> Journal | None:
-        """The journal of this name; None without a folder, or for a name that is none. Raises OSError, ValueError."""
+        """The journal of this name; None without a folder, or if the name is invalid. Raises OSError, ValueError."""
         path = self._path(name)
         if path is None:
             return None
@@ -234,12 +234,12 @@ class Journals:
         return name in self._open or (path is not None and path.is_file())
 
     def close(self, name: str) -> None:
-        """Let a journal go until it is opened again."""
+        """Close a journal until it is opened again."""
         if (journal := self._open.pop(name, None)) is not None:
             journal.close()
 
     def remove(self, name: str) -> None:
-        """Drop a journal, open or not."""
+        """Delete a journal, open or not."""
         journal, path = self._open.pop(name, None), self._path(name)
         if journal is not None:
             journal.remove()
@@ -248,7 +248,7 @@ class Journals:
                 path.unlink(missing_ok=True)
 
     def _path(self, name: str) -> Path | None:
-        """Names of other shapes than an id's name no file."""
+        """Return the file of a name; None for names that do not look like an id."""
         if self._folder is None or not _NAME.fullmatch(name):
             return None
         return self._folder / f"{name}{SUFFIX}"
@@ -257,17 +257,17 @@ class Journals:
         if self._writer is None:
             work()
             return
-        with suppress(RuntimeError):  # shut down: who closes the journal syncs it
+        with suppress(RuntimeError):  # shut down: closing the journal syncs it
             self._writer.submit(work)
 
 
 def difference(before: Rows, after: Rows, ordered: bool) -> tuple[list[str], dict[str, JSON]]:
-    """What leads from one table to another: keys to drop, then rows to set, which stand at the end if they are new."""
+    """The step from one table to another: keys to remove, then rows to set, which go to the end if they are new."""
     gone = [key for key in before if key not in after]
     moved: dict[str, None] = {}
     if ordered:
         order = iter(after)
-        for key in before:  # a row stays where it is while those before it do
+        for key in before:  # a row keeps its place as long as those before it do
             if key in after and (moved or next(order) != key):
                 moved[key] = None
     new = {key: row for key, row in after.items() if key in moved or key not in before or before[key] != row}
@@ -275,12 +275,12 @@ def difference(before: Rows, after: Rows, ordered: bool) -> tuple[list[str], dic
 
 
 def _packed(changes: Sequence[tuple[str, list[str], Rows]]) -> bytes:
-    """An entry: of each table that changed its name, the keys that go, and the rows that are set."""
+    """An entry: for each changed table its name, the keys to remove and the rows to set."""
     return zlib.compress(json.dumps(changes, separators=(",", ":")).encode(), 1)
 
 
 def _apply(tables: dict[str, dict[str, JSON]], payload: bytes) -> None:
-    """Raises ValueError for what `_packed` did not write."""
+    """Raises ValueError for entries that `_packed` did not write."""
     try:
         changes = json.loads(zlib.decompress(payload))
     except zlib.error as error:
@@ -295,7 +295,7 @@ def _apply(tables: dict[str, dict[str, JSON]], payload: bytes) -> None:
 
 
 def _whole(payloads: list[bytes]) -> Iterator[bytes]:
-    """A file of these entries."""
+    """The bytes of a file with these entries."""
     yield HEAD
     at = len(HEAD)
     for payload in payloads:

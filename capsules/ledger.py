@@ -1,4 +1,4 @@
-"""Ledger: takes declarations like a context and allocates nothing: a plan of memory is the declaration itself."""
+"""Ledger: accepts declarations like a context but allocates nothing: the declaration itself is the memory plan."""
 
 from collections.abc import Sequence
 
@@ -18,17 +18,17 @@ class Ledger:
     def buffer(
         self, name: str, shape: Sequence[int], dtype: torch.dtype, *, role: Role, live: Whole | Prefix | None = None
     ) -> Buffer:
-        """Of this shape, and without memory."""
+        """A buffer of this shape, without memory."""
         made = Buffer(name, torch.empty(tuple(shape), dtype=dtype, device=self.device), role, live or Whole())
         self._buffers.append(made)
         return made
 
     @property
     def nbytes(self) -> int:
-        """Of all that was declared."""
+        """Bytes of everything declared."""
         return sum(buffer.nbytes for buffer in self._buffers)
 
     @property
     def checkpoint_bytes(self) -> int:
-        """Of one checkpoint: state that is live as a whole."""
+        """Bytes of one checkpoint: state that is live as a whole."""
         return sum(b.nbytes for b in self._buffers if b.role is Role.STATE and isinstance(b.live, Whole))

@@ -1,4 +1,4 @@
-"""Where checkpoints go, so that rolling back to any earlier position replays few tokens.
+"""Places checkpoints so that rolling back to any earlier position replays few tokens.
 
 A prefix of `length` tokens keeps checkpoints at positions C, a subset of 1..length; position 0 (empty) is free. Going
 back to position t replays t - max({0} u {c in C: c <= t}) tokens. A law is the probability of each t, [length + 1].
@@ -18,7 +18,7 @@ from capsules.errors import ContractMisuse
 from capsules.hull import Floats, Ints, lower_hull
 
 GRID = 64  # prefill chunk: boundaries between chunks are multiples of it
-NEGLIGIBLE = 1e-18  # a mass that changes no expected recompute below a length of 100,000 by more than 1e-8 tokens
+NEGLIGIBLE = 1e-18  # mass too small to change any expected recompute below a length of 100,000 by more than 1e-8 tokens
 
 
 class Strategy(StrEnum):
@@ -54,8 +54,8 @@ def balanced(length: int, budget: int) -> tuple[int, ...]:
 
 
 def every(spacing: int, length: int) -> tuple[int, ...]:
-    """All multiples of `spacing`. The paper's block caching is every 64 or 128, its square root every √length; how many
-    these keep is no choice of theirs."""
+    """All multiples of `spacing`. The paper's block caching is every 64 or 128, its square root every √length; it does
+    not choose their number."""
     return tuple(range(spacing, length + 1, spacing))
 
 
@@ -126,9 +126,9 @@ def expected_recompute(law: Floats, checkpoints: Sequence[int]) -> float:
 
 
 class RollbackHistogram:
-    """How far back rollbacks go, recent ones counting more: weight gamma ** age, age in observations.
+    """How far back rollbacks go, with recent ones counting more: weight gamma ** age, age in observations.
 
-    Kept as distance from the end, because barge-ins and undo look back from now however long the talk has become.
+    Stored as distance from the end, because barge-ins and undo look back from now however long the talk has become.
     """
 
     def __init__(self, gamma: float = 0.99) -> None:
@@ -137,7 +137,7 @@ class RollbackHistogram:
         self._sums: tuple[list[int], list[float]] = [], [0.0]  # rising distances; weight of the first n of them
 
     def observe(self, back: int) -> None:
-        """A rollback by `back` tokens."""
+        """Record a rollback by `back` tokens."""
         if back < 0:
             raise ContractMisuse(f"a rollback goes back by {back} tokens; 0 or more are possible")
         self._weights = {b: w * self._gamma for b, w in self._weights.items() if w > 1e-9}
@@ -146,15 +146,15 @@ class RollbackHistogram:
         self._sums = backs, [0.0, *accumulate(self._weights[b] for b in backs)]
 
     def mass(self, length: int) -> Callable[[int], float]:
-        """The same law, summed: the weight of all depths below a position. Not normalised; each call costs a look-up,
-        whatever the length is."""
+        """The same law, summed: the weight of all depths below a position. Not normalised; each call costs one look-up,
+        whatever the length."""
         if not self._weights:
             return float  # uniform
         backs, sums = self._sums
         total = sums[-1]
 
         def below(position: int) -> float:
-            """Depth max(0, length - back) < position: all that reach back further than length - position."""
+            """Depth max(0, length - back) < position: all rollbacks further back than length - position."""
             return total - sums[bisect_right(backs, length - position)] if position > 0 else 0.0
 
         return below
@@ -171,10 +171,10 @@ class RollbackHistogram:
 
 
 class Placer:
-    """Decides which of the boundaries at hand keep their checkpoint, learning from the rollbacks that happen.
+    """Decides which of the available boundaries keep their checkpoint, learning from actual rollbacks.
 
-    While tokens are decoded, one boundary comes and one has to go. The best choice is then the one whose loss costs
-    least, found in a few look-ups; the program runs only where several have to go at once, which is never in decoding.
+    While tokens are decoded, one boundary comes and one must go. The best choice is then the one whose loss costs
+    least, found in a few look-ups; the program runs only if several must go at once, which never happens in decoding.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class Placer:
         self._solve_every = solve_every
 
     def observe(self, back: int) -> None:
-        """A rollback by `back` tokens happened. Decisions change with every `solve_every`-th."""
+        """Record a rollback by `back` tokens. Decisions change with every `solve_every`-th."""
         self._pending.append(back)
         if len(self._pending) == self._solve_every:
             for pending in self._pending:
@@ -197,10 +197,10 @@ class Placer:
             self._pending.clear()
 
     def keep(self, boundaries: Sequence[int], length: int) -> frozenset[int]:
-        """The boundaries (rising, 1..length) that keep their checkpoint: at most `budget`, the newest among them.
+        """The boundaries (rising, 1..length) that keep their checkpoint: at most `budget`, including the newest.
 
-        A checkpoint that is dropped is gone, so only those at hand are candidates, and the newest stays whatever the
-        law says of it today: it is the only one that can stand between later positions and earlier ones.
+        A dropped checkpoint is gone, so only the available ones are candidates. The newest stays whatever the law says
+        of it today: no other can stand between later positions and earlier ones.
         """
         if len(boundaries) <= self._budget:
             return frozenset(boundaries)
@@ -217,7 +217,8 @@ class Placer:
         return frozenset((*chosen, newest))
 
     def _least_needed(self, boundaries: Sequence[int], length: int) -> int:
-        """Which one to do without, the newest apart: depths from it up to the next replay from the one before it."""
+        """The boundary to give up, other than the newest: depths from it up to the next then replay from the one
+        before."""
         below = self._seen.mass(length)
         best, least = boundaries[0], inf
         before, from_here = 0, below(boundaries[0])

@@ -12,10 +12,10 @@ BLOCK = 64  # tokens per link of the chain
 
 @dataclass(frozen=True)
 class StateKey:
-    """What shapes a state besides its tokens.
+    """Everything that shapes a state besides its tokens.
 
     media   digest of images or audio that placeholder tokens stand for
-    salt    keeps users or purposes apart that must not share state
+    salt    separates users or purposes that must not share state
     """
 
     model: str
@@ -37,10 +37,10 @@ def prefix_digests(
     """The digest of tokens[:n] for every wanted n, in one pass; lengths beyond the tokens are left out.
 
     Link k is the digest of link k - 1 and tokens [64 k, 64 k + 64); a prefix is its last full link and the rest. So a
-    long talk is hashed once for all lengths, and no two different prefixes or realms share a digest.
+    long talk is hashed once for all lengths, and different prefixes or realms never share a digest.
 
-    ends  rising; where the calls ended that fold the tokens. Those up to n are part of the digest of n, because equal
-          tokens in other calls are another state, bit for bit. None: however they were folded
+    ends  rising; ends of the calls that folded the tokens. Those up to n are part of the digest of n, because equal
+          tokens in other calls give a different state, bit for bit. None: ignore how they were folded
     """
     wanted = sorted({n for n in lengths if 0 <= n <= len(tokens)})
     digests: dict[int, str] = {}

@@ -1,11 +1,12 @@
-"""Weights as an engine holds them, kept in one file that the next start maps in place of loading.
+"""Weights in the engine's own form, stored in one file that the next start maps instead of loading.
 
-The file is a safetensors file; its metadata says what it was made from. It is believed where that is still so, and
-where nobody wrote to it since: its own time of change is set to the one that the header tells, so that any later write
-shows, without a second file and without reading a tensor. What leaves no such trace (a failing disk) is not seen.
+The file is a safetensors file; its metadata says what it was made from. It is trusted if that still matches and nobody
+wrote to it since: its modification time is set to the one in the header, so any later write shows, without a second
+file and without reading a tensor. Changes that leave no such trace (a failing disk) are not noticed.
 
-Tensors begin at multiples of 64 bytes, as torch's own memory does: library kernels may sum in another order elsewhere,
-and the model has to be the same to the bit. Padding between them is tensors too, since the format allows no holes.
+Tensors begin at multiples of 64 bytes, as torch's own memory does: elsewhere library kernels may sum in another order,
+and the model must be the same to the bit. The padding between them is stored as tensors too, since the format allows no
+holes.
 """
 
 import json
@@ -33,7 +34,7 @@ from capsules.weights import DTYPES
 
 Layout = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 Tell = Callable[[str], None]
-"""Takes one line for a person."""
+"""Takes one line of text for a person."""
 
 _FORMAT = "prepared/1"
 _ALIGNED = 64
@@ -42,17 +43,17 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class NotPrepared(Exception):
-    """Why weights were not kept, in words. What was there before is there still."""
+    """Why weights were not stored, in words. An existing file is still there."""
 
 
 @dataclass(frozen=True)
 class PreparedWeights:
-    """The file of one checkpoint in one form: opened, or made again and told of.
+    """The file of one checkpoint in one form: opened, or made again with a message.
 
-    form    how matrices are held, as the file's name tells it
-    layout  of the engine; raised whenever the same files would give other bytes
-    config  all that decides about bytes beside files and form, as text
-    tell    hears of a stale file, and whether one could be made
+    form    how matrices are stored; part of the file's name
+    layout  of the engine; raised whenever the same files would give different bytes
+    config  everything that determines the bytes besides files and form, as text
+    tell    gets a line if the file is stale, and on whether a new one could be made
     """
 
     folder: Path
@@ -67,7 +68,7 @@ class PreparedWeights:
 
     @property
     def worth_it(self) -> bool:
-        """Small files load at once; `tell` hears that then."""
+        """Whether the weights are large enough; small ones load at once, and `tell` gets a line about that."""
         size = sum(file.size for file in open_files(self.folder))
         if size < SMALL_BYTES:
             self.tell(f"{self.folder}: {size / 1e6:.0f} MB load at once; preparing them would gain nothing")
@@ -80,7 +81,7 @@ class PreparedWeights:
         }  # fmt: skip
 
     def open(self, digest: str, like: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
-        """What was kept of these weights, in this form; None: none, or a stale one.
+        """The stored tensors of these weights in this form; None if there are none or they are stale.
 
         like  tensors of the same names, shapes and types
         """
@@ -94,9 +95,9 @@ class PreparedWeights:
         return kept
 
     def keep(self, digest: str, before: object, tensors: Mapping[str, Tensor]) -> None:
-        """A start goes on without a file that cannot be made.
+        """Store the weights; if that fails, the start continues without a file.
 
-        before  the stamps of the checkpoint's files from before they were read
+        before  the stamps of the checkpoint's files, taken before they were read
         """
         try:
             if stamps(open_files(self.folder)) != before:
@@ -109,11 +110,11 @@ class PreparedWeights:
 
 
 def open_prepared(path: Path, facts: Mapping[str, str], layout: Layout) -> dict[str, Tensor] | None:
-    """The tensors of a file, mapped: pages come when they are read, and what is written to them stays in this process.
+    """The tensors of a file, mapped: pages load on first read, and writes to them stay in this process.
 
     facts   what they must have been made from
     layout  which tensors they must be
-    returns None where the file is another one's, an older one, or damaged
+    returns None if the file belongs to another checkpoint, is older, or is damaged
     Raises FileNotFoundError if there is none.
     """
     try:
@@ -132,12 +133,12 @@ def open_prepared(path: Path, facts: Mapping[str, str], layout: Layout) -> dict[
 
 
 def write_prepared(path: Path, facts: Mapping[str, str], tensors: Mapping[str, Tensor]) -> int:
-    """Keep tensors of the processor. Returns the file's bytes.
+    """Store tensors in processor memory. Returns the file's bytes.
 
-    Raises NotPrepared where the folder cannot be written, has no room, or another process is at it just now; no file
-    is changed then.
+    Raises NotPrepared if the folder cannot be written or is full, or another process is writing there; then no file has
+    changed.
     """
-    told_s = int(time.time()) & ~1  # in whole even seconds: every file system can hold them
+    told_s = int(time.time()) & ~1  # in whole even seconds: every file system can store them
     header, order = _header({**facts, "format": _FORMAT, "written_s": str(told_s)}, tensors)
     size = len(header) + sum(tensor.nbytes for tensor in order)
     try:
@@ -156,7 +157,7 @@ def write_prepared(path: Path, facts: Mapping[str, str], tensors: Mapping[str, T
 
 
 def _header(metadata: Mapping[str, str], tensors: Mapping[str, Tensor]) -> tuple[bytes, list[Tensor]]:
-    """The header, and all tensors in their order with the padding between them."""
+    """The header, and all tensors in order with the padding between them."""
     table: dict[str, object] = {"__metadata__": dict(metadata)}
     order: list[Tensor] = []
     at = 0

@@ -1,16 +1,16 @@
-"""How a turn reaches the state it needs with the least replay: append, roll back, restore or rebuild."""
+"""The way for a turn to reach the state it needs with the least replay: append, roll back, restore or rebuild."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Way(StrEnum):
-    """In order of what it costs besides the replay."""
+    """Ordered by cost besides the replay."""
 
-    APPEND = "append"  # the live state is a prefix of what is wanted
-    ROLLBACK = "rollback"  # an earlier boundary of the live state is
-    RESTORE = "restore"  # a stored capsule is
-    REBUILD = "rebuild"  # nothing is: from an empty state
+    APPEND = "append"  # the live state is a prefix of the wanted tokens
+    ROLLBACK = "rollback"  # an earlier boundary of the live state is one
+    RESTORE = "restore"  # a stored capsule is one
+    REBUILD = "rebuild"  # nothing is: start from an empty state
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Live:
     """The state an engine holds now.
 
     position  tokens folded into it
-    keep      how many of these stay, up to a boundary that a rollback reaches. The engine says: equal tokens that were
-              folded otherwise are another state, bit for bit
+    keep      how many of these can stay, up to a boundary that a rollback reaches. The engine says: equal tokens that
+              were folded differently give a different state, bit for bit
     """
 
     position: int = 0
@@ -37,11 +37,11 @@ class Reentry:
 
 
 def choose(wanted: int, live: Live, stored: tuple[int, str] | None, reserve: int = 0) -> Reentry:
-    """The way with the least replay; of equals the cheapest.
+    """The way with the least replay; among equals the cheapest.
 
-    wanted   how many tokens shall be folded in
+    wanted   how many tokens to fold in
     stored   length and key of the longest capsule that is a prefix of them
-    reserve  tokens that must be left to fold in; 1 if the engine needs the last one to get its logits
+    reserve  tokens that must remain to be folded in; 1 if the engine needs the last one to get its logits
     """
     limit = wanted - reserve
     options = [(Way.REBUILD, 0, "")]

@@ -1,4 +1,4 @@
-"""The header of a safetensors file, read without trust: every claim is checked against the file before it is used.
+"""The header of a safetensors file, read without trust: every claim is checked against the file before use.
 
 Layout: 8 bytes little-endian header length, that many bytes of JSON, then the tensors back to back.
 Source: github.com/huggingface/safetensors, README, "Format".
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from capsules.errors import CapsuleDamaged
 
-MAX_HEADER_BYTES = 32 << 20  # about 200,000 tensors; a claim above it is refused before anything is allocated
+MAX_HEADER_BYTES = 32 << 20  # about 200,000 tensors; a larger claim is refused before anything is allocated
 MAX_AXES = 16
 
 ITEM_BYTES = {

@@ -1,4 +1,4 @@
-"""Where capsules' bytes lie: on the device, in pinned host memory, on disk; and how they move between these.
+"""The places of capsules' bytes: on the device, in pinned host memory, on disk; and how they move between these.
 
 Moves between device and host run on a stream of their own and never make the host wait: each held capsule carries the
 event after which its bytes are there. On the CPU the same code runs with streams that are only names.
@@ -23,7 +23,7 @@ from capsules.exec import ExecContext
 from capsules.exec.sync import Event, HostEvent
 
 TICK_NS = 20_000_000
-"""File systems date a change no finer than this: a folder that was changed so lately may change again unseen."""
+"""Time resolution of file systems: a folder changed this recently may change again unnoticed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,20 +35,20 @@ class Held:
 
 
 class Tier(Protocol):
-    """A place for capsules. It does what it is told; budgets and order are the store's."""
+    """A place for capsules. It only stores; budgets and order are the store's business."""
 
     name: str
     budget_bytes: int
     durable: bool  # survives the process, so a copy here is worth keeping beside a faster one
 
     def cost(self, capsule: Capsule, notes: Mapping[str, str]) -> int:
-        """Bytes that the capsule takes here."""
+        """Bytes that the capsule needs here."""
 
     def put(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
         """Raises CapsuleNotSaved."""
 
     def take(self, key: str) -> Held:
-        """Raises CapsuleDamaged if what lies here cannot be used."""
+        """Raises CapsuleDamaged if the stored bytes cannot be used."""
 
     def drop(self, key: str) -> None: ...
 
@@ -62,15 +62,15 @@ class Mover:
         self._ctx = ctx
 
     def bytes(self, count: int) -> Tensor:
-        """[count] uint8, uninitialised, where the engines' state is."""
+        """[count] uint8, uninitialised, in the same memory as the engines' state."""
         return self._ctx.bytes(count)
 
     def fresh(self, capsule: Capsule) -> Held:
-        """A capsule that was just written by work of the current stream."""
+        """A capsule just written by work on the current stream."""
         return Held(capsule, self._now(capsule.device))
 
     def move(self, held: Held, device: torch.device) -> Held:
-        """A copy on another device, under way; on the same device the very capsule."""
+        """A copy on another device, in progress; on the same device the capsule itself."""
         source = held.capsule
         if source.device.type == device.type:
             return held
@@ -84,7 +84,7 @@ class Mover:
         return Held(replace(source, tensors=tensors), self._side.record())
 
     def deliver(self, held: Held) -> Capsule:
-        """The capsule, for use by the current stream (on the device) or by the host."""
+        """The capsule, ready for the current stream (on the device) or for the host."""
         if held.capsule.device.type == "cuda":
             stream = torch.cuda.current_stream(held.capsule.device)
             if isinstance(held.ready, torch.cuda.Event):
@@ -127,10 +127,10 @@ class MemoryTier:
 class DiskTier:
     """Files. With a writer they are written in the background, and read back from memory until they are there.
 
-    Several processes may share the folder: a file is written only where it fits beside all that lie there at that
-    moment, whoever wrote them, and `changed`, `lost` and `strangers` tell what the others did.
+    Several processes may share the folder: a file is written only if it fits beside all files there at that moment,
+    whoever wrote them, and `changed`, `lost` and `strangers` report what the others did.
 
-    max_pending_bytes  what may wait to be written; beyond it `put` waits for the oldest write
+    max_pending_bytes  how much may wait to be written; beyond it `put` waits for the oldest write
     """
 
     name = "disk"
@@ -150,7 +150,7 @@ class DiskTier:
         self._pin_memory = pin_memory
         self._max_pending_bytes = max_pending_bytes
         self._pending: dict[str, tuple[Future[None], Held]] = {}
-        self._files: dict[str, tuple[int, int]] = {}  # that this process wrote or took over: inode and size
+        self._files: dict[str, tuple[int, int]] = {}  # written or taken over by this process: inode and size
         self._unreadable: set[str] = set()
         self._seen_ns = 0  # when the folder had last changed, as of the last look
 
@@ -170,8 +170,8 @@ class DiskTier:
         return gone
 
     def strangers(self, known: Container[str]) -> tuple[list[About], int]:
-        """What other processes wrote under other keys than the known ones, least recently used first, and how many
-        files were found that are no capsules of ours."""
+        """Capsules that other processes wrote under keys outside `known`, least recently used first, and the number of
+        files that are not capsules of ours."""
         found: list[About] = []
         before = len(self._unreadable)
         for key, file in self.folder.files().items():
@@ -213,16 +213,16 @@ class DiskTier:
     def drop(self, key: str) -> None:
         self._wait_for(key)
         self._files.pop(key, None)
-        with suppress(OSError):  # a disk that refuses even this keeps the file, and the talk goes on
+        with suppress(OSError):  # if the disk refuses even this, the file stays and the talk goes on
             self.folder.remove(key)
 
     def failed(self) -> list[str]:
-        """Keys whose background write has ended with an error since the last call; they are not stored."""
+        """Keys whose background write failed since the last call; they are not stored."""
         done = [key for key, (future, _) in self._pending.items() if future.done()]
         return [key for key in done if self._ended(key) is not None]
 
     def flush(self) -> None:
-        """Wait for all background writes; what failed is still told by `failed`."""
+        """Wait for all background writes; `failed` still reports failures."""
         for future, _ in self._pending.values():
             future.exception()
 
@@ -254,7 +254,7 @@ class DiskTier:
             self._files[key] = _identity(self.folder.files()[key])
 
     def _damaged(self, key: str) -> bool:
-        """A file that is cut short is no other process's work: whoever asks for it is told, and it goes then."""
+        """A truncated file is not another process's work: whoever asks for it gets an error, and it is deleted then."""
         try:
             self.folder.about(key)
         except CapsuleDamaged:

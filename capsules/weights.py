@@ -12,8 +12,8 @@
     loaded = load(path, plan, skip=("model.visual.*", "mtp.*"), progress=lambda p: print(p))
 
 `path` is a directory (one `model.safetensors`, or shards with `model.safetensors.index.json`), a file, or a list of
-files. A tensor of the checkpoint that is neither planned nor skipped, a planned one that is not there, a shape or a
-dtype that does not fit: WeightsError with the name, before a byte is written. Float dtypes are converted piece by
+files. A tensor of the checkpoint that is neither planned nor skipped, a planned one that is missing, or a shape or
+dtype that does not fit raises WeightsError with the name, before a byte is written. Float dtypes are converted piece by
 piece; all others must be equal. Nothing is ever held twice: the page cache is the only other copy.
 """
 
@@ -43,12 +43,12 @@ DTYPES = {
     "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "F8_E8M0": torch.float8_e8m0fnu,
 }  # fmt: skip
 CASTABLE = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
-_STRIP_VALUES = 1 << 24  # read and packed at a time
+_STRIP_VALUES = 1 << 24  # values read and packed at a time
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where one tensor of the checkpoint goes.
+    """The destination of one tensor of the checkpoint.
 
     tensor     destination, any view of any buffer: a row range of a fused tensor, a transposed view, ...
     rows       only these rows (axis 0) of the checkpoint's tensor
@@ -70,21 +70,21 @@ Plan = Mapping[str, Target | Sequence[Target]]
 
 
 class Packed(Protocol):
-    """A matrix that is kept in fewer bits, or some rows of one."""
+    """A matrix stored in fewer bits, or some rows of one."""
 
     @property
     def values(self) -> Tensor: ...
 
     def fill(self, matrix: Tensor, /) -> Tensor:
-        """Take the scales of plain rows and return their values. A GPU that will hold them packs them: sixteen cores
-        took half a minute for four billion weights."""
+        """Take over the scales of plain rows and return their values. If a GPU will hold them, it also packs them:
+        sixteen cores took half a minute for four billion weights."""
         ...
 
     def __getitem__(self, rows: slice, /) -> "Packed": ...
 
 
 def packing(whole: Packed, shape: tuple[int, ...], edge: int, accept: tuple[torch.dtype, ...]) -> list[Target]:
-    """Pack a plain matrix [O, I] some rows at a time, so that no wide one is ever held.
+    """Pack a plain matrix [O, I] some rows at a time, so that a wide one never exists as a whole.
 
     edge  strips end at multiples of it: rows that share a scale or a place
     """
@@ -109,7 +109,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What `load` did."""
+    """The result of `load`."""
 
     tensors: int
     skipped: tuple[str, ...]
@@ -163,7 +163,7 @@ def load(
 
 
 def _counted(total: int, progress: Callable[[Progress], None] | None) -> Callable[[int], None]:
-    """Adds up the bytes of pieces that are done, and tells."""
+    """Adds up the bytes of finished pieces, and reports them."""
     count = 0
 
     def done(nbytes: int) -> None:
@@ -231,7 +231,7 @@ def _transformed(target: Target, entry: TensorEntry, file: int, offset: int, nby
 
 
 def _refuse_overlap(jobs: Sequence[tuple[str, Target, SafeFile, TensorEntry]]) -> None:
-    """Two tensors in one place: the map is wrong, and which of them wins would depend on timing."""
+    """Refuse two tensors in one place: the map is wrong, and timing would decide which of them wins."""
     spans = sorted(
         (t.tensor.data_ptr(), t.tensor.data_ptr() + t.tensor.numel() * t.tensor.element_size(), name)
         for name, t, _, _ in jobs

@@ -1,21 +1,20 @@
-"""What a capsule is worth: what folding it again would cost, against the bytes it holds until it is wanted again.
+"""The worth of a capsule: the cost of folding it again, against the bytes it holds until it is wanted again.
 
-Worth = tokens / (bytes x seconds until the next use). When a capsule comes back is guessed from how it came back so
-far: one that returns every five minutes and was used a minute ago is four minutes away, so of talks that take turns in
-a circle some stay and are found, where least recently used would keep none; one that is overdue is given as long again
-as it has been away. Uses are remembered of capsules that have gone, too, else those that return seldom would never be
-known.
+Worth = tokens / (bytes x seconds until the next use). The next use is guessed from earlier ones: a capsule that returns
+every five minutes and was used a minute ago is four minutes away. So if talks take turns in a circle, some capsules
+stay and are found, while least-recently-used would keep none. A capsule that is overdue is given as long again as it
+has been away. Uses are also remembered for capsules that have gone, or those that return seldom would never be known.
 """
 
 from collections import OrderedDict
 from dataclasses import dataclass
 
 REMEMBERED = 1024
-"""Keys whose uses are remembered, those of capsules that have gone included."""
+"""Keys whose uses are remembered, including those of capsules that have gone."""
 RECENT = 0.5
-"""Weight of the last interval in the usual one."""
+"""Weight of the latest interval in the usual one."""
 SOON = 0.1
-"""Of the usual interval: never expected sooner."""
+"""Share of the usual interval: a use is never expected sooner."""
 
 
 @dataclass(slots=True)
@@ -30,14 +29,14 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._uses: OrderedDict[str, _Uses] = OrderedDict()
-        self._usual: float | None = None  # of all keys
+        self._usual: float | None = None  # over all keys
 
     def asked(self, key: str, now: float) -> None:
-        """It was asked for, whether it was there or not. Several times at one instant count as one."""
+        """It was requested, whether it was there or not. Several requests at one instant count as one."""
         self._used(key, now).wanted = True
 
     def stored(self, key: str, now: float) -> None:
-        """It was stored: a use of its own, unless it is the end of the one that began when it was asked for."""
+        """It was stored: a use of its own, unless it ends the one that began with a request."""
         known = self._uses.get(key)
         if known is None or not known.wanted:
             known = self._used(key, now)
@@ -55,7 +54,7 @@ class Arrivals:
         return known
 
     def wait(self, key: str, now: float) -> float:
-        """Seconds until the next use, as expected now; above 0."""
+        """Expected seconds until the next use, as of now; above 0."""
         known = self._uses.get(key)
         idle = max(0.0, now - known.last) if known is not None else 0.0
         usual = known.interval if known is not None and known.interval is not None else self._usual
@@ -65,7 +64,7 @@ class Arrivals:
 
 
 def worth(tokens: int, nbytes: int, wait_s: float) -> float:
-    """Of keeping a capsule: tokens that are not folded again, per byte and second."""
+    """Worth of keeping a capsule: tokens that are not folded again, per byte and second."""
     return (1 + tokens) / ((1 + nbytes) * wait_s)
 
 

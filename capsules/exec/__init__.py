@@ -1,15 +1,15 @@
 """The execution contract: Buffer, Graph, Context. See ../README.md.
 
-    away        memory that is let go, at addresses that stay
-    backend     what a device must provide, and which one a name means
+    away        memory released for a while, at fixed addresses
+    backend     what a device must provide, and which backend a name means
     buffer      named memory with a role and a live extent
     context     ExecContext, the owner of everything
     cpu         a step as a static graph over the same buffers
     cuda        a step as a CUDA graph
     graph       captured variants by shape
     native      C++ kernels, built once on this machine
-    recorder    one run of a step, watched, with what is refused
-    recycle     host memory that is used again
+    recorder    one watched run of a step; refuses what a capture would refuse
+    recycle     host memory that is reused
     shapekey    the key of a variant
     shelf       recordings kept on disk
     sync        streams and events

@@ -1,8 +1,8 @@
-"""Memory that is let go while nobody needs it, at addresses that stay: its bytes wait in a file.
+"""Memory released while nobody needs it, at addresses that stay: its bytes wait in a file.
 
-On Linux the pages of a buffer are given back to the system and its address is kept, so captured graphs and views go on
-as they were once the bytes are back: nothing of the process's state differs before and after, in one bit. The file has
-no name, so it is gone with the process; what the system's page cache still holds of it is back at the speed of memory.
+On Linux the pages of a buffer go back to the system while its address is reserved, so captured graphs and views
+continue unchanged once the bytes are back: the process's state before and after is equal to the bit. The file has no
+name, so it disappears with the process; any part of it still in the system's page cache returns at the speed of memory.
 """
 
 import ctypes
@@ -17,15 +17,15 @@ from capsules.errors import ContractMisuse
 from capsules.exec.buffer import Buffer, Role, storage_key
 
 SMALLEST = 1 << 16
-"""Bytes of an allocation below which letting it go saves nothing."""
+"""Releasing an allocation below this many bytes saves nothing."""
 _DONT_NEED = 4  # MADV_DONTNEED
 
 
 class Away:
-    """The memory behind some buffers. One thread uses it, the one that replays.
+    """The memory behind some buffers. Only the thread that replays may use it.
 
     folder  on a disk with room for all of it
-    Raises ContractMisuse where memory cannot be let go like this.
+    Raises ContractMisuse if memory cannot be released this way.
     """
 
     def __init__(self, buffers: Iterable[Buffer], folder: Path) -> None:
@@ -43,12 +43,12 @@ class Away:
 
     @property
     def nbytes(self) -> int:
-        """Of the memory that is away now."""
+        """Bytes now released."""
         return sum(size for _, size, _ in self._out)
 
     def let_go(self) -> Generator[None, None, None]:
-        """One allocation a step; what is away already comes back first. Raises OSError where the file cannot be
-        written; what is away then stays so until `bring_back`."""
+        """Release one allocation per step; memory released earlier comes back first. Raises OSError if the file cannot
+        be written; memory already released then stays so until `bring_back`."""
         self.bring_back()
         if self._file is None:
             self._file = _nameless(self._folder)
@@ -64,7 +64,7 @@ class Away:
             yield None
 
     def bring_back(self) -> None:
-        """All that is away, to the bit."""
+        """Bring everything back, bit for bit."""
         while self._out:
             address, size, offset = self._out[-1]
             assert self._file is not None
@@ -72,13 +72,13 @@ class Away:
             self._out.pop()
 
     def close(self) -> None:
-        """The file goes; what is away is lost."""
+        """Delete the file; memory still released is lost."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def _free(self, address: int, size: int) -> None:
-        """Whole pages only: what else lies in the first and the last is somebody else's."""
+        """Free whole pages only: the rest of the first and the last belongs to somebody else."""
         first = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
         last = (address + size) // mmap.PAGESIZE * mmap.PAGESIZE
         if last > first:
@@ -88,7 +88,7 @@ class Away:
 
 
 def _blocks(buffers: Iterable[Buffer]) -> list[tuple[int, int, bool]]:
-    """(address, bytes, whether they never change) of every allocation that is worth it, once."""
+    """(address, bytes, whether they never change) of every allocation worth releasing, once."""
     found: dict[int, tuple[int, bool]] = {}
     for buffer in buffers:
         storage = buffer.tensor.untyped_storage()

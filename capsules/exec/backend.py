@@ -1,4 +1,4 @@
-"""What a backend provides: memory, streams, and a step turned into something that replays."""
+"""The duties of a backend: memory, streams, and turning a step into something that replays."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +30,8 @@ class Backend(Protocol):
 
 
 def backend_for(device: str, kernels: Path | None = None) -> Backend:
-    """`cpu`, `cuda` or `cuda:N`. Raises ContractMisuse with what exists, CompileError if `kernels` cannot be built."""
+    """`cpu`, `cuda` or `cuda:N`. Raises ContractMisuse with those that exist, CompileError if `kernels` cannot be
+    built."""
     try:
         wanted = torch.device(device if isinstance(device, str) else "")
     except RuntimeError:

@@ -10,7 +10,7 @@ from capsules.errors import BufferMisuse
 
 
 class Role(StrEnum):
-    """What a buffer is for. Only STATE belongs to a capsule."""
+    """The purpose of a buffer. Only STATE belongs to a capsule."""
 
     WEIGHT = "weight"  # constant after loading
     STATE = "state"  # survives a step: the closure
@@ -65,7 +65,7 @@ class Buffer:
 
     @property
     def layout(self) -> str:
-        """One line that two closures must share for their capsules to be exchangeable."""
+        """One line that must be equal in two closures before their capsules are exchangeable."""
         dtype = str(self.tensor.dtype).removeprefix("torch.")
         return f"{self.name} {dtype} {list(self.tensor.shape)} {self.live}"
 

@@ -23,7 +23,7 @@ class ExecContext:
     device   "cpu", "cuda" or "cuda:N"; raises ContractMisuse if it is not there
     kernels  cpu only: a folder for C++ kernels, built on first use and found again later; needs a compiler (raises
              CompileError). Two to three times faster in bfloat16, equal to torch's own up to the order of sums
-    recordings  cpu only: a folder where what was recorded is kept, so that it need not run again at the next start
+    recordings  cpu only: a folder for recordings, which then need not run again at the next start
     Names are dotted; the part before the first dot is the scope, which an engine snapshots and releases as a whole.
     """
 
@@ -63,7 +63,7 @@ class ExecContext:
         return self._register(name, torch.zeros(tuple(shape), dtype=dtype, device=self.device), role, live or Whole())
 
     def adopt(self, name: str, tensor: Tensor, *, role: Role = Role.WEIGHT) -> Buffer:
-        """Give an existing tensor a name, without a copy. The caller no longer rebinds or resizes it."""
+        """Give an existing tensor a name, without a copy. The caller must no longer rebind or resize it."""
         if not isinstance(tensor, Tensor):
             raise BufferMisuse(f"{name}: {type(tensor).__name__} is no tensor; only tensors are adopted")
         self._check_free(name)
@@ -109,8 +109,8 @@ class ExecContext:
         return self._streams[name]
 
     def shelf(self, facts: str, *packages: str) -> RecordingShelf | None:
-        """Where recordings of graphs may be kept, or None: `facts` says all that their steps are made from, apart from
-        buffers and the code of `packages`."""
+        """A place for recordings of graphs, or None. `facts` lists all inputs of their steps other than buffers and the
+        code of `packages`."""
         if self._recordings is None:
             return None
         told = f"{self.describe()}\n{facts}"
@@ -156,7 +156,7 @@ class ExecContext:
 
 
 class _Guarded:
-    """A backend that knows when a capture is under way."""
+    """A backend that knows when a capture is in progress."""
 
     def __init__(self, inner: Backend) -> None:
         self._inner = inner

@@ -22,8 +22,8 @@ LEAST_CAPABILITY = (8, 0)  # Ampere: matrix units for bfloat16, and what Triton 
 class Pool:
     """Memory and a capture stream for graphs that never replay at the same time.
 
-    torch keeps the workspace of cuBLAS per capture stream, and graphs hold its address: so pools share no stream, and
-    since destroying any graph frees the workspace of its stream (pytorch issue 193402), those of a pool go together.
+    torch allocates the workspace of cuBLAS per capture stream, and graphs hold its address, so pools share no stream.
+    Destroying any graph frees the workspace of its stream (pytorch issue 193402), so the graphs of a pool go together.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -32,7 +32,7 @@ class Pool:
         self._graphs: list[torch.cuda.CUDAGraph] = []
 
     def keep(self, graph: torch.cuda.CUDAGraph) -> Callable[[], None]:
-        """A replay of the graph that keeps the pool alive."""
+        """A replay of the graph that also keeps the pool alive."""
         self._graphs.append(graph)
         return partial(self._replay, graph)
 
@@ -41,7 +41,7 @@ class Pool:
 
 
 class CudaBackend:
-    """One NVIDIA GPU. Raises ContractMisuse, saying what to do, if it cannot be used."""
+    """One NVIDIA GPU. Raises ContractMisuse if it cannot be used, saying what to do."""
 
     def __init__(self, device: torch.device) -> None:
         trouble = unusable()
@@ -51,7 +51,7 @@ class CudaBackend:
         _exact()
 
     def describe(self) -> str:
-        """With Triton, whose kernels differ from torch's own in the order of sums."""
+        """Names Triton, whose kernels differ from torch's own in the order of sums."""
         kernels = "none" if kernel_trouble() else version("triton")
         return f"cuda {torch.cuda.get_device_name(self.device)} torch {torch.__version__} triton {kernels}"
 
@@ -88,7 +88,7 @@ class CudaBackend:
 
 
 def unusable() -> str:
-    """Why this process can use no GPU, and what to do about it; empty if it can."""
+    """Why this process cannot use a GPU, and what to do about it; empty if it can."""
     plain = torch.__version__.partition("+")[0]
     if torch.version.cuda is None:
         return f"this torch is built without CUDA; install one with it: pip install --force-reinstall torch=={plain}"
@@ -106,7 +106,7 @@ def unusable() -> str:
 
 
 def kernel_trouble() -> str:
-    """What Triton lacks to build kernels on this machine, and what to do; empty if nothing."""
+    """Why Triton cannot build kernels on this machine, and what to do; empty if it can."""
     if find_spec("triton") is None:
         return "Triton is missing; it comes with the CUDA build of torch on Linux"
     if not (os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")):
@@ -117,7 +117,7 @@ def kernel_trouble() -> str:
 
 
 def _exact() -> None:
-    """The same call gives the same bits, sums in full float32: no search for the fastest kernel, no TF32."""
+    """Make equal calls give equal bits, with sums in full float32: no search for the fastest kernel, no TF32."""
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.allow_tf32 = False
@@ -126,7 +126,7 @@ def _exact() -> None:
 
 
 def _first(error: BaseException) -> BaseException:
-    """What went wrong at first: the end of a capture only says that something had."""
+    """The first thing that went wrong: the end of a capture only says that something did."""
     while error.__context__ is not None:
         error = error.__context__
     return error

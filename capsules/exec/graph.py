@@ -25,18 +25,18 @@ class Graph:
 
     @property
     def keys(self) -> tuple[ShapeKey, ...]:
-        """What is captured, in order of capture."""
+        """The captured variants, in order of capture."""
         return tuple(self._variants)
 
     def __contains__(self, key: ShapeKey) -> bool:
         return key in self._variants
 
     def capture(self, key: ShapeKey, fn: Callable[[], object], preserve: bool = True) -> None:
-        """Capture `fn` under `key`. It runs for real, unless a recording of it was kept; `preserve` puts the STATE and
-        IO bytes it touched back.
+        """Capture `fn` under `key`. It really runs, unless there is a stored recording; `preserve` restores the STATE
+        and IO buffers it touched.
 
-        Raises CaptureError if the step reads a tensor on the host, has a data-dependent shape, reads memory that is
-        no declared buffer, draws hidden randomness, or moves a buffer.
+        Raises CaptureError if the step reads a tensor on the host, has a data-dependent shape, reads memory outside any
+        declared buffer, draws hidden randomness, or moves a buffer.
         """
         if not isinstance(key, ShapeKey) or not callable(fn):
             raise CaptureError(f"{self.name}: capture takes a ShapeKey and a function, not {key!r} and {fn!r}")

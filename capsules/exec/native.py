@@ -1,8 +1,8 @@
-"""C++ kernels of the cpu backend: compiled once on this machine, kept in a folder, loaded as torch operators.
+"""C++ kernels of the cpu backend: compiled once on this machine, stored in a folder, loaded as torch operators.
 
-They use torch's stable interface, so a build takes seconds and needs nothing but a C++ compiler. While a step is
-captured by a backend that was given a folder, `operators` hands them out; elsewhere the plain torch code runs. Which of
-the two ran is part of the backend's description, and so of every fingerprint: they differ in the order of sums.
+They use torch's stable interface, so a build takes seconds and needs only a C++ compiler. While a backend with a folder
+captures a step, `operators` returns them; otherwise the plain torch code runs. The backend's description, and so every
+fingerprint, says which of the two ran: they differ in the order of sums.
 """
 
 import ctypes
@@ -29,9 +29,9 @@ _HEADERS = [Path(__file__).with_name(name) for name in ("vectors.h", "tiles.h")]
 _folder: ContextVar[Path | None] = ContextVar("native_folder", default=None)
 _loaded: dict[Path, Any] = {}
 _files: dict[str, str] = {}
-"""Of operators that were handed out: the names of their libraries."""
+"""Library names of the operators that were returned."""
 _libraries: set[str] = set()
-"""Names of those that this process has. A name is a digest of the code; a copy in another folder must not be opened
+"""Names of the libraries in this process. A name is a digest of the code; a copy in another folder must not be opened
 as well: it would register the same operators a second time, which ends the process."""
 
 
@@ -46,9 +46,9 @@ def using(folder: Path | None) -> Iterator[None]:
 
 
 def operators(name: str, source: Path) -> Any:
-    """The operators `torch.ops.<name>` of one source file, built on first use; None where kernels are switched off.
+    """The operators `torch.ops.<name>` of one source file, built on first use; None if kernels are switched off.
 
-    Raises CompileError with the compiler's words.
+    Raises CompileError with the compiler's message.
     """
     folder = _folder.get()
     if folder is None:
@@ -66,7 +66,7 @@ def needed(graph: str) -> list[str]:
 
 
 def load(libraries: Sequence[str], folder: Path | None) -> None:
-    """What `needed` named. Raises LookupError for one that is not in the folder any more."""
+    """Load the libraries that `needed` named. Raises LookupError if one is no longer in the folder."""
     for library in libraries:
         if folder is None or Path(library).name != library or not (folder / library).is_file():
             raise LookupError(f"there is no library {library} in {folder}")
@@ -80,7 +80,7 @@ def _open(library: Path) -> None:
 
 
 def toolchain() -> str:
-    """A digest of compiler and processor: with it the same source gives the same bits. Raises CompileError."""
+    """A digest of compiler and processor: equal digests turn equal source into equal bits. Raises CompileError."""
     return _toolchain(_compiler())
 
 
@@ -96,7 +96,7 @@ def _flags() -> tuple[str, ...]:
 
 
 def _tiles_granted() -> bool:
-    """Whether the system lets this process use an x86 processor's tiles (AMX), if it has any: sandboxes may not."""
+    """Whether the system lets this process use an x86 processor's tiles (AMX), if present: sandboxes may not."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
     arch_prctl, ask_for, tiles = 158, 0x1023, 18

@@ -1,7 +1,7 @@
-"""Runs a step once, writes down every operation, and refuses what a CUDA capture would refuse.
+"""Runs a step once, records every operation, and refuses whatever a CUDA capture would refuse.
 
 The recorder sits below autograd as a dispatch mode, so it sees the operations that really run. A tensor that no
-recorded operation produced must lie inside a declared buffer: that is what makes the closure of a graph known.
+recorded operation produced must lie inside a declared buffer: this is how the closure of a graph is known.
 Kernels of our own enter through `torch.library`, so they are seen like any other operation.
 """
 
@@ -40,8 +40,8 @@ _INDEXING = ("aten::index", "aten::index_put_", "aten::index_put", "aten::_index
 
 @dataclass(frozen=True)
 class Recording:
-    """What one run of a step did: a replay of it, and the STATE and IO buffers that it touched. `tape`: what it is a
-    replay of, unless a device captured it by itself."""
+    """The result of one run of a step: a replay of it, and the STATE and IO buffers that it touched. `tape`: the tape
+    behind the replay, unless a device captured it by itself."""
 
     replay: Callable[[], None]
     touched: tuple[Buffer, ...]
@@ -49,14 +49,14 @@ class Recording:
 
 
 def record(fn: Callable[[], object], owner_of: OwnerOf, preserve: bool) -> Recording:
-    """Run `fn` once. Raises CaptureError. With `preserve`, touched buffers are put back, also after an error."""
+    """Run `fn` once. Raises CaptureError. With `preserve`, touched buffers are restored, also after an error."""
     tape = Tape()
     touched = _run(fn, tape, owner_of, preserve)
     return Recording(tape.finish(), touched, tape)
 
 
 def watch(fn: Callable[[], object], owner_of: OwnerOf, preserve: bool) -> tuple[Buffer, ...]:
-    """`record` for a device that captures by itself: the same rules, and the buffers touched, but no tape.
+    """`record` for a device that captures by itself: the same rules, and the touched buffers, but no tape.
 
     A tape would keep every temporary of the step alive at once: 50 GB of unpacked matrices for a packed 4B model.
     """
@@ -70,7 +70,7 @@ def _run(fn: Callable[[], object], tape: "Tape | _Met", owner_of: OwnerOf, prese
 
 
 class _Met:
-    """In place of a tape: which tensors the step has met so far, without keeping them alive."""
+    """Replaces a tape: remembers which tensors the step has met so far, without keeping them alive."""
 
     def __init__(self) -> None:
         self._tensors = WeakTensorKeyDictionary()
@@ -82,7 +82,7 @@ class _Met:
         self._tensors[tensor] = None
 
     def call(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
-        """Raises CaptureError for what crosses between processor and device."""
+        """Raises CaptureError for transfers between processor and device."""
         given = [tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, Tensor)]
         made = [tensor for tensor in tree_leaves(result) if isinstance(tensor, Tensor)]
         name = func._schema.name
@@ -101,7 +101,7 @@ class _Met:
 class _Recorder(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Keeps torch from importing its compiler, which costs seconds at start and is not used here."""
+        """Prevents torch from importing its compiler, which costs seconds at start and is not used here."""
         return False
 
     def __init__(self, tape: Tape | _Met, owner_of: OwnerOf, preserve: bool) -> None:
@@ -132,7 +132,7 @@ class _Recorder(TorchDispatchMode):
         return result
 
     def _enter(self, tensor: Tensor) -> None:
-        """The step meets memory that existed before it."""
+        """The step uses memory that existed before it."""
         buffer = self._owner_of(tensor)
         if buffer is None and tensor.numel() > 0:
             raise CaptureError(
@@ -147,7 +147,7 @@ class _Recorder(TorchDispatchMode):
 
 
 class _HostReads(TorchFunctionMode):
-    """Refuses the ways of reading a tensor on the host that never reach the dispatcher."""
+    """Refuses ways of reading a tensor on the host that never reach the dispatcher."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -177,7 +177,7 @@ def _refuse(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 def _argument(func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The value that `func` gets for `name`, its default included; None if it has no such argument."""
+    """The value that `func` gets for `name`, including its default; None if it has no such argument."""
     for index, argument in enumerate(func._schema.arguments):
         if argument.name == name:
             return args[index] if index < len(args) else kwargs.get(name, argument.default_value)

@@ -1,8 +1,8 @@
-"""Host memory that is used again: the first touch of fresh pages costs more than the copy that fills them.
+"""Host memory that is reused: the first touch of fresh pages costs more than the copy that fills them.
 
-A device's own allocator recycles; the host's gives large blocks back to the system at once, so that every snapshot
-would pay for its pages anew. Those that are fresh come from NumPy, which asks Linux for large pages: 19 MB are copied
-there in 0.9 ms, as into pages that were touched before; into the small pages that torch gets, in 11.6 ms.
+A device's own allocator recycles. The host's returns large blocks to the system at once, so every snapshot would pay
+for its pages anew. Fresh blocks come from NumPy, which asks Linux for large pages: copying 19 MB into them takes 0.9
+ms, as into pages touched before; into the small pages that torch gets, 11.6 ms.
 """
 
 import weakref
@@ -18,8 +18,8 @@ SMALLEST = 64 << 10  # bytes; below it the host's allocator recycles by itself
 class Recycler:
     """Lends blocks of bytes and takes each back when the last tensor over it is gone.
 
-    keep_bytes  of returned blocks that are kept for later, or two of the largest that was lent if that is more; the
-                rest goes back to the system, the longest unused first. States grow, so old sizes would pile up
+    keep_bytes  how much of the returned blocks to keep, or two of the largest ever lent if that is more; the rest goes
+                back to the system, the longest unused first. States grow, so old sizes would pile up
     """
 
     def __init__(self, keep_bytes: int = 16 << 20) -> None:
@@ -42,7 +42,7 @@ class Recycler:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of blocks that wait to be lent."""
+        """Bytes of blocks that are free to be lent."""
         self._collect()
         return sum(block.numel() for block in self._free.values())
 
@@ -56,6 +56,6 @@ class Recycler:
 
 
 def _rounded(nbytes: int) -> int:
-    """Up to one of eight sizes per power of two, so that states that grow a little find the same blocks."""
+    """Round up to one of eight sizes per power of two, so states that grow a little find the same blocks."""
     step = 1 << (nbytes.bit_length() - 4)
     return -(-nbytes // step) * step

@@ -1,8 +1,8 @@
-"""Recordings kept on disk: what was recorded once is read at the next start instead of being run again.
+"""Recordings stored on disk: the next start reads them instead of running the steps again.
 
 A recording is a function of the code, the model's facts, the library, the processor and the layout of the buffers. All
-of these are in its digest, so a change of any of them finds nothing and the step is recorded anew. A file is taken only
-if it was written whole; one that cannot be read is as good as none.
+of these are in its digest, so after a change of any of them nothing is found and the step is recorded anew. Only a file
+that was written whole is used; one that cannot be read counts as absent.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ from capsules.exec.tape import Tape
 FORMAT = "recordings/1"
 SOURCES = ("*.py", "*.cpp", "*.h")
 CODES_KEPT = 3
-"""Versions of the code whose recordings are kept; those used longest ago go first."""
+"""How many versions of the code keep their recordings; those used longest ago go first."""
 
 
 @cache
 def code_digest(*packages: str) -> str:
-    """Of every source file of some packages and of this one: what they record may differ if one of them does."""
+    """A digest of every source file of some packages and of this one: their recordings may differ if a file does."""
     found = hashlib.blake2b(digest_size=16)
     roots = [Path(__file__).parents[1], *(Path(__file__).parents[2] / package for package in packages)]
     for root in roots:
@@ -44,8 +44,8 @@ def code_digest(*packages: str) -> str:
 class RecordingShelf:
     """The recordings of one engine in a folder.
 
-    packages   whose code makes them, beside this one's
-    facts      whatever else its steps are made from, apart from the buffers: configuration, device, library
+    packages   whose code makes them, besides this one
+    facts      all other inputs of its steps except the buffers: configuration, device, library
     libraries  the folder of C++ kernels
     """
 
@@ -59,7 +59,7 @@ class RecordingShelf:
             _let_old_go(folder, self._folder)
 
     def find(self, graph: str, key: ShapeKey) -> Recording | None:
-        """What was recorded under this key in the same circumstances, over the buffers of this process."""
+        """The recording made under this key in the same circumstances, bound to the buffers of this process."""
         try:
             row = json.loads(self._place(graph, key).read_text("utf-8"))
             native.load(row["libraries"], self._libraries)
@@ -67,10 +67,11 @@ class RecordingShelf:
             tape = Tape.read(row["graph"], constants)
             return Recording(tape.finish(), tuple(self._buffers[name] for name in row["touched"]), tape)
         except (OSError, ValueError, LookupError, TypeError, RuntimeError):
-            return None  # absent, damaged, or of a library that is gone
+            return None  # absent, damaged, or its library is gone
 
     def keep(self, graph: str, key: ShapeKey, recording: Recording) -> None:
-        """For the next start. What cannot be written, or would not be read back the same, is recorded again then."""
+        """Store a recording for the next start. If it cannot be written or read back the same, it is recorded again
+        then."""
         tape = recording.tape
         constants = None if tape is None else [self._described(tensor) for tensor in tape.constants]
         if tape is None or constants is None or None in constants or not tape.reads_back():
@@ -89,7 +90,8 @@ class RecordingShelf:
         return self._folder / f"{hashlib.blake2b(told.encode(), digest_size=16).hexdigest()}.json"
 
     def _described(self, tensor: Tensor) -> list[Any] | None:
-        """Where in which buffer a tensor lies: name, first element, shape, strides. None for bytes read as others."""
+        """The buffer and place of a tensor: name, first element, shape, strides. None if its bytes are read as another
+        type."""
         buffer = self._owner_of(tensor)
         if buffer is None or buffer.tensor.dtype != tensor.dtype:
             return None
@@ -105,7 +107,7 @@ class RecordingShelf:
 
 
 def _write(place: Path, content: bytes) -> None:
-    """Complete or absent. Several processes may write the same."""
+    """Write a file that is complete or absent. Several processes may write the same one."""
     place.parent.mkdir(parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(dir=place.parent)
     made = Path(name)

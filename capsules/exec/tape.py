@@ -1,8 +1,8 @@
 """Tape: the operations of one run as a TorchScript graph, replayed by its C++ interpreter without Python.
 
-A replay calls the very kernels that the recorded run called, in the same order, with fusion and reordering switched
-off; it only skips Python, so it is bit-equal and faster than the plain call. The interpreter also runs without the
-interpreter lock of Python, so an event loop in another thread goes on meanwhile.
+A replay calls the same kernels that the recorded run called, in the same order, with fusion and reordering switched
+off; it only skips Python, so it is bit-equal and faster than the plain call. The TorchScript interpreter also runs
+without Python's interpreter lock, so an event loop in another thread continues meanwhile.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,8 @@ class Tape:
 
     @classmethod
     def read(cls, text: str, constants: Sequence[Tensor]) -> "Tape":
-        """A finished one from its text. Raises RuntimeError for what is none, or calls operators that are not here."""
+        """A finished tape from its text. Raises RuntimeError if it is not one, or calls operators that are missing
+        here."""
         tape = cls()
         tape._graph, tape.constants, tape._whole = _C.parse_ir(text), list(constants), True
         if len(list(tape._graph.inputs())) != len(tape.constants):
@@ -41,7 +42,8 @@ class Tape:
         return str(self._graph)
 
     def reads_back(self) -> bool:
-        """Whether `read` makes the very same graph of the text, which not every literal's notation allows."""
+        """Whether `read` rebuilds exactly this graph from the text, which the notation of some literals does not
+        allow."""
         try:
             parsed = _C.parse_ir(self.text)
         except RuntimeError:

@@ -26,7 +26,7 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
     attention   attend and write_rows, over a static KV buffer
     fp8         matrices of eight bits with a scale per block
     int4        matrices of four bits with a scale per group
-    kernels/    Triton and C++ for what is above
+    kernels/    Triton and C++ for the functions above
     linear      products with a matrix, packed or plain
     mlp         the gated feed-forward block
     norm        RMS normalisation

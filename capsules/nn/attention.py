@@ -1,4 +1,4 @@
-"""Causal attention with grouped heads over a static KV buffer whose valid length is known to the device alone."""
+"""Causal attention with grouped heads over a static KV buffer whose valid length only the device knows."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ from capsules.nn import kernels
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, positions: Tensor, *, scale: float | None = None) -> Tensor:
-    """Row i sees the keys 0 … positions[i] and no other.
+    """Row i sees the keys 0 … positions[i] and no others.
 
     q          [..., T, H, D]
     k, v       [..., S, G, D]: the first S rows of the cache (S bounds what is read), or the sequence itself in training

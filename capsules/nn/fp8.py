@@ -1,4 +1,4 @@
-"""Matrices in FP8 (E4M3) with a float32 scale per block: as published files have them, or made from wider ones."""
+"""Matrices in FP8 (E4M3) with a float32 scale per block: as in published files, or made from wider ones."""
 
 from dataclasses import dataclass
 
@@ -30,15 +30,15 @@ class Fp8Weight:
         return Fp8Weight(self.values[rows], self.scale[first // self.block[0] : -(-last // self.block[0])], self.block)
 
     def rows(self, ids: Tensor) -> Tensor:
-        """Rows of the matrix, as activations are beside packed weights: [T] int64 to [T, I] bfloat16.
+        """Rows of the matrix, typed like activations beside packed weights: [T] int64 to [T, I] bfloat16.
 
-        By plain indexing: `index_select`, and `embedding` over it, know no eight-bit floats on a GPU.
+        Uses plain indexing: on a GPU `index_select`, and `embedding` built on it, do not support eight-bit floats.
         """
         wide = self.scale[ids // self.block[0]].repeat_interleave(self.block[1], 1)[:, : self.shape[1]]
         return (self.values[ids].float() * wide).bfloat16()
 
     def fill(self, matrix: Tensor) -> Tensor:
-        """Take the scales of `matrix` [O, I] and return its values: what a loader copies into `values`."""
+        """Take over the scales of `matrix` [O, I] and return its values, which a loader copies into `values`."""
         values, scale = quantise_fp8(matrix.to(self.scale.device), self.block)
         self.scale.copy_(scale)
         return values

@@ -1,4 +1,4 @@
-"""Matrices of 4-bit integers with a scale per group: as published files have them, or made from wider ones.
+"""Matrices of 4-bit integers with a scale per group: as in published files, or made from wider ones.
 
 The format is compressed-tensors' `pack-quantized`: its values lie along the input like a plain row, lowest bits
 first, and it is what llm-compressor writes for the dense sizes that a desktop GPU holds. (The official GPTQ files cover
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 GROUP = 32
-"""Inputs with one scale where a matrix is made; published files have theirs."""
+"""Inputs that share a scale when we make a matrix; published files have their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,20 +34,20 @@ class Int4Weight:
 
     @property
     def values(self) -> Tensor:
-        """What a loader fills."""
+        """The tensor that a loader fills."""
         return self.packed
 
     def fill(self, matrix: Tensor) -> Tensor:
-        """Take the scales of `matrix` [O, I] and return its values: what a loader copies into `values`."""
+        """Take over the scales of `matrix` [O, I] and return its values, which a loader copies into `values`."""
         packed, scale = quantise_int4(matrix.to(self.scale.device))
         self.scale.copy_(scale)
         return packed
 
 
 def quantise_int4(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """[O, I] of any float type, I a multiple of GROUP, to packed values and scales: those of the panels of a processor.
+    """[O, I] of any float type, I a multiple of GROUP, to packed values and scales, as in a processor's panels.
 
-    The largest magnitude of a group becomes -8, for which the scale takes the sign that this needs; zeros stay.
+    The largest magnitude of a group becomes -8; the scale takes the sign needed for that. Zeros stay.
     """
     tiles = matrix.float().unflatten(1, (-1, GROUP))
     low, high = tiles.aminmax(dim=-1)

@@ -1,4 +1,4 @@
-"""Products with a weight matrix: the road through torch that is fastest for the rows and the device at hand."""
+"""Products with a weight matrix: uses the path through torch that is fastest for the given rows and device."""
 
 from typing import Protocol, runtime_checkable
 
@@ -14,7 +14,7 @@ from capsules.nn.panels import PanelWeight, plain_linear
 
 @runtime_checkable
 class PackedWeight(Protocol):
-    """A weight kept in fewer bits. `shape` is [O, I] of the matrix that it stands for."""
+    """A weight stored in fewer bits. `shape` is [O, I] of the matrix that it represents."""
 
     @property
     def shape(self) -> torch.Size: ...
@@ -26,7 +26,7 @@ class PackedWeight(Protocol):
 
 Weight = Tensor | PackedWeight
 
-_STRIP_VALUES = 1 << 19  # of a matrix that are widened at a time: 2 MiB
+_STRIP_VALUES = 1 << 19  # values of a matrix widened at a time: 2 MiB
 
 
 def linear(x: Tensor, weight: Weight) -> Tensor:
@@ -36,10 +36,10 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
     weight   [O, I], or a packed form of it
     returns  [..., T, O] in x's type, sums in float32
 
-    On a CPU one bfloat16 row runs at the speed of memory only through `mv`, and several rows are three times faster
-    when both sides are widened to float32 first (no bfloat16 instructions on most desktop CPUs), strip by strip so that
-    the wide copy stays in the cache. Float32 is the library's strength, given the order of `empty_matrix`.
-    The choice depends on shapes alone, so equal calls stay bit-equal.
+    On a CPU one bfloat16 row runs at the speed of memory only through `mv`. Several rows are three times faster when
+    both sides are first widened to float32 (most desktop CPUs have no bfloat16 instructions), strip by strip so that
+    the wide copy stays in the cache. Float32 goes to the library, which is fast given the order of `empty_matrix`. The
+    choice depends on shapes alone, so equal calls stay bit-equal.
     """
     rows = x.numel() // x.shape[-1]
     if isinstance(weight, Fp8Weight | Int4Weight) and kernels.fits(x) and rows <= kernels.MAX_PACKED_ROWS:
@@ -89,10 +89,10 @@ def _packed(x: Tensor, weight: Fp8Weight | Int4Weight) -> Tensor:
 
 
 def empty_matrix(rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Uninitialised memory for a weight [rows, columns], laid out as `linear` reads it fastest.
+    """Uninitialised memory for a weight [rows, columns], laid out in the order that `linear` reads fastest.
 
     On a CPU float32 lies column by column: products with one row then take half the time (2560 x 192: 120 us against
-    258 with rows of 192 in a row, one thread of an EPYC), those with 24 rows a fifth less.
+    258 with contiguous rows of 192, one thread of an EPYC), those with 24 rows a fifth less.
     """
     if device.type == "cpu" and dtype == torch.float32:
         return torch.empty(columns, rows, dtype=dtype, device=device).t()

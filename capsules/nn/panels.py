@@ -1,14 +1,14 @@
-"""Matrices of eight or four bits for a processor, made of wider ones while they are loaded.
+"""Matrices of eight or four bits for a processor, made from wider ones at load time.
 
-A *panel* is sixteen rows side by side, so that one read brings the same few inputs of all sixteen. A value stands for
-itself times the scale of its row's group:
+A *panel* is sixteen rows side by side, so one read brings the same few inputs of all sixteen. A value represents itself
+times the scale of its row's group:
 
     int8   -127 … 127, groups of 64 inputs, stored plus 128
     int4     -8 …   7, groups of 32 inputs, stored plus 8; two steps of four inputs share their bytes, the first in the
              lower bits
 
-Within a group follow steps of four inputs, within a step the sixteen rows. Groups and panels that the matrix does not
-fill are zeros.
+Within a group follow steps of four inputs, within a step the sixteen rows. Groups and panels beyond the matrix are
+filled with zeros.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ from torch.nn import functional as F
 PANEL = 16
 GROUPS = {8: 64, 4: 32}  # inputs with one scale, by bits
 BITS = {"int8": 8, "int4": 4}
-"""By the names of dtypes: an engine packs its matrices to so many while they are loaded, on a processor."""
-_STRIP_VALUES = 1 << 22  # that are widened at a time: 16 MiB
+"""By names of dtypes: the bits to which an engine on a processor packs its matrices at load time."""
+_STRIP_VALUES = 1 << 22  # values widened at a time: 16 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class PanelWeight:
         return torch.cat(strips)[: self.shape[0]]
 
     def rows(self, ids: Tensor) -> Tensor:
-        """Rows of the matrix, as activations are beside packed weights: [...] int64 to [..., I] bfloat16."""
+        """Rows of the matrix, typed like activations beside packed weights: [...] int64 to [..., I] bfloat16."""
         panel, place = ids // PANEL, ids % PANEL
         found = self.values.unflatten(-1, (-1, PANEL, 4))[panel, :, :, place]  # [..., groups, steps or half of them, 4]
         values = _widened(found, self.bits).flatten(-2)  # [..., groups, group]
@@ -57,14 +57,14 @@ class PanelWeight:
         return PanelWeight(self.values[panels], self.scale[panels], torch.Size((last - first, self.shape[1])))
 
     def fill(self, matrix: Tensor, groups: Tensor | None = None) -> Tensor:
-        """Take the scales of `matrix` [O, I] and return its values: what a loader copies into `values`."""
+        """Take over the scales of `matrix` [O, I] and return its values, which a loader copies into `values`."""
         values, scale = pack_panels(matrix, self.bits, groups)
         self.scale.copy_(scale)
         return values
 
 
 def panel_shapes(rows: int, columns: int, bits: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """Of `values` and `scale` for a matrix [rows, columns]."""
+    """Shapes of `values` and `scale` for a matrix [rows, columns]."""
     panels, groups = -(-rows // PANEL), -(-columns // GROUPS[bits])
     return (panels, groups, PANEL * GROUPS[bits] * bits // 8), (panels, groups, PANEL)
 
@@ -82,8 +82,8 @@ def empty_panels(rows: int, columns: int, bits: int, device: torch.device) -> Pa
 def pack_panels(matrix: Tensor, bits: int, groups: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """[O, I] of any float type to `values` and `scale`.
 
-    groups  [O, groups], scales that are known already, as of a matrix that was published in so many bits. Else a
-            group's largest magnitude becomes 127 or, in four bits, -8: the scale takes the sign that this needs
+    groups  [O, groups], scales that are already known, as for a matrix published in so many bits. Otherwise a
+            group's largest magnitude becomes 127 or, in four bits, -8: the scale takes the sign needed for that
     """
     rows, columns = matrix.shape
     shapes = panel_shapes(rows, columns, bits)
@@ -158,13 +158,13 @@ def _linear(x: Tensor, values: Tensor, scale: Tensor, outputs: int) -> Tensor:
     return torch.cat(parts, -1)[..., :outputs].to(x.dtype)
 
 
-# One operator, so that a recording of a step holds no unpacked matrix.
+# One operator, so a recording of a step holds no unpacked matrix.
 _library = torch.library.Library("capsules_panels", "DEF")
 _library.define("linear(Tensor x, Tensor values, Tensor scale, int outputs) -> Tensor")
 _library.impl("linear", _linear, "CPU")
 
 
 def plain_linear(x: Tensor, weight: PanelWeight) -> Tensor:
-    """x [..., I] times the unpacked matrix, in torch alone: what the kernels are measured by. [..., O] in x's type."""
+    """x [..., I] times the unpacked matrix, in torch alone: the reference for the kernels. [..., O] in x's type."""
     made: Tensor = torch.ops.capsules_panels.linear(x, weight.values, weight.scale, weight.shape[0])
     return made

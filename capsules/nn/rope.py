@@ -19,7 +19,7 @@ def rope_table(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tens
 
 
 def turns(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tensor]:
-    """`rope_table` where frequencies may differ in position: [..., dims/2] integers, or [..., 1] for one of all."""
+    """`rope_table` with a position per frequency: [..., dims/2] integers, or [..., 1] if all share one."""
     exponent = torch.arange(0, dims, 2, device=positions.device, dtype=torch.float32) / dims
     angles = positions.float() * torch.pow(theta, -exponent)
     angles = torch.cat((angles, angles), -1)
@@ -27,7 +27,7 @@ def turns(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tensor]:
 
 
 def norm_rotate(x: Tensor, weight: Tensor, eps: float, cos: Tensor, sin: Tensor) -> Tensor:
-    """`rms_norm` of every head, then `rotate`: what queries and keys of both engines go through.
+    """`rms_norm` of every head, then `rotate`: both engines apply it to queries and keys.
 
     x       [..., T, H, D]; weight [D]; cos, sin [..., T, dims]
     """

@@ -2,7 +2,7 @@
 
 One call serves an LLM (logits [V]) and a TTS row (logits [Q, V], one independent draw per codebook). Order: penalties,
 temperature, top-k, top-p, min-p, draw. The draw is `argmax(logit - log(-log u))` with one u per row and token, a hash
-of (seed, position, row, token): no generator, hence no hidden state, and the same draw wherever it is replayed.
+of (seed, position, row, token): no generator, hence no hidden state, and the same draw on every replay.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def sample(
 
     logits      [..., V] float32; -inf forbids a token
     seed        [] or [1] int64
-    position    [] or [1] int64: the index of the token that is drawn. Different positions draw independently
+    position    [] or [1] int64: the index of the token to draw. Different positions draw independently
     candidates  static bound on how many of the most likely tokens take part
     nucleus     static: False leaves out the work of top_p and min_p
     returns     [...] int64
@@ -110,7 +110,8 @@ def _shift(z: Tensor, bits: int) -> Tensor:
 
 
 def _running_sum(x: Tensor) -> Tensor:
-    """Inclusive sum along the last axis, the same bits on every run (on a GPU torch's own scan does not promise it)."""
+    """Inclusive sum along the last axis, with equal bits on every run (torch's own scan on a GPU does not promise
+    it)."""
     if x.device.type == "cpu":
         return x.cumsum(-1)
     step = 1

@@ -1,4 +1,4 @@
-"""Triton kernels for one decoded row: what `capsules.nn` computes, with fewer reads and fewer launches on a GPU.
+"""Triton kernels for one decoded row: the functions of `capsules.nn` with fewer reads and fewer launches on a GPU.
 
 Each is a `torch.library` operator, so a recorder sees it, with a launcher that runs it in Triton's interpreter as
 well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and no result depends on a capacity.
@@ -27,18 +27,18 @@ from torch import Tensor
 
 from capsules.exec import cuda, native
 
-MAX_PLAIN_ROWS = 1  # of a plain matrix: the library is as fast with more
-MAX_PACKED_ROWS = 64  # of a packed one; more go through the plain matrix made of it
+MAX_PLAIN_ROWS = 1  # for a plain matrix: with more rows the library is as fast
+MAX_PACKED_ROWS = 64  # for a packed one; more go through its unpacked form
 _BUILDABLE = not cuda.kernel_trouble()
 
 
 def fits(x: Tensor) -> bool:
-    """Whether the kernels may stand in: a CUDA tensor, no autograd, Triton and its tools installed."""
+    """Whether the kernels can be used: a CUDA tensor, no autograd, Triton and its tools installed."""
     return x.is_cuda and _BUILDABLE and not torch.is_grad_enabled()
 
 
 def host(x: Tensor) -> Any:
-    """The same for a CPU in C++ (`host.cpp`; any number of rows, products in bfloat16), or None where switched off."""
+    """The same for a CPU in C++ (`host.cpp`; any number of rows, products in bfloat16), or None if switched off."""
     return _built(x, "capsules_host", "host.cpp")
 
 

@@ -1,9 +1,9 @@
 """Attention of one query row over a static cache whose valid length only the device knows.
 
 The cache is cut into splits of a fixed size, not a fixed number, so the sums have the same order whatever the
-capacity. Programs beyond the length leave at once; a second kernel joins the parts in ascending order
-(Dao et al. 2023, "Flash-Decoding"). A split is short, for a card has more units than a talk has keys: on an H100 one of
-256 keys, tile after tile, took 165 us with heads of 256.
+capacity. Programs beyond the length exit at once; a second kernel joins the parts in ascending order
+(Dao et al. 2023, "Flash-Decoding"). Splits are short, because a card has more units than a talk has keys: on an H100 a
+split of 256 keys, tile after tile, took 165 us with heads of 256.
 """
 
 import torch
@@ -22,8 +22,8 @@ def split_kernel(
 ):  # fmt: skip
     """One program per key head and split: the SHARE query heads of that key head over SPLIT keys.
 
-    What is stored in bfloat16 fits TF32 whole, so its products are exact there; the weights, which are float32, are
-    taken in three parts. Float32 itself never goes through TF32.
+    Values stored in bfloat16 fit TF32 without loss, so their products are exact there; the weights, which are float32,
+    are split into three parts. Float32 itself never goes through TF32.
     """
     group, split = tl.program_id(0), tl.program_id(1)
     length = tl.load(position) + 1

@@ -1,7 +1,7 @@
 """A weight matrix times one row or a few: every weight is read once, at the speed of memory.
 
 The matrix may be packed: FP8 is one byte per weight, 4-bit integers are eight to a word. They are widened in registers
-and rounded once to the rows' type, so the sums are the very ones over the unpacked matrix. FP8 bits are moved to
+and rounded once to the rows' type, so the sums are identical to those over the unpacked matrix. FP8 bits are moved to
 their places in float32, so the kernels need no FP8 instructions and run on older cards too.
 """
 
@@ -12,13 +12,13 @@ from torch import Tensor
 
 PLAIN, FP8, INT4 = 0, 1, 2
 _ROW, _FEW, _FEW_OF_MANY, _MANY = (2, 1024), (16, 128), (64, 128), 8192
-"""Outputs and inputs of a program: for one row; for a few; for a few where so many outputs keep every unit busy. The
+"""Outputs and inputs per program: for one row; for a few; for a few with enough outputs to keep every unit busy. The
 fastest of those tried over the matrices of the published sizes, on an H100."""
 
 
 @triton.jit
 def _nibble(packed, shift: tl.constexpr):
-    """Four bits less 8, as float32: put at the end of 2^23, which a card does eight times as fast as it converts."""
+    """Four bits less 8, as float32: inserted at the end of 2^23, eight times as fast on a card as converting."""
     return (((packed >> shift) & 15) | 0x4B000000).to(tl.float32, bitcast=True) - 8388616.0
 
 
@@ -31,7 +31,7 @@ def _tile(
     """Rows `o` of the matrix, BLOCK_I columns from `start`, as `kind`; zeros beyond the matrix.
 
     STORED  0: w holds floats, `scale` is not read; 1: bytes of E4M3 values; 2: words of eight 4-bit values plus 8
-    GRAIN   columns for which a scale is loaded once: a part of one group
+    GRAIN   columns that share one loaded scale: a part of one group
     """
     i = start + tl.arange(0, BLOCK_I)
     first = o[:, None].to(tl.int64)
@@ -42,12 +42,12 @@ def _tile(
         if STORED == 1:
             byte = tl.load(w + first * inputs + i[None, :], mask=inside, other=0).to(tl.int32)
             value = (((byte & 0x80) << 24) | ((byte & 0x7F) << 20)).to(tl.float32, bitcast=True)
-            lift = 1.329227995784916e36  # 2^120: an exponent of E4M3 stands that much too low in float32
+            lift = 1.329227995784916e36  # 2^120: exponents of E4M3 are too low by this much in float32
         else:
             word = start // 8 + tl.arange(0, BLOCK_I // 8)
             there = (o[:, None] < outputs) & (word[None, :] < inputs // 8)
             packed = tl.load(w + first * (inputs // 8) + word[None, :], mask=there, other=0)
-            # joined in pairs, so that the eight values of a word stay in the thread that has read it
+            # joined in pairs, so that the eight values of a word stay in the thread that read it
             even = tl.interleave(
                 tl.interleave(_nibble(packed, 0), _nibble(packed, 16)),
                 tl.interleave(_nibble(packed, 8), _nibble(packed, 24)),
@@ -127,7 +127,7 @@ def _launch(x: Tensor, w: Tensor, scale: Tensor, stored: int, group: tuple[int, 
     if rows == 1:
         gemv_kernel[grid](x, w, scale, out, outputs, inputs, scale.shape[-1], **packing, **how)
     else:
-        padded = max(16, triton.next_power_of_2(rows))  # the least extent that the matrix units take
+        padded = max(16, triton.next_power_of_2(rows))  # the least extent of the matrix units
         few_rows_kernel[grid](x, w, scale, out, outputs, inputs, rows, scale.shape[-1], ROWS=padded, **packing, **how)
     return out
 

@@ -22,7 +22,7 @@ def rms_norm_kernel(x, weight, out, size, eps, BLOCK: tl.constexpr):
 def norm_rotate_kernel(
     x, weight, cos, sin, out, heads, row_stride, head_stride, eps, SIZE: tl.constexpr, TURNED: tl.constexpr
 ):
-    """One program per row and head. Between norm and turn the value is rounded to x's type, as the plain form does."""
+    """One program per row and head. Between norm and turn the value is rounded to x's type, as in the plain form."""
     row = (tl.program_id(0) // heads).to(tl.int64)
     head = tl.program_id(0) % heads
     i = tl.arange(0, SIZE)
@@ -45,7 +45,7 @@ def norm_rotate_kernel(
 
 @triton.jit
 def swiglu_kernel(gate_up, out, size, BLOCK: tl.constexpr):
-    """silu of the first half times the second half. silu is rounded to the type, as the plain form does."""
+    """silu of the first half times the second half. silu is rounded to the type, as in the plain form."""
     row = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = i < size
