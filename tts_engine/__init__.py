@@ -2,35 +2,35 @@
 
     backbone        the network over text ids and rows of codes
     bpe_frontend    text to ids by the published tokenizer
-    codec           what is asked of a codec, and which one a folder brings
-    codec_files     the codec that a checkpoint brings, opened; a recording to codes with nothing else loaded
+    codec           what the engine asks of a codec, and which codec a folder brings
+    codec_files     opens the codec of a checkpoint; turns a recording into codes with nothing else loaded
     config          config.json as frozen types
     dac_codec       the published codec: codes to sound
     dac_encode      the published codec: a recording to codes
     delay           codes staggered into rows
-    engine          the face: load, speak, codes, decode, voices, capsules
+    engine          the public face: load, speak, codes, decode, voices, capsules
     errors          every error of the package
-    footprint       what an engine will take of a device
+    footprint       how much device memory an engine will need
     framewise       layers whose frames do not depend on the window
-    frontend        what is asked of a front end
+    frontend        what the engine asks of a front end
     generator       a session: pieces in, rows out, cuts
     graphs          which shapes are captured
-    guards          when a piece must be ended for it
+    guards          when a piece must be ended early
     istft_codec     the small voice's codec
-    markup          control tags, and structure that is dropped
+    markup          control tags, and structure that is removed
     phone_frontend  text to ids by phones, for the small voice
     phones          words to phones
-    piece           what the host knows of a session
-    prompt          voice and text as what the backbone is fed
+    piece           the host's record of a session
+    prompt          voice and text as input of the backbone
     sampling        how a row is drawn
     state           every live buffer, declared once
-    steps           what is captured: prefill, row, codec window
+    steps           the captured steps: prefill, row, codec window
     streaming       which frames are decoded when
     text            written English as people say it
-    text_tables     the words for numbers' companions: data of text
+    text_tables     words for units, currencies and other things beside numbers: data of text
     tiny/           our own small voice, with its card
-    voice_file      a voice that is kept: codes and transcript, one safe file
-    voices          recordings made fit for cloning
+    voice_file      a stored voice: codes and transcript, one safe file
+    voices          recordings prepared for cloning
     weights         published checkpoints in and out
 """
 

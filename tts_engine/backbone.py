@@ -57,12 +57,12 @@ class BackboneWeights:
 
 @dataclass(frozen=True, eq=False)
 class CursorTrack:
-    """Where the cursor stands at each position.
+    """The position of the cursor at each step.
 
     text    [B, N + 2] int64: `<|text|>`, the phones, `<|audio|>`; pad a batch on the right with `<|audio|>`
     index   [B, T] int64: 0..N, the phone of the row that this position predicts; N once all are spoken
     spent   [B, T] int64: rows already spent on that phone (any size; the embedding stops at max_rows - 1)
-    active  [B, T] bool: where a row of the piece is predicted; elsewhere the cursor adds nothing
+    active  [B, T] bool: True where a row of the piece is predicted; elsewhere the cursor adds nothing
     """
 
     text: Tensor
@@ -116,8 +116,8 @@ def forward_train(
 ) -> Tensor:
     """Hidden states of whole sequences, causal, differentiable, autocast-safe.
 
-    tokens   [B, T] int64: a text id, or -1 where a row of codes stands; pad on the right with anything
-    rows     [B, T, Q] int64: the row fed at that position; any valid codes where a text id stands
+    tokens   [B, T] int64: a text id, or -1 for a row of codes; pad on the right with anything
+    rows     [B, T, Q] int64: the row fed at that position; any valid codes beside a text id
     returns  [B, T, h]. Position t predicts the row fed at t + 1: `<|audio|>` predicts row 0.
     The track's entry at t belongs to the row that t predicts, so `<|audio|>` is the first active position.
     """

@@ -20,7 +20,7 @@ class BpeFrontend:
             raise CheckpointRefused(f"{folder} has no tokenizer.json; use the checkpoint's own, its special ids differ")
         try:
             self._tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises bare Exception for every fault of the file
+        except Exception as error:  # the library raises bare Exception for any fault of the file
             raise CheckpointRefused(f"{path} is not a tokenizer file: {error}") from error
         added = {token.content: i for i, token in self._tokenizer.get_added_tokens_decoder().items()}
         missing = [name for name in SPECIALS if name not in added]

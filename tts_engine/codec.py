@@ -1,4 +1,4 @@
-"""What the engine asks of a codec, and which one a checkpoint brings.
+"""The engine's contract with a codec, and which codec a checkpoint brings.
 
 Two codecs exist: the convolutional one inside the published checkpoint (`dac_codec.py`) and the small causal one of
 the shipped voice (`istft_codec.py`, named by `codec_config.json` with `"codec_type": "causal_istft"`).
@@ -18,9 +18,9 @@ from tts_engine.errors import ConfigRefused
 class Codec(Protocol):
     """Codes to and from 24 kHz mono PCM, 960 samples per frame. Stateless: all state is in the codes.
 
-    left_frames, right_frames  an output frame depends on exactly so many frames before and after it, so a window
+    left_frames, right_frames  an output frame depends on exactly this many frames before and after it, so a window
                                [a - left, b + right) gives frames [a, b) as one-shot decoding does. Causal: right is 0.
-    tensors                    what `decode_window` reads; the engine declares them as weight buffers before capture
+    tensors                    read by `decode_window`; the engine declares them as weight buffers before capture
     """
 
     @property
@@ -44,8 +44,8 @@ class Codec(Protocol):
     def decode_window(self, codes: Tensor, valid: Tensor) -> Tensor:
         """Captured once per W: no host reads, no random state, tensors only from `tensors` and the arguments.
 
-        codes    [Q, W] int64; the value `codebook_size` is a code not known yet and adds nothing (right_frames 0
-                 codecs never see it)
+        codes    [Q, W] int64; the value `codebook_size` is a code not known yet and adds nothing (codecs with
+                 right_frames 0 never see it)
         valid    [2] int64 on the device: columns [valid[0], valid[1]) exist. Outside them every convolution must see
                  the zeros that one-shot decoding sees beyond the true start and end, whatever `codes` holds there.
         returns  float32 [960·W], clipped to ±1
@@ -56,7 +56,7 @@ class Codec(Protocol):
 
 
 def read_codec_config(folder: Path) -> dict[str, Any]:
-    """`codec_config.json` of a checkpoint directory, or {} for the published codec, which brings none."""
+    """`codec_config.json` of a checkpoint directory, or {} for the published codec, which has none."""
     path = folder / "codec_config.json"
     if not path.is_file():
         return {}

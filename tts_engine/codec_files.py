@@ -1,4 +1,4 @@
-"""The codec that a checkpoint brings: opened for an engine, or alone to turn recordings into codes."""
+"""The codec of a checkpoint: opened for an engine, or alone to turn recordings into codes."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -37,7 +37,7 @@ def codec_of(raw: Mapping[str, Any], tensors: Mapping[str, Tensor], config: TTSC
 
 
 def reference_codes(folder: Path, wave: Any, rate: int) -> Tensor:
-    """A recording as codes [Q, T], on the processor: of the checkpoint the codec alone is read, and let go again.
+    """A recording as codes [Q, T], on the processor: reads only the codec of the checkpoint, and frees it again.
 
     wave  see `voices.prepare_reference`
     Raises ReferenceRefused; ConfigRefused, CheckpointRefused.
@@ -48,7 +48,7 @@ def reference_codes(folder: Path, wave: Any, rate: int) -> Tensor:
 
 
 def codec_digest(folder: Path) -> str:
-    """Equal for checkpoints in which the same codes are the same sound. Reads the codebooks, some megabytes.
+    """A digest, equal for checkpoints in which equal codes mean equal sound. Reads the codebooks, some MB.
 
     Raises CheckpointRefused.
     """

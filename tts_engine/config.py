@@ -1,8 +1,8 @@
-"""The checkpoint's `config.json`, parsed once into frozen types; what is not implemented is refused by name.
+"""The checkpoint's `config.json`, parsed once into frozen types; unsupported settings are refused by name.
 
 One format serves the published Higgs checkpoint and the small voice that ships with the package. The small voice adds
-four optional keys: `cursor_config` (a text cursor instead of a learned alignment), `codebook_temperatures` (each
-codebook's part of the temperature that is asked for), `frontend` ("phones" instead of a tokenizer file) and
+four optional keys: `cursor_config` (a text cursor instead of a learned alignment), `codebook_temperatures` (a factor
+per codebook for the requested temperature), `frontend` ("phones" instead of a tokenizer file) and
 `special_tokens` (name → id, required with the phones front end).
 """
 
@@ -77,7 +77,7 @@ class CursorConfig:
     max_rows     rows spent on one phone are embedded up to max_rows - 1
     max_advance  the largest step of one row
     max_hold     after this many rows on one phone the cursor moves on, whatever the head says
-    temperature  of the advance when sampling is not greedy
+    temperature  of the advance, unless sampling is greedy
     """
 
     offsets: tuple[int, ...]
@@ -89,7 +89,7 @@ class CursorConfig:
 
 @dataclass(frozen=True)
 class TTSConfig:
-    """`temperatures` has a part for each codebook: by it the temperature that is asked for is multiplied."""
+    """`temperatures` has a factor for each codebook; the requested temperature is multiplied by it."""
 
     backbone: BackboneConfig
     audio: AudioConfig
@@ -112,7 +112,7 @@ _CURSOR = {"offsets", "max_rows", "max_advance", "max_hold", "temperature"}
 
 
 def load_config(folder: Path) -> TTSConfig:
-    """Of a checkpoint directory. Raises ConfigRefused."""
+    """The configuration of a checkpoint directory. Raises ConfigRefused."""
     path = folder / "config.json"
     if not path.is_file():
         raise ConfigRefused(f"{folder} has no config.json; expected a checkpoint directory in the published layout")
@@ -177,7 +177,7 @@ def _backbone(raw: Mapping[str, Any]) -> BackboneConfig:
         text_vocab=_integer(raw, "vocab_size", where),
         max_positions=_integer(raw, "max_position_embeddings", where),
         rms_eps=float(raw.get("rms_norm_eps", 1e-6)),
-        rope_theta=float(rope.get("rope_theta") or raw.get("rope_theta") or 1e6),  # early exports carry null
+        rope_theta=float(rope.get("rope_theta") or raw.get("rope_theta") or 1e6),  # early exports have null
     )
 
 

@@ -1,6 +1,6 @@
 """The published codec, decode side: residual codes to 24 kHz PCM through a DAC-shaped decoder.
 
-Quantiser tables are folded once with both projections, so a frame is Q lookups, a sum and one bias. Float32 throughout;
+Quantiser tables are folded once with both projections, so a frame is Q lookups, a sum and one bias. All in float32;
 transposed convolutions are unstable in bfloat16. Same arithmetic as transformers' HiggsAudioV2TokenizerModel: output
 padding stride mod 2 in transposed convolutions, no final tanh. Every layer works frame by frame, so windows of any
 length give the samples of one-shot decoding bit for bit. Measured on CPUs, not yet on a GPU.
@@ -22,12 +22,12 @@ from tts_engine.framewise import conv_columns, conv_rows, pack_columns, pack_row
 CONTEXT_FRAMES = 10  # exact receptive field on either side, by interval propagation through strides 8, 5, 4, 2, 3
 _DILATIONS = (1, 3, 9)
 _UNITS = ("res_unit1", "res_unit2", "res_unit3")
-_NARROW = 16  # channels; layers of fewer run in columns (see tts_engine.framewise)
+_NARROW = 16  # channels; layers with fewer run in columns (see tts_engine.framewise)
 
 
 @dataclass(frozen=True, eq=False)
 class DacCodec:
-    """`tensors` is what decoding reads (float32, packed, on the device); `encoder` the rest, as stored.
+    """`tensors` are read by decoding (float32, packed, on the device); `encoder` holds the rest, as stored.
 
     Implements tts_engine.codec.Codec.
     """
@@ -56,7 +56,7 @@ class DacCodec:
         return encode_wave(self.encoder, wave, self.codebooks, self.strides, self.semantic_heads)
 
     def _decode(self, codes: Tensor, mask: Tensor | None) -> Tensor:
-        """`mask` [W] is 1 where a column exists; None: everywhere."""
+        """`mask` [W] is 1 where a column exists; None means everywhere."""
         t, per = self.tensors, 1
         latent = t["bias"]
         for q, table in enumerate(t["table"].chunk(self.codebooks)):  # one by one: the order of a sum() depends on T
@@ -86,9 +86,10 @@ class DacCodec:
 def dac_codec(
     tensors: Mapping[str, Tensor], codebooks: int, device: torch.device, semantic_heads: int | None = None
 ) -> DacCodec:
-    """From the tensors below the codec prefix of a checkpoint, of any float type.
+    """Build the codec from the tensors below the codec prefix of a checkpoint, of any float type.
 
-    semantic_heads  of the HuBERT part, the one number no shape tells; default: 64 channels per head, as published
+    semantic_heads  of the HuBERT part, the only number that no shape reveals; default: 64 channels per head
+                    (as published)
     Raises CheckpointRefused if a tensor is missing or shapes do not fit together.
     """
     missing = [name for name in _required(codebooks) if name not in tensors]

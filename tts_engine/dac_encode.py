@@ -1,8 +1,8 @@
 """The published codec, encode side: a reference recording to codes, for voices.
 
-A HuBERT model hears content at 16 kHz, a strided convolution stack hears sound at 24 kHz; both meet in a residual
+A HuBERT model reads content at 16 kHz, a strided convolution stack reads sound at 24 kHz; both meet in a residual
 quantiser. HuBERT attends over the whole clip, so this does not stream and is never captured. Plain functions over the
-stored tensors, each cast to float32 where it is used. Source: transformers' HiggsAudioV2TokenizerModel, HubertModel.
+stored tensors, each cast to float32 at its use. Source: transformers' HiggsAudioV2TokenizerModel, HubertModel.
 """
 
 import math
@@ -42,14 +42,14 @@ def encode_wave(
 ) -> Tensor:
     """wave float32 [samples] at 24 kHz -> codes [Q, T] int64 on the device of the tensors.
 
-    strides are the decoder's; the encoder's are the same, in the same order.
+    strides are the decoder's; the encoder has the same, in the same order.
     """
     return quantise(tensors, features(tensors, wave, strides, heads), codebooks)
 
 
 @torch.no_grad()
 def features(tensors: Mapping[str, Tensor], wave: Tensor, strides: tuple[int, ...], heads: int) -> Tensor:
-    """What is quantised: [T, acoustic + semantic] float32."""
+    """The features to quantise: [T, acoustic + semantic] float32."""
     t = _Stored(tensors)
     wave = wave.to(t["fc.weight"].device, torch.float32)
     semantic = _semantic_encoder(t.at("encoder_semantic"), _hubert(t.at("semantic_model"), wave, heads))
@@ -78,7 +78,7 @@ def quantise(tensors: Mapping[str, Tensor], residual: Tensor, codebooks: int) ->
 def resample_24_to_16(wave: Tensor) -> Tensor:
     """[samples] -> [ceil(2·samples / 3)]. Windowed sinc (Hann), 6 zero crossings, roll-off 0.99: torchaudio's default.
 
-    The codec was trained behind exactly this filter, so a better resampler would be a worse one here.
+    The codec was trained with exactly this filter, so a better resampler would give worse results here.
     """
     old, new, crossings = 3, 2, 6
     base = new * 0.99
@@ -111,7 +111,7 @@ def _hubert(t: _Stored, wave: Tensor, heads: int) -> Tensor:
 
 
 def _position(t: _Stored, x: Tensor) -> Tensor:
-    """Grouped convolution over time, weight norm unfolded here; the even kernel gives one step too many."""
+    """Grouped convolution over time, with weight norm unfolded; the even kernel gives one step too many."""
     gain, direction = t["parametrizations.weight.original0"], t["parametrizations.weight.original1"]
     weight = direction * (gain / direction.norm(dim=(0, 1), keepdim=True))
     groups = weight.shape[0] // weight.shape[1]

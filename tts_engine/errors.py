@@ -18,20 +18,20 @@ class DelayError(TTSError):
 
 
 class TextRefused(TTSError):
-    """Nothing speakable, or more text than one piece may hold."""
+    """The text has nothing speakable, or is too long for one piece."""
 
 
 class ReferenceRefused(TTSError):
-    """A recording, or codes, that cannot become a voice or sound."""
+    """A recording or codes that cannot become a voice or sound."""
 
 
 class EngineMisuse(TTSError):
-    """A call that means nothing here: an argument of another kind, or none that fits the state the engine is in."""
+    """A call that is invalid here: an argument of the wrong kind, or one that does not fit the engine's state."""
 
 
 class ContextFull(TTSError):
-    """The talk no longer fits into the positions the engine was given."""
+    """The talk no longer fits into the positions that the engine was given."""
 
 
 class RetraceFailed(TTSError):
-    """A session that was to be made again came out otherwise; it is not this model's, or not this machine's."""
+    """A session that had to be rebuilt came out differently; it does not belong to this model or this machine."""

@@ -1,4 +1,4 @@
-"""What an engine will take of a device's memory, from its config and the headers of its checkpoint."""
+"""How much device memory an engine will need, from its config and the headers of its checkpoint."""
 
 from math import prod
 from pathlib import Path
@@ -21,14 +21,14 @@ _AS_STORED = ("acoustic_encoder.", "semantic_model.", "encoder_semantic.")
 
 
 def needed_bytes(folder: Path, dtype: str, max_positions: int | None = None) -> int:
-    """Weights, codec and all buffers. What captured graphs take comes on top. Raises ConfigRefused."""
+    """Weights, codec and all buffers. The memory of captured graphs comes on top. Raises ConfigRefused."""
     config = load_config(folder)
     codec = sum(_codec_bytes(name, entry) for name, entry in catalogue(folder).items())
     return codec + backbone_bytes(config, dtype, max_positions)
 
 
 def backbone_bytes(config: TTSConfig, dtype: str, max_positions: int | None = None) -> int:
-    """All but the codec."""
+    """Everything except the codec."""
     positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
     shapes = plan_shapes(positions, CONTEXT_FRAMES, CONTEXT_FRAMES)
     ledger = Ledger()
@@ -42,7 +42,7 @@ def backbone_bytes(config: TTSConfig, dtype: str, max_positions: int | None = No
 
 
 def _codec_bytes(name: str, entry: TensorEntry) -> int:
-    """What encodes in the published codec stays as stored; all else is float32."""
+    """The encoding part of the published codec stays as stored; everything else is float32."""
     part = name.removeprefix(CODEC_PREFIX)
     if part == name:
         return 0

@@ -1,11 +1,11 @@
 """Convolutions and linear layers whose result for a frame does not depend on the length of the window around it.
 
-A library picks its algorithm, and with it the order of its sums, by the shape it is given: the same frame decoded in
-two windows of different length differs in its last bits. Here a layer is a batch of matrix products of one fixed shape,
-a frame each (or 16 positions, where a frame has fewer: less would read the weights too often). So a frame's samples
-depend on the frames it sees and on nothing else, and streamed sound is one-shot sound bit for bit. What is asked of the
-library is only that products of one shape sum all their rows in one order; tests/tts_engine/test_framewise.py holds it.
-(Of a batch of one, MKL makes a plain product and shares it out to its threads, in another order. So there are two.)
+A library picks its algorithm, and with it the order of its sums, by the shape it gets: the same frame decoded in two
+windows of different length differs in its last bits. Here a layer is a batch of matrix products of one fixed shape, one
+frame each (or 16 positions if a frame has fewer: smaller products would read the weights too often). So a frame's
+samples depend only on the frames it sees, and streamed sound equals one-shot sound bit for bit. The library only has to
+sum all rows of equally shaped products in one order; tests/tts_engine/test_framewise.py holds it. (MKL turns a batch of
+one into a plain product and splits it among its threads, in another order. So there are always at least two.)
 
 Axes: T positions, `per` of them to a frame, C channels in, O channels out, k taps.
 Wide layers are rows [..., T, C]; narrow ones columns [C, T], where copies and broadcasts run along T instead of along
@@ -34,7 +34,7 @@ def conv_rows(
 ) -> Tensor:
     """x [..., T, C], weight [k·C, O] from `pack_rows`, bias [O] -> [..., T, O].
 
-    pad  zeros before and after; they must make up for the taps. Default: the same on both sides
+    pad  zeros before and after; together they must make up for the taps. Default: the same on both sides
     """
     channels = x.shape[-1]
     taps = weight.shape[0] // channels
@@ -56,7 +56,7 @@ def conv_columns(x: Tensor, weight: Tensor, bias: Tensor, per: int, dilation: in
 
 
 def conv_depthwise(x: Tensor, weight: Tensor, bias: Tensor, pad: tuple[int, int]) -> Tensor:
-    """x [..., T, C], weight [C, k], bias [C] -> [..., T, C]: a product and a sum per tap, each rounded by itself."""
+    """x [..., T, C], weight [C, k], bias [C] -> [..., T, C]: a product and a sum per tap, each rounded separately."""
     length, padded = x.shape[-2], F.pad(x, (0, 0, *pad))
     made = bias
     for tap in range(weight.shape[1]):
@@ -68,7 +68,7 @@ def upsample_rows(x: Tensor, weight: Tensor, bias: Tensor, per: int, stride: int
     """A transposed convolution of kernel 2·stride: x [T, C], weight [2·C, stride·O] from `pack_upsample`, bias [O]
     -> [T·stride, O]. Padding ⌈stride/2⌉, output padding stride mod 2.
 
-    Before trimming, outputs n·stride … n·stride + stride - 1 are made of inputs n - 1 and n.
+    Before trimming, outputs n·stride … n·stride + stride - 1 come from inputs n - 1 and n.
     """
     length = x.shape[0]
     seen = _seen(F.pad(x, (0, 0, 1, 1)), 0, 2, 1)  # [T + 1, C, 2]
@@ -77,17 +77,18 @@ def upsample_rows(x: Tensor, weight: Tensor, bias: Tensor, per: int, stride: int
 
 
 def pack_rows(weight: Tensor) -> Tensor:
-    """Of `conv_rows`, from a convolution's [O, C, k]."""
+    """Weights for `conv_rows`, from a convolution's [O, C, k]."""
     return weight.permute(2, 1, 0).reshape(-1, weight.shape[0]).contiguous()
 
 
 def pack_columns(weight: Tensor) -> Tensor:
-    """Of `conv_columns`, from a convolution's [O, C, k]."""
+    """Weights for `conv_columns`, from a convolution's [O, C, k]."""
     return weight.flatten(1).contiguous()
 
 
 def pack_upsample(weight: Tensor) -> Tensor:
-    """Of `upsample_rows`, from a transposed convolution's [C, O, 2·stride]: first what the input before adds."""
+    """Weights for `upsample_rows`, from a transposed convolution's [C, O, 2·stride]: the previous input's share
+    first."""
     now, before = weight.chunk(2, -1)
     return torch.cat([before, now]).transpose(1, 2).flatten(1).contiguous()
 
@@ -95,7 +96,7 @@ def pack_upsample(weight: Tensor) -> Tensor:
 def _products(bias: Tensor, items: Tensor, weight: Tensor, weight_first: bool = False, size: int = 0) -> Tensor:
     """bias + items[i] · weight (or weight · items[i]) for every i: items [N, ...] -> [N, ...].
 
-    size  products in one call; 0: all on a CPU, BATCH on a GPU, where cuBLAS chooses its kernel by the batch as well
+    size  products in one call; 0: all on a CPU, BATCH on a GPU, where cuBLAS also chooses its kernel by the batch
     """
     count = items.shape[0]
     size = size or (count if items.is_cpu else BATCH)
@@ -111,12 +112,12 @@ def _products(bias: Tensor, items: Tensor, weight: Tensor, weight_first: bool = 
 
 
 def _short(length: int, rows: int) -> int:
-    """Positions missing to a whole number of products, two at least."""
+    """Positions missing to a whole number of products, at least two."""
     return max(2, -(-length // rows)) * rows - length
 
 
 def _seen(padded: Tensor, axis: int, taps: int, dilation: int) -> Tensor:
-    """A view with one more axis at the end: what each tap sees from each position."""
+    """A view with one more axis at the end: the input of each tap at each position."""
     return padded.unfold(axis, (taps - 1) * dilation + 1, 1)[..., ::dilation]
 
 

@@ -1,4 +1,4 @@
-"""What the engine asks of a front end: speech text to ids, and which ids speak which word."""
+"""The engine's contract with a front end: speech text to ids, and which ids speak which word."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Word:
-    """Characters [char_start, char_end) of a piece are spoken by its ids [first, end)."""
+    """The ids [first, end) speak the characters [char_start, char_end) of a piece."""
 
     char_start: int
     char_end: int
@@ -17,7 +17,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Encoded:
-    """`words` is empty where the front end cannot tell which ids speak which word."""
+    """`words` is empty if the front end does not know which ids speak which word."""
 
     ids: tuple[int, ...]
     words: tuple[Word, ...] = ()
@@ -30,4 +30,4 @@ class Frontend(Protocol):
     def specials(self) -> Mapping[str, int]: ...
 
     def encode(self, text: str) -> Encoded:
-        """Only the control tags of `tts_engine.markup` become special ids; any other structure is dropped."""
+        """Only the control tags of `tts_engine.markup` become special ids; any other structure is removed."""

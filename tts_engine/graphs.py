@@ -1,7 +1,7 @@
-"""Which shapes are captured, and which of them a piece of work takes. The only file that knows graph names.
+"""Which shapes are captured, and which of them a piece of work uses. The only file that knows graph names.
 
 A prefill chunk and a decode step exist once per KV bucket, a codec window once per length. Bucket and chunk are
-functions of position and length alone, so equal work is done in equal shapes whoever asks for it.
+functions of position and length alone, so equal work always uses equal shapes.
 """
 
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ class Graphs:
     """All captured steps of the engine."""
 
     def __init__(self, ctx: ExecContext, steps: Steps, shapes: Shapes, facts: str) -> None:
-        """Captures everything; the state is as before afterwards. `facts`: all that the steps are made from, apart from
+        """Captures everything; the state is unchanged afterwards. `facts`: all inputs of the steps except
         code and buffers."""
         pool, shelf = ctx.pool(SCOPE), ctx.shelf(facts, "tts_engine")
         self.shapes = shapes
@@ -79,7 +79,7 @@ class Graphs:
         self._prefill.replay(ShapeKey(tokens=chunk, kv=self.shapes.bucket(position + chunk)))
 
     def decode(self, position: int) -> None:
-        """The step also notes its row at position + 1, beyond the bucket perhaps, within capacity."""
+        """The step also notes its row at position + 1, perhaps beyond the bucket, but within capacity."""
         self._decode.replay(ShapeKey(tokens=1, kv=self.shapes.bucket(position + 1)))
 
     def window(self, frames: int) -> None:

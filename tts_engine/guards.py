@@ -1,7 +1,7 @@
-"""When a piece of speech must be ended for it: too many rows for its text, the same row again and again, silence.
+"""Ends a piece of speech early: after too many rows for its text, the same row again and again, or silence.
 
-About one request in two thousand never samples its end code, and greedy speech loops; each guard ends the piece at a
-frame and is named in the result, so that a caller can tell and try another seed.
+About one request in two thousand never samples its end code, and greedy speech loops. Each guard ends the piece at a
+frame and is named in the result, so the caller can see it and try another seed.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tts_engine.markup import CONTROL, strip_structure
 
 FRAMES_PER_SECOND = 25
-SAME_ROWS = 32  # identical rows in a row: 1.3 s
+SAME_ROWS = 32  # consecutive identical rows: 1.3 s
 SILENT_FRAMES = 75  # 3 s; the longest pause tag gives 1.5 s
 SILENCE_PEAK = 1e-3  # of full scale
 _CHARS_PER_SECOND = 14.0
@@ -18,7 +18,7 @@ _SLOWEST = {"speed_very_slow": 0.65, "speed_slow": 0.85}
 
 
 def row_budget(text: str, delay: int) -> int:
-    """Rows after which a text is a runaway: twice the time it should take, and 4 s more.
+    """Rows after which a text is a runaway: twice the expected time, plus 4 s.
 
     text   speech text with inline tags
     delay  rows by which the last codebook lags
@@ -33,7 +33,7 @@ def row_budget(text: str, delay: int) -> int:
 
 
 def is_stuck(rows: Sequence[Sequence[int]]) -> bool:
-    """Whether the last SAME_ROWS rows are one row."""
+    """Whether the last SAME_ROWS rows are identical."""
     if len(rows) < SAME_ROWS:
         return False
     last = rows[-1]

@@ -4,11 +4,11 @@ Axes: B batch, T frames (40 ms), F fine frames (10 ms, four to a frame), Q codeb
 
 The decoder is causal: frame t's 960 samples depend on codes 0 … t only, and of those on the last
 `CodecShape.left_frames`. So a window that starts `left_frames` early gives the samples of the one-shot decode and
-needs no look-ahead. The encoder sees both sides; it is used to make codes, never while speaking.
+needs no look-ahead. The encoder looks both ways; it makes codes and never runs while speaking.
 The same modules are trained by the recipes and run by the engine.
 
-Speaking runs every layer frame by frame (`tts_engine.framewise`), so the windows equal the one-shot decode bit for bit
-whatever their length; training and encoding run the same layers whole, within rounding.
+Speaking runs every layer frame by frame (`tts_engine.framewise`), so windows of any length equal the one-shot decode
+bit for bit; training and encoding run the same layers whole, with equal results up to rounding.
 
 Sources: ConvNeXt + iSTFT head, Siuzdak 2023 (Vocos); residual quantisation with moving averages, Défossez et al. 2022.
 """
@@ -50,7 +50,7 @@ class CodecShape:
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "CodecShape":
-        """From codec_config.json; refuses a key it does not know and a value that is not a positive integer."""
+        """Parse codec_config.json; refuses an unknown key and a value that is not a positive integer."""
         if raw.get("codec_type") != CODEC_TYPE:
             raise ConfigRefused(f"codec_config.json: codec_type is {raw.get('codec_type')!r}, not {CODEC_TYPE!r}")
         known = {f.name for f in fields(cls)}
@@ -89,7 +89,7 @@ class CodecShape:
 
 
 class Linear(nn.Linear):
-    """Over [B, T, C]. With `per` positions to a frame it runs frame by frame, except in training."""
+    """Acts on [B, T, C]. With `per` positions to a frame it runs frame by frame, except in training."""
 
     def __init__(self, cin: int, cout: int, per: int | None, *, bias: bool = True) -> None:
         super().__init__(cin, cout, bias=bias)
@@ -125,7 +125,7 @@ class Conv(nn.Module):
         self.per = per
 
     def sums(self, cin: int, cout: int, kernel: int, stride: int) -> nn.Conv1d:
-        """Over all channels."""
+        """A convolution over all channels."""
         return nn.Conv1d(cin, cout, kernel, stride)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -191,12 +191,12 @@ class Quantiser(nn.Module):
         self.register_buffer("codebook", torch.zeros(shape.codebooks, shape.codebook_size, shape.code_dim))
 
     def reduce(self, latent: Tensor) -> Tensor:
-        """[B, T, latent] -> [B, T, D], what the codebooks approximate."""
+        """[B, T, latent] -> [B, T, D], the vectors that the codebooks approximate."""
         reduced: Tensor = self.project_in(self.norm(latent))
         return reduced
 
     def encode(self, reduced: Tensor) -> Tensor:
-        """[..., D] -> codes [..., Q] int64: each codebook takes the nearest entry to what is left over."""
+        """[..., D] -> codes [..., Q] int64: each codebook picks the entry nearest to the remainder."""
         rest, codes = reduced, []
         for book in self.codebook:
             distance = book.square().sum(1) - 2 * rest @ book.T
@@ -247,8 +247,8 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """Latents [B, T, latent] -> audio [B, T*hop], causal.
 
-    `mask` [T], 1 where a frame exists, holds every convolution's input at zero elsewhere: so the frames after a true
-    start in the middle of a window sound as if the window began there.
+    `mask` [T], 1 where a frame exists, holds every convolution's input at zero elsewhere: so frames after a true start
+    in the middle of a window sound as if the window began there.
     """
 
     window: Tensor
@@ -292,7 +292,7 @@ class Decoder(nn.Module):
 
 
 class IstftCodec(nn.Module):
-    """The whole codec as a module, for training and for the engine alike. Batched; see `CausalCodec` for the engine."""
+    """The whole codec as a module, for training and the engine. Batched; the engine uses it through `CausalCodec`."""
 
     def __init__(self, shape: CodecShape) -> None:
         super().__init__()
@@ -348,12 +348,12 @@ class CausalCodec:
 
     @property
     def tensors(self) -> Mapping[str, Tensor]:
-        """What decoding reads; the encoder is not among them."""
+        """The tensors that decoding reads; those of the encoder are not included."""
         everything = {**dict(self._model.named_parameters()), **dict(self._model.named_buffers())}
         return {name: t for name, t in everything.items() if not name.startswith("encoder.")}
 
     def to(self, device: torch.device | str) -> "CausalCodec":
-        """Move all tensors; before capture."""
+        """Move all tensors; call this before capture."""
         self._model.to(device)
         return self
 
@@ -374,7 +374,7 @@ class CausalCodec:
 
 
 def gelu(x: Tensor) -> Tensor:
-    """F.gelu in steps that round every element alike; the library's own takes another road for a tensor's tail."""
+    """F.gelu in steps that round every element alike; the library's own computes a tensor's tail differently."""
     return x * (torch.erf(x * 0.5**0.5) * 0.5 + 0.5)
 
 

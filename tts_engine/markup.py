@@ -1,6 +1,6 @@
-"""Marks inside speech text: the control tags that are spoken as something, and the structure that must never get in.
+"""Marks inside speech text: the control tags that have a spoken effect, and the structure that must never get in.
 
-Pure. One pattern says what structure is, for text that is said and for text that a language model reads alike.
+Pure. One pattern defines structure, both for text to speak and for text that a language model reads.
 """
 
 import re
@@ -31,9 +31,9 @@ _STRUCTURE = re.compile(r"<\|[^<>|]*\|>|</?(?:tool_call|tool_response|think)>")
 
 
 def strip_structure(text: str, keep: Container[str] = CONTROL_TAGS) -> str:
-    """Drop everything that a model would read as a special token but what is to be kept, until nothing is left to drop.
+    """Remove everything that a model would read as a special token, except `keep`, until nothing is left to remove.
 
-    Repeated, because dropping the inner token of `<|te<|x|>xt|>` would otherwise make one.
+    It repeats, because removing the inner token of `<|te<|x|>xt|>` would otherwise create one.
     """
     while True:
         kept = _STRUCTURE.sub(lambda match: match.group() if match.group() in keep else "", text)

@@ -9,13 +9,13 @@ from tts_engine.phones import PhoneEncoder
 
 
 class PhoneFrontend:
-    """Control tags have no phones, so they are dropped; words know which phones speak them."""
+    """Control tags have no phones, so they are removed; words know which phones speak them."""
 
     def __init__(self, folder: Path, specials: Mapping[str, int]) -> None:
         self.specials = specials
         self._phones = PhoneEncoder.load(folder)
 
     def encode(self, text: str) -> Encoded:
-        """Raises nothing: text without a single phone gives no ids."""
+        """Never raises: text without a single phone gives no ids."""
         made = self._phones.encode(CONTROL.sub(lambda tag: " " * len(tag.group()), strip_structure(text)))
         return Encoded(tuple(made.ids), tuple(Word(*word) for word in made.words))

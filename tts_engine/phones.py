@@ -1,9 +1,9 @@
 """Words to phones for the small voice: Festival's lexicon, its letter-to-sound trees, pauses from punctuation.
 
-The phones are those the voice was trained on (American English, vowels with a trailing 1 when stressed). Text comes
-in spelled out (see `text.py`); what has no phones is left out. Two files in the voice's folder feed this:
+The phones are those the voice was trained on (American English, vowels with a trailing 1 when stressed). The input is
+spelled-out text (see `text.py`); anything without phones is left out. Two files in the voice's folder feed this:
 
-lexicon.txt.gz  one word and its phones per line: words that the trees would get wrong, in Festival's pronunciation
+lexicon.txt.gz  one word and its phones per line: words that the trees would get wrong, as Festival pronounces them
 letters.txt.gz  one decision tree per letter, prefix order: `<offset><letter> yes no` or a leaf of phones joined by `-`
 """
 
@@ -117,7 +117,7 @@ class PhoneEncoder:
         return PhoneText(tuple(_IDS[name] for name in names), tuple(words))
 
     def spoken(self, token: str) -> list[str]:
-        """Phones of one word as written: capitals that cannot be a word are spelled, digits are said one by one."""
+        """Phones of one word as written: capitals that cannot be a word are spelled, digits are read one by one."""
         plain = unicodedata.normalize("NFKD", token.replace("’", "'")).encode("ascii", "ignore").decode()
         lower = plain.lower()
         if lower in self.lexicon and (len(lower) > 1 or lower in ("a", "i")):
@@ -140,7 +140,8 @@ class PhoneEncoder:
         return self.sound_out(word.replace("'", ""))
 
     def sound_out(self, word: str) -> list[str]:
-        """Letter to sound: each letter's tree looks at three letters to either side. What gets no vowel is spelled."""
+        """Letter to sound: each letter's tree looks at three letters on either side. Words without a vowel are
+        spelled."""
         phones: list[str] = []
         padded = f"00#{word}#00"
         for place, letter in enumerate(word, 3):
@@ -158,9 +159,9 @@ class PhoneEncoder:
 
 
 def flapped(phones: list[str]) -> list[str]:
-    """`forty`, `butter`: an American t between a vowel, or r, and an unstressed vowel is as short and voiced as a d.
+    """`forty`, `butter`: an American t between a vowel or r and an unstressed vowel is as short and voiced as a d.
 
-    Festival's lexicon has a plain t there, and recognisers hear `four tee` and `butcher` of it.
+    Festival's lexicon has a plain t there, which recognisers hear as `four tee` and `butcher`.
     """
     return [
         "d" if phone == "t" and _flaps_behind(before) and behind in VOWELS else phone
@@ -173,7 +174,7 @@ def _flaps_behind(phone: str) -> bool:
 
 
 def _is_letter_a(tokens: Sequence[str], at: int) -> bool:
-    """Whether an `a` is the letter's name and no article: that of `a m`, and a capital inside a sentence or a row."""
+    """Whether an `a` is the letter's name and not an article: as in `a m`, or a capital in a sentence or a series."""
     before, behind = tokens[at - 1] if at else ".", [*tokens[at + 1 : at + 3], "", ""]
     if tokens[at] == "a":
         return behind[0] == "m"

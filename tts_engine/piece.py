@@ -1,7 +1,7 @@
-"""What the host knows of a session: its pieces of text, the rows sampled for each, and how far they were given out.
+"""The host's record of a session: its pieces of text, the rows sampled for each, and how much was given out.
 
-All of it is JSON, because it travels in capsules. Rows are kept rather than frames: frames follow from them, and so do
-the codes of frames that have only begun.
+All of it is JSON, because it travels in capsules. Rows are stored, not frames: frames follow from them, and
+so do the codes of frames that have only begun.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from tts_engine.frontend import Word
 class Piece:
     """One `<|text|> … <|audio|> …` of a session.
 
-    start      position of its first input, which is the lead-in: rows of the piece before that were still to be fed
+    start      position of its first input, the lead-in: rows of the previous piece that still had to be fed
     audio      position of `<|audio|>`
     rows       sampled so far, [R][Q]
-    track      cursor index and rows spent of each row, and of the row that comes next (zeros without a cursor)
+    track      cursor index and rows spent for each row, and for the next row (zeros without a cursor)
     total      frames, once the end is known
-    ended      why it ended: "" while it goes on, "end", "budget", "repeat", "silence", "numbers", "cut"
+    ended      why it ended: "" while it continues, "end", "budget", "repeat", "silence", "numbers", "cut"
     emitted    frames given out as audio
-    refed      it was fed as a whole, rows and all, and not spoken where it stands
+    refed      it was fed as a whole, including its rows, and not spoken at its place
     """
 
     text: str
@@ -47,12 +47,12 @@ class Piece:
     refed: bool = False
 
     def complete(self, audio: AudioConfig) -> int:
-        """Frames of which all codes are known."""
+        """Number of frames with all codes known."""
         frames = max(0, len(self.rows) - audio.delay)
         return frames if self.total is None else min(frames, self.total)
 
     def begun(self) -> int:
-        """Frames of which the first code at least is known."""
+        """Number of frames with at least the first code known."""
         return len(self.rows) if self.total is None else min(len(self.rows), self.total)
 
     def codes(self, audio: AudioConfig, start: int, end: int) -> Tensor:
@@ -70,10 +70,10 @@ class Piece:
         return codes
 
     def frames_of_words(self) -> list[tuple[int, int, int]]:
-        """(char_start, char_end, frame at which the word begins), as far as the rows tell.
+        """(char_start, char_end, frame at which the word begins), as far as the rows show.
 
-        With a cursor: the row at which it first reaches the word. Without: chunk borders are exact, words between
-        them stand in proportion to their characters, once the length is known.
+        With a cursor: the row at which it first reaches the word. Without: chunk borders are exact, and words between
+        them are placed in proportion to their characters, once the length is known.
         """
         if self.words:
             return _by_cursor([Word(*w) for w in self.words], [index for index, _ in self.track[:-1]])
@@ -87,7 +87,7 @@ class Piece:
         return spans
 
     def to_json(self) -> dict[str, Any]:
-        """A copy; `asdict` takes ten times as long over thousands of rows."""
+        """A copy; `asdict` would take ten times as long over thousands of rows."""
         rows, track = [[*row] for row in self.rows], [[*at] for at in self.track]
         return {**vars(self), "rows": rows, "track": track, "lead_in": [[*row] for row in self.lead_in]}
 
@@ -108,7 +108,7 @@ def _by_cursor(words: Sequence[Word], track: Sequence[int]) -> list[tuple[int, i
 class SpeechSession:
     """voice is None for a zero-shot session: {"codes": [Q][T] or None, "transcript": str or None, "name": str}.
 
-    dropped  frames of pieces that were taken out of the context; global frame numbers count them
+    dropped  frames of pieces that were removed from the context; global frame numbers count them
     pending  rows still to be fed before the next input
     """
 
@@ -127,6 +127,6 @@ class SpeechSession:
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> "SpeechSession":
-        """A session of its own: a capsule's facts are never written again."""
+        """A session of its own: the facts in a capsule are never changed."""
         raw = deepcopy(raw)
         return cls(**{**raw, "pieces": [Piece(**piece) for piece in raw["pieces"]]})

@@ -1,9 +1,9 @@
-"""Text and voice to the ids and rows that the backbone is fed, in such a way that no text can inject structure.
+"""Turns text and voice into the ids and rows fed to the backbone, so that no text can inject structure.
 
     voice prefix    <|tts|> [ <|ref_text|> transcript ] <|ref_audio|> rows of the reference, delayed
     each piece      <|text|> text <|audio|> rows, delayed
-A position holds either a text id or a row of codes. Parts are encoded apart and joined by special tokens, so no merge
-crosses a part. `<|audio|>` itself is fed by the first decode step, which predicts row 0.
+A position holds either a text id or a row of codes. Parts are encoded separately and joined by special tokens, so no
+merge crosses a part. `<|audio|>` itself is fed by the first decode step, which predicts row 0.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ ROW = -1  # in place of a text id: this position holds a row of codes
 
 @dataclass(frozen=True, eq=False)
 class SpeechPrompt:
-    """What a prefill feeds. ids [T] int64, ROW where a row stands; rows [T, Q] int64, zeros where a text id stands."""
+    """The input of a prefill. ids [T] int64, ROW at rows of codes; rows [T, Q] int64, zeros at text ids."""
 
     ids: Tensor
     rows: Tensor
@@ -33,7 +33,7 @@ class SpeechPrompt:
 def voice_prompt(frontend: Frontend, audio: AudioConfig, codes: Tensor | None, transcript: str | None) -> SpeechPrompt:
     """Everything before the first `<|text|>`; it depends on the voice alone.
 
-    codes  [Q, T] int64 of the reference, or None for no reference. A transcript helps cloning a good deal.
+    codes  [Q, T] int64 of the reference, or None for no reference. A transcript improves cloning considerably.
     """
     s = frontend.specials
     ids = [s["<|tts|>"]]

@@ -12,7 +12,7 @@ CANDIDATES = 128  # the draw is among this many most likely codes of each codebo
 
 @runtime_checkable
 class SamplingLike(Protocol):
-    """What the engine reads of a sampling; any object with these four fields will do."""
+    """The sampling fields that the engine reads; any object with these four will do."""
 
     @property
     def temperature(self) -> float: ...
@@ -32,7 +32,7 @@ class VoiceSampling:
     """The published recommendation by default. Greedy speech is fragile (loops, missed endings); use it for tests.
 
     temperature  0 picks the most likely code
-    top_k        0 is off; the 128 most likely codes are the most that take part, whatever is asked
+    top_k        0 is off; never more than the 128 most likely codes take part
     top_p        1 is off; the code that crosses p is kept
     seed         the same seed, text and voice give the same codes
     """
@@ -53,7 +53,7 @@ class VoiceSampling:
 
 
 def check_sampling(sampling: SamplingLike) -> None:
-    """Raises EngineMisuse for values without a meaning."""
+    """Raises EngineMisuse for meaningless values."""
     needed = "a VoiceSampling (temperature, top_k, top_p and seed; VoiceSampling.greedy() for tests)"
     a_kind(EngineMisuse, "sampling", sampling, SamplingLike, needed)
     for name in ("temperature", "top_p"):

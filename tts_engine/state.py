@@ -1,8 +1,8 @@
-"""Every buffer of the voice engine, declared once: what survives a row, what the host hands in, what it reads back.
+"""Every buffer of the voice engine, declared once: state that survives a row, the host's input, the host's output.
 
 S positions, L layers, G key/value heads, D head size, Q codebooks. All host-visible integers are int64.
-The rows fed so far and the cursor's track lie beside the KV cache, indexed by position: a step reads the last rows from
-there, and no counter on the host takes part.
+The rows fed so far and the cursor's track lie beside the KV cache, indexed by position: a step reads the last rows
+there and uses no counter on the host.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class State:
 
     # state
     kv: Tensor  # [L, 2, S, G, D]
-    rows: Tensor  # [S, Q]: the row fed at a position; zeros where text was fed
+    rows: Tensor  # [S, Q]: the row fed at a position; zeros for text
     track: Tensor  # [S, 2]: cursor index and rows spent, for the row that a position predicts
     position: Tensor  # [1]: where the next input goes
     row: Tensor  # [Q]: the row sampled last, the next input
@@ -42,7 +42,7 @@ class State:
     # io
     ids: Tensor  # [C]: text ids of a prefill chunk, ROW where a row stands
     feed: Tensor  # [C, Q]: its rows
-    feed_track: Tensor  # [C, 3]: cursor index, rows spent, 1 where the cursor counts
+    feed_track: Tensor  # [C, 3]: cursor index, rows spent, 1 if the cursor counts
     filled: Tensor  # [1]: how much of the chunk is real
     out: Tensor  # [2Q + 5]: row, newest complete frame, count, total, cursor for the next row, finite
     codes: Tensor  # [Q · W]

@@ -31,8 +31,8 @@ class Tables:
     """Constants that the steps read.
 
     cos, sin      [S, D] float32; rounded to the activation type, as training had it
-    allowed       [Q, V] float32, -inf where a code may never be drawn: BOC, and EOC but in codebook 0
-    allowed_early [Q, V] the same for the first Q rows, in which no end is honoured
+    allowed       [Q, V] float32, -inf for a code that may never be drawn: BOC, and EOC except in codebook 0
+    allowed_early [Q, V] the same for the first Q rows, in which an end is not honoured
     """
 
     cos: Tensor
@@ -65,7 +65,7 @@ class Steps:
     audio_id: int
 
     def prefill(self, chunk: int, bucket: int) -> None:
-        """Feed the first `filled` of C positions; what lies beyond falls on dead positions."""
+        """Feed the first `filled` of C positions; the rest falls on dead positions."""
         s, w = self.state, self.weights
         ids, rows, track = s.ids[:chunk], s.feed[:chunk], s.feed_track[:chunk]
         positions = s.position + torch.arange(chunk, device=s.position.device)
@@ -119,7 +119,7 @@ class Steps:
         s.pcm[: FRAME_SAMPLES * frames].copy_(self.codec.decode_window(codes, s.valid))
 
     def _with_advance(self, logits: Tensor, hidden: Tensor) -> Tensor:
-        """[Q, V] -> [Q + 1, V] where there is a cursor: its advance is drawn with the codes, as one more row."""
+        """[Q, V] -> [Q + 1, V] with a cursor: its advance is drawn with the codes, as one more row."""
         s, cursor, w = self.state, self.config.cursor, self.weights.cursor
         if cursor is None or w is None:
             return logits
@@ -129,7 +129,7 @@ class Steps:
         return torch.cat([logits, torch.cat([stay, advance[1:], fill])[None]])
 
     def _end(self, drawn: Tensor, step: Tensor) -> Tensor:
-        """Frames of the piece, ENDLESS while it goes on; moves the cursor by `step` on its way. [1]"""
+        """Frames of the piece, ENDLESS while it continues; also moves the cursor by `step`. [1]"""
         s = self.state
         if self.config.cursor is None:
             ended = (drawn[:1] == self.config.audio.eoc) & (s.total == ENDLESS)

@@ -1,9 +1,9 @@
 """Which frames are decoded when: chunk sizes, and how much look-ahead each chunk waits for.
 
 A frame's samples depend on `left` frames before and `right` frames after it. With both in the window, streamed audio
-is one-shot audio. Under the `exact` policy every chunk waits for all of its right context. Under `fast` the first
-chunks wait for less: the frames to come whose first codebooks are already known stand in for it (codebook q lags by q
-rows, so Q - 1 such frames exist for nothing). Chunks grow, each lasting longer than the next one takes to make.
+equals one-shot audio. Under the `exact` policy every chunk waits for all of its right context. Under `fast` the first
+chunks wait for less: following frames whose first codebooks are already known stand in for it (codebook q lags by q
+rows, so Q - 1 such frames come for free). Chunks grow, and each lasts longer than the next one takes to make.
 Pure: frame counts in, frame counts out.
 """
 
@@ -15,12 +15,12 @@ from tts_engine.errors import EngineMisuse
 POLICIES = ("exact", "fast", "steady")
 SIZES = (1, 2, 4, 8, 16, 25)  # frames in a chunk; each is one captured window shape
 FRAME_MS = 40.0
-LONGEST_RISE = 48  # chunks; a start that climbs more slowly is given up for a larger one
+LONGEST_RISE = 48  # chunks; a start that climbs more slowly is replaced by a larger one
 
 
 @dataclass(frozen=True)
 class AudioChunk:
-    """`frames` to give out, once `ahead` complete frames after them are known."""
+    """Give out `frames` once `ahead` complete frames after them are known."""
 
     frames: int
     ahead: int
@@ -28,13 +28,13 @@ class AudioChunk:
 
 @dataclass(frozen=True)
 class Schedule:
-    """First chunks, then `last` for ever."""
+    """First chunks, then `last` forever."""
 
     first: tuple[AudioChunk, ...]
     last: AudioChunk
 
     def at(self, emitted: int) -> AudioChunk:
-        """The chunk to give out when `emitted` frames are out already; a cut inside a chunk goes on with the next."""
+        """The next chunk when `emitted` frames are out; a cut inside a chunk continues with the next one."""
         covered = 0
         for chunk in self.first:
             if emitted <= covered:
@@ -44,7 +44,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Costs:
-    """What this machine takes: one row of the backbone, and one frame of a codec window, in ms."""
+    """The cost on this machine of one row of the backbone, and of one frame of a codec window, in ms."""
 
     row_ms: float
     frame_ms: float
@@ -71,12 +71,12 @@ class Window:
 
 
 def growth(costs: Costs, left: int, right: int, ramp: tuple[int, ...], margin: float = 1.5) -> tuple[AudioChunk, ...]:
-    """The shortest first chunk and its successors, such that playback never waits for a chunk.
+    """The shortest first chunk and its successors for which playback never waits.
 
     A chunk of n frames plays for 40·n ms. Making the next, of m frames, costs m rows, the rows by which its look-ahead
-    is longer, and a window of left + m + right frames; the machine may be `margin` times slower than measured. Of what
-    the lead allows, the longer look-ahead is taken first, then the larger chunk. ramp: look-aheads in rising order.
-    Where nothing is safe (slower than real time) the largest chunk is the best there is.
+    is longer, and a window of left + m + right frames; the machine may be `margin` times slower than measured. If the
+    lead allows it, look-ahead grows first, then the chunk. ramp: look-aheads in rising order.
+    If nothing is safe (slower than real time), the largest chunk is the best choice.
     """
 
     def cost(frames: int, rows: int) -> float:
@@ -91,7 +91,7 @@ def growth(costs: Costs, left: int, right: int, ramp: tuple[int, ...], margin: f
 
 
 def _grow(first: int, ramp: tuple[int, ...], cost: Callable[[int, int], float]) -> tuple[AudioChunk, ...] | None:
-    """The chunks from `first` to the largest, or None if playback would wait on the way or never get there."""
+    """The chunks from `first` to the largest, or None if playback would have to wait or never get there."""
     chunks, lead, level = [AudioChunk(first, ramp[0])], first * FRAME_MS, 0
     while chunks[-1] != AudioChunk(SIZES[-1], ramp[-1]):
         choices = (
@@ -112,11 +112,11 @@ def _grow(first: int, ramp: tuple[int, ...], cost: Callable[[int, int], float]) 
 def schedule_for(policy: str, left: int, right: int, costs: Costs | None = None) -> Schedule:
     """The chunks of a policy for a codec that looks `right` frames ahead.
 
-    exact   first sound as early as equality with one-shot decoding allows
+    exact   first sound as early as possible while equal to one-shot decoding
     fast    first sound earlier still; the first chunks differ from one-shot audio
     steady  for pieces that follow another one: the largest chunks after two steps
     costs   of this machine; None: doubling from 2 frames
-    Raises EngineMisuse for another name.
+    Raises EngineMisuse for any other name.
     """
     if policy not in POLICIES:
         raise EngineMisuse(f"first_chunk is {policy!r}; {', '.join(POLICIES)} are known")
@@ -138,7 +138,7 @@ def next_window(
 
     emitted   frames given out
     complete  frames whose codes are all known
-    begun     frames of which the first code at least is known
+    begun     frames with at least the first code known
     total     frames of the piece, once known; its end is then a true end
     """
     chunk = schedule.at(emitted)

@@ -1,4 +1,4 @@
-"""The words that written English stands for: months, currencies, units, abbreviations, symbols. Data only."""
+"""Spoken forms of written English: months, currencies, units, abbreviations, symbols. Data only."""
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",

@@ -1,6 +1,6 @@
-"""A voice as a file that stays: the codes of its reference and what is said in it, one safetensors file each.
+"""A stored voice: the codes of its reference and its transcript, one safetensors file each.
 
-Codes mean something to one codec only, so a file names the codec that made them by a digest of its codebooks.
+Codes are meaningful to one codec only, so a file names the codec that made them by a digest of its codebooks.
 """
 
 import json
@@ -20,12 +20,12 @@ from tts_engine.voices import Voice, checked_codes
 SUFFIX = ".safetensors"
 FORMAT = "voice/1"
 LARGEST_BYTES = 1 << 20
-"""Thirty seconds take 48 kB."""
+"""Upper limit; thirty seconds take 48 kB."""
 
 
 @dataclass(frozen=True, eq=False)
 class VoiceFile:
-    """`origin`: "designed" by the model from a seed, or "given" as a recording. `codec`: whose codes they are."""
+    """`origin`: "designed" by the model from a seed, or "given" as a recording. `codec`: the codec of the codes."""
 
     voice: Voice
     origin: str
@@ -33,19 +33,19 @@ class VoiceFile:
 
     @property
     def seconds(self) -> float:
-        """Of the reference."""
+        """Duration of the reference."""
         return 0.0 if self.voice.codes is None else self.voice.codes.shape[1] * FRAME_SAMPLES / SAMPLE_RATE
 
 
 def write_voice_file(path: Path, file: VoiceFile) -> None:
-    """Whole or not at all, for its owner's eyes only. Raises OSError."""
+    """Write all or nothing, readable by the owner only. Raises OSError."""
     assert file.voice.codes is not None
     about = {"transcript": file.voice.transcript, "origin": file.origin, "codec": file.codec}
     write_durably(path, [save({"codes": file.voice.codes.contiguous()}, {FORMAT: json.dumps(about)})])
 
 
 def read_voice_file(path: Path) -> VoiceFile:
-    """Its name is the file's. Raises ReferenceRefused for what is no voice, OSError where nothing can be read."""
+    """The voice is named after the file. Raises ReferenceRefused if it is not a voice, OSError if it cannot be read."""
     try:
         if (size := path.stat().st_size) > LARGEST_BYTES:
             raise ReferenceRefused(f"{path} has {size} bytes; no voice has more than {LARGEST_BYTES}")

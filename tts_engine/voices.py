@@ -1,7 +1,7 @@
-"""Voices: a reference recording made fit for cloning, its codes, and the capsule of its prefix.
+"""Voices: a reference recording prepared for cloning, its codes, and the capsule of its prefix.
 
-The model imitates its reference in everything, its loudness, its noise and above all its ending, so the tail is faded
-to silence. Loudness is left alone. A voice is known by its codes and transcript; two voices with the same are one.
+The model imitates everything in its reference: loudness, noise and above all the ending, so the tail is faded to
+silence. Loudness is left alone. A voice is identified by its codes and transcript; two voices with the same are one.
 """
 
 import hashlib
@@ -39,7 +39,8 @@ class Voice:
 
     @property
     def key(self) -> str:
-        """Equal for equal codes and transcript: all reference positions share one id, so ids alone would not do."""
+        """Equal for equal codes and transcript: all reference positions share one id, so ids alone would not
+        suffice."""
         digest = hashlib.blake2b(digest_size=16)
         if self.codes is not None:
             digest.update(str(tuple(self.codes.shape)).encode())
@@ -51,9 +52,9 @@ class Voice:
 def prepare_reference(wave: Any, rate: int = SAMPLE_RATE) -> Tensor:
     """Any recording -> float32 [samples], mono, 24 kHz, tail faded, at least one second.
 
-    wave  a file that libsndfile reads, which brings its own rate; or samples, [samples, channels] or
+    wave  a file that libsndfile reads, with its own rate; or samples, [samples, channels] or
           [channels, samples]: a tensor, an array or a list; float or 16/32-bit integer
-    Raises ReferenceRefused: no sound file, empty, not finite, silent, shorter than 0.05 s or longer than 30 s.
+    Raises ReferenceRefused: not a sound file, empty, not finite, silent, shorter than 0.05 s or longer than 30 s.
     """
     samples, rate = _read(wave) if isinstance(wave, str | Path) else (_mono(wave), rate)
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 4_000 <= rate <= 384_000:

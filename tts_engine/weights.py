@@ -3,7 +3,7 @@
 q, k, v and gate, up are stored apart and fused while loading, each read straight into its rows of the fused matrix.
 The tied copies of both embeddings are skipped. Codec tensors lie in the same file below one prefix. The layers'
 matrices may be packed on the way: into FP8, or for a processor into eight or four bits. Embeddings (one is also the
-head) take eight bits beside either of these two, else they are as wide as activations, as norms and cursor always are.
+head) use eight bits with either of these two, otherwise the type of activations, as norms and cursor always do.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,13 +31,13 @@ CODEC_PREFIX = "tied.embedding.modality_embeddings.0.model."
 FP8_BLOCK = (32, 128)
 FLOAT8 = "float8"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16} | dict.fromkeys((FLOAT8, *BITS), torch.bfloat16)
-"""Of activations and cache, and of what is not packed."""
-_LAYOUT = "1"  # raised whenever the same files would give other bytes
+"""Types of activations and cache, and of everything that is not packed."""
+_LAYOUT = "1"  # raised whenever the same files would give different bytes
 _TEXT = "tied.embedding.text_embedding.weight"
 _AUDIO = "tied.embedding.modality_embeddings.0.embedding.weight"
 _SKIPPED = (
     "tied.head.*",  # copies of both embeddings
-    f"{CODEC_PREFIX}decoder_semantic.*",  # trains the codec, says nothing
+    f"{CODEC_PREFIX}decoder_semantic.*",  # used for training the codec, not for speaking
     f"{CODEC_PREFIX}fc1.*",
     f"{CODEC_PREFIX}semantic_model.masked_spec_embed",
     f"{CODEC_PREFIX}quantizer.quantizers.*.codebook.embed_avg",  # training state, not the codebook
@@ -48,7 +48,7 @@ _SKIPPED = (
 
 @dataclass(frozen=True, eq=False)
 class CheckpointFiles:
-    """What a directory holds, on the device."""
+    """The contents of a directory, on the device."""
 
     backbone: BackboneWeights
     codec: Mapping[str, Tensor]  # names below the codec prefix, dtypes as stored
@@ -65,12 +65,12 @@ def load_checkpoint(
     tell: Tell = lambda line: None,
     keep: bool = False,
 ) -> CheckpointFiles:
-    """From a checkpoint directory, or of what `prepare_weights` kept of it, mapped.
+    """Load a checkpoint directory, or map the file that `prepare_weights` stored for it.
 
     dtype  one of DTYPES
-    aside  where the weights' digest is kept if it cannot be kept beside them
-    tell   hears of a kept file that is stale, and whether it could be made again
-    keep   whether to keep what was loaded, even if no older file asks for it
+    aside  folder for the weights' digest if it cannot be stored beside them
+    tell   gets a line if a stored file is stale, and on whether it could be made again
+    keep   store the loaded weights even if no older file asks for it
 
     Raises CheckpointRefused with the first tensor that is missing, unknown or misshapen; ConfigRefused.
     """
@@ -78,7 +78,7 @@ def load_checkpoint(
     try:
         codec = _empty_codec(folder, device)
         before, prepared = stamps(open_files(folder)), _prepared(folder, config, dtype, tell)
-        keep = device.type == "cpu" and (keep or prepared.path.exists())  # a GPU's are streamed to where they stay
+        keep = device.type == "cpu" and (keep or prepared.path.exists())  # a GPU's are streamed to their place
         digest = known_digest(folder, aside) if keep else None
         held = fused(backbone, config) | codec
         straight = {name: t if t.is_contiguous() else t.t() for name, t in held.items()}
@@ -98,9 +98,9 @@ def load_checkpoint(
 
 
 def prepare_weights(folder: Path, dtype: str, aside: Path | None, tell: Tell) -> bool:
-    """Keep the weights as a processor's engine holds them, beside the voice; `tell` hears what was done, or why not.
+    """Store the weights in the form of a processor's engine, beside the voice; `tell` gets a line on the outcome.
 
-    Returns whether such a file is there now, or none is worth it. Raises as `load_checkpoint` does.
+    Returns whether such a file exists now, or would not be worth it. Raises as `load_checkpoint` does.
     """
     config = load_config(folder)
     prepared = _prepared(folder, config, dtype, tell)
@@ -131,7 +131,7 @@ def load_codec_tensors(folder: Path, parts: tuple[str, ...] = ("",)) -> dict[str
 
 
 def _empty_codec(folder: Path, device: torch.device, parts: tuple[str, ...] = ("",)) -> dict[str, Tensor]:
-    """Under their full names, dtypes as stored."""
+    """Uninitialised tensors under their full names, dtypes as stored."""
     wanted = tuple(CODEC_PREFIX + part for part in parts)
     return {
         name: torch.empty(entry.shape, dtype=STORED[entry.dtype], device=device)
@@ -174,7 +174,7 @@ def named(w: BackboneWeights, config: TTSConfig) -> Iterator[tuple[str, Matrix]]
 
 
 def fused(w: BackboneWeights, config: TTSConfig) -> dict[str, Tensor]:
-    """Every fused weight once, under the first published name that lies in it; scales beside their values."""
+    """Every fused weight once, under the first published name inside it; scales beside their values."""
     first: dict[int, str] = {}
     for name, view in named(w, config):
         first.setdefault((view if isinstance(view, Tensor) else view.values).data_ptr(), name)
@@ -190,13 +190,13 @@ def fused(w: BackboneWeights, config: TTSConfig) -> dict[str, Tensor]:
 
 
 def to_checkpoint(w: BackboneWeights, config: TTSConfig, codec: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What `save_file` should write for these (plain) weights; `codec` holds names below the codec prefix."""
+    """The tensors for `save_file` from these (plain) weights; `codec` holds names below the codec prefix."""
     tensors = {name: view.detach().contiguous() for name, view in named(w, config) if isinstance(view, Tensor)}
     return tensors | {CODEC_PREFIX + name: tensor.detach().contiguous() for name, tensor in codec.items()}
 
 
 def empty_weights(config: TTSConfig, device: torch.device, dtype: str = "float32") -> BackboneWeights:
-    """Uninitialised weights in the form that `dtype` names, to be filled through `named`. Raises ConfigRefused."""
+    """Uninitialised weights in the form named by `dtype`, to be filled through `named`. Raises ConfigRefused."""
     b, wide = config.backbone, DTYPES[dtype]
     _check_heights(b, dtype)
 
@@ -240,7 +240,7 @@ def empty_weights(config: TTSConfig, device: torch.device, dtype: str = "float32
 
 
 def _check_heights(b: BackboneConfig, dtype: str) -> None:
-    """Rows of a fused matrix come from three tensors, or two: each must end where a block or a panel does."""
+    """Rows of a fused matrix come from two or three tensors: each must end at the edge of a block or a panel."""
     block = FP8_BLOCK[0] if dtype == FLOAT8 else PANEL if dtype in BITS else 1
     heights = (b.heads * b.head_dim, b.kv_heads * b.head_dim, b.intermediate)
     if any(height % block for height in heights):
