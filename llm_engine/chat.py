@@ -1,4 +1,4 @@
-"""Messages to text through the checkpoint's own chat template, and the tokenizer that makes ids of it.
+"""Messages to text through the checkpoint's own chat template, and the tokenizer that turns it into ids.
 
 The template is a program from the internet: it runs in Jinja's immutable sandbox. Thinking is off unless asked for.
 """
@@ -41,7 +41,7 @@ class ChatTemplate:
             return cls((folder / "chat_template.jinja").read_text("utf-8"))
         config = folder / "tokenizer_config.json"
         found = json.loads(config.read_text("utf-8")).get("chat_template") if config.is_file() else None
-        if isinstance(found, list):  # several by name
+        if isinstance(found, list):  # several, by name
             found = next((entry.get("template") for entry in found if entry.get("name") == "default"), None)
         if not isinstance(found, str):
             raise TextError(f"{folder}: no chat_template.jinja and no chat_template in tokenizer_config.json")
@@ -56,7 +56,7 @@ class ChatTemplate:
         thinking: bool = False,
         **options: Any,
     ) -> str:
-        """Text with its markup. Raises TextError with the template's own words if it refuses the messages."""
+        """Text with its markup. Raises TextError with the template's own message if it refuses the messages."""
         try:
             return self._template.render(
                 messages=list(messages),
@@ -82,7 +82,7 @@ class Chat:
 
 
 def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **_: Any) -> str:
-    """As transformers renders tools: no HTML escapes."""
+    """JSON as transformers renders tools: no HTML escapes."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent)
 
 

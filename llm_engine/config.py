@@ -1,4 +1,4 @@
-"""The configuration of a Qwen3.5-family text model, parsed once into a frozen type that refuses what it does not know.
+"""The configuration of a Qwen3.5-family text model, parsed once into a frozen type that refuses unknown settings.
 
 Read from a published `config.json`: the text part is under `text_config` in the multimodal layout and at the top level
 in a text-only save. Source of the keys: transformers' `Qwen3_5TextConfig` and the published files.
@@ -61,7 +61,7 @@ class LLMConfig:
     rms_norm_eps: float = 1e-6
     rope_theta: float = 1e7
     partial_rotary_factor: float = 0.25
-    tie_word_embeddings: bool | None = True  # None: not said; tied if the files hold no head
+    tie_word_embeddings: bool | None = True  # None: not stated; tied if the files hold no head
     mtp_layers: int = 0
     mrope_section: tuple[int, int, int] = (11, 11, 10)  # frequencies that turn with time, height and width
     image_token: int | None = None  # the id that a chat template writes once per picture
@@ -110,7 +110,7 @@ class LLMConfig:
 
     @classmethod
     def read(cls, path: str | Path) -> "LLMConfig":
-        """From a checkpoint directory or a config.json. Raises ConfigError, naming the key that is at fault."""
+        """From a checkpoint directory or a config.json. Raises ConfigError, naming the faulty key."""
         file = Path(path)
         file = file / "config.json" if file.is_dir() else file
         try:
@@ -232,7 +232,7 @@ def _layer_types(text: Mapping[str, Any], layers: int) -> tuple[str, ...]:
 
 
 def _rope(text: Mapping[str, Any]) -> dict[str, Any]:
-    """Rope parameters with the flat keys of older saves filled in. Raises ConfigError for scaled variants."""
+    """Rope parameters, completed from the flat keys of older saves. Raises ConfigError for scaled variants."""
     nested = text.get("rope_parameters") or text.get("rope_scaling") or {}
     unknown = sorted(set(nested) - _ROPE_KEYS)
     kind = nested.get("rope_type", nested.get("type", "default"))
@@ -245,7 +245,7 @@ def _rope(text: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _section(rope: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Raises ConfigError for axes that are not three, or not interleaved over the frequencies."""
+    """Raises ConfigError unless there are three axes, interleaved over the frequencies."""
     section = rope.get("mrope_section", [11, 11, 10])
     if not isinstance(section, list) or len(section) != 3 or not all(type(n) is int and n >= 0 for n in section):
         raise ConfigError(f"mrope_section is {section!r}; three counts (time, height, width) are needed")
@@ -260,7 +260,7 @@ def _image_token(raw: Mapping[str, Any], text: Mapping[str, Any]) -> int | None:
 
 
 def _quantisation(raw: Mapping[str, Any] | None) -> Quantisation | None:
-    """Raises ConfigError for a format that is not read, with its name."""
+    """Raises ConfigError with the name of an unsupported format."""
     if not raw:
         return None
     method = raw.get("quant_method")

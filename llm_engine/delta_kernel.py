@@ -1,6 +1,6 @@
 """One decoded token through the delta-net mixer in a single kernel: convolution, gates, memory in place, norm, gate.
 
-Between the projection in and the projection out the plain form makes some thirty launches per layer; this makes one,
+Between the input and the output projection the plain form launches some thirty kernels per layer; this is one, which
 reads the memory once and writes it once. It equals `layers.delta_step` up to the order of sums.
 """
 

@@ -6,15 +6,16 @@ class LLMError(Exception):
 
 
 class ConfigError(LLMError):
-    """A config.json describes something that this engine does not do, or not clearly enough."""
+    """A config.json describes something unsupported, or is not clear enough."""
 
 
 class CheckpointError(LLMError):
-    """The weights do not fit the config, or are stored in a way that this engine does not read."""
+    """The weights do not fit the config, or are stored in a way that this engine cannot read."""
 
 
 class StateError(LLMError):
-    """The call means nothing here: an argument of another kind, or none that fits position, capacity or history."""
+    """The call is invalid here: an argument of the wrong kind, or one that does not fit position, capacity or
+    history."""
 
 
 class TextError(LLMError):
@@ -22,8 +23,8 @@ class TextError(LLMError):
 
 
 class Cancelled(LLMError):
-    """The caller asked to stop. What was done up to then is kept, and the message says how much."""
+    """The caller asked to stop. The work done until then is kept, and the message says how much."""
 
 
 class PictureError(LLMError):
-    """Pixels that cannot be seen: of another type, or far longer than wide."""
+    """Unsupported pixels: of another type, or far longer than wide."""

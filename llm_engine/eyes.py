@@ -1,8 +1,8 @@
-"""Pictures to rows of the language model, in short steps: between two of them other work may have the device.
+"""Turns pictures into rows of the language model, in short steps: between two steps other work can use the device.
 
-The tower is a scope of its own, with weights and scratch but no state: nothing of it is in a capsule. Every step is
-captured by the size of the picture when a picture of that size first comes. A block reads one of two buffers and writes
-the other, so running it twice, as a capture may, changes nothing.
+The tower is a scope of its own, with weights and scratch but no state, so it is never in a capsule. Every step is
+captured per picture size, when a picture of that size first arrives. A block reads one of two buffers and writes the
+other, so running it twice, as a capture may, changes nothing.
 """
 
 from collections.abc import Callable, Generator
@@ -19,16 +19,17 @@ from llm_engine.tower import TowerWeights, angles, block, embed, merge
 from llm_engine.vision_config import CELL, MERGE, VisionConfig
 
 CAPTURED = 4
-"""Sizes of which the steps stay captured: a camera and a screen keep theirs."""
+"""Number of sizes whose steps stay captured: enough for a camera and a screen."""
 DETAILS = {"low": 65_536, "auto": 786_432, "high": 2_097_152, "original": 2_097_152}
-"""Pixels that a picture may have, on a GPU. A row is 1,024 of them."""
+"""Most pixels of a picture on a GPU. A row is 1,024 of them."""
 DETAILS_CPU = {"low": 65_536, "auto": 131_072, "high": 524_288, "original": 524_288}
-"""On a processor: 128 rows take about a second with the smallest published tower, and grow faster than their number."""
+"""The same on a processor: 128 rows take about a second with the smallest published tower; time grows faster than rows.
+"""
 
 
 @dataclass(frozen=True)
 class EyesBuffers:
-    """What the steps work in."""
+    """Working buffers of the steps."""
 
     pixels: Tensor  # [most pixels, 3] uint8; IO
     streams: tuple[Tensor, Tensor]  # [N, h] in the model's type; scratch, as all below
@@ -80,18 +81,19 @@ class Eyes:
 
     @property
     def steps(self) -> int:
-        """Of one picture."""
+        """Steps for one picture."""
         return len(self._weights.blocks) + 2
 
     def pixels_of(self, detail: str) -> tuple[int, int]:
-        """Between how many pixels a picture of this detail is resized. Raises StateError for an unknown one."""
+        """The least and most pixels to which a picture of this detail is resized. Raises StateError for an unknown
+        one."""
         if detail not in self._most:
             raise StateError(f"detail is {detail!r}; {', '.join(self._most)} are known")
         return min(self.config.least_pixels, self._most[detail]), self._most[detail]
 
     def look(self, picture: FittedPicture) -> Generator[None, None, SeenPicture]:
-        """Its rows, after `steps` yields or more: pictures are seen one after the other, and whoever waits for one
-        works on the first. What is left half done goes on with the next who asks for it."""
+        """Its rows, after at least `steps` yields. Pictures are processed in order, and any waiting caller works on the
+        first. A half-finished one is continued by the next caller who asks for it."""
         count = picture.pixels.shape[0] * picture.pixels.shape[1]
         if count > self._buffers.pixels.shape[0]:
             raise StateError(f"the picture has {count} pixels; fit it to {self._buffers.pixels.shape[0]} at most")
@@ -108,10 +110,10 @@ class Eyes:
                 self._looks.pop(picture.id, None)
 
     def _advance(self) -> None:
-        """One step of the first picture that somebody waits for."""
+        """Do one step of the first picture that somebody waits for."""
         name, look = next((name, look) for name, look in self._looks.items() if look.waiting and look.seen is None)
         for earlier in [other for other in self._looks if other != name and not self._looks[other].waiting]:
-            del self._looks[earlier]  # given up, and its place in the buffers goes to another
+            del self._looks[earlier]  # abandoned; its place in the buffers goes to another
         grid = look.picture.grid
         if look.done == 0:
             flat = torch.from_numpy(look.picture.pixels).view(-1, 3)
@@ -133,7 +135,7 @@ class Eyes:
         if key in self._graph:
             self._graph.replay(key)
         else:
-            self._graph.capture(key, self._step(grid, step), preserve=False)  # on no shelf: it runs
+            self._graph.capture(key, self._step(grid, step), preserve=False)  # without a shelf: it runs
 
     def _step(self, grid: PictureGrid, step: int) -> Callable[[], object]:
         if step == 0:
@@ -162,9 +164,9 @@ class Eyes:
 
 
 def most_pixels(config: VisionConfig, device: str, positions: int) -> int:
-    """Of a picture on a device, in a context of `positions`: three quarters of them are left for words.
+    """Most pixels of a picture on a device, in a context of `positions`: three quarters of them are left for words.
 
-    Never below twice the least: sides are rounded up to a cell, and of a strip by up to one cell each.
+    Never below twice the least: sides are rounded up to a cell, and for a strip each by up to one cell.
     """
     budget = max((DETAILS_CPU if device == "cpu" else DETAILS).values())
     return max(2 * config.least_pixels, min(budget, config.most_pixels, positions // 4 * CELL**2))

@@ -1,4 +1,4 @@
-"""What an engine will take of a device's memory, from its config alone."""
+"""How much device memory an engine will need, from its config alone."""
 
 from math import prod
 from pathlib import Path
@@ -24,10 +24,10 @@ from llm_engine.vision_weights import tower_bytes, tower_prefix
 def needed_bytes(
     path: str | Path, dtype: str, max_positions: int, packed: bool = False, *, eyes: str = "auto", device: str = "cuda"
 ) -> int:
-    """Of the model in a directory, as `HybridLLM.load` takes it. Raises ConfigError.
+    """Bytes for the model in a directory, with the arguments of `HybridLLM.load`. Raises ConfigError.
 
-    Weights that are published packed stay so, whatever `dtype` makes of others: they take at most what their files
-    hold, the parts that are not loaded (vision, drafts) included.
+    Weights published in packed form stay packed, whatever `dtype` makes of others. They need at most the size of their
+    files, including parts that are not loaded (vision, drafts).
     """
     config = LLMConfig.read(path)
     held = sum(file.stat().st_size for file in Path(path).glob("*.safetensors"))
@@ -38,7 +38,7 @@ def needed_bytes(
 
 
 def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
-    """Of a tower that sees pictures of up to `most` pixels: weights, buffers, and what its widest step makes."""
+    """Bytes for a tower with pictures of up to `most` pixels: weights, buffers, and the output of its widest step."""
     ledger = Ledger()
     EyesBuffers.declare(cast(ExecContext, ledger), config, dtype, most, "eyes")
     patches = most // CELL**2 * MERGE**2
@@ -50,7 +50,7 @@ def model_bytes(
     config: LLMConfig, dtype: str, max_positions: int, checkpoints: int = 8, most: int | None = None,
     *, device: str = "cpu",
 ) -> int:  # fmt: skip
-    """Weights (`most`, if given), all buffers, and the checkpoints of one talk. Captured graphs come on top."""
+    """Weights (at most `most`, if given), all buffers, and the checkpoints of one talk. Captured graphs come on top."""
     forms = LLMOptions(dtype).forms_on(torch.device(device))
     weights = sum(_part_bytes(part, dtype, *forms) for part in parts(config)) if most is None else most
     ledger = Ledger()

@@ -14,7 +14,7 @@ K and N the sizes of a key and a value head.
     beta   [..., T, Hv]      write strength in [0, 1]
     state  [..., Hv, K, N]
 
-A token with beta = 0 and g = 0 leaves the state as it is: that is how short chunks are padded.
+A token with beta = 0 and g = 0 leaves the state unchanged: short chunks are padded that way.
 """
 
 import torch
@@ -66,10 +66,10 @@ def chunked(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Ten
 
     total = g.cumsum(-1)  # G_i
     lower = torch.ones(size, size, dtype=torch.bool, device=q.device).tril()
-    # Masked before the exponential: above the diagonal it would overflow.
+    # Masked before the exponential, which would overflow above the diagonal.
     decay = (total[..., :, None] - total[..., None, :]).masked_fill(~lower, float("-inf")).exp()
     weighted = k * beta[..., None]
-    system = (weighted @ k.transpose(-1, -2)) * decay  # only what lies below the diagonal is read
+    system = (weighted @ k.transpose(-1, -2)) * decay  # only the part below the diagonal is read
     known = torch.cat((v * beta[..., None], weighted * total.exp()[..., None]), -1)
     solved = torch.linalg.solve_triangular(system, known, upper=False, unitriangular=True)
     fresh, reach = solved.split((v.shape[-1], k.shape[-1]), -1)  # U, W

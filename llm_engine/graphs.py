@@ -1,8 +1,8 @@
-"""Which shapes are captured, and what a replay of each does.
+"""Which shapes are captured, and the effect of replaying each.
 
     chunk (rows, kv, head)   fold `count` of `rows` ids, or rows of pictures; with head=1 also compute the logits
     decode (kv)              fold the token buffer, compute the logits
-    sample (greedy)          draw the next token, not a barred one, from the logits into the token buffer
+    sample (greedy)          draw the next token from the logits into the token buffer, skipping barred ones
 
 Position, counts and sampler parameters are read on the device, so a growing conversation meets only these variants.
 """
@@ -47,7 +47,7 @@ class EngineGraphs:
         self._sample.capture(ShapeKey(greedy=0), self._sample_step)
 
     def chunk(self, chunk: GridChunk, head: bool) -> None:
-        """Fold what lies in the ids buffer. `head`: compute logits too; only whole cells can go without."""
+        """Fold the contents of the ids buffer. `head`: compute logits too; only whole cells can go without."""
         kv = bucket_for(chunk.start + chunk.rows, self._chunk_sizes)
         self._chunk.replay(ShapeKey(rows=chunk.rows, kv=kv, head=int(head or chunk.rows < GRID)))
 

@@ -1,7 +1,7 @@
-"""How tokens are cut into calls: prefill chunks on an absolute grid, KV buckets, and the log that rollbacks repeat.
+"""Divides tokens into calls: prefill chunks on an absolute grid, KV buckets, and the log that rollbacks repeat.
 
-Pure decisions. Every caller gets the same calls for the same (position, tokens left), so that restoring at a grid
-boundary and appending repeats exactly what a cold run does: sums in matrix products depend on the number of rows.
+Pure decisions. Equal (position, tokens left) always give equal calls, so restoring at a grid boundary and appending
+repeats exactly a cold run: sums in matrix products depend on the number of rows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,8 +24,8 @@ class GridChunk:
 def chunks(position: int, tokens: int) -> list[GridChunk]:
     """The calls that fold `tokens` at `position`.
 
-    What is longer than one chunk first runs up to the grid and then in whole cells; what fits into one chunk is one
-    call wherever it starts, because a second pass over the weights costs a short append twice its time.
+    Input longer than one chunk first runs up to the grid and then in whole cells. Input that fits into one chunk is one
+    call wherever it starts, because a second pass over the weights would double the time of a short append.
     """
     found = []
     while tokens:
@@ -42,18 +42,19 @@ def capacity(max_positions: int) -> int:
 
 
 def step_buckets(rows: int) -> tuple[int, ...]:
-    """How many rows of a KV buffer of `rows` a decode step may read: doubling, ending with all of them."""
+    """How many of the `rows` of a KV buffer a decode step may read: doubling sizes, ending with all rows."""
     return _growing(256, 2, rows)
 
 
 def chunk_buckets(rows: int) -> tuple[int, ...]:
-    """The same for a chunk; coarser, because its products outweigh its attention and each size is several captures."""
+    """The same for a chunk; coarser, because its products outweigh its attention and each size means several
+    captures."""
     return _growing(1024, 4, rows)
 
 
 def _growing(size: int, factor: int, rows: int) -> tuple[int, ...]:
     found = []
-    while size * factor <= rows:  # the last but one is no near copy of the last
+    while size * factor <= rows:  # the last size but one must not nearly equal the last
         found.append(size)
         size *= factor
     return (*found, rows)
@@ -73,7 +74,7 @@ class Fold:
 
 
 class FoldLog:
-    """How the tokens so far were folded, in order; runs of single steps are one entry."""
+    """Records how the tokens so far were folded, in order; runs of single steps are one entry."""
 
     def __init__(self, folds: Iterable[Fold] = ()) -> None:
         self._folds = list(folds)
@@ -93,7 +94,7 @@ class FoldLog:
         return sum(fold.count for fold in self._folds)
 
     def truncate(self, position: int) -> None:
-        """Forget what came after; a chunk that is cut counts as a shorter chunk."""
+        """Forget everything after a position; a chunk that is cut counts as a shorter chunk."""
         kept, left = [], position
         for fold in self._folds:
             if left <= 0:
@@ -103,7 +104,7 @@ class FoldLog:
         self._folds = kept
 
     def between(self, start: int, end: int) -> list[Fold]:
-        """The folds that lead from one position to a later one. `start` must not lie inside a chunk."""
+        """The folds from one position to a later one. `start` must not lie inside a chunk."""
         found, at = [], 0
         for fold in self._folds:
             first, last = max(at, start), min(at + fold.count, end)

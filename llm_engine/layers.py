@@ -24,7 +24,7 @@ _HOST = Path(__file__).with_name("delta_rule.cpp")
 
 @dataclass(frozen=True)
 class LinearWeights:
-    """One delta-net mixer. Small tensors are float32 in the form that the arithmetic wants."""
+    """One delta-net mixer. Small tensors are float32, in the form that the arithmetic needs."""
 
     qkvz: Weight  # [C + Hv·N, h]
     ba: Tensor  # [2 Hv, h]
@@ -50,7 +50,7 @@ def angles_of(axes: Tensor, config: LLMConfig) -> tuple[Tensor, Tensor]:
 
     axes     [3, ..., T] integers: time, height, width
     returns  cos, sin [..., T, rotary_dim] float32. Frequency j turns with the height if j mod 3 is 1, with the width if
-             it is 2, each as often as `mrope_section` says, else with the time. Equal axes are plain rotary positions.
+             it is 2, each as often as `mrope_section` says, else with the time. Equal axes give plain rotary positions.
     """
     j = torch.arange(config.rotary_dim // 2, device=axes.device)
     _, heights, widths = config.mrope_section
@@ -129,7 +129,7 @@ def gated_attention(
 
     x          [..., T, h]
     positions  [..., T] int64; cos, sin [..., T, rotary_dim]
-    keep       takes the new keys and values [..., T, G, D], stores them and returns all that the rows may see
+    keep       gets the new keys and values [..., T, G, D], stores them and returns all that the rows may see
     returns    [..., T, h]
     """
     heads, groups, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
@@ -143,7 +143,7 @@ def gated_attention(
 
 
 def _rule(x: Tensor, w: LinearWeights, window: Tensor, state: Tensor) -> tuple[Tensor, ...]:
-    """What the fused operators take after the projection in."""
+    """The arguments of the fused operators after the input projection."""
     return linear(x, w.ba), window, w.conv, w.decay, w.dt_bias, w.norm, state
 
 
@@ -162,7 +162,7 @@ def _gates(ba: Tensor, w: LinearWeights) -> tuple[Tensor, Tensor]:
 
 
 def _leave(out: Tensor, gate: Tensor, w: LinearWeights, config: LLMConfig, dtype: torch.dtype) -> Tensor:
-    """Norm first, then the gate, then the projection out."""
+    """Norm first, then the gate, then the output projection."""
     normed = rms_norm(out, w.norm, config.rms_norm_eps)
     gated = normed.flatten(-2) * F.silu(gate.float())
     return linear(gated.to(dtype), w.out)

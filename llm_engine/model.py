@@ -1,9 +1,9 @@
-"""The network from embedding to logits, as pure arithmetic over weights and state that it is handed.
+"""The network from embedding to logits, as pure arithmetic over given weights and state.
 
 Three walks over the same blocks: `forward_chunk` (T rows with state, for prefill), `forward_step` (one row with state
 in place, for decoding) and `forward_train` (whole sequences [B, T] without state, differentiable).
 
-To train a model for this engine, keep its parameters under the published names and hand them in at every step:
+To train a model for this engine, keep its parameters under the published names and pass them in at every step:
 
     config = LLMConfig(vocab_size=2048, hidden_size=256, ...)
     params = init_params(config, torch.Generator().manual_seed(0))        # {"model.layers.0.mlp.up_proj.weight": ...}
@@ -75,7 +75,7 @@ class ModelWeights:
 
 @dataclass(frozen=True)
 class LayerState:
-    """What the steps of one sequence leave behind, as views of the engine's buffers.
+    """The result of one sequence's steps, as views of the engine's buffers.
 
     Linear layers have `window` [taps - 1, C] and `memory` [Hv, K, N] float32; full ones `keys`, `values` [S, G, D].
     """
@@ -91,12 +91,12 @@ State = tuple[LayerState, ...]
 
 @dataclass(frozen=True)
 class ChunkRows:
-    """What T rows of a prefill are: tokens, or rows of pictures in their place."""
+    """The T rows of a prefill: tokens, or rows of pictures in their place."""
 
-    ids: Tensor  # [T] int64, valid also where a picture stands
+    ids: Tensor  # [T] int64, valid also at pictures
     axes: Tensor  # [3, T] int64, rotary positions: time, height, width
     pictured: Tensor  # [T] bool
-    pictures: Tensor  # [T, h] in the embedding's type, read where `pictured`
+    pictures: Tensor  # [T, h] in the embedding's type, read if `pictured`
 
 
 def forward_chunk(
@@ -161,7 +161,7 @@ def forward_train(
 
 
 def forward_whole(weights: ModelWeights, config: LLMConfig, ids: Tensor, wanted: Tensor | None = None) -> Tensor:
-    """As `forward_train`, of tensors that are joined already."""
+    """As `forward_train`, for tensors that are already joined."""
     lanes, rows = ids.shape
     positions = torch.arange(rows, device=ids.device).expand(lanes, rows)
     cos, sin = rope_table(positions, config.rotary_dim, config.rope_theta)
@@ -183,7 +183,7 @@ def forward_whole(weights: ModelWeights, config: LLMConfig, ids: Tensor, wanted:
 
 
 def assemble(config: LLMConfig, params: Mapping[str, Tensor]) -> ModelWeights:
-    """The network's tensors out of published ones, differentiably: joined matrices, 1 + w, -exp(A_log)."""
+    """The network's tensors from published ones, differentiably: joined matrices, 1 + w, -exp(A_log)."""
     joined = {
         part.name: prepare(part.kind, torch.cat([params[text_only(name)] for name, _ in part.sources]))
         for part in parts(config)

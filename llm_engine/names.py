@@ -17,7 +17,7 @@ from llm_engine.config import LINEAR, LLMConfig
 
 
 class Kind(StrEnum):
-    """What happens to a tensor on its way in."""
+    """The conversion of a tensor at load time."""
 
     MATRIX = "matrix"  # as stored, in the model's type; may be quantised
     CENTRED = "centred"  # norm weight stored around zero: 1 + w in float32
@@ -36,18 +36,18 @@ class Part:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As the network holds it."""
+        """The shape as the network holds it."""
         rows = sum(shape[0] for _, shape in self.sources)
         first = self.sources[0][1]
         return (first[-1], rows) if self.kind is Kind.CONV else (rows, *first[1:])
 
 
 def packed_bits(part: Part, bits: int | None) -> int | None:
-    """To how many bits a tensor is packed where matrices are packed to `bits`; None if it stays as it is.
+    """The bits of a tensor after packing to `bits`; None if it stays as it is.
 
-    Embedding and head keep eight: they cost agreement before anything else does. The gates of the delta rule are small
-    and decide how much is forgotten. Parts of a joined matrix that do not end at a panel's edge cannot be filled one
-    after the other.
+    Embedding and head keep eight: packing them costs agreement before anything else does. The gates of the delta rule
+    are small and decide how much is forgotten. Parts of a joined matrix that do not end at a panel's edge cannot be
+    filled one after the other.
     """
     fits = all(shape[0] % PANEL == 0 for _, shape in part.sources[:-1])
     if bits is None or part.kind is not Kind.MATRIX or not fits or part.name.endswith(".ba"):
@@ -56,12 +56,12 @@ def packed_bits(part: Part, bits: int | None) -> int | None:
 
 
 FP8_BLOCK = (32, 128)
-"""Of matrices that are made so; published files have their own."""
+"""Block size of matrices made this way; published files have their own."""
 
 
 def made_as(part: Part, form: str | None) -> str | None:
-    """What a plain matrix becomes on a GPU where matrices are made "fp8" or "int4" while they are loaded; None: as it
-    is. Embedding and head keep twice the bits of the others, and the gates of the delta rule all, as in `packed_bits`.
+    """The form of a plain matrix on a GPU when matrices are made "fp8" or "int4" at load time; None: unchanged.
+    Embedding and head keep twice the bits of the others, and the gates of the delta rule all, as in `packed_bits`.
     """
     if form is None or part.kind is not Kind.MATRIX or part.name.endswith(".ba"):
         return None
@@ -73,7 +73,7 @@ def made_as(part: Part, form: str | None) -> str | None:
 
 
 def prepare(kind: Kind, stored: Tensor) -> Tensor:
-    """The form that the arithmetic wants, differentiably. Widening to float32 keeps every bit of what was stored."""
+    """The form that the arithmetic needs, differentiably. Widening to float32 keeps every stored bit."""
     if kind is Kind.MATRIX:
         return stored
     if kind is Kind.CENTRED:

@@ -1,4 +1,4 @@
-"""What a caller decides about an engine when it is loaded."""
+"""Choices a caller makes when an engine is loaded."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +10,18 @@ from capsules.nn.panels import BITS
 from llm_engine.errors import StateError
 
 MADE = {"float8": "fp8", "int4": "int4"}
-"""What matrices are made while they are loaded, on a GPU. What is published packed stays as it is."""
+"""Forms that matrices are given at load time, on a GPU. Matrices published in packed form stay as they are."""
 PACKED = ("float8", *BITS)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16} | dict.fromkeys(PACKED, torch.bfloat16)
-"""Of activations and cache, and of matrices that are not packed."""
+"""Types of activations and cache, and of matrices that are not packed."""
 
 EYES = ("auto", "off")
-"""auto: with the vision tower, where the checkpoint has one."""
+"""auto: with the vision tower, if the checkpoint has one."""
 
 
 @dataclass(frozen=True)
 class LLMOptions:
-    """As `HybridLLM.load` explains them. Raises StateError for values without a meaning."""
+    """`HybridLLM.load` explains them. Raises StateError for meaningless values."""
 
     dtype: str = "float32"
     max_positions: int = 4096
@@ -31,7 +31,7 @@ class LLMOptions:
     eyes: str = "auto"
 
     def __post_init__(self) -> None:
-        allowed: Any = tuple(DTYPES)  # a dtype of any type may come, a torch.dtype above all
+        allowed: Any = tuple(DTYPES)  # callers may pass a dtype of any type, above all a torch.dtype
         if self.dtype not in allowed:
             raise StateError(f"dtype is {shown(self.dtype)}; {', '.join(DTYPES)}, by name, are implemented")
         for name in ("max_positions", "checkpoints", "checkpoint_every"):
@@ -47,7 +47,7 @@ class LLMOptions:
         return DTYPES[self.dtype]
 
     def forms_on(self, device: torch.device) -> tuple[int | None, str | None]:
-        """What matrices become there while they are loaded: `bits` and `made` of `load_weights`. Raises StateError."""
+        """The forms of matrices on that device: `bits` and `made` of `load_weights`. Raises StateError."""
         if device.type != "cpu" and self.dtype == "int8":
             raise StateError(f"dtype is int8 on {device}; it is for a processor: take float8, which are eight bits too")
         if device.type == "cpu" and self.dtype in BITS:

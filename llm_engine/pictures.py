@@ -1,11 +1,11 @@
-"""Pictures in a sequence: the ids that stand for their rows, where these lie, and the rotary positions that follow.
+"""Pictures in a sequence: the ids that stand for their rows, their places, and the resulting rotary positions.
 
-A picture is a grid of rows that take the place of embeddings. Each row carries the same virtual id, negative and drawn
-from the digest of the content; so equal ids mean equal content, and what compares tokens compares pictures too.
+A picture is a grid of rows that replace embeddings. Each row has the same virtual id, negative and derived from the
+digest of the content; so equal ids mean equal content, and code that compares tokens compares pictures too.
 
 Positions are three numbers per row (time, height, width; Qwen2-VL, Wang et al. 2024, section 2.1). Text at index i has
 i + delta three times. A picture that begins at position p has time p throughout, height p + r and width p + c in row r
-and column c of its grid; what follows stands at p + max(rows, columns). Attention, cache and chunks go by index alone.
+and column c of its grid; the following text is at p + max(rows, columns). Attention, cache and chunks use indices.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ from llm_engine.errors import StateError
 
 
 def virtual_id(digest: bytes) -> int:
-    """What stands for a picture where token ids go: -1 - (the first 63 bits of its digest)."""
+    """The id of a picture among token ids: -1 - (the first 63 bits of its digest)."""
     return -1 - (int.from_bytes(digest[:8], "big") >> 1)
 
 
 @dataclass(frozen=True)
 class PictureGrid:
-    """How many rows of the sequence a picture takes, as rows × columns of its cells."""
+    """The number of rows a picture takes in the sequence, as rows × columns of its cells."""
 
     rows: int
     columns: int
@@ -36,7 +36,7 @@ class PictureGrid:
 
     @property
     def delta(self) -> int:
-        """By how much the position of what follows differs from its index; at most 0."""
+        """The difference between position and index of the text after it; at most 0."""
         return max(self.rows, self.columns) - self.count
 
 
@@ -68,9 +68,9 @@ class PlacedPictures:
     grids: tuple[PlacedGrid, ...] = ()
 
     def with_more(self, position: int, ids: Sequence[int], seen: Mapping[int, SeenPicture]) -> "PlacedPictures":
-        """Of a sequence of `position` ids after `ids` were appended.
+        """The pictures of a sequence of `position` ids after `ids` were appended.
 
-        Raises StateError for a picture that is not at hand, or one that something else interrupts.
+        Raises StateError for a picture that is not at hand, or one that is interrupted.
         """
         found, at = list(self.grids), 0
         while at < len(ids):
@@ -90,7 +90,7 @@ class PlacedPictures:
         return PlacedPictures(tuple(found))
 
     def upto(self, position: int) -> "PlacedPictures":
-        """Those of the first `position` ids."""
+        """The pictures of the first `position` ids."""
         return PlacedPictures(tuple(one for one in self.grids if one.first < position))
 
     def inside(self, position: int) -> bool:
@@ -98,7 +98,7 @@ class PlacedPictures:
         return any(one.first < position < one.end for one in self.grids)
 
     def delta(self, position: int) -> int:
-        """What is added to an index to get its rotary position, behind the first `position` ids."""
+        """The difference between rotary position and index after the first `position` ids."""
         return sum(one.grid.delta for one in self.grids if one.end <= position)
 
     def axes(self, start: int, rows: int) -> Tensor:
@@ -117,7 +117,7 @@ class PlacedPictures:
         return made
 
     def among(self, start: int, end: int) -> list[tuple[PlacedGrid, int, int]]:
-        """Which pictures have rows among the indices [start, end), and from which index to which."""
+        """The pictures with rows among the indices [start, end), each with its first and last index there."""
         return [
             (one, max(one.first, start), min(one.end, end)) for one in self.grids if one.first < end and one.end > start
         ]
@@ -128,7 +128,8 @@ class PlacedPictures:
 
     @classmethod
     def from_json(cls, raw: Sequence[Sequence[int]], tokens: Sequence[int]) -> "PlacedPictures":
-        """Of a capsule that holds these tokens. Raises CapsuleMismatch if one is a picture that is not listed."""
+        """The pictures of a capsule with these tokens. Raises CapsuleMismatch if one is a picture that is not
+        listed."""
         grids = tuple(PlacedGrid(first, PictureGrid(rows, columns), name) for first, rows, columns, name in raw)
         for index, token in enumerate(tokens):
             if token < 0 and not any(one.first <= index < one.end and one.id == token for one in grids):
@@ -140,7 +141,7 @@ class PlacedPictures:
 
 
 def at_hand(seen: Mapping[int, SeenPicture], name: int) -> SeenPicture:
-    """Raises StateError if it was never encoded here, or dropped since."""
+    """Raises StateError if it was never encoded here, or was dropped since."""
     if name not in seen:
         raise StateError(f"picture {name} is not at hand; encode it and put it into the engine's pictures first")
     return seen[name]

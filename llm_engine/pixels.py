@@ -1,4 +1,4 @@
-"""From pixels to patches, as the family's own image processor does it, and the digest of what the tower sees.
+"""From pixels to patches, like the family's own image processor, and the digest of the tower's input.
 
 Source: transformers' `Qwen2VLImageProcessor` (`smart_resize`, `patchify`) with the published preprocessor_config.json.
 """
@@ -18,12 +18,12 @@ from llm_engine.vision_config import CELL, CHANNELS, MERGE, PATCH
 
 MOST_ASPECT = 200
 _VERSION = b"pixels/1"
-"""Part of every digest: raised whenever the same picture would become other pixels."""
+"""Part of every digest: raised whenever the same picture would become different pixels."""
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPicture:
-    """A picture at the size that the tower sees: uint8 [h, w, 3], both multiples of 32."""
+    """A picture at the tower's input size: uint8 [h, w, 3], both multiples of 32."""
 
     pixels: NDArray[np.uint8]
     digest: bytes
@@ -41,7 +41,7 @@ def fitted_size(height: int, width: int, least: int, most: int) -> tuple[int, in
     """Height and width nearest to a picture's with both a multiple of 32 and `least` to `most` pixels.
 
     Ties go to the even multiple, and the two clamps differ, as at the source: down with a floor, up with a ceiling.
-    Raises PictureError for a side of nothing, or one more than 200 times the other.
+    Raises PictureError if a side is zero, or more than 200 times the other.
     """
     if min(height, width) < 1 or max(height, width) / min(height, width) > MOST_ASPECT:
         raise PictureError(
@@ -58,7 +58,7 @@ def fitted_size(height: int, width: int, least: int, most: int) -> tuple[int, in
 
 
 def fit(pixels: NDArray[np.uint8], least: int, most: int) -> FittedPicture:
-    """Resize RGB [h, w, 3]: bicubic with antialias, as Pillow does it. Raises PictureError."""
+    """Resize RGB [h, w, 3]: bicubic with antialias, like Pillow. Raises PictureError."""
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != CHANNELS:
         raise PictureError(f"pixels are {pixels.dtype} {list(pixels.shape)}; uint8 [height, width, 3] is needed")
     tall, wide = fitted_size(pixels.shape[0], pixels.shape[1], least, most)
@@ -67,7 +67,7 @@ def fit(pixels: NDArray[np.uint8], least: int, most: int) -> FittedPicture:
 
         source = Image.fromarray(np.ascontiguousarray(pixels))
         pixels = np.asarray(source.resize((wide, tall), Image.Resampling.BICUBIC))
-    pixels = np.array(pixels, order="C")  # our own: the caller's may change, and torch wants to write
+    pixels = np.array(pixels, order="C")  # a copy: the caller's may change, and torch needs a writable one
     digest = blake2b(_VERSION + np.array([tall, wide], "<i8").tobytes(), digest_size=16)
     digest.update(pixels.data)
     return FittedPicture(pixels, digest.digest())

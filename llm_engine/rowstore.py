@@ -1,4 +1,4 @@
-"""Encoded pictures, kept by their id for as long as the room lasts: one store for all talks."""
+"""Encoded pictures, stored by their id as long as there is room: one store for all talks."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
@@ -12,8 +12,8 @@ BUDGET = 256 << 20
 
 
 class PictureStore(Mapping[int, SeenPicture]):
-    """Least recently used goes first, except what a talk holds: that is needed again at every rollback across it, so
-    the budget gives way."""
+    """Least recently used goes first, except pictures that a talk holds: they are needed again at every rollback across
+    them, so the budget gives way."""
 
     def __init__(self, width: int, budget: int = BUDGET) -> None:
         """width: of an embedding."""
@@ -38,7 +38,7 @@ class PictureStore(Mapping[int, SeenPicture]):
         return len(self._seen)
 
     def put(self, name: int, seen: SeenPicture) -> None:
-        """Keep an encoded picture. Raises StateError if it is not what its grid says, or its id is a token's."""
+        """Store an encoded picture. Raises StateError if it does not fit its grid, or its id is a token's."""
         a_kind(StateError, "seen", seen, SeenPicture, "an encoded picture, as look gives it,")
         whole(StateError, "name", name, least=-(2**63), most=-1)
         _check(seen.grid)
@@ -52,7 +52,7 @@ class PictureStore(Mapping[int, SeenPicture]):
         self._make_room()
 
     def hold(self, owner: str, names: Collection[int]) -> None:
-        """What `owner` shows from now on is not dropped; what it showed before may be."""
+        """Protect the pictures that `owner` shows from now on; those it showed before may be dropped."""
         self._held[owner] = frozenset(names)
         if not names:
             del self._held[owner]
@@ -61,7 +61,7 @@ class PictureStore(Mapping[int, SeenPicture]):
     def _make_room(self) -> None:
         held: frozenset[int] = frozenset().union(*self._held.values())
         size = self.nbytes
-        for name in list(self._seen)[:-1]:  # never what just came
+        for name in list(self._seen)[:-1]:  # never the newest
             if size <= self.budget:
                 break
             if name not in held:

@@ -1,4 +1,4 @@
-"""How the next token is chosen, as a caller says it."""
+"""How the next token is chosen, as a caller requests it."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Sampling:
     """Parameters of the draw; the defaults draw from the model's own distribution.
 
     temperature         0 picks the most likely token, whatever else is set
-    top_k               0 is off; at most 1024, the number of most likely tokens that ever take part in a draw
+    top_k               0 is off; at most 1024, since only that many of the most likely tokens ever take part in a draw
     top_p, min_p        1 and 0 are off
     presence_penalty    subtracted from every token that this reply has used (OpenAI's meaning); 0 is off
     repetition_penalty  divides the odds of every token in prompt or reply; 1 is off
@@ -47,10 +47,10 @@ class Sampling:
 
     @classmethod
     def greedy(cls) -> "Sampling":
-        """The most likely token every time."""
+        """Always the most likely token."""
         return cls(temperature=0.0)
 
     @property
     def is_plain_greedy(self) -> bool:
-        """Whether the draw is nothing but the largest logit."""
+        """Whether the draw is simply the largest logit."""
         return self.temperature == 0 and self.presence_penalty == 0 and self.repetition_penalty == 1

@@ -1,7 +1,7 @@
-"""Every live buffer of the engine, declared once: what is not here does not survive a step.
+"""Every live buffer of the engine, declared once: nothing outside this file survives a step.
 
-Token and parameters of the draw are IO: they belong to the caller, who may change the parameters between two tokens
-and knows every token; a capsule carries both as host facts. What else a draw depends on, the position, is state.
+The token and the draw's parameters are IO: they belong to the caller, who may change the parameters between two tokens
+and knows every token; a capsule stores both as host facts. The draw's only other input, the position, is state.
 """
 
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from llm_engine.sampling import Sampling
 
 @dataclass(frozen=True)
 class EngineState:
-    """The closure (STATE), and what the host fills in (IO)."""
+    """The closure (STATE), and the host's input (IO)."""
 
     layers: State
     recurrent: Tensor | None  # [linear layers, Hv, K, N] float32
     position: Tensor  # [1] int64, tokens and rows of pictures folded
-    rope_delta: Tensor  # [1] int64, what the rotary position of the next token is more than `position`
+    rope_delta: Tensor  # [1] int64, rotary position of the next token minus `position`
     logits: Tensor  # [V] float32, after the last folded token
     generated: Tensor  # [V] int32, how often the reply used each token since the last append
     seen: Tensor  # [V] bool, whether a token occurs at all
-    token: Tensor  # [1] int64, the one to fold or the one just drawn; IO, as all below
+    token: Tensor  # [1] int64, the one to fold or the one just drawn; IO, like all below
     sampler: SamplerBuffers
     presence: Tensor  # [1] float32
     repetition: Tensor  # [1] float32
@@ -39,7 +39,7 @@ class EngineState:
     axes: Tensor  # [3, 64] int64, their rotary positions
     pictured: Tensor  # [64] bool, which of them are rows of pictures
     pictures: Tensor  # [64, h], these rows
-    delta_after: Tensor  # [1] int64, `rope_delta` behind them
+    delta_after: Tensor  # [1] int64, `rope_delta` after them
 
     @classmethod
     def declare(
@@ -89,7 +89,7 @@ class EngineState:
         )
 
     def set_sampling(self, sampling: Sampling) -> None:
-        """Write the parameters; the next draw reads them, and leaves out no token."""
+        """Write the parameters; the next draw reads them, and bars no token."""
         self.barred.zero_()
         self.sampler.temperature.fill_(sampling.temperature)
         self.sampler.top_k.fill_(sampling.top_k)

@@ -1,10 +1,10 @@
-"""Finding marks in text that arrives in pieces: what may still become one is held back."""
+"""Finds marks in text that arrives in pieces: text that may still become a mark is held back."""
 
 from collections.abc import Iterable, Sequence
 
 
 class StopStrings:
-    """Ends a text stream at the first of some strings, which is not given out; holds back what may become one."""
+    """Ends a text stream at the first of some strings, which is not given out; holds back text that may become one."""
 
     def __init__(self, stops: Iterable[str]) -> None:
         self._stops = tuple(stop for stop in stops if stop)
@@ -12,7 +12,7 @@ class StopStrings:
         self.stopped = False
 
     def push(self, text: str) -> str:
-        """The text that is certain. After a stop string nothing comes any more."""
+        """The text that is certain. After a stop string nothing more comes."""
         if self.stopped:
             return ""
         text = self._held + text
@@ -25,7 +25,7 @@ class StopStrings:
         return text[: len(text) - keep]
 
     def finish(self) -> str:
-        """What was held back in vain."""
+        """The text that was held back in vain."""
         held, self._held = self._held, ""
         return held
 

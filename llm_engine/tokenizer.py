@@ -7,12 +7,12 @@ from tokenizers import Tokenizer
 
 from llm_engine.errors import TextError
 
-_BROKEN = "�"  # what the decoder writes for bytes that are no whole character
-_LONGEST_HOLD = 16  # tokens; a character has at most 4 bytes, so more than this is no character to come
+_BROKEN = "�"  # the decoder's output for bytes that are not a whole character
+_LONGEST_HOLD = 16  # tokens; a character has at most 4 bytes, so more than this will never become one
 
 
 class TextTokenizer:
-    """The `tokenizer.json` of a checkpoint. No token is added in front or behind."""
+    """The `tokenizer.json` of a checkpoint. It adds no token before or after the text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -34,7 +34,7 @@ class TextTokenizer:
         return self._tokenizer.get_vocab_size()
 
     def encode(self, text: str) -> list[int]:
-        """Markup such as <|im_end|> inside the text becomes its one token: clean what people type beforehand."""
+        """Markup such as <|im_end|> inside the text becomes its one token: clean people's input beforehand."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
@@ -52,16 +52,16 @@ class TextTokenizer:
 
 
 class TextStream:
-    """Ids in, text out, as soon as it is certain. What is pushed, joined, is what `decode` says of all ids at once."""
+    """Ids in, text out, as soon as it is certain. The outputs joined equal `decode` of all ids at once."""
 
     def __init__(self, tokenizer: TextTokenizer, skip_special: bool = True) -> None:
         self._tokenizer, self._skip = tokenizer, skip_special
-        self._ids: list[int] = []  # those that can still change what a later one means
-        self._shown = 0  # how many of them are fully in the text that was given out
+        self._ids: list[int] = []  # those that can still change the meaning of a later one
+        self._shown = 0  # how many of them are complete in the text given out so far
         self._before = ""  # their text
 
     def push(self, token: int) -> str:
-        """The text that this token completes; empty while a character is not whole."""
+        """The text that this token completes; empty while a character is incomplete."""
         self._ids.append(token)
         text = self._tokenizer.decode(self._ids, self._skip)
         if text.endswith(_BROKEN) and len(self._ids) - self._shown <= _LONGEST_HOLD:
@@ -75,7 +75,7 @@ class TextStream:
         return fresh
 
     def finish(self) -> str:
-        """What is left at the end; bytes that never became a character are shown as U+FFFD."""
+        """The remaining text at the end; bytes that never became a character are shown as U+FFFD."""
         text = self._tokenizer.decode(self._ids, self._skip)[len(self._before) :]
         self._ids, self._shown, self._before = [], 0, ""
         return text

@@ -1,8 +1,8 @@
-"""Calls out of a text stream, in the family's own format; what is malformed is reported and never executed.
+"""Extracts calls from a text stream, in the family's own format; malformed ones are reported and never executed.
 
     <tool_call>\n<function=NAME>\n<parameter=KEY>\nVALUE\n</parameter>\n … </function>\n</tool_call>
 
-Pure: text in, pieces out. Thinking blocks, which a model may write although it was asked not to, are left out.
+Pure: text in, pieces out. Thinking blocks, which a model may write although asked not to, are left out.
 """
 
 import json
@@ -35,7 +35,7 @@ class ParsedCall:
 
 @dataclass(frozen=True)
 class MalformedCall:
-    """Something that began as a call and is none."""
+    """Something that began as a call but is not one."""
 
     text: str
     reason: str
@@ -46,11 +46,11 @@ Schemas: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
 class ToolCallParser:
-    """Feed it text in pieces of any size; the pieces that come out do not depend on how it was cut.
+    """Feed it text in pieces of any size; the output does not depend on how the text was cut.
 
     schemas  JSON schema of the parameters by tool name. With it, a value is read as its declared type and a call of
-             another name is bad; without it every value is the text that was written
-    lead     what the model's template writes before each value; it is no part of the value
+             an unknown name is bad; without it every value is the text as written
+    lead     text that the model's template writes before each value; it is not part of the value
     """
 
     def __init__(self, schemas: Schemas | None = None, lead: str = "") -> None:
@@ -68,7 +68,7 @@ class ToolCallParser:
         return _joined(found)
 
     def finish(self) -> list[Piece]:
-        """What is left when the reply is over."""
+        """The remaining pieces when the reply is over."""
         found: list[Piece] = []
         if self._inside == _CALL:
             found.append(MalformedCall(_CALL + self._buffer, "the reply ended inside the call"))
@@ -114,7 +114,7 @@ class ToolCallParser:
 
 
 def read_call(body: str, schemas: Schemas | None = None, lead: str = "") -> ParsedCall | MalformedCall:
-    """What stands between the tags of one call."""
+    """Read the text between the tags of one call."""
     whole = _CALL + body + _CALL_END
     function = _FUNCTION.fullmatch(body)
     if function is None:
@@ -173,7 +173,7 @@ def _type_of(schema: Mapping[str, Any] | None, key: str) -> Any:
 
 
 def _joined(pieces: list[Piece]) -> list[Piece]:
-    """Neighbouring texts as one."""
+    """Merge neighbouring texts."""
     out: list[Piece] = []
     for piece in pieces:
         if isinstance(piece, str) and out and isinstance(out[-1], str):

@@ -1,4 +1,4 @@
-"""The vision tower from patches to rows of the language model, as pure arithmetic over weights that it is handed.
+"""The vision tower from patches to rows of the language model, as pure arithmetic over given weights.
 
 Axes: N patches of one picture, h the tower's width, H heads of size d, I its feed-forward, o the width of its rows.
 Every patch sees every other of its picture, none of another. Source: transformers' `Qwen3_5VisionModel`.
@@ -21,7 +21,7 @@ EPS = 1e-6
 
 @dataclass(frozen=True)
 class TowerBlock:
-    """One block; matrices in the model's type, what is [h] in float32."""
+    """One block; matrices in the model's type, [h] tensors in float32."""
 
     norm1: Tensor  # [h]
     norm1_bias: Tensor
@@ -64,7 +64,7 @@ class TowerWeights:
 
 
 def embed(weights: TowerWeights, config: VisionConfig, pixels: Tensor) -> Tensor:
-    """uint8 [height, width, 3] to [N, h] float32: patches and where they are."""
+    """uint8 [height, width, 3] to [N, h] float32: patches plus their positions."""
     grid = PictureGrid(pixels.shape[0] // CELL, pixels.shape[1] // CELL)
     seen = F.linear(patches(pixels), weights.patch, weights.patch_bias)
     return seen + positions_of(weights.positions, config.side, grid)
@@ -85,7 +85,7 @@ def positions_of(table: Tensor, side: int, grid: PictureGrid) -> Tensor:
 
 
 def _taps(at: Tensor, count: int, side: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The neighbours in a table of `side` of places 0 … count - 1 stretched over it, and the share of the second."""
+    """The neighbours in a table of `side` for places 0 … count - 1 stretched over it, and the weight of the second."""
     scaled = at.float() * ((side - 1) / max(count - 1, 1))
     low = scaled.floor()
     return low.long(), (low.long() + 1).clamp(max=side - 1), scaled - low

@@ -1,4 +1,4 @@
-"""The configuration of a vision tower, and of how pictures are brought to its size, parsed once.
+"""The configuration of a vision tower, and of how pictures are resized for it, parsed once.
 
 From `vision_config` of config.json and from preprocessor_config.json (in some saves processor_config.json, under
 `image_processor`). Source of the keys: transformers' `Qwen3_5VisionConfig` and `Qwen2VLImageProcessor`.
@@ -15,7 +15,7 @@ from llm_engine.errors import ConfigError
 PATCH, TAPS, MERGE, CHANNELS = 16, 2, 2, 3
 """Pixels of a patch's side, frames of a patch, patches of a row's side: the same in every published size."""
 CELL = PATCH * MERGE
-"""Pixels of the side of what becomes one row of the language model."""
+"""Side in pixels of the square that becomes one row of the language model."""
 _FIXED: dict[str, tuple[Any, ...]] = {  # keys that must have one of these values if present
     "model_type": ("qwen3_5", "qwen3_5_vision", "qwen3_5_moe", "qwen3_5_moe_vision"),
     "patch_size": (PATCH, [PATCH, PATCH]),
@@ -35,7 +35,7 @@ _SIZES = ("depth", "hidden_size", "num_heads", "intermediate_size", "out_hidden_
 
 @dataclass(frozen=True)
 class VisionConfig:
-    """Shapes of a tower, and the pixels between which its pictures are resized."""
+    """Shapes of a tower, and the range of pixels to which its pictures are resized."""
 
     depth: int
     hidden_size: int
@@ -64,12 +64,12 @@ class VisionConfig:
 
     @property
     def side(self) -> int:
-        """Of the table of positions."""
+        """Side of the table of positions."""
         return int(self.num_position_embeddings**0.5)
 
     @classmethod
     def read(cls, folder: str | Path) -> "VisionConfig | None":
-        """Of a checkpoint directory; None if its config.json describes no tower. Raises ConfigError."""
+        """The tower of a checkpoint directory; None if its config.json describes none. Raises ConfigError."""
         raw = _json(Path(folder) / "config.json").get("vision_config")
         if raw is None:
             return None
@@ -79,7 +79,7 @@ class VisionConfig:
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any], processor: Mapping[str, Any]) -> "VisionConfig":
-        """From both parsed files. Raises ConfigError, naming the key that is at fault."""
+        """From both parsed files. Raises ConfigError, naming the faulty key."""
         for name, allowed in _FIXED.items():
             if name in raw and raw[name] not in allowed:
                 raise ConfigError(f"vision_config: {name} is {raw[name]!r}; {allowed[0]!r} is implemented")
@@ -101,7 +101,7 @@ class VisionConfig:
 
 
 def _limits(processor: Mapping[str, Any]) -> tuple[int, int]:
-    """Despite their names these are numbers of pixels. Raises ConfigError for pictures prepared in another way."""
+    """Despite their names these are numbers of pixels. Raises ConfigError if pictures are prepared in another way."""
     for name, expected in (("image_mean", [0.5] * 3), ("image_std", [0.5] * 3), ("patch_size", PATCH)):
         if processor.get(name, expected) != expected:
             raise ConfigError(f"preprocessor_config.json: {name} is {processor[name]!r}; {expected!r} is implemented")

@@ -1,4 +1,4 @@
-"""The published tensors of the vision tower: their names, shapes and places, and what of them is refused."""
+"""The published tensors of the vision tower: their names, shapes and places, and which of them are refused."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from llm_engine.vision_config import CHANNELS, MERGE, PATCH, TAPS, VisionConfig
 PREFIXES = ("model.visual.", "visual.", "vision_tower.", "model.vision_tower.", "language_model.visual.")
 FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 _PLAIN = ("F32", "BF16", "F16")
-_BLOCK = {  # ours to the published name, without .weight and .bias
+_BLOCK = {  # our name to the published name, without .weight and .bias
     "norm1": "norm1", "qkv": "attn.qkv", "proj": "attn.proj", "norm2": "norm2", "fc1": "mlp.linear_fc1",
     "fc2": "mlp.linear_fc2",
 }  # fmt: skip
@@ -25,7 +25,7 @@ _BLOCK = {  # ours to the published name, without .weight and .bias
 
 @dataclass(frozen=True)
 class TowerPart:
-    """One tensor of the tower. `matrix`: in the model's type; all else is float32."""
+    """One tensor of the tower. `matrix`: in the model's type; everything else is float32."""
 
     name: str
     source: str
@@ -52,18 +52,18 @@ def tower_parts(config: VisionConfig) -> tuple[TowerPart, ...]:
 
 
 def tower_bytes(config: VisionConfig, dtype: torch.dtype) -> int:
-    """Of the weights."""
+    """Bytes of the weights."""
     parts = tower_parts(config)
     return sum(prod(part.shape) * (dtype if part.matrix else torch.float32).itemsize for part in parts)
 
 
 def tower_prefix(names: Mapping[str, TensorEntry]) -> str | None:
-    """Under which prefix a checkpoint holds a tower, if it does."""
+    """The prefix of a checkpoint's tower tensors, or None if it has no tower."""
     return next((prefix for prefix in PREFIXES if prefix + "patch_embed.proj.weight" in names), None)
 
 
 def check_tower(path: Path, config: VisionConfig, width: int, image_token: int | None) -> None:
-    """Raises ConfigError where the language model cannot take what the tower gives."""
+    """Raises ConfigError if the language model cannot use the tower's output."""
     if config.out_hidden_size != width:
         raise ConfigError(
             f"{path}: the tower gives rows of {config.out_hidden_size}, the language model takes {width}; load with "
@@ -79,7 +79,7 @@ def place_tower(
     config: VisionConfig,
     allocate: Callable[[TowerPart], Tensor],
 ) -> tuple[TowerWeights, dict[str, Target]]:
-    """The tower's tensors, and the plan by which the files fill them.
+    """The tower's tensors, and the plan for filling them from the files.
 
     Raises CheckpointError for quantised tensors, by name: no published file has them.
     """

@@ -1,4 +1,4 @@
-"""Published checkpoints in and out: prefixes, fusions, quantised matrices; all the rest is refused by name."""
+"""Published checkpoints in and out: prefixes, fusions, quantised matrices; anything else is refused by name."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -37,14 +37,15 @@ VISION = tuple(f"{prefix}*" for prefix in TOWERS)
 _FLOAT32 = ("A_log", "linear_attn.norm.weight")  # float32 in the published files of the first generation
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 _FP8 = "F8_E4M3"
-_LAYOUT = "1"  # raised whenever the same files would give other bytes
+_LAYOUT = "1"  # raised whenever the same files would give different bytes
 
 
 @dataclass(frozen=True)
 class LoadedWeights:
-    """What a checkpoint gave: the network, the draft block's tensors (kept, not yet run), and what was left out."""
+    """The contents of a checkpoint: the network, the draft block's tensors (kept, not yet run), and what was left
+    out."""
 
-    config: LLMConfig  # with tying and the draft block as the files have them
+    config: LLMConfig  # with tying and the draft block as in the files
     model: ModelWeights
     draft: Mapping[str, Weight]
     digest: str
@@ -74,17 +75,17 @@ def load_weights(
     aside: Path | None = None,
     tell: Tell | None = None,
 ) -> LoadedWeights:
-    """Stream a checkpoint directory into WEIGHT buffers of the context, or map what `prepare_weights` kept of it.
+    """Stream a checkpoint directory into WEIGHT buffers of the context, or map the file `prepare_weights` stored.
 
     dtype    of the large matrices; norms, decays and convolutions are widened to float32, which keeps every bit
     packed   keep quantised matrices in their few bits and unpack at every use (saves memory, costs time without a
              kernel for it) instead of unpacking them once, here
     bits     pack matrices to 8 or 4 bits for a processor, whatever they are stored as
-    made     "fp8" or "int4": make matrices so that do not stay packed, as a GPU's kernels read them
+    made     "fp8" or "int4": convert matrices that do not stay packed to the form that a GPU's kernels read
     eyes     read the vision tower too, if there is one
-    aside    where the weights' digest is kept if it cannot be kept beside them
-    tell     hears of a kept file that is stale, and whether it could be made again
-    Raises ConfigError, or CheckpointError with the name of what is unknown, missing or of the wrong shape or type.
+    aside    folder for the weights' digest if it cannot be stored beside them
+    tell     gets a line if a stored file is stale, and on whether it could be made again
+    Raises ConfigError, or CheckpointError with the name of the tensor that is unknown, missing or misshapen.
     """
     config = LLMConfig.read(path)
     form = _Form(dtype, packed, bits, eyes, made)
@@ -97,9 +98,9 @@ def load_weights(
 def prepare_weights(
     path: str | Path, dtype: torch.dtype, bits: int | None, eyes: bool, aside: Path | None, tell: Tell
 ) -> bool:
-    """Keep the weights as a processor's engine holds them, beside the model; `tell` hears what was done, or why not.
+    """Store the weights in the form of a processor's engine, beside the model; `tell` gets a line on the outcome.
 
-    Returns whether such a file is there now, or none is worth it. Raises as `load_weights` does.
+    Returns whether such a file exists now, or would not be worth it. Raises as `load_weights` does.
     """
     loader = _Loader(Path(path), ExecContext("cpu"), "llm", LLMConfig.read(path), _Form(dtype, False, bits, eyes))
     if not loader.prepared(tell).worth_it:
@@ -116,7 +117,7 @@ def save_checkpoint(
 ) -> None:
     """Write config.json and model.safetensors in the text-only published layout.
 
-    params  by published name, all of them and no other; A_log and gated norms are stored as float32
+    params  by published name, all of them and no others; A_log and gated norms are stored as float32
     Raises CheckpointError for names or shapes that the config does not have.
     """
     shapes = published_shapes(config, draft=any(name.startswith("mtp.") for name in params))
@@ -136,7 +137,7 @@ def save_checkpoint(
 
 @dataclass(frozen=True)
 class _Form:
-    """How matrices are held."""
+    """The form in which matrices are held."""
 
     dtype: torch.dtype
     packed: bool
@@ -145,13 +146,13 @@ class _Form:
     made: str | None = None
 
     def __str__(self) -> str:
-        """As the name of a kept file tells it."""
+        """The form as it appears in the name of a stored file."""
         held = f"int{self.bits}" if self.bits else str(self.dtype).removeprefix("torch.")
         return f"{held}-eyes" if self.eyes else held
 
 
 class _Loader:
-    """One load: what the files hold, what the network wants, and how the two meet."""
+    """One load: the contents of the files, the needs of the network, and how they meet."""
 
     def __init__(self, path: Path, ctx: ExecContext, scope: str, config: LLMConfig, form: _Form) -> None:
         self.path, self.ctx, self.scope, self.form = path, ctx, scope, form
@@ -166,12 +167,12 @@ class _Loader:
         self.plan: dict[str, Target | Sequence[Target]] = {}
         self.scales: dict[str, Tensor] = {}  # read first, because unpacking needs them
         self.kept: Mapping[str, Tensor] | None = None
-        self.held: dict[str, Tensor] = {}  # what a file could keep, by the engine's names, contiguous
+        self.held: dict[str, Tensor] = {}  # tensors that a file could store, by the engine's names, contiguous
 
     def run(
         self, progress: Callable[[Progress], None] | None, aside: Path | None, tell: Tell, keep: bool = False
     ) -> LoadedWeights:
-        """keep  whether to keep what was loaded, even if no older file asks for it"""
+        """keep  store the loaded weights even if no older file asks for it"""
         wanted = parts(self.config, self.draft)
         before = stamps(self.files)
         prepared = self.prepared(tell)
@@ -200,7 +201,7 @@ class _Loader:
         return PreparedWeights(self.path, str(self.form), _LAYOUT, configs, tell)
 
     def _left_out(self, tower: "LoadedTower | None") -> list[str]:
-        """Names and patterns of what the network does not take."""
+        """Names and patterns of tensors that the network does not use."""
         names = [*self.scales, *(n for n in self.names if n.endswith(".weight_shape"))]
         names += VISION if tower is None else ()
         return names + ([self.head] if self.config.tie_word_embeddings and self.head is not None else [])
@@ -208,11 +209,11 @@ class _Loader:
     # -------------------------------------------------------------------- kept beside the model
 
     def _may_keep(self) -> bool:
-        """On a GPU weights are streamed to where they stay at the disk's speed already."""
+        """Whether to store a file: for a GPU, weights stream to their place at the disk's speed already."""
         return self.ctx.device.type == "cpu" and not self.form.packed and self.form.made is None
 
     def _like(self, wanted: tuple[Part, ...]) -> dict[str, Tensor]:
-        """What a file could keep, as memory that nobody touches."""
+        """Tensors that a file could store, as memory that is never touched."""
         plain = copy(self)
         plain.ctx, plain.plan, plain.held = ExecContext("cpu"), {}, {}
         for part in wanted:
@@ -222,7 +223,7 @@ class _Loader:
         return plain.held
 
     def _memory(self, name: str, like: Tensor) -> Tensor:
-        """A tensor of the engine's: kept memory of the same order, or `like` itself, not filled yet."""
+        """Memory for one of the engine's tensors: stored memory of the same order, or `like` itself, not filled yet."""
         straight = like.is_contiguous()
         if self.kept is not None:
             return self.kept[name] if straight else self.kept[name].t()
@@ -261,7 +262,7 @@ class _Loader:
         return text_only(source, self.prefix)
 
     def _stored_as(self, name: str) -> str:
-        """ "plain", "fp8" or "int4", by what lies in the files. Raises CheckpointError for half a quantised tensor."""
+        """ "plain", "fp8" or "int4", judged by the files. Raises CheckpointError for half a quantised tensor."""
         if name.removesuffix("weight") + "weight_packed" in self.names:
             stored = "int4"
         elif name in self.names and self.names[name].dtype == _FP8:
@@ -295,7 +296,7 @@ class _Loader:
             load(self.path, plan, skip=("*",))
 
     def _block(self) -> tuple[int, int]:
-        """How many rows and columns of a published packed matrix have one scale."""
+        """How many rows and columns of a published packed matrix share one scale."""
         assert self.config.quantisation is not None
         return self.config.quantisation.block
 
@@ -319,7 +320,7 @@ class _Loader:
         return self._weight(part.name, part.shape, self.form.dtype if matrix else torch.float32, matrix)
 
     def _plan(self, part: Part, whole: Weight) -> None:
-        """How the files fill it."""
+        """Plan how the files fill it."""
         if isinstance(whole, Fp8Weight | Int4Weight) and self._packed_as(part) is not None:
             self._plan_packed(part, whole)
             return
@@ -338,7 +339,7 @@ class _Loader:
                 self.plan[name] = Target(view, shape=shape, transform=_Prepare(part.kind), accept=_FLOATS)
 
     def _packed_as(self, part: Part) -> str | None:
-        """In which published form a matrix stays packed, if it does."""
+        """The published form in which a matrix stays packed, or None."""
         if not self.form.packed or part.kind is not Kind.MATRIX:
             return None
         stored = {self._stored_as(self._full(source)) for source, _ in part.sources}
@@ -347,7 +348,7 @@ class _Loader:
         return None
 
     def _plan_filled(self, name: str, target: "_Filled", shape: tuple[int, ...]) -> None:
-        """Packed some rows at a time; one that is stored packed, at once."""
+        """Plan a matrix packed some rows at a time; one that is stored packed is filled at once."""
         stored = self._stored_as(name)
         if stored == "plain":
             edge = max(PANEL, FP8_BLOCK[0]) if isinstance(target, Fp8Weight) else PANEL
@@ -361,7 +362,7 @@ class _Loader:
         self.plan[key] = Target(target.values, shape=stored_shape, accept=(kind,), transform=lambda v: fill(unpack(v)))
 
     def _known_groups(self, name: str, stored: str, bits: int) -> Tensor | None:
-        """Scales that published four bits bring along, so that packing them again loses nothing."""
+        """Scales that come with published four-bit matrices; with them packing again loses nothing."""
         assert self.config.quantisation is not None
         size = self.config.quantisation.block[1]
         if stored != "int4" or bits != 4 or size % GROUPS[4]:
@@ -377,7 +378,7 @@ class _Loader:
         self.plan[key] = Target(view, shape=stored_shape, accept=(kind,), transform=self._unpacking(name, stored))
 
     def _unpacking(self, name: str, stored: str) -> Callable[[Tensor], Tensor]:
-        """From what the file holds to the plain matrix."""
+        """The conversion from the file's contents to the plain matrix."""
         assert self.config.quantisation is not None
         scale, block = self.scales[_scale_name(name, stored)].cpu(), self.config.quantisation.block
         return (lambda v: unpack_fp8(v, scale, block)) if stored == "fp8" else (lambda v: unpack_int4(v, scale))
@@ -411,21 +412,21 @@ class _Loader:
 
 
 _Filled = PanelWeight | Fp8Weight | Int4Weight
-"""What is made while it is loaded."""
+"""Matrices made at load time."""
 
 
 def _blocks(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, int]:
-    """How many of them it takes to cover a matrix."""
+    """How many blocks it takes to cover a matrix."""
     return -(-shape[0] // block[0]), -(-shape[1] // block[1])
 
 
 def eyes_scope(scope: str) -> str:
-    """The tower's, beside an engine's own."""
+    """The tower's scope, beside an engine's own."""
     return f"{scope}_eyes"
 
 
 def _empty(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device, matrix: bool) -> Tensor:
-    """Memory to be filled; of a matrix, as `linear` reads it fastest."""
+    """Memory to be filled; for a matrix in the order that `linear` reads fastest."""
     return empty_matrix(shape[0], shape[1], dtype, device) if matrix else torch.empty(shape, dtype=dtype, device=device)
 
 
@@ -446,7 +447,7 @@ def _scale_name(name: str, stored: str) -> str:
 
 
 def _stored_values(name: str, stored: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...], torch.dtype]:
-    """Of a quantised matrix [O, I] in the files: name, shape and type of its values."""
+    """Name, shape and type of the values of a quantised matrix [O, I] in the files."""
     if stored == "fp8":
         return name, shape, torch.float8_e4m3fn
     return name.removesuffix("weight") + "weight_packed", (shape[0], shape[1] // 8), torch.int32
