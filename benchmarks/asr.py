@@ -1,16 +1,16 @@
-"""What the ears cost and when their words are there, at real time: `python -m benchmarks.asr [WAV …]`.
+"""The cost of the ears and the time at which their words arrive, at real time: `python -m benchmarks.asr [WAV …]`.
 
-Each recording is played to the product's own hearing stage as a microphone would bring it, half a second of silence
-before it and one and a half after. No mind judges whether the words are complete: turns end by silence and pace.
-Recordings: those named; a line `text` beside one (same name, .txt) gives words wrong. `--people DIR` takes those that
-recipes.asr.people gathered. Without any: pieces of `two_cities.wav` from the makers' wheel. `--busy N` lets N processes
-turn the cores beside it, as a voice that is being made would.
+Each recording is played to the product's own hearing stage at the pace of a microphone, with half a second of silence
+before it and one and a half after. No language model judges whether the words are complete: turns end by silence and
+pace. Recordings: those named; a file with the same name and .txt holds the words said and adds the word errors.
+`--people DIR` uses the recordings that recipes.asr.people gathered. Without either: pieces of `two_cities.wav` from the
+makers' wheel. `--busy N` lets N processes load the cores meanwhile, as the synthesis of a voice would.
 
-    to text      from the last sample of speech to the text of the last pause being there, wall ms (150 are the silence)
+    to text      from the last sample of speech to the arrival of the last pause's text, wall ms (150 are the silence)
     before end   share of turns whose text was there before the shortest turn end (200 ms of silence)
     before over  share of turns whose text was there before this turn's own end
-    age          of a partial: from the last sample it knows of to its being there, ms
-    revised      words shown and taken back, per word of the transcript
+    age          of a partial: from the last sample that it covers to its arrival, ms
+    revised      words shown and then changed, per word of the transcript
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from recipes.asr.ears import stage
 from recipes.asr.score import every, human_clips
 
 BLOCK = 320
-"""20 ms, as a microphone brings them."""
+"""20 ms, the block size of a microphone."""
 BEFORE, AFTER = HEARING_RATE // 2, HEARING_RATE * 3 // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A pass of the engine: with how many samples of the utterance it began and when its words were there."""
+    """A pass of the engine: how many samples of the utterance it began with, and when its words were there."""
 
     samples: int
     done: float
@@ -59,7 +59,7 @@ class Pass:
 
 @dataclass(slots=True)
 class Told:
-    """A turn as a front is told of it, and the passes over it. Times are the clock's seconds."""
+    """A turn as reported to a front, and the passes over it. Times are the clock's seconds."""
 
     begin_ms: float
     passes: list[Pass] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Told:
 
 
 class Clocked:
-    """A transcriber that remembers when it was asked and when it had answered, utterance by utterance."""
+    """A transcriber that records when it was asked and when it had answered, utterance by utterance."""
 
     def __init__(self, inner: Transcriber) -> None:
         self._inner = inner
@@ -120,7 +120,7 @@ class Clocked:
 
 
 class OneClocked:
-    """Ears whose one transcriber is timed."""
+    """Ears with one transcriber, which is timed."""
 
     def __init__(self, asr: ASR) -> None:
         self._asr = asr
@@ -143,7 +143,7 @@ class OneClocked:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One recording, heard at real time; a figure for each of its turns."""
+    """One recording, played at real time; figures for each of its turns."""
 
     name: str
     seconds: float
@@ -159,7 +159,7 @@ class Played:
 
 
 async def play(asr: OneClocked, name: str, sound: Pcm) -> Played:
-    """Feed one recording block by block at real time, as a front does."""
+    """Feed one recording block by block at real time, like a front."""
     sound = np.pad(sound, (BEFORE, AFTER))
     context, inlet, hearing = stage(asr, asyncio.to_thread)
     turns: dict[str, Told] = {}
@@ -195,7 +195,7 @@ async def play(asr: OneClocked, name: str, sound: Pcm) -> Played:
 
 
 def figures(name: str, seconds: float, began: float, turns: Sequence[Told], processor_s: float) -> Played:
-    """What the turns of a recording come to; it began at this moment of the clock."""
+    """The figures for the turns of a recording, which began at this moment of the clock."""
 
     def since(done: float, input_ms: float) -> float:
         return (done - began) * 1000 - input_ms
@@ -217,7 +217,7 @@ def figures(name: str, seconds: float, began: float, turns: Sequence[Told], proc
 
 
 def errors(wanted: str, heard: str) -> tuple[int, int]:
-    """Words wrong (inserted, left out, other) and words wanted, both written as the small model reads them."""
+    """Wrong words (inserted, left out, other) and wanted words, both written as the small model reads them."""
     a, b = for_small_model(wanted).lower().split(), for_small_model(heard).lower().split()
     row = list(range(len(b) + 1))
     for i, mine in enumerate(a, 1):
@@ -244,7 +244,7 @@ def given_recording(path: Path) -> tuple[str, Pcm, str | None]:
 
 
 def memory_mb() -> float:
-    """What this process has in memory now; 0 where the system does not say."""
+    """Memory of this process in MB now; 0 if the system does not report it."""
     status = Path("/proc/self/status")
     found = re.search(r"VmRSS:\s+(\d+)", status.read_text()) if status.is_file() else None
     return int(found[1]) / 1024 if found else 0.0
@@ -280,7 +280,7 @@ def burn() -> None:
 
 
 def recordings(paths: Sequence[Path], people: Path | None, step: int) -> Iterator[tuple[str, Pcm, str | None]]:
-    """Name, sound and, where it is known, what is said."""
+    """Name, sound and, if known, the words."""
     if people is not None:
         for clip in every(human_clips(people), step):
             yield clip.name, clip.sound, clip.text
@@ -294,10 +294,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recordings", nargs="*", type=Path)
     parser.add_argument("--people", type=Path, help="the folder of recipes.asr.people")
-    parser.add_argument("--every", type=int, default=1, help="of people: every so manieth of each source")
-    parser.add_argument("--asr", default="auto", help="as the product's setting")
-    parser.add_argument("--busy", type=int, default=0, help="processes that turn the cores beside it")
-    parser.add_argument("--json", type=Path, help="the figures are added to what is there")
+    parser.add_argument("--every", type=int, default=1, help="of people: use every N-th recording of each source")
+    parser.add_argument("--asr", default="auto", help="which ears, as in the product's setting")
+    parser.add_argument("--busy", type=int, default=0, help="number of processes that load the cores meanwhile")
+    parser.add_argument("--json", type=Path, help="add the figures to this file")
     a = parser.parse_args()
     beside = [multiprocessing.Process(target=burn, daemon=True) for _ in range(a.busy)]
     for each in beside:

@@ -1,10 +1,10 @@
-"""What it gains and costs to begin replies before the turn is certain: whole turns with candidates, and without.
+"""Gains and costs of beginning replies before the turn is certain: whole turns with candidates, and without.
 
 python -m benchmarks.candidates [--turns N] [--json FILE]     about six seconds a turn, twice; nothing else should run
 
-Runs `assistant bench` once with candidates and once without, in processes of their own, and sets beside each other: the
-time from the certain turn to the first sound, voice to voice, what became of the candidates, the engines' work that was
-for nothing, and the processor time of a turn.
+Runs `assistant bench` once with candidates and once without, in separate processes, and compares: the time from the
+certain turn to the first sound, voice to voice, the outcomes of the candidates, the engines' wasted work, and the
+processor time of a turn.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     python benchmarks/capsule_speed.py [--device cpu] [--megabytes 16 64 256] [--repeats 15] [--busy] [--out FILE.json]
 
 Every figure is printed in ms and as a multiple of its floor, measured in the same loop, call by call: for snapshot and
-restore one copy of as many bytes between two buffers that both exist, for the loader a sequential read of the same
-file into memory that exists. Snapshots go into memory that an earlier one has left; the first of a size pays for its
-pages as well. On a machine shared with others, --busy counts processor time with one thread. The state is shaped like
-a hybrid model's: four fifths a growing prefix, the rest recurrent.
+restore, one copy of as many bytes between two existing buffers; for the loader, a sequential read of the same file into
+existing memory. Snapshots reuse memory left by an earlier one; the first of a size also pays for its pages. On a
+machine shared with others, --busy counts processor time with one thread. The state is shaped like that of a hybrid
+model: four fifths are a growing prefix, the rest is recurrent.
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Bench:
         self.raw: dict[str, list[float]] = {}
 
     def interleaved(self, **calls: Callable[[], object]) -> None:
-        """Time each call once per round, after two rounds that do not count; milliseconds into `raw`."""
+        """Time each call once per round, after two warm-up rounds; writes milliseconds into `raw`."""
         for round_ in range(self.repeats + 2):
             for name, call in calls.items():
                 self.ctx.synchronize()
@@ -99,7 +99,7 @@ def rollbacks(bench: Bench) -> None:
 
 
 def loading(bench: Bench, megabytes: int) -> None:
-    """Cold: the page cache is told to drop the file before every call (if the file system heeds it)."""
+    """Cold: the page cache is asked to drop the file before every call (if the file system complies)."""
     with tempfile.TemporaryDirectory(dir=Path.home()) as folder:
         path = Path(folder) / "model.safetensors"
         count = 8
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, nargs="+", default=[16, 64, 256])
     parser.add_argument("--file-megabytes", type=int, default=512)
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--busy", action="store_true", help="count processor time, one thread; for CPUs only")
+    parser.add_argument("--busy", action="store_true", help="count processor time on one thread; for CPUs only")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     if args.busy:

@@ -1,9 +1,9 @@
-"""What checkpoints cost decoding: their share of its processor time, with rollbacks learnt and their number full.
+"""The cost of checkpoints in decoding: their share of its processor time, with learnt rollbacks and a full budget.
 
     python -m benchmarks.checkpoint_cost [--model llm_engine/tiny] [--kernels auto] [--out benchmarks/results/NAME.json]
 
-Each round decodes `--tokens` tokens behind a prompt of 200 and takes two processor times of the same run: all of it,
-and what was spent to consider a boundary, choose which one goes, and copy the state. One thread. About half a minute.
+Each round decodes `--tokens` tokens after a prompt of 200 and takes two processor times of the same run: the total, and
+the part spent on considering a boundary, choosing which one goes, and copying the state. One thread. Half a minute.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def rounds(llm: HybridLLM, count: int, tokens: int) -> list[dict[str, float]]:
         llm.reset()
         llm.append(PROMPT)
         llm.decode(64, Sampling.greedy())
-        for back in (3, 11, 25, 40):  # so that there is something to choose by
+        for back in (3, 11, 25, 40):  # gives it data to choose by
             llm.rollback(llm.position - back)
             llm.decode(back)
         before, calls, began = marks.seconds, marks.calls, process_time()

@@ -1,18 +1,18 @@
 """Is a request with a pause inside answered whole? `python -m benchmarks.cut_offs --work DIR [--part dev|test]`.
 
-The requests of `recipes/turns/paused.tsv` in the voices of `recipes.asr.voices`, a pause of 300 to 900 ms behind a
-filler or an open phrase, and the same sound without the pause as the control. Whole sessions run as a client gets them
-that asks for nothing: detector, ears, turn ends, candidates, reopening, tools and the shipped language model are real.
+The requests of `recipes/turns/paused.tsv` in the voices of `recipes.asr.voices`, with a pause of 300 to 900 ms after a
+filler or an open phrase, and the same sound without the pause as the control. Whole sessions run with a client's
+defaults: detector, ears, turn ends, candidates, reopening, tools and the shipped language model are real.
 The voice is a fake that speaks at a person's pace: 60 ms to its first sound, and nobody listens.
 
-Time is the processor's: it moves by what this process computes, on all its threads, and jumps where everybody waits for
-sound. So no figure depends on what else runs on the machine.
+Time is the processor's: it advances by the computation of this process, on all its threads, and jumps when everybody
+waits for sound. So other load on the machine does not change the figures.
 
-    right     the answer's words are right, as in `recipes.loop_score`, and one turn is all that stands in the talk
+    right     the answer's words are right, as in `recipes.loop_score`, and the talk contains exactly one turn
     early     a turn was certain before the request was over
-    reopened  of these, taken back when the user went on
+    reopened  share of these that were taken back when the user went on
     wait      from the last sample of a control to the moment in which its turn is certain, ms
-    kept      right with the pause, of those that are right without
+    kept      right with the pause, among those that are right without
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from tests.fakes.models import FakeTTS
 
 TEXTS = Path(__file__).parents[1] / "recipes" / "turns" / "paused.tsv"
 VOICES: dict[Part, tuple[str, ...]] = {"dev": ("joe", "kumo"), "test": ("heart", "alpha")}
-"""Each says all requests of its set. The two sets share no request and no voice; each has one with an accent."""
+"""Each voice says all requests of its set. The two sets share no request and no voice; each has one with an accent."""
 PAUSES_MS = (300, 500, 700, 900)
 JOINT_MS = 40
-"""Between the two parts of a control: no pause to the detector."""
+"""Gap between the two parts of a control: too short for the detector to see a pause."""
 FIRST_SOUND_S = 0.06
 BLOCK = RATE // 50
 AFTER_S = 3.0
-"""From the last sample on a turn ends, is answered, and could be reopened."""
+"""Time after the last sample in which a turn ends, is answered, and could be reopened."""
 PATIENCE_S = 60.0
 
 
@@ -72,7 +72,7 @@ PATIENCE_S = 60.0
 
 
 class ProcessorLoop(asyncio.SelectorEventLoop):
-    """Its time is the processor's and what was jumped over. It jumps to the next timer only when no thread works."""
+    """Its time is processor time plus the skipped waits. It jumps to the next timer only when no thread is working."""
 
     def __init__(self) -> None:
         self.jumped = 0.0
@@ -103,7 +103,7 @@ class _Waiting(selectors.DefaultSelector):  # type: ignore[valid-type, misc]  # 
         until = None if timeout is None else self._loop.time() + timeout
         while until is None or until > self._loop.time():
             working = self._loop.working
-            if events := super().select(0.0005):  # real: a thread's last word may be on its way
+            if events := super().select(0.0005):  # real time: a thread's last result may be on its way
                 return events
             if until is not None and not working and not self._loop.working:
                 self._loop.jumped += max(0.0, until - self._loop.time())
@@ -115,7 +115,7 @@ class _Waiting(selectors.DefaultSelector):  # type: ignore[valid-type, misc]  # 
 
 @dataclass(slots=True)
 class PausedRequest:
-    """One request as it went. Moments are ms from its last sample."""
+    """The course of one request. Moments are ms from its last sample."""
 
     name: str
     part: Part
@@ -127,7 +127,7 @@ class PausedRequest:
     said: str = ""
     tools: list[str] = field(default_factory=list)
     certain_ms: list[int] = field(default_factory=list)
-    """Of each turn."""
+    """One entry per turn."""
     reopened: int = 0
 
     @property
@@ -142,7 +142,7 @@ class PausedRequest:
 
 
 def requests(studio: Studio, part: Part) -> Iterator[tuple[Take, PausedRequest]]:
-    """Each with its pause, and without."""
+    """Every request, each with its pause and without."""
     with TEXTS.open(newline="") as file:
         rows = [row for row in csv.DictReader(file, delimiter="\t") if row["part"] == part]
     for i, row in enumerate(rows):
@@ -156,7 +156,7 @@ def requests(studio: Studio, part: Part) -> Iterator[tuple[Take, PausedRequest]]
 
 
 class Speaker:
-    """Asks in one session, and notes what comes of it."""
+    """Asks in one session, and records the outcome."""
 
     def __init__(self, session: Session, asked: PausedRequest) -> None:
         self._session, self._asked = session, asked
@@ -176,7 +176,7 @@ class Speaker:
             for start in range(0, sound.size - BLOCK, BLOCK):
                 await asyncio.sleep(begin + (start + BLOCK) / RATE - loop.time())
                 await self._session.send(AppendAudio(sound[start : start + BLOCK], RATE))
-            with suppress(TimeoutError):  # a story may go on for longer; its first words are enough
+            with suppress(TimeoutError):  # a story may take longer; its first words are enough
                 async with asyncio.timeout(PATIENCE_S):
                     while self._making:
                         self._idle.clear()
@@ -206,7 +206,7 @@ class Speaker:
 
 
 async def ask_all(wanted: Sequence[tuple[Take, PausedRequest]], kept: Path) -> list[PausedRequest]:
-    """Each is written to `kept` when it is over; those that are there are not asked again."""
+    """Ask all requests. Each is written to `kept` when it is over; those already there are not asked again."""
     done = {row.name: row for row in map(_read, kept.read_text().splitlines())} if kept.exists() else {}
     loop = asyncio.get_running_loop()
     assert isinstance(loop, ProcessorLoop)
@@ -234,7 +234,7 @@ def _read(line: str) -> PausedRequest:
 
 
 def _talks(app: App) -> Talks:
-    """As the app's, with a voice that takes no work."""
+    """Talks as in the app, with a voice that needs no computation."""
     services = app.talks._services
     voice = FakeTTS(prefill_s=FIRST_SOUND_S)
     return Talks(replace(services, engines=replace(services.engines, tts=voice)), settings=app.talks.defaults)
@@ -262,7 +262,7 @@ def summary(rows: Sequence[PausedRequest]) -> dict[str, Any]:
 
 
 def groups(rows: Sequence[PausedRequest]) -> dict[str, list[PausedRequest]]:
-    """All, by voice, and by the length of the pause; a request and its control are neighbours."""
+    """All rows, by voice, and by the length of the pause; a request and its control are neighbours."""
     pairs = list(zip(rows[::2], rows[1::2], strict=True))
     return {
         "all": [*rows],
@@ -279,7 +279,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--part", choices=("dev", "test"), action="append")
-    parser.add_argument("--every", type=int, default=1, help="take each n-th request only")
+    parser.add_argument("--every", type=int, default=1, help="use only every N-th request")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     studio, report = Studio(args.work / "sound"), {}

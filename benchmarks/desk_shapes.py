@@ -3,8 +3,8 @@
     python -m benchmarks.desk_shapes FOLDER [--shape 0.8b|4b|9b]      18 GB with the 4B, a minute or two
     assistant serve --profile desk --llm FOLDER/llm --tts FOLDER/tts
 
-They keep bytes, shapes and latency, and nothing else: what is said is chance, and how long it takes to say, too. The
-language model says only words of the shipped tokenizer, which it borrows, so that there is something to speak.
+They keep bytes, shapes and latency, and nothing else: the words are random, and so is their length. The language model
+says only words of the shipped tokenizer, which it borrows, so that there is something to speak.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def write_language_model(shape: str, folder: Path) -> None:
 
 
 def silence(file: Path, name: str, known: int) -> None:
-    """Zero the rows of words that the tokenizer does not have: others are always likelier."""
+    """Zero the rows of tokens that the tokenizer does not have: others are then always likelier."""
     entry = read_header(file).entries[name]
     rows = np.memmap(file, np.uint16, "r+", entry.offset, entry.shape)
     rows[known:] = 0
@@ -46,10 +46,10 @@ def silence(file: Path, name: str, known: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--shape", choices=sorted(SHAPES), default="4b", help="of the language model (4b)")
+    parser.add_argument("--shape", choices=sorted(SHAPES), default="4b", help="shape of the language model (4b)")
     args = parser.parse_args()
     if args.folder.exists():
-        parser.error(f"{args.folder} is there already; name a new folder")
+        parser.error(f"{args.folder} already exists; name a new folder")
     print(f"the language model, {args.shape} …", flush=True)
     write_language_model(args.shape, args.folder / "llm")
     print("the voice, 4 billion weights …", flush=True)

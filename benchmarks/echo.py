@@ -1,15 +1,15 @@
 """Does the assistant hear itself? Talks over a loudspeaker: `python -m benchmarks.echo --voices DIR [--part test]`.
 
-The product's hearing stage, with the real detector, gets what a microphone in a room would: replies that come back
-through an impulse response, delayed as by a client's buffers (a little otherwise for each reply), some distorted
-as by a small loudspeaker, and the user over them. Virtual time, so a busy machine changes nothing but how long it takes
-(about 5 minutes a part). Voices: what `recipes.asr.voices` made. The development and the other sets share no
-room, no voice and no delay; constants were fitted on the first. With `--headphones` the microphone brings the user
-alone: then whatever is told must be the same, at the same moments, as if the ears did not know what is played.
+The product's hearing stage, with the real detector, gets the sound of a microphone in a room: replies that come back
+through an impulse response, delayed as by a client's buffers (slightly different for each reply), some distorted as by
+a small loudspeaker, and the user over them. Virtual time, so load on the machine only changes how long it takes (about
+5 minutes a part). Voices: the output of `recipes.asr.voices`. The development set shares no room, no voice and no delay
+with the others; constants were fitted on it. With `--headphones` the microphone hears only the user: then every report
+must be the same, at the same moments, as if the ears did not know what is played.
 
-    own       onsets that were told while a reply sounded and nobody else spoke
-    noticed   share of interruptions that were told while they lasted, and how long after their first sound, ms
-    first     the same in the first reply of a session alone, when the way back is not known yet
+    own       onsets reported while a reply sounded and nobody else spoke
+    noticed   share of interruptions reported while they lasted, and how long after their first sound, ms
+    first     the same for the first reply of a session, when the echo path is not known yet
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from recipes.asr.voices import spoken
 
 SILENT_DB = -200.0
 REPLIES = 5
-"""In one session."""
+"""Number of replies in one session."""
 PUSH = RATE // 50
 LEVEL = 0.1
 FLOOR = 3e-4
@@ -46,7 +46,7 @@ GAP_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class LoudspeakerScene:
-    """One session. `delay_ms`: of client and devices, beside the room's. `db`: the echo against the user's speech.
+    """One session. `delay_ms`: of client and devices, in addition to the room's. `db`: the echo relative to the user.
     `drive`: how far the loudspeaker is driven into saturation; 0: it is linear."""
 
     room: Room
@@ -72,11 +72,11 @@ ROOMS = {
 DELAYS_MS = {"dev": (80.0, 150.0, 220.0, 300.0, 380.0), "test": (60.0, 120.0, 190.0, 270.0, 400.0)}
 DELAYS_MS["other"] = (65.0, 110.0, 180.0, 290.0, 360.0)
 VOICES = {"dev": ("heart", "joe"), "test": ("alpha", "kumo"), "other": ("kumo", "alpha")}
-"""Who replies, who interrupts."""
+"""Voices of the replies, voices of the interruptions."""
 
 
 def scenes(part: Literal["dev", "test", "other"], db: float | None = None) -> list[LoudspeakerScene]:
-    """Ten sessions, so fifty replies: two rooms, five delays, -6 and -12 dB in turns or all `db`, every fifth
+    """Ten sessions, so fifty replies: two rooms, five delays, alternating -6 and -12 dB or always `db`, every fifth
     distorted."""
     levels = (-6.0, -12.0) if db is None else (db, db)
     pairs = [(room, delay) for delay in DELAYS_MS[part] for room in ROOMS[part]]
@@ -88,7 +88,7 @@ def scenes(part: Literal["dev", "test", "other"], db: float | None = None) -> li
 
 @dataclass(frozen=True, slots=True)
 class LoudspeakerTalk:
-    """What a microphone hears, what is played when, and where the user speaks; samples at RATE."""
+    """The microphone's sound, what is played when, and the times at which the user speaks; samples at RATE."""
 
     heard: Pcm
     replies: tuple[tuple[int, Pcm], ...]
@@ -126,7 +126,7 @@ def session(scene: LoudspeakerScene, number: int, cache: Path, part: str, interr
 
 
 async def onsets(asr: ASR, scene: LoudspeakerTalk, known: bool) -> list[tuple[float, float]]:
-    """When the stage told of speech, and where it says that this began; seconds. `known`: it learns what is played."""
+    """Moments at which the stage reported speech, and its stated start; seconds. `known`: it learns what is played."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, StandingLoop)
     context, inlet, hearing = stage(asr, at_once)
@@ -165,13 +165,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--voices", type=Path, required=True, help="the folder of recipes.asr.voices")
     parser.add_argument("--part", choices=("dev", "test", "other"), default="test")
-    parser.add_argument("--db", type=float, help="of every echo against the user; else -6 and -12")
-    parser.add_argument("--headphones", action="store_true", help="no echo: is anything changed?")
-    parser.add_argument("--unknown", action="store_true", help="do not tell the ears what is played, to compare")
-    parser.add_argument("--only", type=int, help="the session of this number alone")
+    parser.add_argument("--db", type=float, help="level of every echo relative to the user (default: -6 and -12)")
+    parser.add_argument("--headphones", action="store_true", help="no echo: check that nothing changes")
+    parser.add_argument("--unknown", action="store_true", help="hide from the ears what is played, for comparison")
+    parser.add_argument("--only", type=int, help="run only the session of this number")
     parser.add_argument("--json", type=Path)
     a = parser.parse_args()
-    asr = open_asr("pocketsphinx")  # words are not what is asked here
+    asr = open_asr("pocketsphinx")  # words do not matter here
     own, late, first, rows = 0, [], [], []
     for number, scene in enumerate(scenes(a.part, SILENT_DB if a.headphones else a.db)):
         if a.only not in (None, number):

@@ -1,15 +1,15 @@
-"""Who is let in and who is talked through: `python -m benchmarks.interruptions --cache DIR`.
+"""Which interruptions stop the reply, and which sounds do not: `python -m benchmarks.interruptions --cache DIR`.
 
 The sounds of `recipes.turns` (make them with `python -m recipes.turns.sounds --cache DIR`) over a reply: people who cut
 in, nods, coughs, laughs and hums. A whole session runs with the product's own detector and ears, on a loop whose time
-jumps; language model and voice are fakes that tell a long story. What hearing computes takes the processor time that it
-takes here, so the figures hold for a machine that is otherwise idle, whatever else runs on this one.
+jumps; language model and voice are fakes that tell a long story. Hearing takes as much loop time as it takes processor
+time here, so the figures are those of an idle machine, whatever else runs on this one.
 
-    yield     from the first sample of speech to the moment in which the front is told: a stock client to flush its
-              player (`speech_started`), the page to fall silent (held or stopped); of the real interruptions
-    duck      to the moment in which the page is told to lower its sound
+    yield     from the first sample of speech to the report at the front: a stock client flushes its player
+              (`speech_started`), the page falls silent (held or stopped); for the real interruptions
+    duck      to the moment in which the page is asked to lower its sound
     missed    share of the real interruptions over which the reply went on
-    survived  share of the other sounds over which the reply was told whole
+    survived  share of the other sounds over which the reply was spoken whole
 The front's own part comes on top: the page fades within 12 ms and has an output buffer.
 """
 
@@ -56,13 +56,13 @@ FRONTS = {
 }
 STORY = "Once there was an old lighthouse keeper who counted every ship that passed him in the night. " * 4
 AT_S = 2.0
-"""When the sound begins; the speech in it comes half a second later."""
+"""The start of the sound; its speech comes half a second later."""
 FRAME = RATE // 50
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What became of one sound over a reply. Times are ms from its first sample of speech, None: it never happened."""
+    """The outcome of one sound over a reply. Times are ms from its first sample of speech, None: it never happened."""
 
     name: str
     kind: str
@@ -75,7 +75,7 @@ class Heard:
 
 
 async def in_its_time(function: Callable[[], T]) -> T:
-    """At once, but it takes the loop's time that it took the processor."""
+    """Call at once, and let the loop's time advance by the processor time used."""
     began = time.process_time()
     result = function()
     await asyncio.sleep(time.process_time() - began)
@@ -129,7 +129,7 @@ def summary(heard: Sequence[Heard]) -> dict[str, Any]:
 
 
 def summaries(heard: Sequence[Heard]) -> dict[str, Any]:
-    """Of all, and of each voice; actors, who shout, are one."""
+    """Summaries for all sounds and for each voice; actors, who shout, count as one."""
     groups: dict[str, list[Heard]] = {"all": [*heard]}
     for one in heard:
         voice = one.name.split("/")[1]
@@ -149,7 +149,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--part", choices=("dev", "test"), default="test")
     parser.add_argument("--front", choices=sorted(FRONTS), action="append")
-    parser.add_argument("--every", type=int, default=1, help="take each n-th sound only")
+    parser.add_argument("--every", type=int, default=1, help="use only every N-th sound")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     asr, report = open_asr("moonshine"), {}

@@ -1,13 +1,13 @@
-"""Kills the process of a talk at random moments, and says whether each resumed talk is the one that was never killed.
+"""Kills the process of a talk at random moments, and checks that each resumed talk equals one that was never killed.
 
     python -m benchmarks.kills --kills 300        writes benchmarks/results/kills.json, some 20 minutes on two cores
     python -m benchmarks.kills --evictions 100    the same talks, evicted from memory and disk after every step
 
 A script of steps (asked aloud or typed, answered aloud or in text, with tools, cut in mid-sentence and afterwards,
-taken back) is played once undisturbed: after each step that is the reference, in words, in what the tools keep, and in
-every bit of both models' states. Then child after child resumes the same talk from its folder, is compared with the
-reference of the last step that its front was told to be over (what has begun of the next one is taken back first), goes
-on, and is killed (-9). Shipped tiny models; a spoken question is the shipped voice's own.
+taken back) is played once undisturbed. After each step its words, the data of the tools and every bit of both models'
+states are the reference. Then child after child resumes the same talk from its folder, is compared with the reference
+of the last step that was reported as over to its front (any part of the next one is taken back first), goes on, and is
+killed (-9). Shipped tiny models; spoken questions use the shipped voice.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ SAID = ("type", "role", "content", "name", "arguments", "output", "status", "hid
 @dataclass(frozen=True)
 class Step:
     """`text` is asked (`aloud`: as sound), answered in `modality`; after `cut_ms` of its sound the reply is cut: while
-    it is made, or when it is over. Without a text: so many turns are taken back as `undo` says, or the last reply is
-    cut."""
+    it is being made, or when it is over. Without a text: as many turns are taken back as `undo` says, or the last reply
+    is cut."""
 
     text: str = ""
     aloud: bool = False
@@ -105,7 +105,7 @@ SCRIPTS = (
 
 @dataclass
 class Machine:
-    """What is loaded once and copied by every fork."""
+    """Loaded once and copied by every fork."""
 
     ctx: ExecContext
     llm: HybridLLM
@@ -126,7 +126,7 @@ class Machine:
 
 @dataclass
 class Playing:
-    """The assistant of one process over a folder, and its one talk."""
+    """The assistant of one process over a folder, with its one talk."""
 
     machine: Machine
     folder: Path
@@ -168,7 +168,7 @@ class Playing:
     # ------------------------------------------------------------------------------------- steps
 
     async def step(self, step: Step) -> None:
-        """Returns when the front was told that it is over."""
+        """Returns when the front received the report that the step is over."""
         session = self.session
         if step.undo:
             await session.send(Undo(step.undo))
@@ -209,7 +209,7 @@ class Playing:
         return [entry.item.id for entry in self.session.conversation if entry.pieces][-1]
 
     async def _settled(self) -> None:
-        """All that was sent is done: the answer to a question that has none comes behind it."""
+        """Wait until everything sent is done: the answer to an impossible question follows it."""
         await self.session.send(RetrieveItem("none"))
         while not (isinstance(event := await self.session.events.receive(), Error) and "retrieve" in event.code):
             pass
@@ -217,12 +217,12 @@ class Playing:
     # ------------------------------------------------------------------------------------- facts
 
     def words(self) -> list[Any]:
-        """All items, hidden ones too, and how much of them was heard, without ids. A reply that was killed in its last
-        sound has all its words, but it is not the one that was heard out, and neither is the voice's state."""
+        """All items, including hidden ones, and how much of them was heard, without ids. A reply that was killed during
+        its last sound has all its words, but it is not the one that was heard out, and neither is the voice's state."""
         found = []
         for entry in self.session.conversation:
             row: Any = entry_row(entry)
-            heard = [piece[1:-1] for piece in row.get("pieces", ())]  # marks behind a cut are there or not
+            heard = [piece[1:-1] for piece in row.get("pieces", ())]  # marks after a cut may be present or not
             found.append([*(row[name] for name in SAID if name in row), heard])
         return found
 
@@ -231,8 +231,8 @@ class Playing:
         return {slot: [row[1:4] for row in found] for slot, found in rows.items()}
 
     async def state(self) -> dict[str, str]:
-        """Digests of both models' states, when nothing is left to be done. Of a talk in which nothing was said there is
-        none: whether the persona's words are folded already is nobody's business."""
+        """Digests of both models' states, when all work is done. A talk in which nothing was said has none: it does not
+        matter whether the persona's words are folded already."""
         if not len(self.session.conversation):
             return {}
         context, talk = self.session._context, self.session.talk
@@ -267,7 +267,7 @@ class Playing:
 
 
 def digest(capsule: Capsule) -> str:
-    """Of every byte of a state."""
+    """A digest of every byte of a state."""
     found = hashlib.blake2b(digest_size=12)
     for name, tensor in sorted(capsule.tensors.items()):
         found.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().tobytes())
@@ -275,7 +275,7 @@ def digest(capsule: Capsule) -> str:
 
 
 async def reference(playing: Playing, script: tuple[Step, ...]) -> list[Any]:
-    """What is so before the first step and after each."""
+    """The reference before the first step and after each."""
     found = [await playing.facts()]
     for step in script:
         await playing.step(step)
@@ -287,8 +287,8 @@ async def reference(playing: Playing, script: tuple[Step, ...]) -> list[Any]:
 
 
 async def compared(playing: Playing, wanted: list[Any], told: int) -> tuple[int, dict[str, Any]]:
-    """Of which step the resumed talk is (`told`, or the one after), and what differs."""
-    await playing._settled()  # what tools kept is taken over when the session runs
+    """The step that the resumed talk has reached (`told`, or the one after), and the differences."""
+    await playing._settled()  # data stored by tools is taken over when the session runs
     words = playing.words()
     begun = None
     for at in (told + 1, told):
@@ -304,7 +304,7 @@ async def compared(playing: Playing, wanted: list[Any], told: int) -> tuple[int,
 
 
 def child(machine: Machine, folder: Path, job: dict[str, Any], wanted: list[Any], out: int) -> None:
-    """Resume, compare, tell it, and go on with the script until killed, telling every step that is over."""
+    """Resume, compare, report it, and go on with the script until killed, reporting every finished step."""
 
     def tell(**facts: Any) -> None:
         os.write(out, json.dumps(facts).encode() + b"\n")
@@ -324,7 +324,7 @@ def child(machine: Machine, folder: Path, job: dict[str, Any], wanted: list[Any]
 
 
 def forked(work: Callable[[int], None]) -> tuple[int, int]:
-    """A process that does this; its id, and what reads what it writes."""
+    """A process that does this work; its id, and a descriptor that reads its output."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -346,8 +346,8 @@ def forked(work: Callable[[int], None]) -> tuple[int, int]:
 def one_kill(
     machine: Machine, folder: Path, job: dict[str, Any], wanted: list[Any], steps: int, after_s: float
 ) -> list[Any]:
-    """Run a child until `after_s` seconds after it told that it goes on, and then of so many steps that they are over;
-    returns what it told."""
+    """Run a child until `after_s` seconds after it reported that it goes on, and then until it has finished as many
+    steps; returns what it reported."""
     pid, read = forked(lambda out: child(machine, folder, job, wanted, out))
     data, deadline = b"", time.monotonic() + 300
     while (left := deadline - time.monotonic()) > 0:
@@ -359,7 +359,7 @@ def one_kill(
             if b'"go"' in data and data.count(b'"told": ') - data.count(b'"at": ') >= steps:
                 deadline = min(deadline, time.monotonic() + after_s)
     os.kill(pid, signal.SIGKILL)
-    while part := os.read(read, 1 << 16):  # what it told before it died
+    while part := os.read(read, 1 << 16):  # what it reported before it died
         data += part
     os.close(read)
     os.waitpid(pid, 0)
@@ -378,7 +378,7 @@ def kills(machine: Machine, count: int, seed: int) -> dict[str, Any]:
             script, folder = rng.randrange(len(SCRIPTS)), home / f"talk{len(rows)}"
             job = {"talk": None, "told": 0, "script": script}
         assert script is not None
-        # Half of the kills hit anywhere, half the moments right behind a step: there cuts, undos and writing are.
+        # Half of the kills hit anywhere, half right after a step: cuts, undos and writing happen there.
         steps, after_s = rng.choice(((0, rng.uniform(0, 2)), (rng.randrange(4), rng.uniform(0, 0.06))))
         told = one_kill(machine, folder, job, wanted[script], steps, after_s)
         row: dict[str, Any] = {"script": script, "steps": steps, "after_s": round(after_s, 3)}
@@ -389,13 +389,13 @@ def kills(machine: Machine, count: int, seed: int) -> dict[str, Any]:
         over = any("over" in fact for fact in told)
         row |= {"told": job["told"], "over": over}
         rows.append(row)
-        # A talk in which nothing was told yet is not kept, after a kill as after an orderly end.
+        # A talk in which nothing was said yet is not stored, after a kill as after an orderly end.
         row["empty"] = "UnknownTalk" in row.get("failed", "") and not job["told"]
         bad = ("failed" in row and not row["empty"]) or row.get("resumed", {}).get("differs")
         if bad:
             print(json.dumps(row)[:1500], flush=True)
         if "failed" in row:
-            row["failed"] = row["failed"].strip().splitlines()[-1]  # the trace is for who looks on
+            row["failed"] = row["failed"].strip().splitlines()[-1]  # the trace is for people watching
         if len(rows) % 10 == 0:
             print(len(rows), "kills", flush=True)
         if over or bad or row["empty"] or job["talk"] is None:
@@ -419,7 +419,7 @@ def kills(machine: Machine, count: int, seed: int) -> dict[str, Any]:
 
 
 def told_by(play: Callable[[Playing], Any], machine: Machine, folder: Path, **budgets: int) -> Any:
-    """What a talk of its own, in a process of its own, came to."""
+    """The result of a talk of its own, in a process of its own."""
 
     def work(out: int) -> None:
         found = asyncio.run(Playing(machine, folder, **budgets).run(None, play))
@@ -442,7 +442,8 @@ def told_by(play: Callable[[Playing], Any], machine: Machine, folder: Path, **bu
 
 
 async def evicted(playing: Playing, script: tuple[Step, ...]) -> list[Any]:
-    """After each step every capsule of the talk is lost, on disk too, and the engines hold somebody else's state."""
+    """After each step every capsule of the talk is deleted, also on disk, and the engines hold somebody else's
+    state."""
     found = []
     for step in script:
         await playing.step(step)

@@ -6,13 +6,13 @@
 
 On a CPU `ours` runs on the compiled C++ kernels of the cpu backend, `ours, torch` on torch alone. `--dtype int8` races
 Q8_0 of llama.cpp and `int4` its Q4_0 (embedding in Q8_0, as ours has it in eight bits); transformers has neither and
-stays away. On a GPU the peer is transformers alone, and only in bfloat16.
+takes no part. On a GPU the only peer is transformers, and only in bfloat16.
 
-Weights are random, about 120 million (hidden 768, 12 layers) or, with `--shape 0.8b`, `4b` or `9b`, as Qwen3.5 has
-them: bytes, latency and exactness are those of a trained model of this shape, quality and stop lengths are not. Every
-round measures every implementation once, in turn, so that a disturbance meets all alike; medians and the spread (p10
-to p90) are printed. `floor` is the time to read the weights once at the bandwidth that a plain sum over as many bytes
-reaches in the same round.
+Weights are random, about 120 million (hidden 768, 12 layers) or, with `--shape 0.8b`, `4b` or `9b`, as many as in
+Qwen3.5: bytes, latency and exactness are those of a trained model of this shape, quality and stop lengths are not.
+Every round measures every implementation once, in turn, so that a disturbance affects all alike; medians and the spread
+(p10 to p90) are printed. `floor` is the time to read the weights once at the bandwidth that a plain sum over as many
+bytes reaches in the same round.
 """
 
 import argparse
@@ -56,7 +56,7 @@ SHAPE = LLMConfig(
     linear_value_head_dim=128,
 )
 SHAPES = {"120m": SHAPE, **{name: config_of(name) for name in ("0.8b", "4b", "9b")}}
-FORMATS = {"bfloat16": "BF16", "int8": "Q8_0", "int4": "Q4_0", "float8": ""}  # as a GGUF file names them
+FORMATS = {"bfloat16": "BF16", "int8": "Q8_0", "int4": "Q4_0", "float8": ""}  # as in the names of GGUF files
 PREFIX, APPEND, REPLY, LONG = 256, 24, 16, 1000
 TARGETS = {
     # case: (peer, at most this share of the peer's time)
@@ -71,7 +71,7 @@ TARGETS = {
 
 
 class Ours:
-    """This project's engine behind the same face. `step` folds at once, as the peers do."""
+    """This project's engine behind the same interface. `step` folds at once, as the peers do."""
 
     def __init__(self, path: Path, positions: int, kernels: Path | None, dtype: str, device: str = "cpu") -> None:
         self.name = "ours" if kernels or device != "cpu" else "ours, torch"
@@ -91,7 +91,7 @@ class Ours:
         return int(self.llm.state.logits.argmax())
 
     def weight_bytes(self) -> int:
-        """Of the matrices that a decode step reads; a tied head reads the embedding once."""
+        """Bytes of the matrices that a decode step reads; a tied head reads the embedding once."""
         matrices = (b for b in self.ctx.buffers("llm", Role.WEIGHT) if b.tensor.dim() > 1 and "conv" not in b.name)
         return sum(b.nbytes for b in matrices)
 
@@ -116,7 +116,7 @@ def measure(peer: Peer, ids: Sequence[int]) -> dict[str, float]:
 
 
 def warm_turn(ours: Ours, capsule: Capsule, ids: Sequence[int]) -> float:
-    """A restored talk of 1,000 tokens answers 24 new ones: to its first token."""
+    """A restored talk of 1,000 tokens answers 24 new ones: time to its first token."""
 
     def turn() -> None:
         ours.llm.restore(capsule)
@@ -132,14 +132,14 @@ def cold_turn(peer: Peer, ids: Sequence[int]) -> float:
 
 
 def read_ms(memory: torch.Tensor) -> float:
-    return timed(lambda: float(memory.sum()))  # a GPU is waited for
+    return timed(lambda: float(memory.sum()))  # waits for a GPU
 
 
 def checkpoint(folder: Path, shape: str) -> Path:
     path = folder / f"checkpoint-{shape}"
     if (path / "config.json").exists():
         return path
-    if shape in {"4b", "9b"}:  # piece by piece: drawn at once they would not fit beside themselves
+    if shape in {"4b", "9b"}:  # piece by piece: drawn at once they would need twice the memory
         write_checkpoint(SHAPES[shape], path)
     else:
         save_checkpoint(path, SHAPES[shape], init_params(SHAPES[shape], torch.Generator().manual_seed(0)))
@@ -147,7 +147,8 @@ def checkpoint(folder: Path, shape: str) -> Path:
 
 
 def check(path: Path, ours: Ours, peer: LlamaCppPeer, vocabulary: int) -> None:
-    """Both must compute the same network: how far each one's logits are from those of the plain one in float32."""
+    """Check that both compute the same network: distance of each one's logits from those of the plain one in
+    float32."""
     ids = random.Random(1).choices(range(vocabulary), k=280)
     plain = Ours(path, 512, None, "float32").llm
     far: dict[str, list[float]] = {"ours": [], "llama.cpp": []}
@@ -166,7 +167,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--llama", type=Path, help="a folder with llama.cpp's libraries, else it is left out")
+    parser.add_argument("--llama", type=Path, help="a folder with llama.cpp's libraries (default: without llama.cpp)")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "llm-bench")
     parser.add_argument("--check", action="store_true", help="only compare the logits of ours and of llama.cpp")
     parser.add_argument("--out", type=Path)
@@ -201,7 +202,7 @@ def main() -> None:
 
 
 def processor() -> str:
-    """Its name and the instructions that the kernels here care for."""
+    """The processor's name and the instructions that the kernels here use."""
     info = Path("/proc/cpuinfo").read_text()
     name = next((line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name")), "")
     wanted = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile")
@@ -209,7 +210,7 @@ def processor() -> str:
 
 
 def taken_bytes(device: str) -> int:
-    """Of this process; of a GPU all that is not free."""
+    """Memory taken by this process; on a GPU everything that is not free."""
     if device != "cpu":
         free, whole = torch.cuda.mem_get_info()
         return whole - free

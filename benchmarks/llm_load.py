@@ -2,9 +2,9 @@
 
     python -m benchmarks.llm_load [--shape 0.8b|4b|9b] [--folder DIR] [--keep]
 
-The checkpoint is sharded and written tensor by tensor, so that making it needs no memory either. Loading runs in a
-process of its own; its peak counts pages that were really touched by it, not the page cache. Random weights keep sizes
-and times; nothing else about them is like a trained model.
+The checkpoint is sharded and written tensor by tensor, so making it needs little memory either. Loading runs in a
+separate process; its peak counts the pages that it really touched, not the page cache. Random weights have the sizes
+and times of a trained model; nothing else about them is alike.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 """Does noise take a turn? `python -m benchmarks.noise_turns --people DIR --voices DIR [--minutes N]`.
 
 The product's hearing stage, with the real detector and ears, in a street, a kitchen, and before six other talkers, who
-are recordings of people (`recipes.asr.people`). Once the noise is alone from the first sample on; once a user asks
-something every twenty seconds, 10 dB over it. Virtual time: it takes about a fifth of the minutes that it tells of.
+are recordings of people (`recipes.asr.people`). In one run the noise is alone from the first sample on; in another a
+user asks something every twenty seconds, 10 dB over it. Virtual time: a run takes about a fifth of the simulated time.
 
-    onsets    that were told while no user spoke, per minute
-    turns     of these, how many became a turn with words: the assistant would answer
+    onsets    reported while no user spoke, per minute
+    turns     how many of these became a turn with words: the assistant would answer
     heard     requests over which a turn with words began
 """
 
@@ -35,11 +35,11 @@ EVERY_S = 20
 USER = "heart"
 FLOOR = 3e-4
 FIRST_SEED = 40
-"""No scene of these was listened to before: assistant/talk/own_level.py was fitted on the seeds below 12."""
+"""No scene from this seed on was used before: assistant/talk/own_level.py was fitted on the seeds below 12."""
 
 
 async def turns(asr: ASR, sound: Pcm) -> list[tuple[float, str]]:
-    """When each turn began, s, and its words."""
+    """The beginning of each turn, s, and its words."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, StandingLoop)
     context, inlet, hearing = stage(asr, at_once)
@@ -69,7 +69,7 @@ async def turns(asr: ASR, sound: Pcm) -> list[tuple[float, str]]:
 
 
 def scene(noise: Noise, minutes: float, requests: list[Pcm], seed: int) -> tuple[Pcm, list[tuple[float, float]]]:
-    """The noise at its level, and over it every request in its turn; where they are, s."""
+    """The noise at its level, and over it every request in its turn; with their times, s."""
     rng = np.random.default_rng(seed)
     sound = noise(int(minutes * 60 * RATE), rng)
     sound *= LEVEL * 10 ** (-SNR_DB / 20) / np.sqrt(np.mean(sound**2))

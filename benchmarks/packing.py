@@ -1,13 +1,13 @@
-"""What packing costs in agreement: the shipped language model in fewer bits beside itself in float32, teacher-forced.
+"""The cost of packing in agreement: the shipped language model in fewer bits beside float32, teacher-forced.
 
     python -m benchmarks.packing [--talks 40] [--kernels FOLDER] [--out benchmarks/results/packing.json]
     python -m benchmarks.packing --shape 0.8b [--tokens 256]
 
 Talks of the split that training leaves out are folded token by token. At every token of a reply both choose: `same` is
-how often they choose alike, `loss` the mean negative log-likelihood of the token that stands there, `divergence` the
-mean Kullback-Leibler divergence from float32, in nats. Forty talks take about a minute on one thread. With `--shape`
-the weights are random ones of a published shape, and so are the tokens: what rounding does to a network of that depth
-that has learnt nothing, whose choices hang by a hair. Two threads and some minutes.
+how often their choices agree, `loss` the mean negative log-likelihood of the actual token, `divergence` the mean
+Kullback-Leibler divergence from float32, in nats. Forty talks take about a minute on one thread. With `--shape` the
+weights are random ones of a published shape, and so are the tokens: this shows the effect of rounding on an untrained
+network of that depth, whose choices are nearly ties. Two threads and some minutes.
 """
 
 import argparse
@@ -31,10 +31,10 @@ from recipes.score import talks_for
 
 TINY = Path(__file__).parents[1] / "llm_engine" / "tiny"
 FORMS = ("float32", "bfloat16", "int8", "int4", "float8", "int4 of a GPU")
-"""The last two as a GPU holds them, multiplied by torch: what its kernels add is rounding."""
+"""The last two as a GPU holds them, multiplied by torch: its own kernels add only rounding."""
 
 Talk = tuple[list[int], list[int]]
-"""Tokens, and the places of those that a reply is made of."""
+"""Tokens, and the places of those that belong to a reply."""
 
 
 def tokens_of(count: int) -> list[Talk]:
@@ -78,9 +78,9 @@ def choices(llm: HybridLLM, talks: Sequence[Talk]) -> Tensor:
 
 
 def agreement(found: Tensor, exact: Tensor, targets: Tensor) -> dict[str, float]:
-    """Of log-probabilities [n, V] with those of float32, where `targets` [n] stood."""
+    """Agreement of log-probabilities [n, V] with those of float32, for the actual tokens `targets` [n]."""
     shares = exact.exp()
-    apart = torch.where(shares > 0, exact - found, 0.0)  # what is never drawn is -inf on both sides
+    apart = torch.where(shares > 0, exact - found, 0.0)  # both sides are -inf where nothing is ever drawn
     return {
         "n": len(found),
         "same": float((found.argmax(-1) == exact.argmax(-1)).float().mean()),

@@ -1,13 +1,13 @@
-"""What packing costs the shipped voice in agreement: its matrices in fewer bits beside themselves in float32,
+"""The cost of packing the shipped voice in agreement: its matrices in fewer bits beside float32,
 teacher-forced.
 
     python -m benchmarks.packing_voice [--sentences 40] [--kernels FOLDER] [--out benchmarks/results/packing_voice.json]
 
-Sentences that training left out are spoken in float32, as the assistant has them spoken, by both voices in turn. Every
-form is then shown the same rows and chooses at each, for every codebook, and for the text cursor, how far it moves:
+Sentences that training left out are spoken in float32, as the assistant speaks them, by both voices in turn. Every
+form then sees the same rows and chooses at each, for every codebook, and for the movement of the text cursor:
 `same` is how often it chooses as float32 does, `loss` the mean negative log-likelihood of what was said, `divergence`
-the mean Kullback-Leibler divergence from float32, in nats. No codec is at work, and nobody listens. Forty sentences
-take about two minutes on one thread.
+the mean Kullback-Leibler divergence from float32, in nats. No codec runs, and nobody listens. Forty sentences take
+about two minutes on one thread.
 """
 
 import argparse
@@ -35,14 +35,14 @@ from tts_engine.weights import fused, load_checkpoint
 TINY = Path(__file__).parents[1] / "tts_engine" / "tiny"
 VOICES = TINY / "voices.json"
 FORMS = ("float32", "bfloat16", "int8", "int4", "float8")
-"""The last as a GPU holds it, multiplied by torch: what its kernels add is rounding."""
+"""The last as a GPU holds it, multiplied by torch: its own kernels add only rounding."""
 
 
 @dataclass(frozen=True)
 class Spoken:
-    """A sentence as it was said.
+    """A sentence as it was spoken.
 
-    ids, rows  what was fed: [T] and [T, Q]; a row's id is -1
+    ids, rows  the input: [T] and [T, Q]; a row's id is -1
     track      of the cursor at each position
     said       [n, Q] the rows that the last n positions predict, as drawn
     """
@@ -76,13 +76,13 @@ def spoken(count: int) -> list[Spoken]:
 
 
 def choices(weights: BackboneWeights, config: TTSConfig, sentences: Sequence[Spoken]) -> tuple[Tensor, Tensor]:
-    """Log-probabilities of every code that was said [n, V], and of the cursor's moves [m, A]."""
+    """Log-probabilities of every spoken code [n, V], and of the cursor's moves [m, A]."""
     assert weights.cursor is not None
     codes, moves = [], []
     for one in sentences:
         hidden = forward_train(weights, config, one.ids[None], one.rows[None], one.track)[0, -len(one.said) :]
         logits = audio_logits(weights, config, hidden)
-        logits[..., config.audio.size :] = -torch.inf  # ends are the cursor's here
+        logits[..., config.audio.size :] = -torch.inf  # here the cursor decides the end
         codes.append(logits.log_softmax(-1)[one.said < config.audio.size])
         frames = len(one.said) - config.audio.delay
         moves.append(advance_logits(weights.cursor, hidden[:frames]).log_softmax(-1))

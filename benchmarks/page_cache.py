@@ -1,4 +1,4 @@
-"""Files out of the page cache, so that their next reader waits for the disk; without root."""
+"""Drops files from the page cache, so that their next reader waits for the disk; works without root."""
 
 import mmap
 import os
@@ -9,9 +9,9 @@ SAMPLED = 1 << 20
 
 
 def evict(paths: Iterable[Path]) -> float:
-    """Drop what the page cache holds of files, and of all files below folders. Returns the share that stayed, of one
-    page in each megabyte: what a process maps, this one too, cannot be dropped."""
-    os.sync()  # what is not on the disk yet stays
+    """Drop cached pages of files, and of all files below folders. Returns the share that stayed, judged by one page in
+    each megabyte: pages mapped by a process, including this one, cannot be dropped."""
+    os.sync()  # pages not yet on the disk stay
     kept = sampled = 0
     for path in _files(paths):
         try:

@@ -1,11 +1,11 @@
-"""Bytes of a parked talk, kept whole and as what follows its persona, and what it costs to take and to come back.
+"""Bytes of a parked talk, stored whole and as a delta on its persona, and the cost of storing and restoring it.
 
     python -m benchmarks.parked [--talks 12] [--out benchmarks/results/parked.json]
 
 Two models: the shipped one, and random weights in a shape of 120 million; and the shipped voice. Each talk begins with
 the shipped persona (small model), or with one of 1,100 tokens, has a few turns, and leaves the engine to the next.
-Every state that comes back is compared with the one that left, byte by byte. Times are of the processor, over all
-threads, and of the copies alone. Two minutes, of which most is folding.
+Every returning state is compared with the one that left, byte by byte. Times are of the processor, over all threads,
+and cover the copies alone. It takes two minutes, mostly for folding.
 """
 
 import argparse
@@ -83,7 +83,7 @@ def summary(rows: dict[str, list[float]]) -> dict[str, object]:
 
 
 def measure_voice(place: Path) -> dict[str, object]:
-    """Of each voice: what it holds before it has said anything, and a talk of one spoken sentence."""
+    """For each voice: what it holds before it has said anything, and a talk of one spoken sentence."""
     engine = HiggsTTS.load(VOICE, ExecContext("cpu"))
     registry = Registry.standard(engine._ctx, Budgets(1 << 31, 1 << 31, 1 << 32), time.time, place)
     found: dict[str, object] = {}

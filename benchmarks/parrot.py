@@ -1,8 +1,8 @@
-"""A language model of random weights that says one sentence whatever it is asked, in any shape.
+"""A language model of random weights that always says one sentence, in any shape.
 
-It works as hard as a trained one of its shape and is as large, so times and bytes are those of such a model. What it
-says is known, so that a voice can speak it. No layer adds anything to the residual stream but the last one's
-feed-forward: there each token of the sentence asks for the next.
+It works as hard as a trained model of its shape and is as large, so times and bytes are realistic. Its words are known,
+so that a voice can speak them. No layer adds anything to the residual stream except the last one's feed-forward: there
+each token of the sentence asks for the next.
 """
 
 import json
@@ -21,11 +21,11 @@ from llm_engine.tokenizer import TextTokenizer
 
 TINY = Path(__file__).parent.parent / "llm_engine" / "tiny"
 LOUD = 40.0
-"""The logit of the token that follows, where others are near 0: certain at any temperature."""
+"""Logit of the next token, while others are near 0: certain at any temperature."""
 
 
 def parrot(config: LLMConfig, folder: Path, reply: str) -> Path:
-    """Write it, with the shipped model's tokenizer and chat format. No token may stand twice in the reply."""
+    """Write it, with the shipped model's tokenizer and chat format. No token may occur twice in the reply."""
     text = TextTokenizer.load(TINY)
     said = [text.encode("\n")[-1], *text.encode(reply), next(iter(text.stops()))]
     assert len(set(said)) == len(said), "each token has one that follows"
@@ -51,7 +51,7 @@ def parrot(config: LLMConfig, folder: Path, reply: str) -> Path:
 
 
 class _Held:
-    """The tensors of a checkpoint in bfloat16, to be written over."""
+    """The tensors of a checkpoint in bfloat16, to be overwritten."""
 
     def __init__(self, folder: Path) -> None:
         self._tensors: dict[str, np.memmap] = {}

@@ -1,17 +1,17 @@
-"""What seeing costs: time through a vision tower by size, a reply's first token and its first sound with a picture.
+"""The cost of seeing: time through a vision tower by size, and a reply's first token and first sound with a picture.
 
     python -m benchmarks.pictures [--text tiny|0.8b] [--rounds 5] [--threads 2] [--out benchmarks/results/NAME.json]
     python -m benchmarks.pictures --only sound --rounds 10 --out benchmarks/results/picture_sound_cpu.json
 
 The tower has the published shape of the 0.8B's (12 blocks of 768) or, with --text tiny, also a small one (4 of 128) in
-front of the shipped model; weights are random, which keeps times and says nothing about sight. Each size is given three
-ways: milliseconds, processor milliseconds, and × the floor, its multiplications at the speed of a large matrix product
-of the same run. Then a talk: a picture is shown one second before the words are over, with the words, or not at all, in
-turns; the time is that from the words to the first token, wall clock, so nothing else may run. At last (tiny alone) the
-whole assistant in real time: the shipped voice asks, the ears that serve hear it, each question once with a picture
-sent one second before its last sample and once without; the time is that from that sample to the first of the reply.
-The shipped model's shape says one sentence there whatever it is asked: it works as hard, and both ways say the same.
-Some three minutes with tiny and as many for ten rounds of sound, five with 0.8b (2 GB of disk, 4.1 GB of memory).
+front of the shipped model; weights are random, which keeps times but shows nothing about sight. Each size is given in
+three ways: milliseconds, processor milliseconds, and × the floor, its multiplications at the speed of a large matrix
+product of the same run. Then a talk: a picture is shown one second before the words are over, with the words, or not at
+all, in turns; the time runs from the words to the first token, wall clock, so nothing else may run. Finally (tiny
+alone) the whole assistant in real time: the shipped voice asks, the serving ears hear it, each question once with a
+picture sent one second before its last sample and once without; the time runs from that sample to the first of the
+reply. The shipped model's shape always says one sentence there: it works as hard, and both ways say the same. Some
+three minutes with tiny and as many for ten rounds of sound, five with 0.8b (2 GB of disk, 4.1 GB of memory).
 """
 
 import argparse
@@ -95,7 +95,7 @@ def shown(rows: int, columns: int, seed: int) -> FittedPicture:
 
 
 def multiplications(config: VisionConfig, rows: int) -> float:
-    """Of one picture, two operations each."""
+    """Multiplications for one picture, counted as two operations each."""
     n, h = 4 * rows, config.hidden_size
     block = 2 * n * h * (4 * h + 2 * config.intermediate_size) + 4 * n * n * h
     merger = 2 * rows * (4 * h) * (4 * h + config.out_hidden_size)
@@ -103,7 +103,7 @@ def multiplications(config: VisionConfig, rows: int) -> float:
 
 
 def product_speed(dtype: torch.dtype) -> float:
-    """Operations per second of a large product, the best of some."""
+    """Operations per second of a large product, the best of several."""
     a, b = torch.randn(1024, 2048).to(dtype), torch.randn(2048, 2048).to(dtype)
     best = min(_seconds(lambda: a @ b) for _ in range(8))
     return 2 * 1024 * 2048 * 2048 / best
@@ -116,7 +116,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def look_times(llm: HybridLLM, rounds: int) -> list[dict[str, float]]:
-    """By size; the first picture of a size, which captures, is left out."""
+    """Times by size; the first picture of a size, which captures, is left out."""
     assert llm.eyes is not None
     speed = product_speed(torch.float32)
     made = []
@@ -146,7 +146,8 @@ class TurnTimer:
         self._count = 0
 
     async def first_token(self, ahead_s: float | None, picture: Picture | None) -> float:
-        """Milliseconds from the words to the first token. ahead_s: before the words' end the picture was shown."""
+        """Milliseconds from the words to the first token. ahead_s: how long before the words' end the picture was
+        shown."""
         self._count += 1
         talk = f"talk {self._count}"
         greeted = Prompt("You are Ada.", (), (Line("user", "hello"),))
@@ -199,13 +200,13 @@ def open_llm(folder: Path, threads: int, dtype: str, kernels: str) -> tuple[Loca
 
 
 def language() -> Language:
-    """The shipped model's; its format has no marks for pictures, so they get none."""
+    """The shipped model's language; its format has no marks for pictures, so they get none."""
     found = load_language(TINY)
     return replace(found, layout=replace(found.layout, marks=("", "")), stops=frozenset())
 
 
 def seeing_assistant(folder: Path, place: Path) -> Path:
-    """The shipped model's shape, saying one sentence, with a tower and a place for pictures in its chat format."""
+    """The shipped model's shape, saying one sentence, with a tower and picture marks in its chat format."""
     config = LLMConfig.read(TINY)
     with_tower(parrot(config, place, REPLY), folder, PUBLISHED, config.hidden_size)
     for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
@@ -217,7 +218,7 @@ def seeing_assistant(folder: Path, place: Path) -> Path:
 
 
 class ShowingCaller(Caller):
-    """Who may show a picture `AHEAD_S` before the last audible sample."""
+    """A caller that can show a picture `AHEAD_S` before the last audible sample."""
 
     async def ask(self, question: Question, picture: Picture | None) -> MeasuredTurn:
         async with asyncio.TaskGroup() as group:
@@ -233,7 +234,7 @@ class ShowingCaller(Caller):
 
 
 async def spoken(app: App, question: Question, picture: Picture | None) -> MeasuredTurn:
-    """One turn of a talk of its own."""
+    """One turn of a separate talk."""
     session = app.talks.open(Settings(turn_detection=SemanticVad()))
     caller = ShowingCaller(session)
     async with asyncio.TaskGroup() as group:
@@ -263,7 +264,7 @@ async def first_sounds(folder: Path, threads: int, rounds: int) -> dict[str, Any
 
 
 def ratio(found: dict[str, list[MeasuredTurn]]) -> float | None:
-    """Of the medians, where both ways of a round were answered."""
+    """Ratio of the medians, over rounds in which both ways were answered."""
     both = [
         (one.figures["voice_to_voice"], other.figures["voice_to_voice"])
         for one, other in zip(found["ahead"], found["without"], strict=True)
@@ -273,7 +274,7 @@ def ratio(found: dict[str, list[MeasuredTurn]]) -> float | None:
 
 
 def told(turns: list[MeasuredTurn]) -> dict[str, Any]:
-    """What the front measured of each turn and the session's own figures; unanswered ones are counted."""
+    """The front's measurements of each turn and the session's own figures; unanswered ones are counted."""
     times = [turn.figures["voice_to_voice"] for turn in turns if "voice_to_voice" in turn.figures]
     rows = [
         {"question": turn.question, "heard": turn.heard, "said": turn.said, **turn.figures,

@@ -1,18 +1,18 @@
-"""Expected recompute after a rollback for each placement strategy, and how long the exact program takes.
+"""Expected recompute after a rollback for each placement strategy, and the duration of the exact program.
 
     python benchmarks/placement.py [--length 8192] [--budgets 4 8 16 32 64] [--out benchmarks/results/placement.json]
 
 The paper's block caching (every 64, every 128) and square root (every root of the length) keep as many checkpoints as
-there are multiples, whatever the budget: their rows say how many. `block` and `square-root` below are the same within
-the budget: the narrowest even spacing of that unit that reaches through the whole prefix.
+there are multiples, whatever the budget: their rows state the number. `block` and `square-root` below are the same
+within the budget: the narrowest even spacing of that unit that covers the whole prefix.
 
-Laws: where in a prefix of `length` tokens a rollback lands. `drifting` is a stream of 2,000 rollbacks around a peak
-that moves from 20 % to 90 % of the prefix: there the optimal strategy sees only what has happened so far, through
-exponential weights (0.99), and solves again after every tenth. `document` and `chat` are made too, after
+Laws: the place in a prefix of `length` tokens to which a rollback returns. `drifting` is a stream of 2,000 rollbacks
+around a peak that moves from 20 % to 90 % of the prefix: there the optimal strategy sees only the past, through
+exponential weights (0.99), and solves again after every tenth. `document` and `chat` are made up too, modelled on
 requests with full history: twenty questions about one document (80 % of the prefix) that is edited now and then; and a
-talk that goes on, of which most requests share all but the last turn and some undo or edit an earlier one. `requests`
-is no law of ours: where the requests that `benchmarks/reuse.py` really made (one document, twenty questions; a chat)
-left the prefix that the one before had folded, at their own length.
+continuing talk in which most requests share all but the last turn and some undo or edit an earlier one. `requests` is
+not made up: it is where the requests really made by `benchmarks/reuse.py` (one document, twenty questions; a chat) left
+the prefix that the previous one had folded, at their own length.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def laws(length: int) -> dict[str, Law]:
 
 
 def requests(path: Path) -> tuple[int, Law]:
-    """The length of the longest request that was made, and where the later ones branched off, as found."""
+    """The length of the longest request, and where the later ones branched off, as found in the file."""
     small = json.loads(path.read_text("utf-8"))["small"]
     depths = [*small["document"]["cached"][1:], *(row["cached"] for row in small["chat"])]
     length = small["document"]["tokens"]
@@ -69,7 +69,7 @@ def requests(path: Path) -> tuple[int, Law]:
 
 
 def drifting(length: int, budget: int, steps: int = 2000) -> dict[str, float]:
-    """Mean recompute over a stream of rollbacks, each served by what was placed before it."""
+    """Mean recompute over a stream of rollbacks, each served by the checkpoints placed before it."""
     rng = np.random.default_rng(5)
     centres = np.linspace(0.2, 0.9, steps)
     depths = np.clip(rng.normal(centres * length, 0.02 * length), 1, length).astype(int)
@@ -97,7 +97,7 @@ def seconds(length: int, budget: int, repeats: int) -> dict[str, list[float]]:
 
 
 def paper(length: int, law: Law) -> dict[str, dict[str, float]]:
-    """Its baselines by its own definitions: how many checkpoints they keep, and what is replayed."""
+    """The paper's baselines by its own definitions: how many checkpoints they keep, and how much is replayed."""
     spots = {"block, every 64": every(64, length), "block, every 128": every(128, length)}
     spots["square root"] = every(isqrt(length), length)
     return {

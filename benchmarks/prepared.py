@@ -1,9 +1,9 @@
-"""A model's start from its prepared file against today's load and against reading the file once; raw JSON.
+"""A model's start from its prepared file, compared with a normal load and with reading the file once; raw JSON.
 
     python -m benchmarks.prepared [--shape 0.8b|4b] [--dtype int4] [--rounds 5] [--folder DIR] [--out FILE]
 
-Random weights of the published shape, the file in the page cache, each load in a process of its own, taking turns.
-`mapped` is the load, `touched` with every page of it read as well; `once` reads the file with plain reads of 4 MiB;
+Random weights of the published shape, the file in the page cache, each load in a separate process, taking turns.
+`mapped` is the load, `touched` also reads every page; `once` reads the file with plain reads of 4 MiB;
 `loaded` is the load without the file. 0.8b takes two minutes and 4 GB of disk, 4b some ten minutes and 18 GB.
 """
 
@@ -39,7 +39,7 @@ def measure(folder: Path, dtype: str, way: str) -> dict[str, float]:
     torch.set_num_threads(1)
     ctx = ExecContext("cpu")
     kept = folder / f"weights.{dtype}.prepared"
-    gc.freeze()  # as a start does: else the collector walks over all that torch imported, in the middle of the load
+    gc.freeze()  # as at a start: else the collector walks over everything torch imported, in mid-load
     began, busy = perf_counter(), process_time()
     if way == "once":
         buffer = bytearray(4 << 20)

@@ -1,11 +1,11 @@
-"""Re-entry after an interruption against a normal turn, at talks of 1, 20 and 100 turns, in one interleaved run.
+"""Re-entry after an interruption compared with a normal turn, in talks of 1, 20 and 100 turns, in one interleaved run.
 
     python benchmarks/reentry.py [--rounds 10] [--json FILE] [model flags of `assistant ask`]
 
 A normal turn is typed and answered aloud; then its reply is cut in the middle, as an interruption does, and the next
-turn is typed; then comes one more normal turn. Compared are the times from the turn to the first sample of its reply:
-the one after the cut against the mean of the normal turns before and behind it. Typed, so that neither hearing nor the
-wait for the end of a turn takes part. Each round opens a new talk of each length; the parts are printed beside.
+turn is typed; then comes one more normal turn. The times from a turn to the first sample of its reply are compared: the
+one after the cut with the mean of the normal turns before and after it. Turns are typed, so neither hearing nor the
+wait for the end of a turn matters. Each round opens a new talk of each length; the parts are printed too.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from assistant.events import (
 LENGTHS = (1, 20, 100)
 QUESTION, FOLLOW_UP = "what is 12 plus 30", "what time is it"
 SPEAKING_S = 0.3
-"""The user is speaking: the engines roll back meanwhile."""
+"""The user is speaking: meanwhile the engines roll back."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """`ms` to the first sample, what they went to, the reply's item and the length of its sound."""
+    """`ms` to the first sample, how they were spent, the reply's item and the length of its sound."""
 
     ms: float
     parts: dict[str, float]
@@ -59,13 +59,13 @@ class MeasuredTalk:
         self.session = session
 
     async def fill(self, turns: int) -> None:
-        """So many turns that were typed on both sides."""
+        """Add this many turns, typed on both sides."""
         for index in range(turns - 1):
             for role, text in (("user", f"what is {index} plus 1"), ("assistant", f"{index} plus 1 is {index + 1}.")):
                 await self.session.send(CreateItem(Message(random_ids("item"), role, (TextPart(text),))))
 
     async def turn(self, text: str) -> Timed:
-        """A turn and all of its reply."""
+        """Run one turn with its whole reply."""
         await self.session.send(CreateItem(Message(random_ids("item"), "user", (TextPart(text),))))
         await self.session.send(CreateResponse())
         item, samples = "", 0

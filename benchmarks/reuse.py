@@ -1,11 +1,11 @@
-"""What requests that send their whole talk fold again: a chat, a document with many questions, a change of persona.
+"""How much is folded again by requests that send their whole talk: a chat, a document with questions, new personas.
 
     python benchmarks/reuse.py [--questions 20] [--json benchmarks/results/reuse.json]
 
 Two models: the shipped one, and random weights in a shape of 120 million (bytes and times are those of a real one, its
-words are not). Each request is made as `/v1/chat/completions` makes it, once of a process that knows earlier requests
-and once of one that knows nothing; the states behind both are compared byte by byte. Times are of the processor, over
-all threads, because others may be at work on the machine. With both models it takes about five minutes of one core.
+words are not). Each request is made as `/v1/chat/completions` makes it, once to a process that knows earlier requests
+and once to a fresh one; the states after both are compared byte by byte. Times are of the processor, over all threads,
+because others may use the machine. With both models it takes about five minutes of one core.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ DOCUMENT_TOKENS = 2200
 
 @dataclass(frozen=True)
 class Asked:
-    """One request: its tokens, what of them was found, processor time until its first token, and what it led to."""
+    """One request: its tokens, how many were found, processor time until its first token, and its outcome."""
 
     tokens: int
     cached: int
@@ -61,7 +61,7 @@ class Asked:
 
 
 class Requests:
-    """A language model that is asked as the HTTP endpoint asks it."""
+    """A language model that gets requests the way the HTTP endpoint sends them."""
 
     def __init__(self, llm: LocalLLM) -> None:
         self.llm = llm
@@ -89,7 +89,7 @@ def _words(piece: ReplyPiece) -> str:
 
 
 def digest(engine: HybridLLM) -> str:
-    """Of all bytes of the engine's state."""
+    """A digest of all bytes of the engine's state."""
     found = hashlib.sha256()
     for _, tensor in sorted(engine.snapshot().tensors.items()):
         found.update(tensor.contiguous().view(torch.uint8).numpy().tobytes())
@@ -98,7 +98,7 @@ def digest(engine: HybridLLM) -> str:
 
 @asynccontextmanager
 async def fresh(engine: HybridLLM, folder: Path) -> AsyncIterator[Requests]:
-    """A process that knows nothing yet."""
+    """A process without any earlier request."""
     engine.reset()
     ctx = engine._ctx
     thread = EngineThread()
@@ -118,7 +118,7 @@ async def cold(engine: HybridLLM, folder: Path, prompt: Prompt) -> Asked:
 
 
 def document(folder: Path) -> str:
-    """Words of so many tokens."""
+    """A text of this many tokens."""
     encode, text = load_language(folder, limited=False).encode, []
     number = 0
     while len(encode(" ".join(text))) < DOCUMENT_TOKENS:
@@ -128,7 +128,7 @@ def document(folder: Path) -> str:
 
 
 async def chat(engine: HybridLLM, folder: Path) -> list[dict[str, object]]:
-    """Turns of a chat; `shared`: tokens that a request has in common with the one before and the words of its answer,
+    """Turns of a chat; `shared`: tokens that a request has in common with the previous one and the words of its answer,
     whose closing mark may be found too."""
     lines: tuple[Line, ...] = (Line("user", "count to five"),)
     rows: list[dict[str, object]] = []

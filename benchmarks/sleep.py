@@ -3,9 +3,9 @@ sound of its answer, awake and out of sleep.
 
     python -m benchmarks.sleep [--rounds 9] [--json FILE] [-- ARGUMENTS OF serve]     about three minutes
 
-Each round asks twice awake (the second is counted), lets the models sleep and asks, which wakes them (`warm`: what was
-let go is still in the page cache), lets them sleep again, drops that file from the page cache and asks (`cold`). Every
-request is a sentence made speech by `/v1/realtime`. Resident bytes are the process's, from /proc.
+Each round asks twice awake (the second is counted), lets the models sleep and asks, which wakes them (`warm`: the
+released memory is still in the page cache), lets them sleep again, drops that file from the page cache and asks
+(`cold`). Every request asks `/v1/realtime` to speak a sentence. Resident bytes are those of the process, from /proc.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, metavar="N")
     parser.add_argument("--json", type=Path, default=RESULTS / "sleep_cpu.json", metavar="FILE")
-    parser.add_argument("serve", nargs="*", default=["--profile", "tiny"], help="behind --, in place of --profile tiny")
+    parser.add_argument("serve", nargs="*", default=["--profile", "tiny"], help="after --: instead of --profile tiny")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         command = [sys.executable, "-m", "assistant", "serve", "--port", "0", "--no-browser", *args.serve]
@@ -57,7 +57,7 @@ def main() -> None:
 
 async def measure(url: str, process: int, count: int) -> list[dict[str, float]]:
     async with aiohttp.ClientSession(url) as http:
-        async with http.get("/v1/models") as ready:  # answered when the models are there
+        async with http.get("/v1/models") as ready:  # answered once the models are loaded
             await ready.read()
         return await in_a_talk(http, process, count)
 
@@ -66,7 +66,7 @@ async def in_a_talk(http: aiohttp.ClientSession, process: int, count: int) -> li
     rounds = []
     async with http.ws_connect("/v1/realtime") as wire:
         await first_sound(wire)
-        await asyncio.sleep(3)  # what loading left over is given back when nothing was asked for a while
+        await asyncio.sleep(3)  # loading's leftovers are released when there was no request for a while
         for _ in range(count):
             await first_sound(wire)
             found = {"awake: first sound ms": await first_sound(wire), "awake: resident": resident(process)}
@@ -85,7 +85,7 @@ async def slept(
     prepare: Callable[[], float],
 ) -> dict[str, float]:
     """One sleep, ended by a request."""
-    for _ in range(TRIES):  # behind an answer the next one is prepared, which keeps them awake
+    for _ in range(TRIES):  # after an answer the next one is prepared, which keeps them awake
         async with http.post("/v1/sleep") as answer:
             told = await answer.json()
         if told["asleep"]:
@@ -115,15 +115,15 @@ async def first_sound(wire: aiohttp.ClientWebSocketResponse) -> float:
             raise SystemExit(f"the server refused: {event}")
         if event["type"] == "response.done":
             return (came - asked) * 1000
-    raise SystemExit("the server hung up")
+    raise SystemExit("the server closed the connection")
 
 
 def let_go(process: int) -> list[Path]:
-    """The files without names in which the server's models wait."""
+    """The nameless files in which the server's models wait."""
     files = Path(f"/proc/{process}/fd").iterdir()
     found = [file for file in files if re.search(r"/asleep/.* \(deleted\)$", str(file.readlink()))]
     if not found:
-        raise SystemExit("the server holds no file of sleeping models")
+        raise SystemExit("the server has no open file of sleeping models")
     return found
 
 

@@ -3,11 +3,11 @@
     python -m benchmarks.spoken_talk [--dtype int4] [--turns 20] [--threads 2] [--folder DIR]
                                      [--out benchmarks/results/spoken_talk_08b_int4.json]
 
-Weights are random (`benchmarks.parrot`: real sizes, the shipped tokenizer, one sentence whatever is asked), voice and
-ears are those that ship. The assistant's own voice asks in real time, over one open talk: so many turns heard out, then
-as many of which each reply is talked over after a second. Given are the front's times of each turn, milliseconds of the
+Weights are random (`benchmarks.parrot`: real sizes, the shipped tokenizer, one sentence whatever is asked); voice and
+ears are the shipped ones. The assistant's own voice asks in real time, over one open talk: N turns heard out, then N
+turns whose replies are interrupted after a second. The output has the front's times of each turn, milliseconds of the
 engine's own steps during the talk, and the resident memory after each turn. Captured steps and declared buffers are
-counted before and after the turns: their numbers must be the same. Some five minutes for 20 turns (1.6 GB of disk).
+counted before and after the turns: the numbers must not change. Some five minutes for 20 turns (1.6 GB of disk).
 """
 
 import argparse
@@ -38,7 +38,7 @@ REPLY = "I can see a red cup, and beside it two green apples; some bread on an o
 
 
 def memory_mb() -> dict[str, float]:
-    """Of this process: resident, of it what is no file's, and the most that was ever resident."""
+    """Memory of this process in MB: resident, resident without files, and the peak."""
     status = Path("/proc/self/status").read_text()
     kinds = {"resident": "VmRSS", "anonymous": "RssAnon", "peak": "VmHWM"}
     return {name: int(re.findall(rf"{key}:\s+(\d+)", status)[0]) / 1024 for name, key in kinds.items()}
@@ -75,7 +75,7 @@ def counted(app: App, llm: LocalLLM) -> dict[str, int]:
 
 
 async def talk(app: App, turns: int, interrupt: bool) -> list[tuple[MeasuredTurn, dict[str, float]]]:
-    """One talk; the last turn is heard out."""
+    """One talk; its last turn is heard out."""
     asked = await questions(app.talks.engines.tts, ASKED)
     session = app.talks.open(replace(app.talks.defaults, turn_detection=SemanticVad()))
     rows: list[tuple[MeasuredTurn, dict[str, float]]] = []
@@ -85,7 +85,7 @@ async def talk(app: App, turns: int, interrupt: bool) -> list[tuple[MeasuredTurn
 
 
 def told(rows: list[tuple[MeasuredTurn, dict[str, float]]]) -> dict[str, Any]:
-    """The first turn, which meets everything for the first time, stands alone."""
+    """The figures; the first turn, which does everything for the first time, is listed separately."""
     times: dict[str, list[float]] = {}
     for turn, _ in rows[1:]:
         for name, ms in {**turn.figures, **({} if turn.timeline is None else turn.timeline.figures)}.items():
@@ -106,7 +106,7 @@ async def measure(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         async with open_talks(load_config(flags, {"ASSISTANT_HOME": home})) as app:
             llm = app.models.llm
             assert isinstance(llm, LocalLLM)
-            give_back_memory()  # as the assistant does as soon as nobody has needed it for a while
+            give_back_memory()  # as the assistant does once it was idle for a while
             weights = sum(b.nbytes for b in app.models.contexts["llm"].buffers() if ".w." in b.name)
             result: dict[str, Any] = {"ready_s": app.ready_s, "weights_mb": weights / 2**20, "at_rest": memory_mb()}
             before, steps = counted(app, llm), StepTimer(llm)
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--dtype", choices=("bfloat16", "int8", "int4"), default="int4")
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder", type=Path, help="where the model is kept from run to run")
+    parser.add_argument("--folder", type=Path, help="folder that keeps the model between runs")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -149,7 +149,7 @@ def main() -> None:
     if args.out is not None:
         args.out.write_text(json.dumps(result, indent=1) + "\n")
     if result["before"] != result["after"]:
-        raise SystemExit("something was captured or declared during the talk")
+        raise SystemExit("steps were captured or buffers declared during the talk; both must be done before")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""From process start to the first sound of an answer, part by part; and when a server's page can be reached.
+"""From process start to the first sound of an answer, part by part; and the time until a server's page is reachable.
 
     python -m benchmarks.start                       writes benchmarks/results/start.json, about a minute
-    python -m benchmarks.start --before FOLDER       the same of another checkout too, turn about
-    python -m benchmarks.start --cold                files out of the page cache before each; three minutes
+    python -m benchmarks.start --before FOLDER       the same for another checkout too, alternating
+    python -m benchmarks.start --cold                drop files from the page cache before each; three minutes
 
-A start is `assistant ask --say` with the shipped models, in a process of its own. Its parts are the lines that it
+A start is `assistant ask --say` with the shipped models, in a separate process. Its parts are the lines that it
 reports, each with the time and the processor time since the process began; the last is the first sound. The very first
-start, which compiles bytecode, kernels and recordings, stands apart. The machine should be idle: what else runs shows
-in the wall clock, so the processor time stands beside it, and what it maps cannot leave the page cache.
+start, which compiles bytecode, kernels and recordings, is listed separately. The machine should be idle: other load
+shows in the wall clock, so processor time is given too, and files mapped by others cannot leave the page cache.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def ask(tree: Path, home: Path) -> list[tuple[str, float, float]]:
 
 
 def serve(tree: Path, home: Path) -> dict[str, float]:
-    """Seconds until the page is served, and until the models are."""
+    """Seconds until the page is served, and until the models are ready."""
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "assistant", *SERVE], cwd=tree, env=environment(tree, home) | {"PYTHONUNBUFFERED": "1"},
@@ -121,14 +121,14 @@ def serve(tree: Path, home: Path) -> dict[str, float]:
 
 
 def environment(tree: Path, home: Path) -> dict[str, str]:
-    """Each tree has a home and a cache of its own, so that neither finds what the other made. Bytecode is kept, as
-    where people run it: the first start compiles what the later ones only read."""
+    """Each tree has its own home and cache, so that neither finds the other's files. Bytecode is cached, as in normal
+    use: the first start compiles it and later ones only read it."""
     kept = {"PYTHONPATH": str(tree), "ASSISTANT_HOME": str(home / "home"), "XDG_CACHE_HOME": str(home / "cache")}
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | kept
 
 
 def table(starts: list[list[tuple[str, float, float]]]) -> list[str]:
-    """Medians of when each part began, and of how long it and its processor time lasted until the next."""
+    """Medians of when each part began, and of its duration and processor time until the next."""
     rows = []
     for index, (part, _, _) in enumerate(starts[0]):
         wall = [start[index][1] for start in starts]
@@ -152,7 +152,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7, metavar="N")
     parser.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout, for comparison")
-    parser.add_argument("--cold", action="store_true", help="files out of the page cache before each start")
+    parser.add_argument("--cold", action="store_true", help="drop the files from the page cache before each start")
     parser.add_argument("--json", type=Path, metavar="FILE", help="default: start.json, start_cold.json")
     args = parser.parse_args()
     args.json = args.json or RESULTS / ("start_cold.json" if args.cold else "start.json")

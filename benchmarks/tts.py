@@ -4,7 +4,7 @@
     python -m benchmarks.tts --model PATH --device cuda --dtype bfloat16
 
 The floor of a row is the bytes of weights it reads over the read bandwidth measured in the same run. Random weights
-keep bytes, shapes and latency; they do not keep when speech ends or how it sounds, so lengths are fixed here.
+keep bytes, shapes and latency, but not the end of speech or its sound, so lengths are fixed here.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def read_bandwidth(ctx: ExecContext, nbytes: int) -> float:
 
 
 def row_bytes(tts: HiggsTTS, ctx: ExecContext) -> int:
-    """Weight bytes that every row reads: all of the backbone but the text embedding and the cursor's tables."""
+    """Weight bytes that every row reads: the whole backbone except the text embedding and the cursor's tables."""
     skipped = ("text_embedding", "phone_embedding", "rows_embedding")
     return sum(
         b.nbytes
@@ -69,7 +69,8 @@ def row_bytes(tts: HiggsTTS, ctx: ExecContext) -> int:
 
 
 def first_sound(tts: HiggsTTS, ctx: ExecContext, policy: str, repeats: int) -> tuple[list[float], list[float], int]:
-    """(ms from the call to the first chunk on the host, smallest lead in ms while playing on, rows before it)."""
+    """(ms from the call to the first chunk on the host, smallest lead in ms while playback continues, rows before
+    it)."""
     firsts, leads, rows = [], [], 0
     for _ in range(repeats):
         tts.open()
@@ -90,7 +91,7 @@ def first_sound(tts: HiggsTTS, ctx: ExecContext, policy: str, repeats: int) -> t
 
 
 def fast_error(tts: HiggsTTS) -> dict[str, float]:
-    """Root mean square of (fast - exact) over that of exact, and its peak, where the two differ."""
+    """Root mean square of (fast - exact) relative to that of exact, and its peak, where the two differ."""
     sounds = {}
     for policy in ("exact", "fast"):
         tts.open()
@@ -117,7 +118,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument(
-        "--cpu-time", action="store_true", help="count processor time instead: for a machine that others use too"
+        "--cpu-time", action="store_true", help="count processor time instead, for a shared machine"
     )
     parser.add_argument("--json", type=Path, help="write all figures here")
     options = parser.parse_args()
@@ -133,7 +134,7 @@ def main() -> None:
 
 
 def random_model(folder: Path) -> Path:
-    """About 25 M parameters of the published structure, codec at 1/8 width."""
+    """About 25 M parameters in the published structure, codec at 1/8 width."""
     from tests.tts_engine.miniature import Size, write_miniature
 
     size = Size(

@@ -1,14 +1,14 @@
-"""Turns taken too early against the wait for complete ones: `python -m benchmarks.turn_ends --work DIR`.
+"""Turns ended too early, against the wait after complete ones: `python -m benchmarks.turn_ends --work DIR`.
 
 The sets of `recipes.turns` (make them with `python -m recipes.turns.sounds --cache DIR/sound`), the product's detector,
-ears and language model, and its own decision, replayed over them in the time of the sound. What the models say about a
-pause is kept in DIR, so another rule costs nothing. That the words of a pause are there `--words-ms` after it was
-noticed is a setting: `python -m benchmarks.asr` measures it. So no figure here depends on how busy the machine is.
+ears and language model, and its own decision, replayed over them in the time of the sound. The models' judgements of
+each pause are stored in DIR, so trying another rule costs nothing. The words of a pause arrive `--words-ms` after it
+was noticed, a setting that `python -m benchmarks.asr` measures. So no figure here depends on how busy the machine is.
 
     wait       from the last sample of a complete request to the moment in which its turn is certain, ms
     cut        share of the requests with a pause inside whose turn was certain before they were over
-    reopened   of these, share that is taken back when the user goes on: the answer is to the whole, a little later
-    lost       share that is answered before it was whole: cut and not reopened
+    reopened   share of these taken back when the user goes on: the answer is to the whole, a little later
+    lost       share answered before the request was whole: cut and not reopened
 
 `--smart-turn FOLDER` also asks smart-turn v3.2 (BSD-2), an acoustic model, at every pause: the folder smart_turn of an
 unpacked wheel of pipecat-ai 1.14.
@@ -45,7 +45,7 @@ BLOCK = 512
 PADDING = RATE * 3 // 10
 NEVER = ServerVad(silence_duration_ms=60_000)
 FIRST_SOUND_MS = 85.0
-"""From a certain turn to the first sound where nothing was prepared: benchmarks/results/turns_cpu.json."""
+"""From a certain turn to the first sound if nothing was prepared: benchmarks/results/turns_cpu.json."""
 PARTS: tuple[Part, ...] = ("dev", "test")
 
 Words: TypeAlias = Callable[["Pause"], WordsSoFar]
@@ -53,7 +53,7 @@ Words: TypeAlias = Callable[["Pause"], WordsSoFar]
 
 @dataclass(slots=True)
 class Pause:
-    """Where the voice fell, or fell silent, and what the models say of the sound before. `at`: where that showed."""
+    """A fall of the voice or a silence, and the models' judgement of the sound before. `at`: when it was noticed."""
 
     at: int
     text: str
@@ -63,7 +63,7 @@ class Pause:
 
 @dataclass(slots=True)
 class HeardRequest:
-    """A request as the models met it. `speech`: probability of each block, `power`: its mean square."""
+    """A request as the models saw it. `speech`: probability of each block, `power`: its mean square."""
 
     name: str
     kind: str
@@ -97,7 +97,7 @@ class SmartTurn:
 
 
 async def ask(take: Take, ears: Transcriber, llm: LLM, prompt: Prompt, acoustic: SmartTurn | None) -> HeardRequest:
-    """Every fall and pause of a request, read and judged; a silence behind a fall holds no more words."""
+    """Every fall and pause of a request, read and judged; a silence after a fall holds no more words."""
     blocks = SileroDetector().push(take.sound)
     speech = [round(block.probability, 4) for block in blocks]
     power = [float(f"{np.mean(np.square(block.sound)):.4g}") for block in blocks]
@@ -120,7 +120,7 @@ async def ask(take: Take, ears: Transcriber, llm: LLM, prompt: Prompt, acoustic:
 
 
 async def gather(takes: Iterable[Take], kept: Path, acoustic: SmartTurn | None) -> list[HeardRequest]:
-    """All rows; those that are in `kept` are not asked for again."""
+    """All rows; those already in `kept` are not computed again."""
     rows = {row.name: row for row in read(kept)}
     ears = moonshine(load_moonshine())
     async with open_talks(load_config({"profile": "tiny", "threads": "1"})) as app:
@@ -150,7 +150,7 @@ def read(kept: Path) -> list[HeardRequest]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`wait_ms` from the last sample; a turn that was cut has none. `reopened`: taken back when the user went on."""
+    """`wait_ms` from the last sample; None for a turn that was cut. `reopened`: taken back when the user went on."""
 
     wait_ms: float | None = None
     reopened: bool = False
@@ -223,7 +223,7 @@ def all_words(pause: Pause) -> WordsSoFar:
 
 
 def sound_only(pause: Pause) -> WordsSoFar:
-    """The acoustic model in the place of the language model."""
+    """The acoustic model in place of the language model."""
     return WordsSoFar(len(pause.text.split()), pause.acoustic)
 
 

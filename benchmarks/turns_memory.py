@@ -1,11 +1,11 @@
-"""What a server holds after many turns: typed turns over the realtime socket, one long talk and many short ones.
+"""Memory of a server after many turns: typed turns over the realtime socket, one long talk and many short ones.
 
     python -m benchmarks.turns_memory --turns 1000 --out benchmarks/results/turns_memory.json
 
-`assistant serve` runs in a process of its own with the shipped models. Half of the turns go to one talk that never
+`assistant serve` runs in a separate process with the shipped models. Half of the turns go to one talk that never
 ends (its oldest turns leave the context when it is full), the other half to talks of ten turns that come and go, with
-an undo in each. Memory is read from /proc, the rest from `/metrics`. What grows beside the capsules, which have their
-budget: two blocks of the largest snapshot, kept to be used again, and what the C library does not give back.
+an undo in each. Memory is read from /proc, the rest from `/metrics`. Capsules have their own budget. Besides them, two
+things grow: two blocks of the largest snapshot, kept for reuse, and memory that the C library does not return.
 """
 
 import argparse
@@ -67,7 +67,7 @@ async def talking(client: aiohttp.ClientSession, url: str, modality: str) -> Asy
 
 
 async def held(client: aiohttp.ClientSession, url: str, pid: int) -> dict[str, Any]:
-    """What the server holds now."""
+    """The server's memory now."""
     async with client.get(url.removesuffix("/v1") + "/metrics") as answer:
         metrics = await answer.text()
     status = Path(f"/proc/{pid}/status").read_text()

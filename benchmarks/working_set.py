@@ -1,13 +1,13 @@
-"""How many tokens a working set of talks folds again under a budget for eight: by worth, and by least recent use.
+"""How many tokens a working set of talks folds again with room for eight: by worth, and by least recent use.
 
     python -m benchmarks.working_set [--visits 4000] [--measure] [--out benchmarks/results/working_set.json]
 
-Talks of 200 to 4,000 tokens, each with a state of a fixed part and a part that grows with it, come back by one of three
-patterns: in a circle; by popularity (Zipf); in bursts of turns with long pauses between. What is not found is folded
-again. Counts of tokens and of visits that found their state, over the registry itself with its clock set by hand; no
-time of this machine is in them. --measure times a token of prefill and a restore here, of the shipped model and of
-random weights in a shape of 120 million (processor time, one thread, median of 20), which turns the counts into the
-mean time of a visit. About half a minute, and half a minute more.
+Talks of 200 to 4,000 tokens, whose states have a fixed part and a part that grows with them, return in one of three
+patterns: in a circle; by popularity (Zipf); in bursts of turns with long pauses between. A state that is not found is
+folded again. The results are counts of tokens and of visits that found their state, over the registry itself with its
+clock set by hand; they do not depend on the speed of this machine. --measure times a token of prefill and a restore
+here, for the shipped model and for random weights in a shape of 120 million (processor time, one thread, median of 20),
+which turns the counts into the mean time of a visit. About half a minute, and half a minute more.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def lengths(talks: int) -> list[int]:
 
 
 def arrivals(pattern: str, talks: int, visits: int) -> Iterator[tuple[float, int]]:
-    """(seconds since the visit before, which talk)."""
+    """(seconds since the previous visit, which talk)."""
     rng = np.random.default_rng(11)
     weights = 1 / np.arange(1, talks + 1)
     talk, left = 0, 0
@@ -60,7 +60,7 @@ def arrivals(pattern: str, talks: int, visits: int) -> Iterator[tuple[float, int
 
 
 class LeastRecent(Registry):
-    """The order of before: age alone."""
+    """The former order: by age alone."""
 
     def _worth(self, key: str, nbytes: int) -> float:
         return 0.0
@@ -78,7 +78,7 @@ def play(kind: type[Registry], pattern: str, talks: int, visits: int) -> dict[st
         key = named_key(name, REALM)
         hit = kept.get(key) is not None
         kept.remove(key)  # as a lease does: the engine has it now
-        if visit >= visits // 4:  # what comes before only fills the budget
+        if visit >= visits // 4:  # earlier visits only fill the budget
             counted, found, folded = counted + 1, found + hit, folded + (0 if hit else tokens)
         now[0] += 3.0
         state = torch.zeros(FIXED_BYTES + TOKEN_BYTES * tokens, dtype=torch.uint8)
@@ -88,7 +88,7 @@ def play(kind: type[Registry], pattern: str, talks: int, visits: int) -> dict[st
 
 
 def measured() -> dict[str, dict[str, float]]:
-    """Of each model: milliseconds for a token of a long prefill, and to take a state of 2,100 tokens back."""
+    """For each model: milliseconds for a token of a long prefill, and for restoring a state of 2,100 tokens."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "large"

@@ -1,6 +1,6 @@
-"""Other implementations of the same network, behind one face, for side-by-side runs. See README.md.
+"""Other implementations of the same network, behind one interface, for side-by-side runs. See README.md.
 
-peer                the face
+peer                the interface
 transformers_peer   transformers
 llama_cpp_peer      llama.cpp
 gguf_file           a published checkpoint as the file that llama.cpp reads

@@ -1,6 +1,6 @@
 """A published-layout checkpoint as a GGUF file of architecture `qwen35`, unquantised or in llama.cpp's plain formats.
 
-Differences that are undone here (known from transformers' reader): other names; zero-centred norms as 1 + w, the gated
+The differences undone here (known from transformers' reader) are: other names; zero-centred norms as 1 + w, the gated
 norm as it is; -exp(A_log); a two-dimensional convolution; value heads tiled instead of grouped, in every tensor that
 is indexed by value head.
 """
@@ -30,7 +30,7 @@ _CENTRED = ("input_layernorm", "post_attention_layernorm", "q_norm", "k_norm", "
 def write_gguf(checkpoint: Path, target: Path, kind: str = "BF16") -> None:
     """checkpoint: a directory with config.json and one model.safetensors, names as in a text-only save.
 
-    kind  of the matrices: BF16, Q8_0 or Q4_0; with Q4_0 the embedding is Q8_0, as ours keeps it in eight bits too. The
+    kind  of the matrices: BF16, Q8_0 or Q4_0; with Q4_0 the embedding is Q8_0, as ours also keeps eight bits. The
           delta rule's gates stay BF16
     """
     import gguf
@@ -56,7 +56,7 @@ def write_gguf(checkpoint: Path, target: Path, kind: str = "BF16") -> None:
 def _metadata(writer: Any, config: LLMConfig) -> None:
     interval = config.full_layers[0] + 1
     if config.full_layers != tuple(range(interval - 1, len(config.layer_types), interval)):
-        raise ValueError("GGUF knows evenly spaced full-attention layers only")
+        raise ValueError("GGUF supports only evenly spaced full-attention layers")
     third = config.rotary_dim // 6
     values: dict[str, int | float | list[int]] = {
         "block_count": len(config.layer_types),

@@ -1,4 +1,4 @@
-"""llama.cpp through its C interface, of any release that has these functions."""
+"""llama.cpp through its C interface; works with any release that has these functions."""
 
 import ctypes
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class _Opaque(ctypes.Structure):
-    """A structure that goes back as it came. Every release has larger ones; this has room for what is to come."""
+    """A structure that is passed back unchanged. Each release enlarges some; this has room for future ones."""
 
     _fields_ = [("words", ctypes.c_uint32 * 256)]
 
@@ -23,7 +23,7 @@ class LlamaCppPeer:
     """A GGUF file on the CPU.
 
     libraries  the folder of a build: libllama*.so, libggml*.so and a libggml-cpu-*.so per kind of processor, of which
-               the best one is taken
+               the best one is used
     """
 
     name = "llama.cpp"
@@ -33,12 +33,12 @@ class LlamaCppPeer:
         self._vocabulary = vocabulary
         model = self._c.llama_model_load_from_file(str(path).encode(), self._c.llama_model_default_params())
         if not model:
-            raise RuntimeError(f"llama.cpp does not load {path}; its log says why")
+            raise RuntimeError(f"llama.cpp cannot load {path}; see its log for the reason")
         wanted = self._c.llama_context_default_params()
         wanted.words[0] = positions  # n_ctx is the first field
         self._context = self._c.llama_init_from_model(model, wanted)
         if not self._context or self._c.llama_n_ctx(self._context) != positions:
-            raise RuntimeError(f"llama.cpp gives no context of {positions} tokens")
+            raise RuntimeError(f"llama.cpp cannot create a context of {positions} tokens")
         self._c.llama_set_n_threads(self._context, threads, threads)
 
     def reset(self) -> None:
@@ -48,7 +48,7 @@ class LlamaCppPeer:
         return int(self.fold(ids).argmax())
 
     def fold(self, ids: Sequence[int]) -> Tensor:
-        """The logits [V] float32 after the last of them, good until the next call."""
+        """The logits [V] float32 after the last id, valid until the next call."""
         for at in range(0, len(ids), 512):
             part = ids[at : at + 512]
             tokens = (ctypes.c_int32 * len(part))(*part)  # the batch only points to it
@@ -66,7 +66,7 @@ def _loaded(folder: Path) -> Any:
     for stem in ("libggml-base", "libggml", "libllama"):
         found = sorted(path for path in folder.glob(f"{stem}.*") if ".so" in path.name)
         if not found:
-            raise FileNotFoundError(f"{folder} has no {stem}.so; benchmarks/peers/README.md says where it comes from")
+            raise FileNotFoundError(f"{folder} has no {stem}.so; see benchmarks/peers/README.md for where to get it")
         c = ctypes.CDLL(str(found[0]), mode=ctypes.RTLD_GLOBAL)
     c.ggml_backend_load_all_from_path(str(folder).encode())
     pointer, whole = ctypes.c_void_p, ctypes.c_int32

@@ -1,4 +1,4 @@
-"""The face that every implementation shows to the benchmark."""
+"""The interface that every implementation offers to the benchmark."""
 
 from collections.abc import Sequence
 from typing import Protocol
