@@ -60,7 +60,7 @@ class Adversary:
         return float(loss.detach()) / len(self.critics)
 
     def judge(self, made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-        """How far the critics are from taking `made` for real, and the distance of what they saw."""
+        """How far the critics are from taking `made` for real, and the distance between the features they saw."""
         self.critics.requires_grad_(False)
         verdict, matching = made.new_zeros(()), made.new_zeros(())
         for critic in self.critics:

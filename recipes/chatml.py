@@ -2,18 +2,18 @@
 
 The format is the Qwen3.5 family's (ChatML turns, XML tool calls, results as a user turn) with two simplifications that
 suit a small model. It never thinks, so no think block is written, neither in the generation prompt nor in history: a
-talk's tokens are append-only. And the tools block is short: the tools that the model learnt by heart stand there by
-name, in one line; every other tool by what it does and what it takes, in two:
+talk's tokens are append-only. And the tools block is short: tools that the model learnt by heart are listed by name, in
+one line; every other tool by its purpose and its parameters, in two:
 
      switch a light on or off
     set_light(room: kitchen, hall;level?: number, in percent)
 
-What it does comes first, so that the name's tokens have it behind them. A parameter is followed by what it may be:
-its values, or `number` or `list` and the first words of its description; `?` marks one that may be left out. The
-template alone decides what is known by heart: a tool of a known name that takes what the known one takes, all of it
+The purpose comes first, so the tokens of the name come after it. A parameter is followed by its possible values:
+a list of them, or `number` or `list` and the first words of its description; `?` marks an optional one. The template
+alone decides which tools are known by heart: those with a known name and the parameters of the known tool, all of them
 plain text.
-A third change: a space stands before each argument, each result and each of the user's turns, so that a word is the
-same tokens in all of them; names of tools and parameters never have one, so that they are the same in a call.
+A third change: a space precedes each argument, each result and each of the user's turns, so that a word has the same
+tokens in all of them; names of tools and parameters never have one, so that they are the same in a call.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ MARKUP: Final = (
     "<tool_call>\n<function=", ">\n<parameter=", "\n</parameter>\n<parameter=", ">\n</function>\n</tool_call>",
     "\n</parameter>\n</function>\n</tool_call>", "<tool_response>\n", "\n</tool_response>",
 )  # fmt: skip
-"""Markup that is one token each. The long ones make a tool call about ten tokens, which is what it costs to wait."""
+"""Markup that is one token each. The long ones keep a tool call to about ten tokens, which is the time it costs."""
 
 _PIECES: Final = r" ?[a-z]+(?:_[a-z]+)+| ?\p{L}+(?:'\p{L}+)?|\p{N}| ?[^\s\p{L}\p{N}]+\n?|\s+(?!\S)|\s+"
-"""Tool names stay whole, digits stand alone, and a space before a digit is its own piece, so a number is always the
-same tokens wherever it stands."""
+"""Tool names stay whole, digits are single, and a space before a digit is its own piece, so a number always has the
+same tokens."""
 
 _KNOWN: Final = "{" + ", ".join(f"'{name}': '{' '.join(keys)}'" for name, keys in PARAMETERS.items()) + "}"
 
@@ -128,7 +128,7 @@ def call_text(name: str, arguments: dict[str, str]) -> str:
 
 
 def parse_call(text: str) -> tuple[str, dict[str, str]] | None:
-    """The call in a reply; None if there is none or it is not well formed."""
+    """The call in a reply; None if there is none or it is malformed."""
     match = re.fullmatch(r"<tool_call>\n<function=(\w+)>\n(.*)</function>\n</tool_call>", text, re.DOTALL)
     if not match:
         return None
@@ -138,7 +138,7 @@ def parse_call(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def turn_text(turn: TalkTurn) -> str:
-    """What stands between the turn's header and its end mark."""
+    """The text between the turn's header and its end mark."""
     if turn.role == "tool":
         return f"<tool_response>\n {turn.text}\n</tool_response>"
     if turn.role == "user":
@@ -150,7 +150,7 @@ _LAYOUT: Final = ChatTemplate(TEMPLATE)
 
 
 def tool_specs(talk: Talk) -> list[dict[str, object]]:
-    """The talk's tools as a chat template takes them."""
+    """The talk's tools in the form that a chat template takes."""
     known = {spec["function"]["name"]: spec for spec in specs()}
     return [known[tool] if isinstance(tool, str) else tool.spec() for tool in talk.tools]
 
@@ -167,7 +167,7 @@ def system_text(talk: Talk) -> str:
 
 
 def messages(talk: Talk, until: int | None = None) -> list[dict[str, object]]:
-    """The talk up to turn `until` as a chat template takes it."""
+    """The talk up to turn `until` in the form that a chat template takes."""
     out: list[dict[str, object]] = [{"role": "system", "content": talk.system}]
     for turn in talk.turns[:until]:
         if turn.call:
@@ -208,10 +208,10 @@ def train_tokenizer(seed: int = 0, talks: int = 6000, size: int = 2560) -> Token
 
 
 def token_id(tokenizer: Tokenizer, text: str) -> int:
-    """The id of a token that must be there."""
+    """The id of a token that must exist."""
     found = tokenizer.token_to_id(text)
     if found is None:
-        raise ValueError(f"the tokenizer has no token {text!r}; it is not one of this recipe's")
+        raise ValueError(f"the tokenizer has no token {text!r}; this recipe did not make it")
     return int(found)
 
 
@@ -219,9 +219,9 @@ class TalkEncoder:
     """Talks to ids and loss weights."""
 
     USER, USER_END = 0.08, 0.3
-    """Weight of the user's words and of the end of the user's turn, so that its probability means something."""
+    """Weight of the user's words and of the end of the user's turn, so that its probability is meaningful."""
     DECLARED = 0.08
-    """Weight of the system turn where tools are declared: a name follows from what stands before it."""
+    """Weight of the system turn if tools are declared: a name follows from the text before it."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -278,8 +278,8 @@ class TalkEncoder:
         declared: float = 0.0,
         written: float = 0.0,
     ) -> list[tuple[list[int], list[float]]]:
-        """Whole talks, each alone as it is when it is had, until they are `tokens` together; one of more than `length`
-        is broken off there. `declared`: the share of talks with tools that have to be read, `written` of those whose
+        """Whole talks, each on its own as in use, until they have `tokens` together; one longer than `length`
+        is cut off there. `declared`: share of talks with tools that have to be read, `written`: share of those whose
         lines were made up by hand."""
         out: list[tuple[list[int], list[float]]] = []
         while sum(len(ids) for ids, _ in out) < tokens:

@@ -26,7 +26,7 @@ from tts_engine.istft_codec import CodecShape, IstftCodec
 class CodecPlan:
     """One run; `warm`: the share of steps without quantiser, `phase`: the weight of the loss on the phase's advance.
 
-    `matrix_rate` is Muon's, for the linear layers; `rate` is AdamW's, for all else.
+    `matrix_rate` is Muon's, for the linear layers; `rate` is AdamW's, for everything else.
     """
 
     steps: int = 2400
@@ -40,7 +40,7 @@ class CodecPlan:
 
 
 class QuantiserTrainer:
-    """The moving averages behind a `Quantiser`'s codebooks: k-means start, EMA, restart of codes that die."""
+    """The moving averages behind a `Quantiser`'s codebooks: k-means start, EMA, restart of dead codes."""
 
     DECAY = 0.99
     DEAD = 0.03
@@ -54,7 +54,7 @@ class QuantiserTrainer:
 
     @torch.no_grad()
     def start(self, reduced: Tensor, rng: torch.Generator, known: int = 0) -> None:
-        """Residual k-means over [M, D], eight rounds per codebook; the first `known` stay as they are."""
+        """Residual k-means over [M, D], eight rounds per codebook; the first `known` stay unchanged."""
         rest = reduced.clone()
         for book in self.quantiser.codebook[:known]:
             rest = rest - book[torch.cdist(rest, book).argmin(1)]
@@ -162,7 +162,7 @@ class CodecRun:
         return float(loss.detach())
 
     def state(self) -> dict[str, Any]:
-        """Everything that going on needs."""
+        """Everything needed to continue."""
         return {
             "plan": asdict(self.plan),
             "shape": self.codec.shape.to_json(),
@@ -180,7 +180,7 @@ class CodecRun:
         path.with_suffix(".tmp").rename(path)
 
     def load(self, path: Path) -> dict[str, Any]:
-        """Go on from a saved state; returns it."""
+        """Continue from a saved state; returns it."""
         state: dict[str, Any] = torch.load(path, weights_only=True)
         self.codec.load_state_dict(state["codec"])
         self.trainer.load(state["trainer"])
@@ -205,7 +205,7 @@ def load_codec(path: Path) -> IstftCodec:
 
 
 def train(run: CodecRun, path: Path, seconds: float) -> None:
-    """Go on from `path` where it exists, until the plan's steps are done or the time is up."""
+    """Continue from `path` if it exists, until the plan's steps are done or the time is up."""
     if path.exists():
         run.load(path)
     began, average, saved = time.monotonic(), 0.0, time.monotonic()
@@ -223,7 +223,7 @@ def train(run: CodecRun, path: Path, seconds: float) -> None:
             run.save(path)
             saved = time.monotonic()
     run.save(path)
-    print("done" if run.step_index >= run.plan.steps else "paused; run again to go on")
+    print("done" if run.step_index >= run.plan.steps else "paused; run again to continue")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Train the codec's decoder alone: the codes stay as they are, so a voice trained on them stays valid.
+"""Train the codec's decoder alone: the codes do not change, so a voice trained on them stays valid.
 
 Run:  python -m recipes.codec_decoder --work .training/speech --steps 3000 --seconds 540  (again, until done)
 """
@@ -17,12 +17,12 @@ from tts_engine.istft_codec import IstftCodec
 
 
 class DecoderRun(CodecRun):
-    """Train the decoder on codes that stay as they are, against critics where there is an adversary."""
+    """Train the decoder on fixed codes, against critics if there is an adversary."""
 
     SKIP = 2  # frames at a crop's start, whose left context the crop cut off
     MATCHING = 2.0  # weight of the critics' features against the spectral loss
     VERDICT = 0.1  # weight of their verdict
-    CRITICS_EVERY = 3  # steps: asked and taught each time they cost more than all else together
+    CRITICS_EVERY = 3  # steps: asking and teaching them costs more than everything else together
 
     def __init__(
         self, plan: CodecPlan, start: IstftCodec, clips: list[np.ndarray], adversary: Adversary | None
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=6e-4, help="AdamW's")
     parser.add_argument("--matrix-rate", type=float, default=CodecPlan.matrix_rate, help="Muon's")
     parser.add_argument("--start", default="codec.pt", help="the codec to begin with, in the work folder")
-    parser.add_argument("--out", default="decoder.pt", help="what is written there")
+    parser.add_argument("--out", default="decoder.pt", help="the file to write, in the work folder")
     parser.add_argument("--adversary", action="store_true", help="train against critics as well")
     parser.add_argument("--seconds", type=float, default=540.0)
     parser.add_argument("--shards", type=int, default=24, help="how many teacher shards to train on")

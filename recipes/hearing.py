@@ -1,9 +1,9 @@
-"""Build the hearing side's language model and dictionary from generated requests.
+"""Builds the hearing side's language model and dictionary from generated requests.
 
 Run:  python -m recipes.hearing            (about a minute; writes assistant/asr/tiny/)
 
-The language model is an interpolated Witten-Bell trigram over `requests.request`, the user's side of the talks the
-language model learns from and, where given, further files with one utterance per line. Pronunciations come from the
+The language model is an interpolated Witten-Bell trigram over `requests.request`, the user's side of the talks that
+the language model learns from and, if given, further files with one utterance per line. Pronunciations come from the
 dictionary inside the pocketsphinx package (CMUdict, BSD).
 """
 
@@ -24,7 +24,7 @@ from recipes.requests import request
 from recipes.texts import user_utterances
 
 TINY = Path(__file__).parents[1] / "assistant" / "asr" / "tiny"
-COMMON = 15  # utterances of the talks a word must be in
+COMMON = 15  # a word must be in this many utterances of the talks
 Gram = tuple[str, ...]
 
 
@@ -87,7 +87,7 @@ def build(out: Path, utterances: int, seed: int, extra: list[str]) -> dict[str, 
     rng = random.Random(seed)
     texts = [request(rng) for _ in range(utterances)] + extra
     certain = {w for t in texts for w in t.split()}
-    talks = user_utterances(seed, utterances, "train")  # they hold made-up names, which are no words to listen for
+    talks = user_utterances(seed, utterances, "train")  # they contain made-up names, which are not words to listen for
     often = {w for w, n in Counter(w for t in talks for w in set(t.split())).items() if n >= COMMON}
     known = pronunciations()
     texts = [t for t in texts + talks if all(w in known and (w in certain or w in often) for w in t.split())]

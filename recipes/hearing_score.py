@@ -1,4 +1,4 @@
-"""Score the hearing side on utterances the recipes never saw, in voices it was not tuned on, clean and in pink noise.
+"""Scores the hearing side on utterances the recipes never saw, in voices it was not tuned on, clean and in pink noise.
 
 Run:  python -m recipes.hearing_score --work .training/asr      (needs espeak-ng, flite and festival)
 """
@@ -149,7 +149,7 @@ def main() -> None:
         per_voice, cpu, seconds = {}, 0.0, 0.0
         for voice in VOICES:
             before = (errors, words)
-            ear.forget()  # each voice is a talk of its own
+            ear.forget()  # each voice is a separate talk
             for i, text in enumerate(texts):
                 wave = synthesise(text, voice, args.work / name / voice / f"{i:03d}.wav")
                 if snr is not None:

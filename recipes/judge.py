@@ -1,4 +1,4 @@
-"""Judges a language model's replies: makes each from the true history, and says whether it is right or garbled."""
+"""Judges a language model's replies: makes each from the true history, and decides if it is right or garbled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from recipes.texts.words import WORDS, dictionary
 
 
 def prompt_of(talk: Talk, turn: int) -> Prompt:
-    """What the assistant is asked for the reply that is turn `turn`."""
+    """The assistant's prompt for the reply that is turn `turn`."""
     functions: list[Any] = [spec["function"] for spec in tool_specs(talk)]
     tools = [ToolSpec(its["name"], its.get("description", ""), its["parameters"]) for its in functions]
     lines = []
@@ -42,8 +42,8 @@ def prompt_of(talk: Talk, turn: int) -> Prompt:
 class ReplyJudge:
     """Asks the model for every reply of a talk, each from the true history.
 
-    One pass over the whole talk tells where the model's most likely tokens are those of the right reply: there it would
-    have said just that. Only where they differ is the reply made, by the engine.
+    One pass over the whole talk shows where the model's most likely tokens are those of the right reply: there it would
+    have said exactly that. Only where they differ does the engine make the reply.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,7 +55,7 @@ class ReplyJudge:
         self.tokens, self.seconds = 0, 0.0
 
     def replies(self, talk: Talk) -> Iterator[tuple[TalkTurn, str]]:
-        """Every reply's turn, and what the model says in its place; `…` at its end if it finds none."""
+        """Every reply's turn, and the model's own reply in its place; `…` at its end if it finds none."""
         ids, _ = self.encoder.talk(talk)
         if len(ids) > 1900:
             return
@@ -74,7 +74,7 @@ class ReplyJudge:
                 yield turn, self.reply(talk, index)
 
     def _may_say(self, talk: Talk, turn: int, wanted: Sequence[int], logits: torch.Tensor) -> bool:
-        """Whether the assistant would let the model say what it would say by itself: `logits`, [T, V], tell what."""
+        """Whether the assistant would let the model say its own choice, which `logits` [T, V] show."""
         at = 0
         guide = self._language.guide(prompt_of(talk, turn), lambda token: float(logits[at].softmax(-1)[token]), None)
         for at, token in enumerate(wanted):  # noqa: B007 (the guide asks for it)
@@ -85,7 +85,8 @@ class ReplyJudge:
         return guide.stands() is not False
 
     def reply(self, talk: Talk, turn: int) -> str:
-        """As the assistant has it written: words that it knows or heard, and only calls that the request may mean."""
+        """The reply under the assistant's rules: words that it knows or heard, and only calls that the request may
+        mean."""
         self.llm.reset()
         self.llm.append(self.encoder.prompt(talk, turn))
         self.llm.set_sampling(Sampling.greedy())
@@ -123,7 +124,7 @@ _PLACE: Final = re.compile(r"\\{(?:this|about)\\}")
 
 
 def refused(said: str, wanted: str, asked: str) -> bool:
-    """Whether a refusal is as right as the `wanted` one: of the same kind, with what was `asked` named in it."""
+    """Whether a refusal is as right as the `wanted` one: of the same kind, and naming what was `asked`."""
     heard = turned(asked.lower())
     for ways in _refusals():
         if any(way.fullmatch(wanted) for way in ways):
@@ -135,7 +136,7 @@ def refused(said: str, wanted: str, asked: str) -> bool:
 
 @cache
 def _refusals() -> tuple[tuple[re.Pattern[str], ...], ...]:
-    """What may be said for each kind of request that is refused."""
+    """The acceptable replies for each kind of refused request."""
     pairs = (*smalltalk.OUT_OF_REACH, *smalltalk.KNOWLEDGE)
     return tuple(
         tuple(re.compile(_PLACE.sub("(.+)", re.escape(way))) for way in smalltalk.as_right(replies))
@@ -144,7 +145,7 @@ def _refusals() -> tuple[tuple[re.Pattern[str], ...], ...]:
 
 
 def names_it(said: str, talk: str) -> bool:
-    """Whether a refusal names what it refuses: the thing asked for, or the kind of thing (music, the weather)."""
+    """Whether a refusal names the thing it refuses: the one asked for, or its kind (music, the weather)."""
     part = re.match(
         r"I cannot (?:look up )?(.+?)(?:, because|\.)|I am too small to know about (.+?)\.|I do not know (.+?),", said
     )
@@ -157,8 +158,8 @@ def names_it(said: str, talk: str) -> bool:
 
 
 def names_thing(said: str, wanted: str, asked: str) -> bool:
-    """Whether a refusal of what no declared tool does names the `wanted` one's thing, with more of what was `asked` or
-    without: `the bathroom dryers` for `the dryers`."""
+    """Whether a refusal for lack of a tool names the thing of the `wanted` one, with or without further words that were
+    `asked`: `the bathroom dryers` for `the dryers`."""
     ours, theirs = (_NO_TOOL.fullmatch(text) for text in (said, wanted))
     if not ours or not theirs:
         return False
@@ -178,7 +179,7 @@ def _kinds() -> frozenset[str]:
 
 @cache
 def english() -> frozenset[str]:
-    """Words that there are: the pronouncing dictionary's and the texts' own."""
+    """Existing words: the pronouncing dictionary's and the texts' own."""
     texts = [line for lines in PHRASES.values() for line in lines]
     texts += [text for pairs in smalltalk.ALL for lines, replies in pairs for text in (*lines, *replies)]
     texts += [*smalltalk.JOKES, *smalltalk.FACTS, *smalltalk.POEMS]
@@ -189,7 +190,7 @@ def english() -> frozenset[str]:
 
 def garbled(said: str, before: str) -> bool:
     """Whether a reply is empty, does not end, is a broken call or one with markup or underscores in a value, or has a
-    word that is none, nor stood `before`."""
+    word that neither exists nor appeared `before`."""
     if not said.strip() or said.endswith("…"):
         return True
     if "<" in said:
@@ -201,7 +202,7 @@ def garbled(said: str, before: str) -> bool:
 
 
 def wanted_turn(text: str) -> TalkTurn:
-    """The right side of a line of `own_worded.txt` as the turn that is wanted."""
+    """The right side of a line of `own_worded.txt` as the wanted turn."""
     if text == "joke":
         return TalkTurn("assistant", smalltalk.JOKES[0], kind="joke", accept=smalltalk.JOKES)
     if text.startswith("story "):

@@ -1,4 +1,4 @@
-"""Dump Festival's pronunciations: its letter-to-sound trees, and the words those would get wrong.
+"""Writes Festival's pronunciations: its letter-to-sound trees, and the words those would get wrong.
 
 Run:  python -m recipes.lexicon --out tts_engine/tiny        (needs festival and festlex-cmu; a minute)
 """
@@ -49,8 +49,8 @@ behaviour b ih hh ey1 v y er; recognise r eh1 k ax g n ay1 z; practise p r ae1 k
 nina n iy1 n ax; priya p r iy1 y ax; lima l iy1 m ax; katrina k ax t r iy1 n ax
 hmm hh ah1 m; hm hh ah1 m; mm ah1 m; mmm ah1 m; shh sh; nth eh1 n th
 """
-"""Words as the assistant says them, against Festival: it has the noun where the verb is meant (it tells them apart by
-part of speech, which nothing here does), or its letter-to-sound rules are wrong about them."""
+"""Words as the assistant says them, where Festival differs: it has the noun where the verb is meant (it separates
+them by part of speech, which nothing here does), or its letter-to-sound rules are wrong about them."""
 
 
 def corrected() -> dict[str, tuple[str, ...]]:
@@ -84,7 +84,7 @@ def read_rules(source: str) -> str:
 
 
 def festival_says(words: list[str]) -> dict[str, tuple[str, ...]]:
-    """word -> phones with stress, as Festival's lexicon and rules have them together."""
+    """word -> phones with stress, from Festival's lexicon and rules together."""
     with tempfile.NamedTemporaryFile("w", suffix=".scm") as script:
         script.write(_SCHEME + "\n".join(f'(say "{word}")' for word in words))
         script.flush()

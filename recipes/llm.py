@@ -4,12 +4,12 @@
     python -m recipes.llm export    writes the model directory from the latest checkpoint
     python -m recipes.score         scores it on phrasings and values that it never saw
 
-`train --from DIRECTORY` begins a further run from an exported model: its tokenizer and weights, a fresh optimiser, and
-talks that the runs before it did not see. A model with fewer layers, or narrower between them, is grown: it begins with
-saying what the small one said.
+`train --from DIRECTORY` starts a further run from an exported model: its tokenizer and weights, a fresh optimiser, and
+talks that earlier runs did not see. From a model with fewer or narrower layers it grows a larger one, which at first
+says the same as the small one.
 
 Every step makes fresh talks from its own number, so a resumed run is the same run. The rate is constant and falls
-linearly over the last `decay` steps. What is exported is an exponential average of the weights.
+linearly over the last `decay` steps. An exponential average of the weights is exported.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ Talks: TypeAlias = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that decides what comes out."""
+    """Everything that determines the result."""
 
     seed: int = 20261120
     vocabulary: int = 2560
     tokens: int = 2048
     lengths: tuple[tuple[int, int], ...] = ((0, 512), (1000, 1024))
-    """From which step on a talk may have which length; a step has `tokens`, or a few more."""
+    """First step of each talk length; a step has `tokens`, or a few more."""
     steps: int = 1500
     decay: int = 400
     warm_up: int = 40
@@ -72,14 +72,14 @@ class Recipe:
     half: bool = False
     """Matrix products in bfloat16, 1.4 times as fast on a processor that has them."""
     declared: float = 0.0
-    """Share of talks with tools that have to be read; a talk of these is about half as long as the others."""
+    """Share of talks with tools that have to be read; such a talk is about half as long as the others."""
     written: float = 0.0
-    """Share of talks whose lines writers made up by hand."""
+    """Share of talks whose lines were made up by hand."""
 
 
 BLOCK: Final = (LINEAR, LINEAR, FULL)
 OUTWARD: Final = ("out_proj.weight", "o_proj.weight", "down_proj.weight")
-"""What a layer adds to the stream goes through one of these."""
+"""Everything that a layer adds to the stream goes through one of these."""
 
 
 def config(vocabulary: int) -> LLMConfig:
@@ -103,7 +103,7 @@ def config(vocabulary: int) -> LLMConfig:
 
 
 def place_layers(held: dict[str, Tensor], layers: int) -> dict[str, Tensor]:
-    """A model's tensors, named as in one of `layers` layers: the first block stays first, the rest goes to the top."""
+    """A model's tensors, renamed for one of `layers` layers: the first block stays first, the rest goes to the top."""
     of = re.compile(r"(?<=model\.layers\.)\d+")
     fresh = layers - 1 - max(int(found[0]) for name in held if (found := of.search(name)))
     return {
@@ -149,8 +149,8 @@ class Training:
         self.plans: list[dict[str, Any]] = []
 
     def begin_from(self, directory: Path) -> None:
-        """Take an exported model's weights, and the record of the runs that made it. What a smaller one lacks adds
-        nothing yet: the grown model says what the small one said."""
+        """Load an exported model's weights, and the record of the runs that made it. Parts that a smaller one lacks add
+        nothing yet: the grown model says the same as the small one."""
         held = place_layers(load_file(directory / "model.safetensors"), len(self.config.layer_types))
         with torch.no_grad():
             for name, p in self.params.items():
@@ -163,7 +163,7 @@ class Training:
         self.before = runs_before(directory)
 
     def note_plan(self) -> None:
-        """Put on record from which step on which numbers and which texts are used, if they are new."""
+        """Record the numbers and texts that are used from this step on, if they are new."""
         now = {"steps": self.recipe.steps, "decay": self.recipe.decay, "texts": digest(*sorted(TEXTS.iterdir()))[:12]}
         for share in ("declared", "written"):
             if getattr(self.recipe, share):
@@ -172,7 +172,7 @@ class Training:
             self.plans.append({"step": self.done, **now})
 
     def record(self) -> dict[str, Any]:
-        """What this run was."""
+        """A record of this run."""
         return {
             "begun from": self.begun_from,
             "recipe": asdict(self.recipe),
@@ -191,7 +191,7 @@ class Training:
         return [(torch.tensor([ids], device=self.device), torch.tensor([w], device=self.device)) for ids, w in talks]
 
     def loss(self, ids: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Of one talk: the losses of the tokens that have a weight, and these weights."""
+        """For one talk: the losses of the tokens that have a weight, and these weights."""
         after = weights[:, 1:]
         wanted = after > 0
         with torch.autocast(self.device, torch.bfloat16, enabled=self.recipe.half):
@@ -199,8 +199,8 @@ class Training:
         return F.cross_entropy(logits.float(), ids[:, 1:][wanted], reduction="none"), after[wanted]
 
     def learn(self, talks: Iterable[Talks], total: float) -> tuple[float, list[Tensor]]:
-        """Add the gradients of some talks, of `total` weight with the others of their step; the weighted loss, and the
-        losses of the replies' tokens."""
+        """Add the gradients of some talks, where `total` is the weight of all talks of the step; returns the weighted
+        loss, and the losses of the replies' tokens."""
         loss, replies = 0.0, []
         for ids, weights in talks:
             losses, each = self.loss(torch.as_tensor(ids), torch.as_tensor(weights))
@@ -230,7 +230,7 @@ class Training:
         return loss, float(torch.cat(replies).mean())
 
     def save(self, path: Path) -> None:
-        """Everything needed to go on, written aside and renamed."""
+        """Save everything needed to continue, written aside and renamed."""
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_suffix(".new")
         torch.save(
@@ -250,7 +250,7 @@ class Training:
         aside.replace(path)
 
     def load(self, path: Path) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         held: dict[str, Any] = torch.load(path, map_location=self.device, weights_only=True)
         with torch.no_grad():
             for name, p in self.params.items():
@@ -265,8 +265,8 @@ class Training:
 
 
 class Helper:
-    """A second process that takes some of each step's talks: both take the longest that is left until none is. The sum
-    of their gradients is that of one process alone, but for the order of its terms."""
+    """A second process for some of each step's talks: both take the longest remaining one until none is left. The sum
+    of their gradients is that of one process alone, apart from the order of its terms."""
 
     def __init__(self, run: Training, tokenizer: Tokenizer) -> None:
         processes = get_context("spawn")
@@ -292,7 +292,7 @@ class Helper:
         return loss + its_loss, [*replies, torch.tensor(its_replies)]
 
     def end(self) -> None:
-        """Returns when the process is gone."""
+        """Returns when the process has ended."""
         self._steps.close()
         self._process.join()
 
@@ -306,7 +306,7 @@ def _help(
     queued: SimpleQueue[Any],
     done: SimpleQueue[Any],
 ) -> None:
-    """The helper's process: the talks of one step after the other, with the parameters that the run steps."""
+    """The helper's process: the talks of one step after the other, with the parameters that the run updates."""
     torch.set_num_threads(1)
     run = Training(recipe, Tokenizer.from_str(tokenizer))
     run.params = {name: p.requires_grad_() for name, p in shared.items()}
@@ -323,7 +323,7 @@ def _help(
 
 
 def tokenizer_for(recipe: Recipe, work: Path = WORK, start: Path | None = None) -> Tokenizer:
-    """The tokenizer of a run: made once, or that of the model which it begins from."""
+    """The tokenizer of a run: made once, or that of the model from which it starts."""
     path = work / "tokenizer.json"
     if not path.exists():
         work.mkdir(parents=True, exist_ok=True)
@@ -343,7 +343,7 @@ def opened(directory: Path) -> Tokenizer:
 
 
 def runs_before(start: Path | None) -> list[dict[str, Any]]:
-    """The record of the runs that made an exported model; none for a run from nothing."""
+    """The record of the runs that made an exported model; empty for a run from nothing."""
     if start is None:
         return []
     runs: list[dict[str, Any]] = json.loads((start / "training.json").read_text("utf-8"))["runs"]
@@ -392,7 +392,7 @@ def train(
 
 
 def probe(tokenizer: Tokenizer) -> list[float]:
-    """The losses of the first three steps on short rows: what a re-run must come to again."""
+    """The losses of the first three steps on short rows, which a re-run must reproduce."""
     run = Training(Recipe(tokens=192, lengths=((0, 96),)), tokenizer)
     return [run.step()[0] for _ in range(3)]
 
@@ -401,25 +401,25 @@ def probe(tokenizer: Tokenizer) -> list[float]:
 
 
 def earlier_weights(path: Path, held: dict[str, Any]) -> tuple[int, dict[str, Tensor]]:
-    """Step and averaged weights of a copy of this run's checkpoint, or step 0 and the model that the run began from."""
+    """Step and averaged weights of a copy of this run's checkpoint, or step 0 and the model the run started from."""
     if path.is_dir():
         run = Training(Recipe(seed=held["runs"][-1]["recipe"]["seed"]), opened(path))
-        run.begin_from(path)  # grown as it was then
+        run.begin_from(path)  # grown as at that time
         begun, step, weights = run.begun_from, 0, run.average
     else:
         before = torch.load(path, map_location="cpu", weights_only=True)
         begun, step, weights = before["begun from"], before["done"], before["average"]
     if begun != held["begun from"] or weights.keys() != held["average"].keys():
         raise SystemExit(
-            f"{path} is of another run: name a copy of this run's checkpoint.pt at an earlier step, or the directory "
-            "of the model that it began from"
+            f"{path} belongs to another run: name an earlier copy of this run's checkpoint.pt, or the directory "
+            "of the model that it started from"
         )
     return step, weights
 
 
 def export(work: Path = WORK, target: Path = TINY, earlier: Path | None = None, share: float = 0.5) -> None:
     """Write the model directory in the published layout, bfloat16: the averaged weights of the latest checkpoint, or
-    their mean with earlier ones of the same run, which have this `share` of it."""
+    their mean with earlier ones of the same run, which get this `share`."""
     held = torch.load(work / "checkpoint.pt", map_location="cpu", weights_only=True)
     if earlier is not None:
         step, before = earlier_weights(earlier, held)
@@ -451,12 +451,12 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    trains = commands.add_parser("train", help="train for one slice; run again to go on")
+    trains = commands.add_parser("train", help="train for one slice; run again to continue")
     trains.add_argument("--steps", type=int, default=Recipe.steps)
     trains.add_argument("--decay", type=int, default=Recipe.decay)
     trains.add_argument("--declared", type=float, default=Recipe.declared, help="share of talks with declared tools")
-    trains.add_argument("--written", type=float, default=Recipe.written, help="share of talks that writers made up")
-    trains.add_argument("--from", dest="start", type=Path, help="an exported model to begin a further run from")
+    trains.add_argument("--written", type=float, default=Recipe.written, help="share of talks made up by writers")
+    trains.add_argument("--from", dest="start", type=Path, help="an exported model from which to start a further run")
     trains.add_argument("--minutes", type=float, default=9.0, help="length of the slice")
     trains.add_argument("--device", default="cpu")
     trains.add_argument("--work", type=Path, default=WORK, help="folder of the checkpoint")
@@ -469,9 +469,9 @@ def main() -> None:
     exports.add_argument(
         "--mean",
         type=Path,
-        help="the mean with a copy of the checkpoint at an earlier step, or with the model begun from",
+        help="average with a copy of the checkpoint at an earlier step, or with the model it started from",
     )
-    exports.add_argument("--share", type=float, default=0.5, help="of the weights that --mean names")
+    exports.add_argument("--share", type=float, default=0.5, help="weight of the model named by --mean")
     arguments = parser.parse_args()
     if arguments.command == "export":
         if not 0 <= arguments.share <= 1:
@@ -489,7 +489,7 @@ def main() -> None:
         written=arguments.written,
     )
     done = train(recipe, arguments.minutes, arguments.work, arguments.device, arguments.start, arguments.processes)
-    print("done" if done else "slice over; run the same command again to go on", flush=True)
+    print("done" if done else "slice over; run the same command again to continue", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Spoken talks with an assistant whose clock stands still, and what has to be heard in each answer.
+"""Spoken talks with an assistant whose clock stands still, and the words that each answer must contain.
 
-Written for the score alone, apart from the texts that the models learn from; short requests such as `what time is it`
-occur there too, because people say just that. Answers are computed by the tools' own functions.
+Written for the score alone, separately from the texts that the models learn from; short requests such as `what time
+is it` occur there too, because people say just that. The tools' own functions compute the answers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ HEROES = ("dragon", "wizard", "robot", "princess", "pirate", "owl", "knight", "f
 
 @dataclass(frozen=True)
 class Exercise:
-    """One turn. `spoken`: lower-case words. `keys`: the answer is right when the words of one of these are in it, in
-    order. `needs`: how many turns back stands the turn that must have gone well before."""
+    """One turn. `spoken`: lower-case words. `keys`: the answer is right when it contains the words of one of these, in
+    order. `needs`: how many turns back is the turn that must have gone well before."""
 
     kind: str
     spoken: str
@@ -35,12 +35,12 @@ class Exercise:
 
 
 def talk(rng: random.Random, first: int) -> list[Exercise]:
-    """A talk of a few turns; `first` walks through the kinds, so that all come equally often."""
+    """A talk of a few turns; `first` walks through the kinds, so that all are equally frequent."""
     return [question for place in range(2) for question in MAKERS[(first + place) % len(MAKERS)](rng)]
 
 
 def talks(seed: int, turns: int) -> Iterator[list[Exercise]]:
-    """Talks of `turns` turns in all; the last one may be cut."""
+    """Talks with `turns` turns in all; the last one may be cut short."""
     rng = random.Random(seed)
     first = 0
     while turns > 0:

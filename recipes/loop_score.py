@@ -1,4 +1,4 @@
-"""Score the whole loop: spoken questions through hearing, mind, tools and voice, and what a listener makes of it.
+"""Scores the whole loop: spoken questions through hearing, language model, tools and voice, judged by listeners.
 
 Run:  python -m recipes.loop_score --turns 200 --json FILE
       (needs espeak-ng, festival, festvox-kdlpc16k, festvox-us-slt-hts; for the human-like voices what
@@ -6,10 +6,10 @@ Run:  python -m recipes.loop_score --turns 200 --json FILE
 
 Questions come in synthetic voices, half of them robots and half human-like, faster than real time: a second and a half
 of silence ends each turn, found by the detector as in a talk. The clock of the tools stands still. An answer is right
-if its key words are heard in order by pocketsphinx: a *fitted* listener, who knows what sort of thing the assistant
-says (a trigram of replies), and the package's *general* model; and, the strongest of them, by the product's own *ears*
-for open English, to which no voice and no reply was fitted. The same questions are also typed, which shows what
-perfect hearing would give. Goes on where an earlier run with the same `--work` stopped.
+if a listener hears its key words in order. There are three listeners: pocketsphinx *fitted* to the assistant's sort of
+sentences (a trigram of replies), pocketsphinx with the package's *general* model, and, the strongest, the product's own
+*ears* for open English, which were fitted to no voice and no reply. The same questions are also typed, which shows the
+result of perfect hearing. The score continues where an earlier run with the same `--work` stopped.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ VOICES = tuple(voice for pair in zip(HUMAN_LIKE, ROBOTS, strict=True) for voice 
 PERSONAS = ("ada", "ben")
 BEFORE_S, AFTER_S = 0.3, 1.5
 REPLIES = 30_000
-"""Sentences behind the fitted listener."""
+"""Number of sentences behind the fitted listener."""
 
 
 @dataclass
 class ScoredTurn:
-    """One turn and what became of it."""
+    """One turn and its outcome."""
 
     talk: int
     place: int
@@ -111,7 +111,7 @@ class ScoredTurn:
         return _bare(for_small_model(self.heard)) == _bare(for_small_model(self.asked))
 
     def right(self, words: Sequence[str]) -> bool:
-        """One of the keys stands in these words, in order. A count must be nothing but the count."""
+        """Whether one of the keys appears in these words, in order. For a count, nothing else may appear."""
         wanted = [spoken_words(key) for key in self.keys]
         return list(words) in wanted if self.kind == "count" else any(_within(key, words) for key in wanted)
 
@@ -125,7 +125,7 @@ def _bare(text: str) -> list[str]:
 
 
 def spoken_words(text: str) -> list[str]:
-    """The words of a written text as they are said."""
+    """The words of a written text as they are spoken."""
     return plain(speech_text(text))
 
 
@@ -168,7 +168,7 @@ class Examiner:
         self._session = session
 
     async def aloud(self, sound: Pcm, row: ScoredTurn) -> Pcm:
-        """Speak; fills in what was heard and said, returns the reply's sound."""
+        """Speak; fills in the words heard and said, returns the reply's sound."""
         send = self._session.send
         await send(AppendAudio(sound, REPLY_RATE))
         await send(ClearAudio())  # answered when all of the sound has been digested
@@ -282,7 +282,7 @@ class Listeners:
         self._ears = ears.words("moonshine")
 
     def hear(self, rows: Iterable[ScoredTurn], work: Path) -> None:
-        """Fill in what they make of the replies."""
+        """Fill in the words that they hear in the replies."""
         for row in rows:
             pcm, _ = soundfile.read(work / "replies" / f"{row.talk:03d}-{row.place}.wav", dtype="float32")
             if pcm.size:
@@ -294,7 +294,7 @@ class Listeners:
 
 
 def blame(rows: Sequence[ScoredTurn]) -> dict[tuple[int, int], str]:
-    """What each turn's answer failed at, first cause first; `right` if the fitted listener heard it."""
+    """The cause of each turn's failure, first cause first; `right` if the fitted listener heard it."""
     told: dict[tuple[int, int], str] = {}
     for row in rows:
         before = told.get((row.talk, row.place - row.needs)) if row.needs else "right"
@@ -313,8 +313,8 @@ def blame(rows: Sequence[ScoredTurn]) -> dict[tuple[int, int], str]:
 
 
 def shares(rows: Sequence[ScoredTurn], causes: dict[tuple[int, int], str]) -> dict[str, Any]:
-    """Fractions of these turns. `right` and `clear` are the fitted listener's where none is named; `clear` is of those
-    whose words were right, `thought` of those that were heard right."""
+    """Fractions of these turns. `right` and `clear` refer to the fitted listener unless one is named; `clear` is out of
+    those with right words, `thought` out of those that were heard right."""
 
     def share(of: Sequence[ScoredTurn], right: Sequence[bool]) -> float | None:
         return round(sum(right) / len(of), 3) if of else None
@@ -363,7 +363,7 @@ def table(figures: dict[str, dict[str, Any]]) -> list[str]:
 
 
 async def run_talks(args: argparse.Namespace, kept: Path) -> list[ScoredTurn]:
-    """All talks, each written down when it is over; those that are there already are not held again."""
+    """All talks, each written down when it is over; those already written are not held again."""
     rows = [ScoredTurn(**json.loads(line)) for line in kept.read_text().splitlines()] if kept.exists() else []
     done = {row.talk for row in rows}
     share, of = args.share
@@ -389,7 +389,7 @@ def part(text: str) -> tuple[int, int]:
     """I/N. Raises ArgumentTypeError unless 0 ≤ I < N."""
     index, _, count = text.partition("/")
     if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no share; with two processes they are 0/2 and 1/2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share; two processes use 0/2 and 1/2")
     return int(index), int(count)
 
 
@@ -400,11 +400,11 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path(".training/loop"))
     parser.add_argument("--json", type=Path)
     parser.add_argument(
-        "--share", type=part, default=(0, 1), metavar="I/N", help="hold each N-th talk only, from talk I on"
+        "--share", type=part, default=(0, 1), metavar="I/N", help="run only every N-th talk, from talk I on"
     )
     parser.add_argument("--threads", default="1")
-    parser.add_argument("--llm", help="another model directory than the shipped one")
-    parser.add_argument("--tts", help="another model directory than the shipped one")
+    parser.add_argument("--llm", help="model directory (default: the shipped one)")
+    parser.add_argument("--tts", help="model directory (default: the shipped one)")
     parser.add_argument("--show", type=int, default=0, help="print this many turns that failed")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
-"""Makes `texts/misheard.tsv` from pairs of what was said and what the hearing made of it.
+"""Makes `texts/misheard.tsv` from pairs of words said and words heard.
 
     python -m recipes.misheard PAIRS.tsv        (two columns at least: said, heard; words in spoken form)
 
-It holds the places where both differ in an utterance that is otherwise the same: words, what was heard for them, how
-often. The texts put them where a request has those words, outside of its slots, so that the model answers to what was
-said.
+It holds the places where both differ in an otherwise equal utterance: the words, the words heard instead, and how
+often. The texts use them where a request has those words, outside its slots, so that the model learns to answer what
+was really said.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Final
 
 TABLE: Final = Path(__file__).parent / "texts" / "misheard.tsv"
 KEPT: Final = 0.6
-"""Share of an utterance's words that must be heard for a confusion in it to count."""
+"""Share of an utterance's words that must be right before a confusion in it counts."""
 LONGEST: Final = 3
-"""Words on either side of a confusion."""
+"""Most words on either side of a confusion."""
 
 
 def confusions(said: list[str], heard: list[str]) -> list[tuple[str, str]]:
-    """Where two utterances differ, with both sides' words."""
+    """The places where two utterances differ, with both sides' words."""
     matcher = SequenceMatcher(None, said, heard, autojunk=False)
     return [
         (" ".join(said[a:b]), " ".join(heard[c:d]))

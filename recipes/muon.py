@@ -1,6 +1,6 @@
 """The optimiser of the recipes: matrices by Muon, the rest by AdamW.
 
-Muon (Jordan et al. 2024) is momentum, then the nearest orthogonal matrix by Newton-Schulz.
+Muon (Jordan et al. 2024) is momentum, followed by the nearest orthogonal matrix by Newton-Schulz.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 def orthogonal(matrix: Tensor, steps: int = 5, dtype: torch.dtype = torch.float32) -> Tensor:
-    """About the nearest (semi-)orthogonal matrix, by the quintic Newton-Schulz iteration in `dtype`."""
+    """Approximately the nearest (semi-)orthogonal matrix, by the quintic Newton-Schulz iteration in `dtype`."""
     a, b, c = 3.4445, -4.7750, 2.0315
     x = (matrix / (matrix.norm() + 1e-7)).to(dtype)
     tall = x.shape[0] > x.shape[1]
@@ -64,11 +64,11 @@ class Muon:
             p.grad = None
 
     def state(self) -> dict[str, Any]:
-        """What `load` takes up again."""
+        """The state that `load` restores."""
         return {"momenta": self._momenta, "adam": self._adam.state_dict()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from a `state`."""
+        """Continue from a `state`."""
         for m, held in zip(self._momenta, state["momenta"], strict=True):
             m.copy_(held)
         self._adam.load_state_dict(state["adam"])

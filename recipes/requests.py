@@ -1,6 +1,6 @@
-"""What people say to the assistant, generated from templates: the text behind the language model of the hearing side.
+"""Requests to the assistant, generated from templates: the text behind the language model of the hearing side.
 
-Lower case, no punctuation, numbers in words: as a transcriber writes it. `request(rng)` gives one utterance.
+Lower case, no punctuation, numbers in words, as in a transcript. `request(rng)` gives one utterance.
 """
 
 # ruff: noqa: E501, SIM905 - word lists read best as running text

@@ -1,6 +1,6 @@
-"""The words that the small model says of itself: those of its replies in the talks that it learns from.
+"""The words that the small model uses of its own accord: those of its replies in the talks it learns from.
 
-Words that stood before do not count. With what it hears they are all that it may write: `llm_engine/wordguide.py`.
+Words that appeared before do not count. Besides words it hears, it may write only these: `llm_engine/wordguide.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from recipes.texts.tools import PERSONAS
 
 
 def words_said(talks: int = 24000, seed: int = 0) -> list[str]:
-    """Sorted, in small letters; a third of the talks have tools that have to be read."""
+    """Sorted, in lower case; a third of the talks have tools that have to be read."""
     rng, said = random.Random(f"words said {seed}"), {*_words(" ".join(fixed()))}
     for number in range(talks):
         many = rng.choice([2, 5, 9, 20])
@@ -27,7 +27,7 @@ def words_said(talks: int = 24000, seed: int = 0) -> list[str]:
 
 
 def fixed() -> Iterator[str]:
-    """Replies that stand in the texts as they are said, without their holes."""
+    """Replies that the texts contain as they are said, without holes."""
     yield from (*smalltalk.JOKES, *smalltalk.FACTS, *smalltalk.POEMS)
     for pairs in smalltalk.ALL:
         for _, replies in pairs:
@@ -35,8 +35,8 @@ def fixed() -> Iterator[str]:
 
 
 def of_itself(talk: Talk) -> Iterator[str]:
-    """The words of a talk's replies and calls that stood nowhere before. What our personas and the tools that are known
-    by heart begin every talk with does not count: other talks begin otherwise."""
+    """The words of a talk's replies and calls that appeared nowhere before. The text with which our personas and the
+    tools known by heart begin every talk does not count: other talks begin differently."""
     declared = tuple(tool for tool in talk.tools if isinstance(tool, Declaration))
     heard = {*_words(talk.system)} - {*_words(" ".join(PERSONAS.values()))}
     heard |= {*_words(system_text(Talk("", declared)) if declared else "")}

@@ -1,12 +1,12 @@
 """Scores the shipped language model through the engine, on phrasings and values that its training never saw.
 
     python -m recipes.score --talks 200        prints a table; writes scores.json and card.md beside the model
-    python -m recipes.score --before DIRECTORY puts another model's scores of this set into the card as well
+    python -m recipes.score --before DIRECTORY also puts another model's scores of this set into the card
 
 Every reply is made from the true history and compared with the replies that count as right. A request is right in
 *intent and format* if the right tool is called in a well-formed call, or if words are spoken where words are wanted;
-*arguments* if the call is right to the letter. Stories count if they are about the right hero (any, if none was asked
-for) and end as they should.
+*arguments* are right if the call is exact. Stories count if they are about the right hero (any, if none was asked for)
+and end properly.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ OWN_WORDED: Final = {
     "own words": Path(__file__).with_name("own_worded.txt"),
     "own words, second set": Path(__file__).with_name("own_worded_second.txt"),
 }
-"""Requests that no text holds. Whoever wrote the second set, later, had not read the texts."""
+"""Requests that no text contains. The author of the second set, written later, had not read the texts."""
 FOLLOW_UPS: Final = (
     "follow-up call", "last number", "go on counting", "fact asked", "repeat", "what you said", "story 2", "story 3",
     "story taken up", "story about",
 )  # fmt: skip
 GROUPS: Final = {"correction": "corrections", "recall": "recall", "chain": "chains", "list edit": "lists edited"}
-"""Kinds of which each has a row in the table."""
+"""Kinds with a row of their own in the table."""
 UNSEEN: Final = {
     "call declared": "right call",
     "follow-up declared": "right call",
@@ -58,7 +58,7 @@ UNSEEN: Final = {
     "error declared": "said from the result",
     "refusal declared": "refusal names the thing",
 }
-"""What is scored of talks with unseen tools, and what it counts as."""
+"""The scored kinds of talks with unseen tools, and how each is counted."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Tally:
     right: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     total: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     misses: list[tuple[str, str, str, str]] = field(default_factory=list)
-    """Kind, what was asked, what was wanted and what was said."""
+    """Kind, the request, the wanted reply and the actual one."""
 
     def add(self, name: str, right: bool) -> None:
         self.total[name] += 1
@@ -84,7 +84,7 @@ class Tally:
         return {name: self.row(name) for name in sorted(self.total)}
 
     def row(self, name: str) -> dict[str, float]:
-        """Share in percent, its standard error, and of how many."""
+        """Share in percent, its standard error, and the number of cases."""
         n = self.total[name]
         share = self.right[name] / n
         return {"percent": round(100 * share, 1), "error": round(100 * (share * (1 - share) / n) ** 0.5, 1), "n": n}
@@ -97,13 +97,13 @@ def talks_for(count: int, seed: int = 99, split: Split = "test") -> Iterator[Tal
 
 
 def following_for(count: int, seed: int = 99) -> Iterator[Talk]:
-    """Talks of what follows an earlier turn and of what nobody told the model, two exchanges each."""
+    """Talks that refer to an earlier turn or to things nobody told the model, two exchanges each."""
     rng = random.Random(f"following {seed}")
     return (make_talk(rng, "test", scenes=2, noise=0.1, among=FOLLOWING) for _ in range(count))
 
 
 def place_of(turn: TalkTurn, talk: Talk) -> int:
-    """Which of the talk's turns it is; others may be equal."""
+    """The index of this turn in the talk; others may be equal to it."""
     return next(i for i, each in enumerate(talk.turns) if each is turn)
 
 
@@ -139,7 +139,7 @@ def score(path: Path, talks: int, seed: int = 99, following: int = 0) -> tuple[T
 
 
 def declared_talks_for(count: int, seed: int = 99) -> Iterator[Talk]:
-    """The talks of a score whose tools have to be read: domains that no training has seen."""
+    """The talks of a score whose tools have to be read: domains unseen in training."""
     rng = random.Random(f"declared {seed}")
     return (declared_talk(rng, "test", noise=0.1) for _ in range(count))
 
@@ -190,7 +190,7 @@ def own_words(path: Path) -> Tally:
 
 
 def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
-    """How well the probability of the turn's end tells whole requests from those cut at a word before their end.
+    """How well the probability of the turn's end separates whole requests from those cut at a word before their end.
 
     `area` is the chance that a whole request gets a higher probability than a cut one (0.5 is none, 1 is always).
     """
@@ -226,10 +226,10 @@ def turn_end(path: Path, requests: int, seed: int = 99) -> dict[str, float]:
 
 
 def scores_before(directory: Path, scored: str) -> dict[str, float]:
-    """The percentages in another model's scores.json. Raises ValueError if they are of another set."""
+    """The percentages in another model's scores.json. Raises ValueError if they belong to another set."""
     held = json.loads((directory / "scores.json").read_text("utf-8"))
     if held.get("set") != scored:
-        raise ValueError(f"{directory} was scored on other talks; score it with --model and the same --talks")
+        raise ValueError(f"{directory} was scored on different talks; score it with --model and the same --talks")
     return {name: row["percent"] for name, row in held["scores"].items()}
 
 
@@ -237,10 +237,10 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--talks", type=int, default=200)
-    parser.add_argument("--following", type=int, default=300, help="talks of what follows an earlier turn")
-    parser.add_argument("--declared", type=int, default=150, help="talks with tools that no training has seen")
-    parser.add_argument("--requests", type=int, default=300, help="for the probability of the turn's end")
-    parser.add_argument("--seed", type=int, default=99, help="of the talks; the card's is the default")
+    parser.add_argument("--following", type=int, default=300, help="talks that refer to an earlier turn")
+    parser.add_argument("--declared", type=int, default=150, help="talks with tools unseen in training")
+    parser.add_argument("--requests", type=int, default=300, help="requests to score the probability of a turn's end")
+    parser.add_argument("--seed", type=int, default=99, help="seed of the talks (default: the card's)")
     parser.add_argument("--model", type=Path, default=TINY)
     parser.add_argument("--misses", type=int, default=0, help="show this many wrong replies")
     parser.add_argument("--threads", type=int, default=1)

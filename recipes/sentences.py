@@ -62,7 +62,7 @@ def clock_time(rng: random.Random) -> str:
 
 
 def any_number(rng: random.Random) -> str:
-    """Numbers with the small ones common, as in talk about timers and sums; sometimes with decimals."""
+    """Numbers with small ones common, as in talk about timers and sums; sometimes with decimals."""
     n = rng.choice([rng.randint(0, 20), rng.randint(0, 99), rng.randint(20, 999), rng.randint(100, 20_000)])
     if rng.random() < 0.08:
         return f"{number(n % 100)} point {' '.join(ONES[rng.randint(0, 9)] for _ in range(rng.randint(1, 2)))}"
@@ -213,7 +213,7 @@ def fill(rng: random.Random, template: str) -> str:
 
 
 def reply(rng: random.Random) -> str:
-    """One sentence, or sometimes two, of the kind the assistant says."""
+    """One sentence, or sometimes two, in the assistant's style."""
     text = fill(rng, rng.choice(TEMPLATES))
     if rng.random() < 0.15:
         text = text[0].upper() + text[1:] + " " + fill(rng, rng.choice(TEMPLATES))

@@ -1,4 +1,4 @@
-"""What the codec's training compares: spectra at four resolutions, and how fast the phase of every bin turns.
+"""The losses of the codec's training: spectra at four resolutions, and how fast the phase of every bin turns.
 
 The codes hold no phase, so its value is free; its advance from one STFT frame to the next is the frequency of the
 harmonic in that bin, and without a loss on it harmonics blur into each other. After Ai & Ling 2023 (APNet).
@@ -17,7 +17,7 @@ class SpectralLoss(nn.Module):
     """Log-magnitude, magnitude and log-mel L1 at four resolutions."""
 
     SIZES = ((2048, 480, 100), (1024, 240, 80), (512, 120, 60), (256, 60, 30))
-    MEL_WEIGHT = 3.0  # log-mel is what recognisers hear; two thirds of the bins lie above 4 kHz
+    MEL_WEIGHT = 3.0  # recognisers use log-mel; two thirds of the bins lie above 4 kHz
 
     def __init__(self) -> None:
         super().__init__()

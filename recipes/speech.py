@@ -1,9 +1,9 @@
-"""The small voice, step by step: the sound of the teacher as codes, the training, and what is shipped.
+"""The small voice, step by step: the teacher's sound as codes, the training, and the export.
 
 Run:  python -m recipes.speech encode --work .training/speech           (once the codec is trained)
       python -m recipes.speech voice --work .training/speech --steps 4000 --seconds 540   (again, until done)
       python -m recipes.speech export --work .training/speech --out tts_engine/tiny
-      python -m recipes.speech restore --work .training/speech --out tts_engine/tiny     (to go on from those)
+      python -m recipes.speech restore --work .training/speech --out tts_engine/tiny     (to continue from those)
       python -m recipes.speech grow --work .training/speech      (codec and voice get the codebooks that they lack)
 """
 

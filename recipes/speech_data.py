@@ -1,6 +1,6 @@
 """The small voice's training data: codes of the teacher's speech under a text cursor, as sequences and batches.
 
-A sequence is what the engine feeds: `<|tts|>`, for most a second of reference rows, then one to three pieces of
+A sequence is the engine's input: `<|tts|>`, usually a second of reference rows, then one to three pieces of
 `<|text|>` phones `<|audio|>` rows. The cursor's track comes from the teacher's alignment.
 """
 
@@ -23,8 +23,8 @@ from tts_engine.phones import PHONES, SPECIAL_TOKENS
 
 FRAME_S = 0.04
 LATE_S = 0.02
-"""Every sentence is encoded twice, the second time from here on: other codes of the same sound, so that a small set of
-them is not learnt by heart."""
+"""Every sentence is encoded twice, the second time from here on: other codes of the same sound, so that a small set
+is not learnt by heart."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def encode_shards(work: Path) -> None:
 
 
 def load_utterances(work: Path, late: bool = False) -> list[Utterance]:
-    """All encoded utterances, in order of the shards; or as they were encoded the second time."""
+    """All encoded utterances, in order of the shards; with `late` those of the second encoding."""
     ids = {phone: len(SPECIAL_TOKENS) + i for i, phone in enumerate(PHONES)}
     found = []
     for path in sorted(work.glob("shard*.late.pt" if late else "shard*.codes.pt")):
@@ -74,7 +74,7 @@ def load_utterances(work: Path, late: bool = False) -> list[Utterance]:
 
 
 def split_at_pause(u: Utterance, pause: int, first: int) -> list[Utterance]:
-    """Cut an utterance behind a comma: so a talk in pieces sounds as it does when text arrives in pieces.
+    """Cut an utterance after a comma: so training includes talk in pieces, as when text arrives in pieces.
 
     The last frame of the pause goes to the second piece, as its leading silence `first`.
     """
@@ -105,7 +105,7 @@ class Batch:
 
 
 class Positions:
-    """The positions of one sequence as they are written: what is fed at each, and what is taught there, if anything."""
+    """The positions of one sequence as they are written: the input at each, and the target, if any."""
 
     def __init__(self, codebooks: int) -> None:
         self._codebooks = codebooks
@@ -118,7 +118,7 @@ class Positions:
         self.active: list[int] = []
 
     def add(self, token: int, row: NDArray[np.int64] | None = None) -> None:
-        """A token, or -1 and a row of codes. Nothing is taught there yet."""
+        """Add a token, or -1 and a row of codes. It has no target yet."""
         self.tokens.append(token)
         self.fed.append(np.zeros(self._codebooks, np.int64) if row is None else row)
         self.targets.append(np.full(self._codebooks, -1))
@@ -182,8 +182,8 @@ class Builder:
         return positions.arrays() | {"text": np.array(text)}
 
     def _teach(self, to: Positions, piece: Utterance, base: int) -> None:
-        """A piece's rows, each predicted at the position of the row before, or of <|audio|>. `base`: where its text
-        begins in the sequence's."""
+        """Add a piece's rows, each predicted at the position of the row before, or of <|audio|>. `base`: where its text
+        begins in that of the sequence."""
         count, frames = len(piece.ids), piece.codes.shape[1]
         held = 0
         for r, row in enumerate(self.rows(piece.codes)):

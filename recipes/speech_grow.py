@@ -1,4 +1,4 @@
-"""Give a trained codec and voice more codebooks: what they know stays, the new codebooks begin at what is left over."""
+"""Gives a trained codec and voice more codebooks: their knowledge stays, the new codebooks start from the rest."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from recipes.speech_training import VoicePlan, VoiceRun, published_config
 from tts_engine.config import parse_config
 
 CLIPS_EVERY = 9
-"""One clip in so many is looked at: of nine hours one, which k-means goes through in half a minute."""
+"""Use one clip in this many: of nine hours one, which k-means handles in half a minute."""
 
 
 def grow(work: Path) -> None:
@@ -38,7 +38,8 @@ def grow(work: Path) -> None:
 
 
 def grown_codec(path: Path, codebooks: int, clips: Sequence[NDArray[np.int16]]) -> CodecRun:
-    """The codec of a checkpoint with codebooks by residual k-means over `clips` behind its own, as a run at step 0."""
+    """The codec of a checkpoint, extended by residual k-means over `clips` after its own codebooks, as a run at step
+    0."""
     codec = load_codec(path)
     run = CodecRun(CodecPlan(), replace(codec.shape, codebooks=codebooks), [])
     state = dict(codec.state_dict())
@@ -52,5 +53,5 @@ def grown_codec(path: Path, codebooks: int, clips: Sequence[NDArray[np.int16]]) 
 
 
 def with_new_rows(known: Sequence[Tensor], fresh: Sequence[Tensor]) -> list[Tensor]:
-    """What is known, and behind it, where a tensor of today is longer, the rest of that."""
+    """The known tensors, each extended by the rest of today's where those are longer."""
     return [torch.cat([a, b.detach()[len(a) :]]) for a, b in zip(known, fresh, strict=True)]

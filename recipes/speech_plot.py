@@ -1,4 +1,4 @@
-"""Draw what the teacher, the codec and the voice make of the same sentences, one row each: something to look at.
+"""Draws the same sentences by the teacher, the codec and the voice, one row each: something to look at.
 
 Run:  python -m recipes.speech_plot --out speech.png      (needs the extra `train`)
 """

@@ -1,12 +1,12 @@
-"""Score the small voice by a recogniser: the teacher, its codes decoded, and the voice itself, on unseen sentences.
+"""Scores the small voice by a recogniser: the teacher, its codes decoded, and the voice itself, on unseen sentences.
 
 Run:  python -m recipes.speech_score --sentences 40      (needs the extra `train`, or --skip-teacher)
 
 Nobody listens: the judge is pocketsphinx with its general language model, so the teacher's own figure is the ceiling.
 With `--domain`, `--moonshine` and `--whisper` (extra `judge`) others hear the same sound: pocketsphinx with a language
-model of the assistant's sentences, the product's ears and Whisper tiny.en, which no text was fitted to. `--peers joe
-heart` has other people's voices say the same: what a judge gets wrong of all of them is the judge's own. ± is one
-standard error, sentences drawn again; `--draws 2` says every sentence with two seeds.
+model of the assistant's sentences, the product's ears and Whisper tiny.en, which were fitted to none of the texts.
+`--peers joe heart` has other voices say the same: an error that a judge makes with all of them is the judge's own. ± is
+one standard error, sentences drawn again; `--draws 2` says every sentence with two seeds.
 """
 
 import argparse
@@ -110,11 +110,11 @@ Edward and Helen meet George in New York on Friday.
 The temperature fell to minus fourteen in Moscow.
 Linda read thirty three pages on Monday and forty on Tuesday.
 Steven drove five hundred and sixty miles to Denver.""".split("\n")  # noqa: SIM905
-"""Names of people and places, and numbers: what is lost when a word of a sentence cannot be guessed from the rest."""
+"""Names of people and places, and numbers: words that cannot be guessed from the rest of the sentence."""
 
 
 class Judge(Protocol):
-    """Somebody who hears float32 sound at 24 kHz."""
+    """A listener to float32 sound at 24 kHz."""
 
     name: str
 
@@ -146,7 +146,7 @@ class SpeechJudge:
         return plain(text)
 
     def __call__(self, pcm: NDArray[np.float32]) -> list[str]:
-        """Heard with dither and silence around it."""
+        """The words heard with dither and silence around the sound."""
         wave = samplerate.resample(pcm, 16_000 / 24_000, "sinc_medium") * 20_000
         wave = np.concatenate([np.zeros(3_000), wave, np.zeros(5_000)])
         noisy = wave + self._rng.standard_normal(len(wave)) * 50
@@ -158,7 +158,7 @@ class SpeechJudge:
 
 
 class Recogniser:
-    """One to which no text was fitted; numbers as digits in both texts."""
+    """A recogniser that was fitted to none of the texts; numbers as digits in both texts."""
 
     def __init__(self, name: str, recognise: ears.Recognise) -> None:
         self.name = name
@@ -176,7 +176,7 @@ class Recogniser:
 
 
 def as_written(heard: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """What was heard with its words joined and parted as the text has them: `good bye` sounds as `goodbye` does."""
+    """The words heard, joined and split as in the text: `good bye` sounds like `goodbye`."""
     text = f" {' '.join(heard)} "
     for word in set(wanted):
         for cut in range(1, len(word)):
@@ -187,7 +187,7 @@ def as_written(heard: Sequence[str], wanted: Sequence[str]) -> list[str]:
 
 
 def rate(judge: Judge, name: str, spoken: Sequence[NDArray[np.float32]], texts: Sequence[str], show: int = 0) -> None:
-    """Print the word error rate of what was spoken."""
+    """Print the word error rate of the spoken sentences."""
     judge.begin()
     wanted = [judge.words(text) for text in texts]
     heard = [as_written(judge(pcm), text) for pcm, text in zip(spoken, wanted, strict=True)]
@@ -202,7 +202,7 @@ def rate(judge: Judge, name: str, spoken: Sequence[NDArray[np.float32]], texts: 
 
 
 def write_domain(folder: Path) -> dict[str, str]:
-    """A trigram in ARPA text and a dictionary of 20,000 sentences as the assistant says them, without those scored."""
+    """A trigram in ARPA text and a dictionary of 20,000 sentences in the assistant's style, without the scored ones."""
     rng, known = random.Random(5), pronunciations()
     scored = set(own_sentences(1_000))
     texts = [" ".join(plain(t)) for t in (sentences.reply(rng) for _ in range(20_000)) if t not in scored]
@@ -223,7 +223,7 @@ def own_sentences(count: int) -> list[str]:
 
 
 def mel_distance(made: NDArray[np.float32], real: NDArray[np.float32]) -> float:
-    """Mean |difference| in dB of 80 log-mel bands (1024 samples, every 240) over the frames of `real` that sound."""
+    """Mean |difference| in dB of 80 log-mel bands (1024 samples, every 240) over the audible frames of `real`."""
     size = min(len(made), len(real))
     waves = torch.from_numpy(np.stack([made[:size], real[:size]]))
     spectrum = torch.stft(waves, 1024, 240, window=torch.hann_window(1024), return_complex=True).abs()
@@ -241,7 +241,7 @@ def stored_voices(folder: Path, tts: HiggsTTS) -> dict[str, Voice]:
 
 
 def teacher_rates(tts: HiggsTTS, voice: TeacherVoice, texts: Sequence[str], name: str, judges: Sequence[Judge]) -> None:
-    """What the teacher says, and what its codes alone lose of it."""
+    """Error rates of the teacher's speech, and of the same speech decoded from its codes."""
     clips, _ = speak(list(texts), voice)
     waves = [np.divide(c, 32767, dtype=np.float32) for c in clips]
     coded = [tts.decode(tts.codec.encode(torch.from_numpy(w))).numpy() for w in waves]
@@ -253,7 +253,7 @@ def teacher_rates(tts: HiggsTTS, voice: TeacherVoice, texts: Sequence[str], name
 
 
 def peer_rates(peer: str, texts: Sequence[str], name: str, judges: Sequence[Judge]) -> None:
-    """What is heard of a published voice that knows nothing of ours, as loud as the recordings of the ears' score."""
+    """Error rates of a published voice unrelated to ours, as loud as the recordings of the ears' score."""
     speak, waves = voices.VOICES[peer](), []
     for text in texts:
         wave, rate_hz = speak(text)
@@ -265,7 +265,7 @@ def peer_rates(peer: str, texts: Sequence[str], name: str, judges: Sequence[Judg
 def said(
     tts: HiggsTTS, voice: Voice, texts: Sequence[str], samplings: Sequence[VoiceSampling]
 ) -> list[NDArray[np.float32]]:
-    """Every text, once with each sampling; prints how it went."""
+    """Speak every text, once with each sampling; prints how it went."""
     began, spoken, ended = time.process_time(), [], 0
     for sampling in samplings:
         for text in texts:
@@ -280,7 +280,7 @@ def said(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=Path("tts_engine/tiny"))
-    parser.add_argument("--sentences", type=int, default=40, help="of each kind")
+    parser.add_argument("--sentences", type=int, default=40, help="number of each kind")
     parser.add_argument("--temperature", type=float, nargs="*", default=[0.8])
     parser.add_argument("--top-k", type=int, default=50)
     parser.add_argument("--draws", type=int, default=1, help="how often the voice says every sentence")

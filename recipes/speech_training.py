@@ -33,9 +33,9 @@ from tts_engine.phones import PHONES, SPECIAL_TOKENS
 REFERENCE_FRAMES = 25
 DEFAULT_VOICE = "ada"
 CODEBOOK_TEMPERATURES = (0.3, 0.3, 0.25, 0.2, 0.2, 0.2)
-"""Parts of the engine's usual temperature, 0.8: at all of it the small model, surer of the first codebook than of the
-others, is heard less well. Of five sets the one that three recognisers heard best, for the first four; the last two
-have the fourth's. 0.2 for all was heard no better of the present weights."""
+"""Shares of the engine's usual temperature, 0.8: at the full value the small model, more certain of the first codebook
+than of the others, is understood less well. The best of five sets for three recognisers, for the first four; the last
+two have the fourth's. With the present weights 0.2 for all was understood no better."""
 
 
 def published_config() -> dict[str, Any]:
@@ -128,7 +128,7 @@ def parameters(weights: object) -> list[Tensor]:
 class VoiceRun:
     """A resumable training run; `averaged` follows the weights and is what gets shipped.
 
-    `late` are the same utterances in other codes, or none.
+    `late` are the same utterances in other codes, or empty.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class VoiceRun:
         self.comma, self.silence = ids[","], ids["sil"]
 
     def reference(self, voice: str) -> NDArray[np.int64] | None:
-        """A second of the voice; the default voice also goes without."""
+        """A second of the voice; the default voice also trains without one."""
         if voice == DEFAULT_VOICE and self.rng.random() < 0.6:
             return None
         while True:
@@ -278,4 +278,4 @@ def train_voice(work: Path, plan: VoicePlan, seconds: float) -> None:
             run.save(path)
             saved = time.monotonic()
     run.save(path)
-    print("done" if run.step_index >= plan.steps else "paused; run again to go on")
+    print("done" if run.step_index >= plan.steps else "paused; run again to continue")

@@ -1,9 +1,9 @@
 """Teacher speech: sentences spoken by hibari's voice, with every phone's end time, as resumable shards.
 
-The voice is *heart* of `hibari-tts` (Apache-2.0, distilled from Kokoro-82M; keep the notice). It is given the phones
-that the small voice will read, from the product's own front end, and says how long each of them lasts. Both voices are
-that one: played slower, by which formants and pitch sink alike, and spoken faster by as much; `ben`'s pitch, which must
-sink further, is lowered by the vocoder WORLD.
+The voice is *heart* of `hibari-tts` (Apache-2.0, distilled from Kokoro-82M; keep the notice). It gets the phones that
+the small voice will read, from the product's own front end, and reports how long each of them lasts. Both of our voices
+are made from it: played slower, which lowers formants and pitch alike, and spoken faster by as much; `ben`'s pitch,
+which must be still lower, is lowered by the vocoder WORLD.
 
 Run:  python -m recipes.teacher --work .training/speech --hours 8 --seconds 540   (again, until it says done)
 """
@@ -36,14 +36,14 @@ SAMPLE_RATE = 24_000
 SHARD_SENTENCES = 200
 LEAD_S = 0.04  # silence kept before the first phone: one frame
 TAIL_S = 0.16  # silence kept after the last phone
-STEP_S = 0.025  # in which the teacher counts durations
-EARLY_S = 0.05  # the sound of a phone begins by this much before the durations say so: median behind 149 commas
-DURATIONS = "/Clip_output_0"  # where its network has them
+STEP_S = 0.025  # time unit of the teacher's durations
+EARLY_S = 0.05  # phones begin to sound this much before the durations say so: median after 149 commas
+DURATIONS = "/Clip_output_0"  # the network's name for them
 GAIN = 1.3  # about as loud as other voices, and nothing clipped
-QUIET = 0.02  # of the level of the loudest hundredth of a second: less is silence
+QUIET = 0.02  # share of the level of the loudest hundredth of a second: below it is silence
 FRONT_END = Path(__file__).parents[1] / "tts_engine" / "tiny"
 NAMES = (*SPECIAL_TOKENS, *PHONES)
-"""Phones by the ids that the front end gives."""
+"""Phones by the front end's ids."""
 _PAIRS = (
     "aa ɑ; ae æ; ah ʌ; ao ɔ; aw W; ax ə; ay I; eh ɛ; er ɜɹ; ey A; ih ɪ; iy i; ow O; oy Y; uh ʊ; uw u; b b; ch ʧ; d d; "
     "dh ð; f f; g ɡ; hh h; jh ʤ; k k; l l; m m; n n; ng ŋ; p p; r ɹ; s s; sh ʃ; t t; th θ; v v; w w; y j; z z; zh ʒ"
@@ -55,7 +55,7 @@ STRESS, SECOND_STRESS = "ˈˌ"
 
 @dataclass(frozen=True)
 class TeacherVoice:
-    """One teacher voice: what is left of the formants and of the pitch (1 as published)."""
+    """One teacher voice: the factors on formants and on pitch (1 as published)."""
 
     name: str
     formants: float
@@ -66,7 +66,7 @@ VOICES = (TeacherVoice("ada", 0.9, 0.9), TeacherVoice("ben", 0.86, 0.62))
 
 
 class Heart:
-    """The published voice, made to tell its durations. Raises ModuleNotFoundError without the extra `train`."""
+    """The published voice, changed to output its durations. Raises ModuleNotFoundError without the extra `train`."""
 
     def __init__(self) -> None:
         import onnx
@@ -85,8 +85,8 @@ class Heart:
         self._entries: dict[str, str | dict[str, str]] = json.loads(lexicon)
 
     def __call__(self, symbols: Sequence[str], speed: float, seed: int) -> tuple[NDArray[np.float32], list[float]]:
-        """float32 at 24 kHz, and the end of each of the symbols in seconds; a space lasts no time, its silence is of
-        what follows."""
+        """float32 at 24 kHz, and the end of each of the symbols in seconds; a space lasts no time, its silence belongs
+        to the next symbol."""
         from hibari import dsp
 
         written = [each + " " * (each in PAUSES and at + 1 < len(symbols)) for at, each in enumerate(symbols)]
@@ -102,7 +102,7 @@ class Heart:
         return wave, ends
 
     def symbols(self, line: str, text: PhoneText) -> list[str]:
-        """The phones of a line as the teacher reads them; nothing is the silence at the beginning."""
+        """The phones of a line in the teacher's alphabet; the silence at the beginning has none."""
         symbols = [symbol(NAMES[phone]) for phone in text.ids]
         for begin, end, first, last in text.words:
             mark = self._stress(line[begin:end].lower())
@@ -110,14 +110,14 @@ class Heart:
         return symbols
 
     def _stress(self, word: str) -> str:
-        """What stands before a word's stressed vowel: little words have none, by the teacher's own lexicon."""
-        entry = STRESS if len(word) == 1 else self._entries.get(word, STRESS)  # a single letter is said by its name
+        """The mark before a word's stressed vowel: little words have none, by the teacher's own lexicon."""
+        entry = STRESS if len(word) == 1 else self._entries.get(word, STRESS)  # a single letter is spoken by its name
         entry = entry if isinstance(entry, str) else entry["DEFAULT"]
         return next((mark for mark in (STRESS, SECOND_STRESS) if mark in entry), "")
 
 
 def symbol(phone: str) -> str:
-    """One phone in the teacher's alphabet, a stressed vowel behind its mark."""
+    """One phone in the teacher's alphabet, a stressed vowel after its mark."""
     if phone in PAUSES:
         return phone.removeprefix("sil")
     if phone == "#":
@@ -169,7 +169,7 @@ def texts(seed: int) -> Iterator[str]:
 
 
 def lowered(wave: NDArray[np.float32], pitch: float) -> NDArray[np.float32]:
-    """The same speech with its pitch times `pitch`, formants left where they are."""
+    """The same speech with its pitch times `pitch`; formants stay."""
     import pyworld
 
     sound = wave.astype(np.float64)
@@ -182,8 +182,8 @@ def lowered(wave: NDArray[np.float32], pitch: float) -> NDArray[np.float32]:
 
 
 def sounding(wave: NDArray[np.float32]) -> tuple[float, float]:
-    """Where the sound begins and ends, in seconds: the teacher's own durations give the first phone a part of the
-    silence before it and the last one all that is behind it."""
+    """The beginning and end of the sound, in seconds: the teacher's own durations give the first phone a part of the
+    silence before it and the last one all of that after it."""
     step = SAMPLE_RATE // 100
     level = np.sqrt(np.square(wave[: len(wave) // step * step]).reshape(-1, step).mean(1))
     (loud,) = np.nonzero(level > QUIET * level.max())
@@ -231,7 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path(".training/speech"))
     parser.add_argument("--hours", type=float, default=8.0)
-    parser.add_argument("--seconds", type=float, default=540.0, help="stop after this long; run again to go on")
+    parser.add_argument("--seconds", type=float, default=540.0, help="stop after this long; run again to continue")
     parser.add_argument("--part", type=int, default=0, help="this process makes every `parts`-th shard")
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
@@ -249,7 +249,7 @@ def main() -> None:
                 shard += 1
                 continue
             if time.monotonic() - began > args.seconds:
-                print(f"paused at shard {shard}, {total_s / 3600:.2f} h; run again to go on")
+                print(f"paused at shard {shard}, {total_s / 3600:.2f} h; run again to continue")
                 return
             save_shard(path, *speak(lines, VOICES[shard % len(VOICES)], shard * SHARD_SENTENCES))
         with np.load(path) as data:

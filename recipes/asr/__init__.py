@@ -1,9 +1,9 @@
-"""Ears judged by people: recordings of them, places and channels that spoil these, and a table of words wrong.
+"""Judges ears on recordings of people: the recordings, places and channels that distort them, and a table of errors.
 
-people   gathers recordings with what is said in them, from packages
-voices   requests and open questions in synthetic voices that come near people
-rooms    what a room does between a loudspeaker and a microphone
+people   gathers recordings with their transcripts, from packages
+voices   requests and open questions in synthetic voices that resemble people
+rooms    the acoustics between a loudspeaker and a microphone
 noise    a kitchen, a street, a far microphone, a telephone
-ears     what is judged: the product's ears as they are used, and Whisper beside them
+ears     the candidates: the product's ears as they are used, and Whisper for comparison
 score    the judge
 """

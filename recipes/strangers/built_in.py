@@ -18,14 +18,14 @@ _CALL: Final = TalkTurn("assistant", "")
 
 
 def score_talk(judge: ReplyJudge, name: str, turns: list[dict[str, Any]], tally: Tally) -> None:
-    """One talk: whether each turn is answered with the wanted call and its arguments, or with none where none is."""
+    """One talk: whether each turn gets the wanted call with its arguments, or no call if none is wanted."""
     scene = Scene(random.Random(0), "train")
     desk, which = Desk(scene), "first"
     for turn in turns:
         scene.turns.append(TalkTurn("user", for_small_model(turn["say"])))
         said, want = _reply(judge, scene), turn["call"]
         call, given = parse_call(said), {key: _small(key, value) for key, value in (turn.get("args") or {}).items()}
-        if call and call[0] == "cancel_alarm" and want == "set_alarm":  # the old one goes before the new one comes
+        if call and call[0] == "cancel_alarm" and want == "set_alarm":  # the old alarm goes before the new one comes
             scene.turns += [TalkTurn("assistant", "", call), TalkTurn("tool", call[1].get("time", "done"))]
             call = parse_call(said := _reply(judge, scene))
         right = call is None if want is None else call is not None and alike(call, (want, given))
@@ -45,7 +45,7 @@ def _reply(judge: ReplyJudge, scene: Scene) -> str:
 
 
 def _happens(scene: Scene, desk: Desk, want: str | None, given: dict[str, str], said: str) -> None:
-    """What should have been done is done, and said as the model was taught to."""
+    """Do the right call, and answer as the model was taught to."""
     if want is None:
         scene.turns.append(TalkTurn("assistant", said.removesuffix(" …") or "Okay."))
         return

@@ -1,7 +1,7 @@
-"""Kinds of tools that a client may declare: how each is called, told and asked for, and the domains they stand in.
+"""Kinds of tools that a client may declare: how each is called, described and asked for, and their domains.
 
 A kind is a shape of tool with holes: `{t}` is the thing that it is about (`declared.txt` has them, by domain), every
-other hole a parameter. Whole domains are held out, by hash: no tool of theirs is ever trained on.
+other hole is a parameter. Whole domains are held out, by hash: their tools are never trained on.
 """
 
 # ruff: noqa: E501  (sentences and word lists read better unbroken)
@@ -18,7 +18,7 @@ from recipes.texts.words import Split, held_out
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A parameter of a kind: what it may be called, where its values come from, whether a tool may lack it."""
+    """A parameter of a kind: its possible names, the source of its values, whether a tool may lack it."""
 
     names: tuple[str, ...]
     source: str
@@ -27,7 +27,8 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class ToolShape:
-    """A shape of tool. `lines` are requests; the holes of one are what it says. `looks`: it tells something."""
+    """A shape of tool. `lines` are requests; the holes in one are the values it states. `looks`: it reports
+    something."""
 
     names: tuple[str, ...]
     tells: tuple[str, ...]
@@ -36,7 +37,7 @@ class ToolShape:
     looks: bool = False
 
     def groups(self) -> dict[frozenset[str], tuple[str, ...]]:
-        """The lines, by the parameters that they say."""
+        """The lines, grouped by the parameters that they state."""
         found: dict[frozenset[str], list[str]] = {}
         for line in self.lines:
             found.setdefault(frozenset(self.holes) & {*re.findall(r"{(\w+)}", line)}, []).append(line)
@@ -45,7 +46,7 @@ class ToolShape:
 
 @dataclass(frozen=True, slots=True)
 class ToolRow:
-    """A line of a domain: a kind, the things, and what fills the holes of it."""
+    """A line of a domain: a kind, the things, and the fillings of its holes."""
 
     kind: str
     things: tuple[str, ...]
@@ -60,7 +61,7 @@ def _row(line: str) -> ToolRow:
 
 DOMAINS: Final = {name: tuple(map(_row, lines)) for name, lines in sections("declared.txt").items()}
 ALWAYS_HELD: Final = ("lights", "laundry")
-"""Held out by name, not by hash: what people try first, and a domain that speaks of the house."""
+"""Held out by name, not by hash: what people try first, and a domain about the house."""
 
 
 @cache

@@ -1,7 +1,7 @@
-"""What speech recognisers make of words: misheard.tsv, which `recipes.misheard` made of pairs, and alike.tsv.
+"""How speech recognisers mishear words: misheard.tsv, which `recipes.misheard` made from pairs, and alike.tsv.
 
-alike.tsv has words that sound alike or are split wrongly, as an ear with an open vocabulary writes them. Small words
-are lost and put in by recognisers and by people alike.
+alike.tsv has words that sound alike or are split wrongly, as written by an ear with an open vocabulary. Recognisers and
+people alike lose small words and add them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 @cache
 def confusions() -> tuple[tuple[tuple[str, ...], tuple[str, ...], int], ...]:
-    """Words that were said, what was heard for them, and how often."""
+    """Words that were said, the words heard instead, and how often."""
     here = Path(__file__)
     files = (here.with_name(name).read_text("utf-8") for name in ("misheard.tsv", "alike.tsv"))
     rows = [row for text in files for row in text.splitlines()]
@@ -23,7 +23,7 @@ def confusions() -> tuple[tuple[tuple[str, ...], tuple[str, ...], int], ...]:
 
 
 def misheard(rng: random.Random, words: list[str], held: set[str]) -> list[str]:
-    """The words with one place of them misheard; as they are if they hold nothing that ever was. `held` stay whole."""
+    """The words with one place misheard; unchanged if none of them ever was. `held` stay whole."""
     found = [
         (at, len(said), heard, times)
         for said, heard, times in confusions()
@@ -37,7 +37,7 @@ def misheard(rng: random.Random, words: list[str], held: set[str]) -> list[str]:
 
 
 def cut_off(rng: random.Random, words: list[str], held: set[str]) -> list[str]:
-    """The words with the beginning of the first or the end of the last one lost, as when the microphone opens late."""
+    """The words without the beginning of the first or the end of the last one, as when the microphone opens late."""
     at = rng.choice([0, 0, -1])
     if len(words) < 3 or words[at] in held or len(words[at]) < 2:
         return words
@@ -56,11 +56,11 @@ _SMALL: Final = frozenset(
         "this there have has i you we just so now then some any and up out again really"
     )
 )
-"""Words without which a request is understood just as well."""
+"""Words that a request can lose and still be understood."""
 
 
 def loosened(rng: random.Random, words: list[str], held: set[str]) -> list[str]:
-    """The words with one to three small ones lost, put in or changed places: a wording that nobody wrote down."""
+    """The words with one to three small ones lost, added or swapped: a wording that nobody wrote down."""
     words = [*words]
     for _ in range(rng.choice([1, 1, 2, 3])):
         small = [at for at, word in enumerate(words) if word in _SMALL and word not in held]

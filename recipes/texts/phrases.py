@@ -1,8 +1,7 @@
 """How people put a request, by intent, read from phrases.txt.
 
 In the file: a line `[intent]`, then phrasings separated by `;`. `~` at the start of one: a command that may be wrapped
-in
-politeness. `[a|b]`: one of these. `{slot}`: filled by the scene. All in spoken form, as a transcriber would hear it.
+in politeness. `[a|b]`: one of these. `{slot}`: filled by the scene. All in spoken form, as in a transcript.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _HERE: Final = Path(__file__).parent
 
 
 def sections(name: str) -> dict[str, list[str]]:
-    """The non-empty lines of a text file beside this one, by the `[section]` they stand in."""
+    """The non-empty lines of a text file beside this one, by their `[section]`."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in (_HERE / name).read_text("utf-8").splitlines():

@@ -1,7 +1,7 @@
 """A talk while it is being made up: who asks what in which words, which tool is called, what is answered.
 
 A `Scene` turns an intent and its slots into a spoken request, the request into what the model reads (digits, names),
-and keeps what later turns may refer to. `scenes.py` says what happens in it.
+and remembers what later turns may refer to. `scenes.py` decides what happens in it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ NOT_UNDERSTOOD: Final = "[inaudible]"
 
 @dataclass(slots=True)
 class TalkTurn:
-    """One message. `kind` names what is scored; `accept` are the replies that count as right (a story: its heroes)."""
+    """One message. `kind` names what is scored; `accept` are the replies that count as right (for a story: its
+    heroes)."""
 
     role: Role
     text: str
@@ -43,7 +44,7 @@ class TalkTurn:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a declared tool takes. `values`: all that it may be; `kind`: its JSON type."""
+    """A parameter of a declared tool. `values`: all that are possible; `kind`: its JSON type."""
 
     name: str
     kind: str = "string"
@@ -61,7 +62,7 @@ class Declaration:
     parameters: tuple[Parameter, ...] = ()
 
     def spec(self) -> dict[str, object]:
-        """As a chat template takes it, and as a client declares it."""
+        """In the form that a chat template takes and a client declares."""
         properties = {
             p.name: {"type": p.kind}
             | ({"enum": [*p.values]} if p.values else {})
@@ -78,7 +79,7 @@ class Declaration:
 
 @dataclass(slots=True)
 class Talk:
-    """A whole conversation as the chat template takes it. Tools that are known by heart are told by name."""
+    """A whole conversation as the chat template takes it. Tools known by heart are listed by name."""
 
     system: str
     tools: tuple[str | Declaration, ...]
@@ -90,13 +91,13 @@ class Unusable(Exception):
 
 
 USUAL: Final = 4
-"""So many phrasings, the first of an intent, are what most people say: none of them is held out."""
+"""This many phrasings, the first of an intent, are what most people say: none of them is held out."""
 
 
 @cache
 def phrasings(lines: tuple[str, ...], split: Split) -> tuple[str, ...]:
-    """A tenth of the phrasings, those with the lowest hashes, are for scoring only, but for the usual ones (none of a
-    single one)."""
+    """A tenth of the phrasings, those with the lowest hashes, are for scoring only, except the usual ones (none if
+    there is a single one)."""
     ranked = sorted(lines, key=lambda line: hashlib.sha256(line.encode()).digest())
     lowest = ranked[: max(1, round(len(lines) / 10))] if len(lines) > 1 else []
     held = [line for line in lowest if line not in lines[:USUAL]] or lowest
@@ -108,7 +109,7 @@ _CHOICE: Final = re.compile(r"\[([^\]]*)\]")
 
 @cache
 def wordings(line: str) -> tuple[str, ...]:
-    """A phrasing with each of its `[a|b]` made up: all that it can be."""
+    """All wordings of a phrasing: each of its `[a|b]` resolved."""
     parts = _CHOICE.split(line.removeprefix("~"))
     choices = [part.split("|") if i % 2 else [part] for i, part in enumerate(parts)]
     return tuple({" ".join("".join(picked).split()) for picked in itertools.product(*choices)})
@@ -116,8 +117,8 @@ def wordings(line: str) -> tuple[str, ...]:
 
 @cache
 def shares(lines: tuple[str, ...], split: Split) -> tuple[float, ...]:
-    """How often each of `phrasings` is drawn, summed up: the fourth root of how many wordings it has, and in training
-    up to eight times that for the usual ones, which are a fifth or so of what is drawn of a long list."""
+    """Running sum of how often each of `phrasings` is drawn: the fourth root of its number of wordings, and in training
+    up to eight times that for the usual ones, which make up about a fifth of the draws from a long list."""
     usual, often = (lines[:USUAL], min(8.0, max(1.0, len(lines) / 20))) if split == "train" else ((), 1.0)
     ways = (
         (often if line in usual else 1) * math.prod(choice.count("|") + 1 for choice in _CHOICE.findall(line)) ** 0.25
@@ -128,7 +129,7 @@ def shares(lines: tuple[str, ...], split: Split) -> tuple[float, ...]:
 
 @cache
 def held_wordings(lines: tuple[str, ...]) -> frozenset[str]:
-    """All that the held-out phrasings of an intent can be; nothing else may come out as one of these in training."""
+    """All wordings of an intent's held-out phrasings; in training nothing else may come out as one of these."""
     return frozenset(text for line in phrasings(lines, "test") for text in wordings(line) if len(lines) > 1)
 
 
@@ -145,18 +146,18 @@ _BEFORE: Final = (
     "hey can you", "okay {me}", "so {me} please", "{me} please", "{me} can you", "i'd like you to", "just", "quickly",
     "let's", "go ahead and", "why don't you", "okay now", "hello {me} please",
 )  # fmt: skip
-"""What may stand before a command."""
+"""Openings before a command."""
 _AFTER: Final = (
     "please", "for me", "now", "thanks", "for me please", "would you", "will you", "right now", "if you can",
     "thank you",
     "if you don't mind", "{me}", "please {me}", "could you", "can you", "okay", "quickly", "for me now",
 )  # fmt: skip
-"""What may stand after a command."""
+"""Endings after a command."""
 _LEAD: Final = (
     "hey {me}", "{me}", "okay", "and", "so", "now", "well", "alright", "oh", "hello", "hi {me}", "listen", "hey", "um",
     "uh", "actually", "by the way", "quick question", "okay {me}", "right", "good", "sorry but",
 )  # fmt: skip
-"""What may stand before anything."""
+"""Openings before anything."""
 _WHY: Final = (
     "my hands are full so", "before i forget", "i am in a hurry so", "since you are there",
     "i just remembered something", "one more thing", "while i think of it", "if you have a second",
@@ -171,7 +172,7 @@ _WHY: Final = (
     "i'm getting ready so", "we're leaving soon so", "my friend is coming so", "i slept badly so", "it's late so",
     "i'm a bit lost", "so i was thinking", "time flies so",
 )  # fmt: skip
-"""Why somebody asks for something, before a command; `{w}` is any word."""
+"""Reasons for a request, before a command; `{w}` is any word."""
 _BECAUSE: Final = (
     "because i am busy", "so i don't forget", "before i forget", "while you are at it", "if that's okay",
     "if you would", "because i have to go", "since my hands are full", "as soon as you can",
@@ -179,11 +180,11 @@ _BECAUSE: Final = (
     "i would be grateful", "and be quick about it", "and thank you", "my {w} wants it", "because i always forget",
     "so that i know", "i have been meaning to ask", "before we leave", "when you have time",
 )  # fmt: skip
-"""Why somebody asks for something, after a command."""
+"""Reasons for a request, after a command."""
 _LOOSE: Final = (
     "{note}", "{words}", "{task}", "{x}", "{value}", "{right}", "{word}", "{t}", "{item}", "{items}", "{topic}",
 )  # fmt: skip
-"""Slots of any words: what came after one could not be told from it."""
+"""Slots of any words: text after one could not be told from it."""
 _TAIL: Final = ("please", "{me}", "thanks", "then", "okay", "you know", "by the way")
 _OPEN: Final = {
     "item": (1, 1, 2),
@@ -193,14 +194,14 @@ _OPEN: Final = {
     "note": (3, 4, 5, 6),
     "topic": (1, 2),
 }
-"""Kinds of which a user may say anything, and of how many words."""
+"""Kinds for which a user may say anything, and with how many words."""
 _FILLER: Final = ("uh", "um", "er", "well", "so", "hey", "okay", "oh", "hmm", "please")
 
 
 class Scene:
     """Builds one talk. All randomness comes from `rng`; `split` decides which phrasings and values may occur.
 
-    In `practice` half of the open values are made of random words: what has to be learnt of them is to copy them.
+    In `practice` half of the open values are made of random words: the model has to learn to copy them.
     """
 
     def __init__(self, rng: random.Random, split: Split, noise: float = 0.15, practice: bool = False) -> None:
@@ -225,8 +226,8 @@ class Scene:
         return self.rng.choice(allowed(kind, self.split))
 
     def word(self) -> str:
-        """Any English word that is written as it is spoken (no number, no name); one in five is made up, two in five
-        are drawn by the tokens that they hold."""
+        """Any English word that is written as it is spoken (not a number, not a name); one in five is made up, two in
+        five are drawn by the tokens in them."""
         while True:
             drawn = self.rng.random()
             if drawn < 0.2:
@@ -256,15 +257,15 @@ class Scene:
     # --------------------------------------------------------------------------------------------- turns
 
     def ask(self, intent: str, **slots: str) -> dict[str, str]:
-        """The user puts a request. Slots come in spoken form; they return as they stand in the written request."""
+        """The user makes a request. Slots come in spoken form; they return as they appear in the written request."""
         return self.user(self.phrasing(PHRASES[intent]), **slots)
 
     def phrasing(self, lines: tuple[str, ...]) -> str:
-        """One of an intent's phrasings that the split may use: its choices made, perhaps wrapped in politeness."""
+        """One of an intent's phrasings that the split may use: choices resolved, perhaps wrapped in politeness."""
         return self.made_and_said(lines)[1]
 
     def made_and_said(self, lines: tuple[str, ...]) -> tuple[str, str]:
-        """The same, and before it the phrasing alone; a command's has its `~`."""
+        """The same, preceded by the phrasing alone; that of a command has its `~`."""
         while True:
             (line,) = self.rng.choices(phrasings(lines, self.split), cum_weights=shares(lines, self.split))
             made = _CHOICE.sub(lambda m: self.rng.choice(m[1].split("|")), line)
@@ -273,14 +274,14 @@ class Scene:
                 return made, text
 
     def piece(self) -> list[str]:
-        """Two words of some request, as they stand in it."""
+        """Two consecutive words of some request."""
         lines = self.rng.choice(list(PHRASES.values()))
         words = [word for word in self.phrasing(lines).split() if "{" not in word] or ["well"]
         at = self.rng.randrange(len(words))
         return words[at : at + 2]
 
     def user(self, line: str, **slots: str) -> dict[str, str]:
-        """The user says a line with those slots that it has. Raises Unusable if one reads differently in its place."""
+        """The user says a line with the slots in it. Raises Unusable if one reads differently in its place."""
         slots = {key: value for key, value in slots.items() if f"{{{key}}}" in line}
         spoken = " ".join(line.format(me=self.me.lower(), **{k: v.lower() for k, v in slots.items()}).split())
         noisy = self._noisy(spoken, slots)
@@ -300,7 +301,7 @@ class Scene:
         self.turns.append(TalkTurn("tool", result))
 
     def fail(self, tool: str, reason: str, kind: str = "", **arguments: str) -> None:
-        """The assistant calls a tool, which answers with an error, and says it."""
+        """The assistant calls a tool, which returns an error, and says so."""
         self.call(tool, json.dumps({"error": reason}, ensure_ascii=False), kind, **arguments)
         if reason.startswith(f"{tool} did not answer"):
             self.say("Sorry, that took too long.", kind="reply error")
@@ -317,8 +318,8 @@ class Scene:
         return text
 
     def cut(self, words: int) -> str:
-        """The user cut in: only this many words of the last reply were heard, marks with them, as the assistant keeps
-        them: a mark says that a sentence was whole. Returns what remains of the reply."""
+        """The user cut in: only this many words of the last reply were heard, with their marks, as the assistant keeps
+        them: a mark shows that a sentence was whole. Returns the rest of the reply."""
         turn = self.turns[-1]
         kept = turn.text.split(" ")[:words]
         rest = turn.text.split(" ")[words:]
@@ -351,8 +352,8 @@ class Scene:
         return line
 
     def _noisy(self, spoken: str, slots: dict[str, str]) -> str:
-        """Now and then a filler or a word twice, as people talk, or words misheard; in practice small words lost, too.
-        Slots stay whole."""
+        """Now and then a filler or a repeated word, as people talk, or misheard words; in practice small words lost,
+        too. Slots stay whole."""
         words = spoken.split()
         held = {w for value in slots.values() for w in value.lower().split()}
         if self.practice and self.rng.random() < 0.2:

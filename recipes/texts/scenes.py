@@ -35,7 +35,7 @@ SCENES: Final[tuple[tuple[Callable[[Scene], None], float, float], ...]] = (
     (corrected, 6, 45), (chained, 4, 24), (recalled, 4, 56), (edited, 4, 42), (tale, 2, 16), (shorter, 1, 4), (half_said, 2, 16),
     (heard_numbers, 1, 8), (unknown, 4, 12),
 )  # fmt: skip
-"""Every kind of exchange, its share in talks as people may have them, and in practice: more of what is hard to learn."""
+"""Every kind of exchange, its share in realistic talks, and in practice: more of what is hard to learn."""
 
 FOLLOWING: Final = (corrected, corrected, chained, recalled, recalled, edited, half_said, tale, unknown, out_of_reach, knowledge)
-"""The exchanges that reach back to an earlier turn, and those beyond the model's reach: what is scored on its own."""
+"""The exchanges that refer to an earlier turn, and those beyond the model's reach: these are scored separately."""

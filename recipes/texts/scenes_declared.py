@@ -1,8 +1,9 @@
 """Talks with tools that nobody knows by heart: they are declared, and the assistant has to read what they are for.
 
-Every talk declares other ones: of real domains (`declared.txt`) and of made-up words, in other names, descriptions and
-parameters each time. A request that fits one is a call with what was said; what is missing and required is asked for;
-what none of them does is refused, with its name. Results are phrases or JSON, and are said.
+Every talk declares different ones: of real domains (`declared.txt`) and of made-up words, with other names,
+descriptions and parameters each time. A request that fits one becomes a call with the values given; the assistant asks
+for missing required ones, and refuses requests that no tool fits, naming the thing. Results are phrases or JSON, and
+are spoken.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from recipes.texts.tools import TOOL_NAMES
 from recipes.texts.words import Split
 
 BUILT_IN: Final = (clock, date, timer, alarm, reminder, arithmetic, conversion, lists, notes)
-"""What the built-in tools do, asked for where others are declared beside them."""
+"""Uses of the built-in tools, requested where others are declared beside them."""
 CHAT: Final = (memory, small_talk, itself)
-"""What needs no tool."""
+"""Exchanges that need no tool."""
 ANSWERS: Final = (
     "{x}", "{x} please", "make it {x}", "i mean {x}", "let's say {x}", "{x} i think", "{x} then", "well {x}", "oh {x}",
     "i would say {x}", "{x} of course", "{x} if you can",
@@ -42,9 +43,9 @@ NEXT: Final = {
         "rather {x}",
     ),
 }  # fmt: skip
-"""What the user may say when asked for one thing, and to change one thing of the last call."""
+"""The user's possible answers when asked for one thing, and requests to change one thing of the last call."""
 DONE: Final = ("ok", "done", "true", "success", '{"ok": true}', '{"status": "ok"}', '{"success": true}', "null")
-"""Results that say no more than that it worked."""
+"""Results that only say that it worked."""
 
 
 FACTS: Final = (
@@ -60,7 +61,7 @@ UNUSED: Final = (
     Parameter("limit", "integer", required=False), Parameter("priority", values=("low", "high"), required=False),
     Parameter("user_id", tells="the user's id", required=False), Parameter("verbose", "boolean", required=False),
 )  # fmt: skip
-"""What a tool may also take, and nobody says."""
+"""Parameters that a tool may also have, and nobody uses."""
 FURTHER: Final = (
     *[""] * 12,
     " for the user",
@@ -70,13 +71,13 @@ FURTHER: Final = (
     " of this place",
     ", if there is one",
 )
-"""How a description may go on."""
+"""Continuations of a description."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A declared tool and how it is asked for. `words` fill its kind's lines; `said` are the values of each hole that
-    has a list of them, as people say them, with what stands for them in a call."""
+    """A declared tool and its requests. `words` fill its kind's lines; `said` are the values of each hole that has a
+    list of them, as people say them, with their form in a call."""
 
     declaration: Declaration
     kind: ToolShape
@@ -91,7 +92,7 @@ class Offer:
         return {hole for hole, parameter in self.holes.items() if parameter.required}
 
     def lines(self, whole: bool) -> list[tuple[str, ...]]:
-        """Groups of requests that say all that is required, or that do not."""
+        """Groups of requests that give all required values (`whole`), or not all."""
         return [
             lines
             for said, lines in self.kind.groups().items()
@@ -103,7 +104,7 @@ class Offer:
 
 
 def offer(s: Scene, row: ToolRow) -> Offer:
-    """A tool of this row, made up: its name, what is told of it, what it takes."""
+    """A tool of this row, made up: its name, its description, its parameters."""
     kind = KINDS[row.kind]
     words = {"t": s.rng.choice(row.things), "p": "", "u": "", "v": "", "q": "", "acts": ""}
     names = {hole: its.names for hole, its in kind.holes.items()}
@@ -163,7 +164,7 @@ def _styled(s: Scene, name: str) -> str:
 
 
 def _values(s: Scene, source: str, values: tuple[str, ...]) -> dict[str, str]:
-    """The values that a parameter's declaration lists, as they are said: as they are written. Empty: any."""
+    """The values that a parameter's declaration lists: spoken form to written form. Empty: any."""
     if source == "onoff":
         return {"on": "true", "off": "false"} if s.chance(0.4) else {"on": "on", "off": "off"}
     if source == "place" and s.chance(0.5):
@@ -190,7 +191,7 @@ def _parameter(s: Scene, name: str, source: str, said: dict[str, str], unit: str
 
 
 def _place(s: Scene, certain: bool = True) -> str:
-    """A room; any word may be one where it is `certain` that a place is meant."""
+    """A room; it may be any word if it is `certain` that a place is meant."""
     return s.word() if certain and s.practice and s.chance(0.5) else s.rng.choice(PLACES)
 
 
@@ -209,7 +210,7 @@ _OPEN: Final[dict[str, Callable[[Scene], str]]] = {
     "time": time_of_day,
     "count": lambda s: s.number(s.whole(2, 20)),
 }
-"""What fills a hole whose values are not listed."""
+"""Fillings for holes whose values are not listed."""
 
 
 def _fill(s: Scene, it: Offer, hole: str, line: str = "") -> str:
@@ -218,7 +219,7 @@ def _fill(s: Scene, it: Offer, hole: str, line: str = "") -> str:
         return s.rng.choice(list(it.said[hole]))
     source = it.sources[hole]
     if source == "place":
-        return _place(s, certain=f"{{{hole}}} {{t}}" not in line)  # in `sofa lamp` nobody knows a place
+        return _place(s, certain=f"{{{hole}}} {{t}}" not in line)  # in `sofa lamp` it is not clear that this is a place
     if source.startswith("number"):
         _, low, high = source.split()
         return s.number(s.whole(int(low), int(high)))
@@ -226,7 +227,7 @@ def _fill(s: Scene, it: Offer, hole: str, line: str = "") -> str:
 
 
 def familiar(s: Scene) -> str:
-    """A word that means nothing where it stands: one that other texts hold, or any."""
+    """A word without meaning in its place: one from other texts, or any."""
     if s.chance(0.65 if s.practice else 0.1):
         return s.word()
     return s.value(s.rng.choice(["item", "label", "list", "pet", "hero", "quality", "favorite", "adj"]))
@@ -234,7 +235,7 @@ def familiar(s: Scene) -> str:
 
 @cache
 def held_things() -> frozenset[str]:
-    """What only the tools of the held-out domains are about."""
+    """Things that only the tools of the held-out domains are about."""
     held, kept = (
         {thing for domain in domains(split) for row in DOMAINS[domain] for thing in row.things}
         for split in ("test", "train")
@@ -243,7 +244,7 @@ def held_things() -> frozenset[str]:
 
 
 def made_up(s: Scene) -> ToolRow:
-    """A row of words that mean nothing here: what such a tool does can only be read."""
+    """A row of words without meaning here: the purpose of such a tool can only be read."""
     kind = s.rng.choice(list(KINDS))
     things = (familiar(s) if s.chance(0.8) else s.words(2),)
     if held_things() & {*things}:
@@ -279,7 +280,7 @@ def some_row(s: Scene, domain: str) -> ToolRow:
 
 
 def some_offers(s: Scene) -> list[Offer]:
-    """One to six tools, most of one or two domains."""
+    """One to six tools, mostly from one or two domains."""
     invented = s.split == "train" and s.chance(0.6)
     known = [""] if invented else s.rng.sample(domains(s.split), s.rng.choice([1, 2, 2, 3]))
     wanted, found = s.rng.choice([1, 1, 2, 2, 3, 3, 4, 5, 6]), dict[str, Offer]()
@@ -308,7 +309,7 @@ def same(it: Offer, other: Offer) -> bool:
 
 
 def asked(s: Scene, it: Offer, lines: tuple[str, ...]) -> dict[str, str]:
-    """The user says one of these lines. Returns the arguments that are in it, by hole."""
+    """The user says one of these lines. Returns its arguments, by hole."""
     line = s.phrasing(lines)
     slots = {hole: _fill(s, it, hole, line) for hole in it.holes if f"{{{hole}}}" in line}
     fixed = {key: text for key, text in it.words.items() if text}
@@ -317,14 +318,14 @@ def asked(s: Scene, it: Offer, lines: tuple[str, ...]) -> dict[str, str]:
 
 
 def use(s: Scene, offers: list[Offer]) -> None:
-    """A request that one of the tools fits; what is missing is asked for; perhaps once more, with one thing changed."""
+    """A request that fits one of the tools; missing values are asked for; perhaps once more, with one thing changed."""
     it = s.rng.choice(offers)
     alone = sum({*it.row.things} & {*other.row.things} != set() for other in offers) == 1
     partial = it.lines(whole=False)
     whole = not (alone and partial and s.chance(0.4))
     given = asked(s, it, s.rng.choice(it.lines(whole=True) if whole else partial))
     if it.words["t"] not in s.turns[-1].text and sum(other.row.kind == it.row.kind for other in offers) > 1:
-        raise Unusable(s.turns[-1].text)  # `play …`, which two tools could mean
+        raise Unusable(s.turns[-1].text)  # `play …`, which could mean two tools
     for parameter in it.declaration.parameters:
         hole = next(hole for hole, its in it.holes.items() if its is parameter)
         if hole in it.required and hole not in given:
@@ -348,12 +349,12 @@ def one(s: Scene, it: Offer, hole: str, lines: tuple[str, ...]) -> str:
 
 
 def ask_back(s: Scene, it: Offer, hole: str) -> None:
-    """What is missing."""
+    """Ask for the missing value."""
     which(s, it.holes[hole].name, list(it.said[hole]))
 
 
 def which(s: Scene, parameter: str, values: list[str]) -> None:
-    """A parameter is asked for: by its values, if they are few, else by its name."""
+    """Ask for a parameter: by its values, if they are few, else by its name."""
     name = spaced(parameter)
     if 1 < len(values) < 4:
         asks = "On or off?" if {*values} == {"on", "off"} else f"Which one: {', '.join(values[:-1])} or {values[-1]}?"
@@ -370,14 +371,14 @@ def spaced(name: str) -> str:
 
 
 def answered(s: Scene, it: Offer, given: dict[str, str], kind: str) -> None:
-    """The call, its result, and what is said of it."""
+    """The call, its result, and the reply about it."""
     arguments = {p.name: given[hole] for p in it.declaration.parameters for hole in given if it.holes[hole] is p}
     outcome(s, PutCall(it.declaration.name, arguments, it.words, it.kind.looks), kind)
 
 
 @dataclass(frozen=True, slots=True)
 class PutCall:
-    """A call. `words`: the thing that it is about, a parameter and a unit; `looks`: it tells something."""
+    """A call. `words`: the thing that it is about, a parameter and a unit; `looks`: it reports something."""
 
     name: str
     arguments: dict[str, str]
@@ -386,7 +387,7 @@ class PutCall:
 
 
 def outcome(s: Scene, it: PutCall, kind: str) -> None:
-    """The call, its result, and what is said of it."""
+    """The call, its result, and the reply about it."""
     thing = it.words["t"]
     if s.chance(0.12):
         reason = s.rng.choice(
@@ -421,7 +422,7 @@ def outcome(s: Scene, it: PutCall, kind: str) -> None:
 
 
 def called(s: Scene, name: str, arguments: dict[str, str], result: str, kind: str) -> None:
-    """The call and what came of it."""
+    """The call and its result."""
     s.turns += [TalkTurn("assistant", "", (name, arguments), kind), TalkTurn("tool", result)]
 
 
@@ -436,17 +437,17 @@ def sentence(s: Scene, words: dict[str, str]) -> str:
 
 
 _BESIDE: Final = re.compile(r"{t} {(value|text|key)}|{(value|text|key)} {t}")
-"""Where of words that mean nothing nobody could tell which are the thing."""
+"""Among words without meaning, nobody could see which are the thing after one of these."""
 
 
 def refused(s: Scene, offers: list[Offer]) -> None:
-    """A request that none of the tools fits: of the same domain, of another one, or made up."""
+    """A request that fits none of the tools: of the same domain, of another one, or made up."""
     domain = "" if s.split == "train" and s.chance(0.5) else s.rng.choice(domains(s.split))
     row = s.rng.choice(offers).row
     if s.chance(0.3):
         domain = next((name for name, rows in DOMAINS.items() if row in rows), domain)
     it = offer(s, some_row(s, domain))
-    it.said["place"] = {}  # nobody has told its places
+    it.said["place"] = {}  # nobody has named its places
     told = (word for other in offers for text in (*other.row.things, other.declaration.tells) for word in text.split())
     held = {word.lower().rstrip("s.") for word in told}
     if held & {word.rstrip("s") for word in it.words["t"].split()}:

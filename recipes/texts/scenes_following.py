@@ -1,4 +1,4 @@
-"""Scenes that follow what came before: corrections, chains on the last result, changes, half a request.
+"""Scenes that follow an earlier turn: corrections, chains on the last result, changes, half a request.
 
 Every reply and call whose arguments come from an earlier turn has the kind `correction` or `chain`.
 """
@@ -40,12 +40,12 @@ HEARD: Final = "number misheard"
 
 
 def corrected(s: Scene) -> None:
-    """A request, and then what it should have been: a number, a word, a day, or another kind of thing."""
+    """A request, and then its correction: a number, a word, a day, or another kind of thing."""
     s.rng.choice(_CORRECTIONS)(s)
 
 
 def two_numbers(s: Scene, low: int, high: int) -> tuple[int, int]:
-    """A number and another one that may be taken for it: one apart in a digit, a teen for a ten, or any."""
+    """A number and one that may be mistaken for it: different by one in a digit, a teen for a ten, or any."""
     a = s.whole(low, high)
     near = [n for n in (a + 1, a - 1, a + 2, a - 2, a + 10, a - 10, a * 10, a // 10, a + 20) if low <= n <= high]
     b = s.rng.choice(near) if near and s.chance(0.6) else s.whole(low, high)
@@ -72,7 +72,7 @@ def timer(s: Scene) -> None:
 
 
 def alarm(s: Scene) -> None:
-    """The hour is put right, or the day is added; what was not named stays."""
+    """Correct the hour, or add the day; anything not named stays."""
     half = s.rng.choice(["", " a m", " p m"])
     minute = s.rng.choice(["", "", " thirty", " fifteen", " forty five", f" {s.number(s.whole(10, 59))}"])
     wrong, right = two_numbers(s, 1, 12)
@@ -95,7 +95,7 @@ def alarm(s: Scene) -> None:
 
 
 def reminder(s: Scene) -> None:
-    """No tool takes a reminder back: the right one is set."""
+    """No tool deletes a reminder, so the right one is set."""
     what, at = task(s), when(s)
     slots = s.ask("remind", task=what, when=at)
     text, time = slots["task"], slots["when"]
@@ -113,11 +113,11 @@ def reminder(s: Scene) -> None:
 
 
 def a_sum(s: Scene) -> None:
-    """One of the numbers, or the operator."""
+    """Correct one of the numbers, or the operator."""
     a, b = s.whole(2, 200), s.whole(2, 60)
     _, new = two_numbers(s, 2, 200)
     if len({a, b, new}) < 3:
-        raise Unusable(str(new))  # which one was meant, nobody could tell
+        raise Unusable(str(new))  # nobody could tell which one was meant
     word = s.rng.choice(list(OPERATORS))
     heard = s.ask("sum", sum=f"{s.number(a)} {word} {s.number(b)}")["sum"]
     calculated(s, heard, said_sum(heard))
@@ -182,7 +182,7 @@ def note(s: Scene) -> None:
 
 
 def swap(s: Scene) -> None:
-    """One thing on the list for another."""
+    """Replace one thing on the list."""
     things, new = items(s), s.value("item")
     if new in things:
         raise Unusable(new)
@@ -236,7 +236,7 @@ def _clock_kind(s: Scene) -> None:
 
 
 def _timed_kind(s: Scene) -> None:
-    """An alarm that should have been a timer or the other way round: nothing is kept of it but the wish."""
+    """An alarm that should have been a timer or the reverse: only the wish remains."""
     if s.chance(0.5):
         length = s.ask("timer", duration=duration(s))["duration"]
         said = answers.duration(answers.seconds_of(length))
@@ -288,7 +288,7 @@ _CORRECTIONS: Final[tuple[Callable[[Scene], None], ...]] = (
 
 
 def chained(s: Scene) -> None:
-    """Arithmetic on the last result, whatever it came from; or a count that goes on or back."""
+    """Arithmetic on the last result, whatever it came from; or a count that continues or goes back."""
     if s.chance(0.25):
         count_on(s)
         return
@@ -326,7 +326,7 @@ def number_said(s: Scene) -> str | None:
 
 
 def _next(s: Scene, result: str) -> tuple[str, str]:
-    """What is asked of the last result: the expression, and how a reply says it."""
+    """A question about the last result: the expression, and its wording in a reply."""
     how = s.rng.choice(["half", "half", "double", "square", "root", "percent", "add", "subtract", "times", "divide"])
     if how in ("half", "double"):
         s.ask(f"chain {how}")
@@ -397,7 +397,7 @@ def tale(s: Scene) -> None:
 
 
 def shorter(s: Scene) -> None:
-    """The result alone."""
+    """Only the result."""
     if len(s.turns) < 2 or s.turns[-1].role != "assistant" or s.turns[-2].role != "tool" or s.turns[-1].cut:
         raise Unusable("no result")
     result = s.turns[-2].text
@@ -411,12 +411,13 @@ def shorter(s: Scene) -> None:
 
 
 def half_said(s: Scene) -> None:
-    """A request that breaks off before what matters: the assistant says what it understood and asks for the rest."""
+    """A request that breaks off before the important part: the assistant says what it understood and asks for the
+    rest."""
     s.rng.choice([_half_sum, _half_unit, _half_word, _half_day, _half_alarm, _half_timer, _half_task])(s)
 
 
 def broken_off(s: Scene, intent: str, **slots: str) -> dict[str, str]:
-    """The beginning of a request; nothing polite comes after it."""
+    """The beginning of a request; nothing polite follows it."""
     return s.user(s.made_and_said(PHRASES[intent])[0].removeprefix("~"), **slots)
 
 
@@ -503,11 +504,11 @@ HOMOPHONES: Final = {
     "fifty": ("fifth e", "fift e"), "sixty": ("six t", "sick stee"), "seventy": ("seven t", "seven tea"),
     "eighty": ("a d", "achy", "eight e", "aid e"), "ninety": ("nine t", "ninja t", "night e"), "three": ("tree", "free"),
 }  # fmt: skip
-"""What an ear that writes any word makes of number words."""
+"""Number words as an ear with an open vocabulary writes them."""
 
 
 def heard_numbers(s: Scene) -> None:
-    """A number that was written down as other words: the call and the reply have the number that was meant."""
+    """A number that was written down as other words: the call and the reply have the intended number."""
     n = s.whole(2, 99)
     said = s.number(n)
     words = said.split()

@@ -1,4 +1,4 @@
-"""Scenes that reach back: what was told, asked or counted some turns ago, lists changed by what stands where."""
+"""Scenes that reach back: facts told, asked or counted some turns ago, lists changed by position."""
 
 # ruff: noqa: E501  (sentences and word lists read better unbroken)
 from __future__ import annotations
@@ -63,11 +63,11 @@ _THINGS: Final = {
     """,
 }
 THINGS: Final = {name.replace("_", " "): kind for kind, names in _THINGS.items() for name in names.split()}
-"""What people have of which they may tell something, and what sort of thing that is."""
+"""Things that people have and may tell something about, and the sort of thing to tell."""
 
 
 def thing(s: Scene) -> str:
-    """Something of the user's; in training now and then any word, so that nobody's own word for one is strange."""
+    """Something of the user's; in training sometimes any word, so that no user's own word for one is strange."""
     if s.split == "train" and s.chance(0.25):
         return s.word()
     while True:
@@ -77,7 +77,7 @@ def thing(s: Scene) -> str:
 
 
 def of_thing(s: Scene, name: str) -> str:
-    """What may be told of it."""
+    """A fact that may be told about it."""
     match THINGS.get(name) or s.rng.choice(list(_THINGS)):
         case "number":
             return s.number(s.whole(2, 999)) if s.chance(0.7) else digits(s)
@@ -106,12 +106,12 @@ def asides(s: Scene, most: int = 9) -> None:
 
 
 def recalled(s: Scene) -> None:
-    """Told or asked, and after up to ten other turns asked for."""
+    """Told or asked, and asked for again after up to ten other turns."""
     s.rng.choice([_facts, _facts, _facts, _known, _known, _asked, _result, _count, _story])(s)
 
 
 def _known(s: Scene) -> None:
-    """The name, the home, the age, the pet or what they like best, told and asked for some turns later."""
+    """The name, the home, the age, the pet or their favourite, told and asked for some turns later."""
     before = set(s.known)
     memory(s)
     asides(s)
@@ -123,7 +123,7 @@ def _known(s: Scene) -> None:
 
 
 def _facts(s: Scene) -> None:
-    """One to three facts, then each in any order; now and then one that was never told."""
+    """One to three facts, then each in any order; sometimes one that was never told."""
     facts: dict[str, str] = {}
     for _ in range(s.rng.choice([1, 1, 2, 3])):
         name = thing(s)
@@ -150,7 +150,7 @@ def _facts(s: Scene) -> None:
 
 
 def _asked(s: Scene) -> None:
-    """What was said before the last turn, or first of all."""
+    """A question about the turn before the last, or the very first."""
     while len([t for t in s.turns if t.role == "user"]) < 2:
         aside(s)
     asked = [turn.text for turn in s.turns if turn.role == "user"]
@@ -199,7 +199,7 @@ def _story(s: Scene) -> None:
 
 
 def edited(s: Scene) -> None:
-    """A list that is read and then changed by what stands where, and read again."""
+    """A list that is read, then changed by position, and read again."""
     name = s.value("list") if s.chance(0.35) else ""
     given = s.ask("list_read_named" if name else "list_read", list=name)
     of = {"list": given["list"]} if name else {}
@@ -227,7 +227,7 @@ def _taken(s: Scene, things: list[str], of: dict[str, str], your: str, _: str) -
 
 
 def _other(s: Scene, things: list[str], of: dict[str, str], your: str, gone: str) -> str:
-    """The wrong one went: it comes back, and the only other one goes."""
+    """The wrong one was removed: it comes back, and the only other one goes."""
     if len(things) != 1:
         return _taken(s, things, of, your, gone)
     s.ask("take other")
@@ -271,7 +271,7 @@ def _swapped(s: Scene, things: list[str], of: dict[str, str], your: str, gone: s
 
 
 def _which(s: Scene, things: list[str], of: dict[str, str], your: str, gone: str) -> str:
-    """Asked of what was read: how many, the last, the first, whether something is there."""
+    """A question about the list just read: how many, the last, the first, whether something is on it."""
     what = s.rng.choice(["how many", "last", "first", "is on", "is on"])
     if what == "is on":
         there = s.chance(0.5)
@@ -296,7 +296,7 @@ _EDITS: Final[tuple[Callable[[Scene, list[str], dict[str, str], str, str], str],
 
 
 def unknown(s: Scene) -> None:
-    """People, things and places that nobody told it about: it says so, with their name."""
+    """People, things and places that nobody told it about: it says so, naming them."""
     kind = s.rng.choice(["who", "what", "where"])
     named = s.value("name").lower() if s.chance(0.3) else s.word()
     name = {"who": f"{named} {s.word()}" if s.chance(0.6) else named, "what": s.words(s.rng.choice([1, 1, 2])), "where": s.word()}[kind]

@@ -1,4 +1,4 @@
-"""Scenes in which a turn was misheard, and the user says what it was."""
+"""Scenes in which a turn was misheard, and the user says what they meant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from recipes.texts.slots import items, said_sum, said_time, shown, spoken_sum, t
 
 
 def repair(s: Scene) -> None:
-    """A request as it was misheard, and then as it was meant. Reminders and notes cannot be taken back by a tool."""
+    """A request as it was misheard, then as it was meant. No tool deletes reminders and notes."""
     s.rng.choice([alarm, thing, thing, which_list, which_list, a_sum, name, word])(s)
 
 

@@ -1,4 +1,4 @@
-"""Scenes about the people and the talk itself: memory, repetition, session verbs, small talk, what is out of reach."""
+"""Scenes about the people and the talk itself: memory, repetition, session verbs, small talk, things out of reach."""
 
 # ruff: noqa: E501  (sentences and word lists read better unbroken)
 from __future__ import annotations
@@ -35,7 +35,7 @@ def memory(s: Scene) -> None:
         listed = s.chance(0.8)
         name = s.ask("name_tell", name=s.value("name") if listed else s.word().capitalize())["name"]
         if not listed and not re.search("name|call", s.turns[-1].text):
-            raise Unusable(name)  # who says `I am nervous` does not tell a name
+            raise Unusable(name)  # `I am nervous` does not state a name
         name = s.turns[-1].text[s.turns[-1].text.lower().find(name.lower()) :][: len(name)]
         s.known["name"] = f"Your name is {name}."
         s.say(f"Nice to meet you, {name}.", kind="name told")
@@ -129,7 +129,8 @@ def session(s: Scene) -> None:
 
 
 def fixed(s: Scene, pairs: smalltalk.Pairs, kind: str) -> None:
-    """A question with a fixed answer; what can be asked in more ways is asked more often, by the root of their number."""
+    """A question with a fixed answer; the more phrasings it has, the more often it is asked, by the root of their
+    number."""
     asked, said = s.rng.choices(pairs, [len(lines) ** 0.5 for lines, _ in pairs])[0]
     made, line = s.made_and_said(asked)
     fill: dict[str, Callable[[], str]] = {
@@ -170,7 +171,7 @@ _THINGS: Final = tuple(
         r"\b(?:explain|play|solve|who) (\w+)",
     )
 )
-"""What a question is about, where no slot tells: something with an article, or who does it, or what there is of it."""
+"""The subject of a question without a slot for it: something with an article, a person, or a quantity."""
 _NO_THING: Final = frozenset(
     re.findall(
         r"\S+",
@@ -183,7 +184,8 @@ _NO_THING: Final = frozenset(
 
 
 def named_in(made: str, given: dict[str, str], text: str) -> dict[str, str]:
-    """What a refusal of `text` can name: `{this}`, the command that it refuses, and `{about}`, what was asked about."""
+    """The things that a refusal of `text` can name: `{this}`, the refused command, and `{about}`, the question's
+    subject."""
     named: dict[str, str] = {}
     if made.startswith("~"):
         told = made.removeprefix("~").format(me="you", **given)
@@ -197,7 +199,7 @@ def named_in(made: str, given: dict[str, str], text: str) -> dict[str, str]:
 
 
 def thing_in(text: str) -> str:
-    """What a question is about, as it says it; empty if that is nothing to be named."""
+    """The subject of a question in its own words; empty if there is nothing to name."""
     words = text.rstrip(".?!")
     for pattern in _THINGS:
         for found in pattern.finditer(words):
@@ -220,12 +222,12 @@ def out_of_reach(s: Scene) -> None:
 
 
 def knowledge(s: Scene) -> None:
-    """What only a larger model could do; the refusal says so."""
+    """Questions for a larger model; the refusal says so."""
     fixed(s, smalltalk.KNOWLEDGE, "refusal")
 
 
 def unclear(s: Scene) -> None:
-    """Noise instead of words, or words that ask for nothing: it says what it understood, and asks."""
+    """Noise instead of words, or words without a request: it says what it understood, and asks."""
     if s.chance(0.25):
         s.turns.append(TalkTurn("user", NOT_UNDERSTOOD))
         s.say("I did not catch that. Could you say it again?", kind="not understood")
@@ -249,7 +251,7 @@ def stopping(s: Scene) -> None:
 
 
 def failed(s: Scene) -> None:
-    """A tool that fails: it is slow, it breaks, or it was asked for something that there is not."""
+    """A tool that fails: it is slow, it breaks, or it was asked for something that does not exist."""
     shape = s.rng.random()
     if shape < 0.4:
         tool, intent = s.rng.choice(
@@ -279,7 +281,7 @@ def failed(s: Scene) -> None:
 
 
 def said_error(ask: Callable[..., object], *given: object) -> str:
-    """What the product's tool says is wrong with what it was given."""
+    """The product tool's own error message for these arguments."""
     try:
         ask(*given)
     except answers.AnswerError as error:

@@ -1,4 +1,4 @@
-"""Scenes in which the assistant speaks for longer and may be cut off: counting, stories, jokes."""
+"""Scenes with longer answers, which may be cut off: counting, stories, jokes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recipes.texts.words import WORDS
 
 
 def counting(s: Scene) -> None:
-    """Counts, often cut off by the user, who then asks how far it got, or lets it go on."""
+    """Counts, often cut off by the user, who then asks how far it got, or lets it continue."""
     run = asked_run(s)
     s.say(listed(run), kind="count")
     if len(run) >= 3 and not s.chance(0.15):
@@ -53,7 +53,7 @@ def asked_run(s: Scene) -> list[int]:
 
 
 def cut_off(s: Scene, run: list[int]) -> None:
-    """The user breaks into the count, once or twice asks or ends something, or has it go on where it was heard."""
+    """The user breaks into the count, asks or ends something once or twice, or has it continue where it was heard."""
     heard = s.rng.randint(0, len(run) - 1) if s.chance(0.9) else 0
     s.cut(heard)
     last = run[heard - 1] if heard else None
@@ -77,7 +77,7 @@ def listed(run: list[int]) -> str:
 
 
 def story(s: Scene) -> None:
-    """A story in parts, told on, ended, refused, or cut off and taken up again."""
+    """A story in parts, continued, ended, refused, or cut off and resumed."""
     shape = s.rng.random()
     asked = shape >= 0.35
     if not asked:
@@ -132,9 +132,9 @@ def about(s: Scene, tale: Story) -> None:
 
 
 def ways_on(tale: Story, number: int, sentences: list[str], left: int, heard: int) -> tuple[str, ...]:
-    """What may come after `heard` words of a part of which `left` sentences are still to be told.
+    """Possible continuations after `heard` words of a part with `left` sentences still to tell.
 
-    A sentence that was begun must be that one again; of one that was not, nobody can know how it was to be put.
+    A sentence that was begun must be repeated; the wording of one that was not begun cannot be known.
     """
     begun = sentences[-left].split(" ")[: heard - sum(len(sentence.split(" ")) for sentence in sentences[:-left])]
     ways = {part(random.Random(seed), tale, number)[-left] for seed in range(64)}
@@ -142,7 +142,7 @@ def ways_on(tale: Story, number: int, sentences: list[str], left: int, heard: in
 
 
 def interrupted(s: Scene, sentences: list[str]) -> list[str]:
-    """The user cuts in; an aside may follow. Returns the sentences still to be told, the broken one again."""
+    """The user cuts in; an aside may follow. Returns the sentences still to tell, including the interrupted one."""
     words = [len(sentence.split(" ")) for sentence in sentences]
     heard = s.rng.randint(1, sum(words) - 1)
     s.cut(heard)
@@ -163,7 +163,7 @@ def interrupted(s: Scene, sentences: list[str]) -> list[str]:
 
 
 def fun(s: Scene) -> None:
-    """Jokes, facts and poems, and another one: the next of them in their order, which a small model can learn."""
+    """Jokes, facts and poems, and another one: the next in their order, which a small model can learn."""
     kind, pool = s.rng.choice(
         [("joke", smalltalk.JOKES), ("joke", smalltalk.JOKES), ("fact", smalltalk.FACTS), ("poem", smalltalk.POEMS)]
     )

@@ -1,12 +1,12 @@
-"""Talks from lines that writers made up by hand: what people tell of themselves and ask for later, tools of any kind.
+"""Talks from lines made up by hand: things people tell about themselves and ask for later, tools of any kind.
 
-Whoever wrote them had seen no other text, so they hold what no pattern here does: other verbs, other shapes, a question
-in other words than the telling. Whole topics and whole sets of tools are held out, by the hash of their names.
+The writers had seen no other text, so their lines have what no pattern here has: other verbs, other shapes, questions
+worded differently from the telling. Whole topics and whole sets of tools are held out, by the hash of their names.
 
 A topic of `written_told.txt` has lines that `tell` one thing, each of them an answer to every line that `ask`s, and
 lines that are `never` answered. A set of `written_tools.txt` declares its tools; `do` lines hold all that one needs,
-`ask` lines do not, `none` lines are for none of them. `{slot}` stands for a value, `{slot=value}` for one that other
-words say, `<…>` for what a refusal names.
+`ask` lines do not, `none` lines fit none of them. `{slot}` stands for a value, `{slot=value}` for one that other words
+express, `<…>` for the thing that a refusal names.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def sections(name: str) -> Iterator[tuple[str, list[str]]]:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One small thing of somebody's life. `slots` are the values of the holes in what is told."""
+    """One small thing of somebody's life. `slots` are the values of the holes in the lines."""
 
     told: tuple[str, ...]
     asked: tuple[str, ...]
@@ -71,7 +71,7 @@ def _topic(lines: list[str]) -> Topic:
 
 @cache
 def topics(split: Split) -> tuple[Topic, ...]:
-    """Those that a split may use: a tenth, by hash, is for scoring only."""
+    """The topics that a split may use: a tenth, by hash, is for scoring only."""
     found = [*sections("written_told.txt")]
     return tuple(_topic(lines) for name, lines in found if held_out(f"topic {name}") == (split == "test"))
 
@@ -110,7 +110,7 @@ def told_talk(rng: random.Random, split: Split = "train", noise: float = 0.15, p
 
 
 def _told(s: Scene, topic: Topic) -> str:
-    """Somebody tells it; the line as it is read."""
+    """Somebody tells it; returns the line as it is read."""
     line = s.rng.choice(topic.told)
     values = {slot: s.rng.choice(values) for slot, values in topic.slots.items()}
     s.user(line.format(**values))
@@ -159,7 +159,7 @@ class WrittenTool:
 
 @dataclass(slots=True)
 class ToolSet:
-    """What one app or device declares, and what people ask of it that no tool does."""
+    """The declarations of one app or device, and requests to it that no tool fits."""
 
     name: str
     tools: dict[str, WrittenTool] = field(default_factory=dict)
@@ -167,14 +167,14 @@ class ToolSet:
 
 
 _LOOKS: Final = re.compile("check|count|find|get|is|list|look|measure|query|read|search|show|status|track|view|what")
-"""How the names of tools begin that tell something."""
+"""Beginnings of the names of tools that report something."""
 _PARAMETER: Final = re.compile(r'(\w+)(!?) = (.*?)(?: "([^"]*)")?')
 
 
 def _slot(text: str) -> tuple[str, Slot]:
     match = _PARAMETER.fullmatch(text)
     if match is None:
-        raise ValueError(f"written_tools.txt: {text!r} is no parameter")
+        raise ValueError(f"written_tools.txt: {text!r} is not a parameter")
     name, required, spec, tells = match.groups()
     kind, _, rest = spec.partition(" ")
     if kind in ("number", "decimal"):
@@ -204,14 +204,14 @@ def _tool_set(name: str, lines: list[str]) -> ToolSet:
 
 @cache
 def tool_sets(split: Split) -> tuple[ToolSet, ...]:
-    """Those that a split may use: a tenth, by hash, is for scoring only."""
+    """The sets that a split may use: a tenth, by hash, is for scoring only."""
     found = [*sections("written_tools.txt")]
     return tuple(_tool_set(name, lines) for name, lines in found if held_out(f"tools {name}") == (split == "test"))
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A tool as one talk declares it. `listed`: of each parameter with listed values what is said for each of them."""
+    """A tool as one talk declares it. `listed`: spoken form of each value of parameters with listed values."""
 
     tool: WrittenTool
     declaration: Declaration
@@ -219,7 +219,7 @@ class Offered:
 
 
 def _offered(s: Scene, name: str, tool: WrittenTool) -> Offered:
-    """The tool, now and then with fewer values or in another order: it has to be read each time."""
+    """The tool, sometimes with fewer values or in another order: it has to be read each time."""
     fixed = {(key, value) for line in tool.do + tool.ask for key, value in _SLOT.findall(line) if value}
     listed: dict[str, dict[str, str]] = {}
     parameters = []
@@ -239,7 +239,7 @@ def _offered(s: Scene, name: str, tool: WrittenTool) -> Offered:
 
 
 def _value(s: Scene, it: Offered, key: str) -> tuple[str, str]:
-    """What is said of a parameter, and what stands for that in a call where it is not the same."""
+    """The spoken value of a parameter, and its form in a call if that differs."""
     slot = it.tool.slots[key]
     if key in it.listed:
         value = s.rng.choice([*it.listed[key]])
@@ -266,7 +266,7 @@ def _request(s: Scene, it: Offered, line: str) -> dict[str, str]:
 
 
 def _use(s: Scene, of: ToolSet, offered: list[Offered]) -> None:
-    """A request for one of them, what it needs asked for where that was not said."""
+    """A request for one of them; missing values that it needs are asked for."""
     it = s.rng.choice(offered)
     given = _request(s, it, s.rng.choice(it.tool.ask if it.tool.ask and s.chance(0.25) else it.tool.do))
     for parameter in it.declaration.parameters:
@@ -285,7 +285,7 @@ _ARTICLE: Final = re.compile(r"^(?:the|a|an|my|our|some|this) ")
 
 
 def _refused(s: Scene, of: ToolSet) -> None:
-    """A request that none of them does: of the same neighbourhood, now and then of another set's."""
+    """A request that none of them fits: of the same neighbourhood, sometimes of another set's."""
     line = s.rng.choice(of.none if s.chance(0.75) else s.rng.choice(tool_sets(s.split)).none)
     things = [_ARTICLE.sub("", thing) for thing in re.findall(r"<([^>]+)>", line)]
     written = s.user(line.replace(things[0], "{x}", 1).translate({60: None, 62: None}), x=things[0])["x"]
@@ -300,7 +300,7 @@ _NOUN: Final = re.compile(
 
 
 def _not_offered(s: Scene, of: ToolSet, offered: list[Offered]) -> None:
-    """A request for a tool that is not declared here, mostly of the same set: it says what could be done, as surely."""
+    """A request for a tool not declared here, mostly of the same set: the refusal names the thing just as surely."""
     here = {it.declaration.name for it in offered}
     others = [*(of.tools.keys() - here)] if s.chance(0.75) else []
     of = of if others else s.rng.choice(tool_sets(s.split))

@@ -1,9 +1,9 @@
-"""Talks with the built-in tools from lines that writers made up by hand: corrections, chains, follow-ups, lists edited
+"""Talks with the built-in tools from lines made up by hand: corrections, chains, follow-ups, lists edited
 by description, and remarks that ask for nothing.
 
-Whoever wrote them had seen no other text. A talk of `written_talks.txt` is a row of turns: `say`, which each of its
-phrasings says, and then the one right `call`, or what `chat` it is. `{slot}` stands for a value, `{result}` in a call
-for the number that came out last. Whole talks are held out, by the hash of their names.
+The writers had seen no other text. A talk of `written_talks.txt` is a row of turns: `say`, which each of its
+phrasings expresses, and then the one right `call`, or the kind of `chat`. `{slot}` stands for a value, `{result}` in a
+call for the latest number. Whole talks are held out, by the hash of their names.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HOLE: Final = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is said in one of these ways, and the call that it means; of a remark what kind of `chat` it is."""
+    """A turn with several phrasings, and the call that it means; for a remark, the kind of `chat`."""
 
     said: tuple[str, ...]
     tool: str = ""
@@ -49,7 +49,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class WrittenTalk:
-    """One talk. `slots`: of each hole the kind of value, or the values."""
+    """One talk. `slots`: for each hole the kind of value, or the values."""
 
     turns: tuple[Turn, ...]
     slots: dict[str, str]
@@ -76,7 +76,7 @@ def _written(lines: list[str]) -> WrittenTalk:
 
 @cache
 def talks(split: Split) -> tuple[WrittenTalk, ...]:
-    """Those that a split may use: a tenth, by hash, is for scoring only."""
+    """The talks that a split may use: a tenth, by hash, is for scoring only."""
     found = [*sections("written_talks.txt")]
     return tuple(_written(lines) for name, lines in found if held_out(f"talk {name}") == (split == "test"))
 
@@ -96,7 +96,7 @@ def _value(s: Scene, spec: str) -> str:
 
 @dataclass(slots=True)
 class Desk:
-    """What the tools keep in one talk, with what they answer, and what is said then as the other scenes say it."""
+    """The data and answers of the tools in one talk, with replies as in the other scenes."""
 
     s: Scene
     timers: list[tuple[str, str]] = field(default_factory=list)
@@ -105,17 +105,17 @@ class Desk:
     notes: list[str] = field(default_factory=list)
     lists: dict[str, list[str]] = field(default_factory=dict)
     result: str = ""
-    """The number that came out last."""
+    """The latest number."""
     today: dt.date = dt.date(2026, 1, 1)
 
     def copy(self) -> Desk:
-        """As it is now."""
+        """A copy of the current state."""
         lists = {name: [*items] for name, items in self.lists.items()}
         rows = ([*self.timers], [*self.alarms], [*self.reminders], [*self.notes])
         return Desk(self.s, *rows, lists, self.result, self.today)
 
     def call(self, tool: str, kind: str, given: dict[str, str]) -> None:
-        """The call, its result and the reply. Raises Unusable where the texts have no reply for that."""
+        """The call, its result and the reply. Raises Unusable if the texts have no reply for that."""
         if tool == "calculate":
             self.result = calculated(self.s, given["expression"], said_sum(given["expression"]), kind) or ""
             return
@@ -277,7 +277,7 @@ def _put(s: Scene, it: WrittenTalk) -> None:
 
 
 def _line(s: Scene, turn: Turn) -> tuple[str, dict[str, str]]:
-    """One of a turn's phrasings; what its call takes word by word are slots, too, so that no noise takes them."""
+    """One of a turn's phrasings; words that its call copies are slots, too, so that no noise changes them."""
     line, kept = s.rng.choice(turn.said), dict[str, str]()
     for word in {word for _, value in turn.takes for word in re.findall("[a-z]+", _HOLE.sub("", value))}:
         line, found = re.subn(rf"(?<![\w{{'-]){word}(?![\w}}'-])", f"{{x_{word}}}", line)

@@ -111,7 +111,7 @@ def said_sum(expression: str) -> str:
 
 
 def said_time(s: Scene, time: str) -> str:
-    """The time that the clock makes of a request, at some moment of the day."""
+    """The time that the clock understands in a request, at some moment of the day."""
     try:
         return answers.clock(answers.find_time(time, dt.time(s.rng.randrange(24), s.rng.randrange(60))))
     except answers.AnswerError as error:
@@ -136,7 +136,7 @@ def task(s: Scene) -> str:
 
 
 def items(s: Scene) -> list[str]:
-    """One to three things to buy. Three at once are single words, or nobody could tell where one ends."""
+    """One to three things to buy. Three at once are single words, or their borders would be unclear."""
 
     def one() -> str:
         return s.word() if s.chance(0.2) else s.value("item")
@@ -156,7 +156,7 @@ def shown(things: list[str]) -> str:
 
 
 def digits(s: Scene) -> str:
-    """A code as people say it: `four two seven`, now and then by two: `twenty two sixty`."""
+    """A code as people say it: `four two seven`, sometimes in pairs: `twenty two sixty`."""
     said = [s.number(s.rng.randrange(10)) for _ in range(s.rng.choice([2, 2, 3, 3, 4, 4, 4, 5, 6, 7]))]
     if s.chance(0.15):
         said = [s.number(s.whole(10, 99)) for _ in said[:3]]

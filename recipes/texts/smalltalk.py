@@ -1,7 +1,7 @@
 """Fixed questions and answers, read from smalltalk.txt: greetings, feelings, the assistant itself, and its limits.
 
-In the file: phrasings separated by `;`, then a line `=> answer | answer`. Few answers, each good for many questions: a
-model this small cannot tell two hundred of them apart. Jokes, facts and poems stand one per line.
+In the file: phrasings separated by `;`, then a line `=> answer | answer`. There are few answers, each good for many
+questions: a model this small cannot tell two hundred of them apart. Jokes, facts and poems stand one per line.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _ALSO: Final = {
         "I do not know the news, because I do not go online.",
     ),
 }
-"""Replies that are as right where a reply is; not always the other way round."""
+"""Replies that are also right in place of another; the reverse does not always hold."""
 
 
 def as_right(replies: tuple[str, ...]) -> tuple[str, ...]:
-    """The replies, and those that are as right."""
+    """The replies, and those that are equally right."""
     return tuple(dict.fromkeys((*replies, *(also for reply in replies for also in _ALSO.get(reply, ())))))

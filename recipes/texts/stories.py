@@ -11,7 +11,7 @@ from recipes.texts.words import WORDS
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What stays the same through a story."""
+    """The constants of a story."""
 
     hero: str
     adj: str
@@ -22,7 +22,7 @@ class Story:
 
     @property
     def about(self) -> tuple[str, ...]:
-        """What it was about, in one sentence."""
+        """Its subject, in one sentence."""
         return (f"It was about a {self.adj} {self.hero} who wanted to find {self.goal}.",)
 
 

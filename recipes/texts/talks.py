@@ -21,9 +21,9 @@ def make_talk(
     practice: bool = False,
     among: Sequence[Callable[[Scene], None]] = (),
 ) -> Talk:
-    """One talk of a few exchanges. In practice there are more of the hard ones, and more random words to copy.
+    """One talk of a few exchanges. In practice hard ones are more frequent, and more random words have to be copied.
 
-    `among`: only these exchanges, all as often.
+    `among`: only these exchanges, all equally often.
     """
     while True:
         scene = Scene(rng, split, noise, practice)
@@ -60,7 +60,7 @@ def talks(seed: int, split: Split = "train") -> Iterator[Talk]:
 
 
 def user_utterances(seed: int, n: int, split: Split = "train") -> list[str]:
-    """What people say, in spoken form (lower case, no digits, no punctuation)."""
+    """Utterances of people in spoken form (lower case, no digits, no punctuation)."""
     out: list[str] = []
     for talk in talks(seed, split):
         out += [turn.spoken for turn in talk.turns if turn.role == "user" and turn.spoken]
@@ -70,7 +70,7 @@ def user_utterances(seed: int, n: int, split: Split = "train") -> list[str]:
 
 
 def reply_sentences(seed: int, n: int, split: Split = "train") -> list[str]:
-    """What the assistant says, as it writes it (digits, punctuation). Cut replies are left out."""
+    """Sentences of the assistant as it writes them (digits, punctuation). Cut replies are left out."""
     out: list[str] = []
     for talk in talks(seed, split):
         out += [turn.text for turn in talk.turns if turn.role == "assistant" and turn.text and not turn.cut]

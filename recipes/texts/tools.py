@@ -1,6 +1,6 @@
-"""The built-in tools as the small model learns them: names, parameters, and what each result looks like.
+"""The built-in tools as the small model learns them: names, parameters, and the form of each result.
 
-The model knows these by heart: its chat template lists the names only, so a persona's prefix stays short. Results are
+The model knows these by heart: its chat template lists only the names, so a persona's prefix stays short. Results are
 phrases that a reply can copy, because copying is what a small model does well. All parameters are strings.
 `assistant/tools/answers.py` makes the results from plain values; tools and recipe both call it, so they agree.
 
@@ -32,7 +32,7 @@ undo            -                    ok                 (takes back the exchange
 start_over      -                    ok
 switch_persona  name?                Ben                (no name: whoever is next) | nobody here is called Zoe
 
-A tool that fails answers {"error": "…"}, and the model says that it did not work.
+A tool that fails returns {"error": "…"}, and the model says that it did not work.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ PERSONAS: Final[dict[str, str]] = {
 
 
 def specs() -> list[dict[str, Any]]:
-    """The tools as a chat template takes them (`tools=`): name and parameters, all strings."""
+    """The tools in the form that a chat template takes (`tools=`): name and parameters, all strings."""
     return [
         {
             "type": "function",

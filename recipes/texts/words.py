@@ -1,4 +1,4 @@
-"""Words to fill slots with, and the rule that keeps a tenth of all values and phrasings for scoring only."""
+"""Words to fill slots with, and the rule that reserves a tenth of all values and phrasings for scoring."""
 
 # ruff: noqa: E501  (sentences and word lists read better unbroken)
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _syllable(rng: random.Random) -> str:
 
 
 def made_up(rng: random.Random, split: Split) -> str:
-    """A word that there is not, of two or three syllables that can be spoken."""
+    """A made-up word of two or three syllables that can be spoken."""
     while True:
         word = "".join(_syllable(rng) for _ in range(rng.choice([2, 2, 3])))
         if 4 <= len(word) <= 11 and held_out(word) == (split == "test"):
@@ -69,15 +69,15 @@ def made_up(rng: random.Random, split: Split) -> str:
 
 
 FEW: Final = 8
-"""Where the dictionary has fewer words that hold a token, made-up ones do."""
+"""If the dictionary has fewer words with a token than this, made-up ones are used."""
 
 
 @cache
 def by_token(split: Split) -> tuple[tuple[str, ...], ...]:
-    """Words of small letters by the tokens that the shipped model reads them in, one row a token.
+    """Lower-case words grouped by the shipped model's tokens, one row a token.
 
-    Half the dictionary are family names, so of its words drawn evenly few hold `base` or `mount`; a token that is hardly
-    ever practised cannot be copied when somebody says it.
+    Half of the dictionary consists of family names, so an even draw gives few words with `base` or `mount`; a token
+    that is hardly ever practised cannot be copied when somebody says it.
     """
     tokenizer = Tokenizer.from_file(str(Path(__file__).parents[2] / "llm_engine" / "tiny" / "tokenizer.json"))
     rng, words = random.Random(f"by token {split}"), [*dictionary(split)]

@@ -1,5 +1,5 @@
 """The sets by which turn ends and interruptions are fitted and judged: requests with pauses inside, nods, coughs.
 
-texts    what is said, apart for fitting and for judging
-sounds   who says it: human-like voices with silences spliced in, actors
+texts    the words, separate for fitting and for judging
+sounds   the speakers: human-like voices with silences spliced in, actors
 """

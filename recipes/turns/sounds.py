@@ -1,10 +1,10 @@
 """The sound behind the turn sets: requests with silences spliced in, nods, coughs, laughs, and people who cut in.
 
-Requests are spoken by the human-like voices of `recipes.asr.voices`, part by part: what comes before a pause is spoken
-as something that goes on (it ends in a comma or in nothing), so its melody stays up as a speaker's does; the silence
-between is room noise of a length that is known to the sample. People come from Debian: laughs, coughs, hums and
-exclamations of the actors of Hedgewars (hedgewars-data, GFDL-1.3). The two sets share no voice and no actor. Nothing of
-this is part of the repository.
+Requests are spoken by the human-like voices of `recipes.asr.voices`, part by part. The part before a pause is spoken as
+if it continued (it ends in a comma or in nothing), so its melody stays up like a speaker's; the silence between is room
+noise whose length is known to the sample. People come from Debian: laughs, coughs, hums and exclamations of the actors
+of Hedgewars (hedgewars-data, GFDL-1.3). The two sets share no voice and no actor. None of this is part of the
+repository.
 
 Run:  python -m recipes.turns.sounds --cache DIR     (what `recipes.asr.voices` needs; Debian's apt-get and dpkg-deb)
 """
@@ -32,21 +32,21 @@ VOICES: dict[Part, tuple[str, ...]] = {"dev": ("heart", "joe"), "test": ("alpha"
 EVERY: dict[Part, int] = {"dev": 1, "test": 2}
 """A voice says each n-th request: those of the test set take long to make, and share the texts."""
 OVER: dict[Part, tuple[str, ...]] = {"dev": ("heart", "joe", "alpha", "nezumi"), "test": ("heart", "joe", "kumo")}
-"""Who speaks over a reply. Two voices do in both sets, with other words: the rest have an accent."""
+"""Voices over a reply. Two are in both sets, with other words, because the rest have an accent."""
 ACTORS: dict[Part, tuple[str, ...]] = {
     "dev": ("British", "Default", "Mobster", "Default_pl", "Default_uk", "Default_es"),
     "test": ("Pirate", "Surfer", "HillBilly", "Singer", "Russian", "Default_ru", "Russian_pl"),
 }
 ENGLISH = ("British", "Default", "Mobster", "Pirate", "Surfer", "HillBilly", "Singer", "Russian")
 MURMURS = ("Laugh", "Hmm", "PoisonCough")
-"""Sounds that stop nobody; a laugh is a laugh in any language."""
+"""Sounds that should not stop a reply; a laugh is a laugh in any language."""
 CUTS_IN = ("Cutitout", "Leavemealone", "Whatthe", "Hurry", "Watchit", "Comeonthen", "Justyouwait", "Runaway", "Stupid")
 HEDGEWARS = "usr/share/games/hedgewars/Data/Sounds/voices"
 PAUSES_MS = (300, 500, 700, 900)
 FLOOR = 10 ** (-62 / 20)
 """Noise of a quiet room, root mean square."""
 AUDIBLE = 10 ** (-42 / 20)
-"""Of the peak: what is below it at either end is not speech yet, or no more."""
+"""Share of the peak: softer sound at either end is not speech."""
 PEAK = 0.4
 
 
@@ -67,7 +67,7 @@ class Take:
 
 
 def trimmed(sound: Sound) -> Sound:
-    """From the first to the last 10 ms that can be heard, at one level."""
+    """From the first to the last audible 10 ms, at one level."""
     peak = float(np.abs(sound).max(initial=1e-6))
     blocks = sound[: sound.size // 160 * 160].reshape(-1, 160)
     loud = np.flatnonzero(np.sqrt((blocks**2).mean(axis=1)) > AUDIBLE * peak)
@@ -93,7 +93,7 @@ def take(name: str, kind: str, voice: str, text: str, speech: Sequence[Sound], p
 
 
 def room(samples: int, rng: np.random.Generator) -> Sound:
-    """Noise that falls by 3 dB an octave, as a quiet room's does."""
+    """Noise that falls by 3 dB an octave, as in a quiet room."""
     spectrum = np.fft.rfft(rng.standard_normal(samples))
     spectrum /= np.sqrt(np.maximum(np.arange(spectrum.size), 1))
     noise = np.fft.irfft(spectrum, samples)
@@ -101,7 +101,7 @@ def room(samples: int, rng: np.random.Generator) -> Sound:
 
 
 class Studio:
-    """Speaks and fetches; everything once, kept in `folder`."""
+    """Speaks and fetches; stores everything in `folder`, so it happens once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -118,7 +118,7 @@ class Studio:
         return trimmed(soundfile.read(path, dtype="float32")[0])
 
     def act(self, actor: str, name: str) -> Sound:
-        """An actor's sound. Raises Unreachable where there is none."""
+        """An actor's sound. Raises Unreachable if there is none."""
         file = f"{HEDGEWARS}/{actor}/{name}.ogg"
         return trimmed(decoded(self._origins.read("deb:hedgewars-data", file), file))
 
@@ -132,7 +132,7 @@ def maker(voice: str) -> Speak:
 
 
 def requests(studio: Studio, part: Part) -> Iterator[Take]:
-    """Complete ones, and those with a pause inside."""
+    """Complete requests, and those with a pause inside."""
     for place, voice in enumerate(VOICES[part]):
         mine = slice(place % EVERY[part], None, EVERY[part])
         for i, text in list(enumerate(COMPLETE[part]))[mine]:
@@ -145,7 +145,7 @@ def requests(studio: Studio, part: Part) -> Iterator[Take]:
 
 
 def overlaps(studio: Studio, part: Part) -> Iterator[Take]:
-    """What is heard over a reply: `nod`, `cough`, `laugh`, `hum` should stop nothing, `interruption` should."""
+    """Sounds over a reply: `nod`, `cough`, `laugh`, `hum` should stop nothing, `interruption` should."""
     for voice in OVER[part]:
         for kind, texts in (("nod", NODS[part]), ("interruption", INTERRUPTIONS[part])):
             for i, text in enumerate(texts):

@@ -1,7 +1,7 @@
-"""What is said in the sets by which turn ends and interruptions are fitted (dev) and judged (test).
+"""The words of the sets by which turn ends and interruptions are fitted (dev) and judged (test).
 
-No text stands in both sets. `|` is where the speaker stops to think; what comes before it is a filler or a phrase that
-wants more.
+No text is in both sets. `|` marks where the speaker stops to think; the text before it is a filler or a phrase that
+needs more.
 """
 
 # ruff: noqa: SIM905 - texts read best as running text
