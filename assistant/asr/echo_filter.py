@@ -26,8 +26,8 @@ PARTITIONS = 20
 FORGETS = 0.9995
 """Share of the filter kept per block: people move, doors open."""
 LEARNT = 0.12
-"""How fast its uncertainty falls. The theory's value for independent blocks (0.5) would be too fast, and even half of
-that, because speech repeats itself. At 0.12 its actual error matches the uncertainty it reports."""
+"""How fast its uncertainty falls. Half as fast as in theory for independent blocks (0.5) is still too fast: speech
+repeats itself. At 0.12 its actual error matches the uncertainty it reports."""
 UNKNOWN = 4.0
 """Power of a path that is still unknown: an echo 6 dB louder than what is played."""
 DIES, EARLIER, NOT_BEFORE = 0.45, 0.05, 1e-3

@@ -35,8 +35,8 @@ SOFT = 0.01
 SILENT = 1e-6
 """Power of a block of played sound below which nothing comes back."""
 STUMBLE_BLOCKS, STUMBLES, SURE = 8, 1.3, 0.1
-"""Power after removal over power before, for a quarter of a second in which the filter was sure: doubt over echo.
-"""
+"""Blocks compared (a quarter of a second), the ratio of power left to power heard above which the player has stumbled,
+and the ratio of doubt to echo below which the filter is sure."""
 FAINT = 1e-3
 """An echo below this power, relative to what is played, counts as gone."""
 
