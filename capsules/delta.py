@@ -1,10 +1,9 @@
 """Delta capsules: a state stored as the continuation of a base, so a beginning shared by many states is stored once.
 
 Rows behind a buffer's prefix never change once they are written. So the first rows of a talk equal, byte for byte,
-those
-of the persona that it began with; the recurrent part differs at every position and is stored whole. A capsule becomes a
-base only after its bytes were compared: equal tokens are not trusted. The base itself is a whole capsule, held by
-whoever holds the delta (`store.py`).
+those of the persona that it began with; the recurrent part differs at every position and is stored whole. A capsule
+becomes a base only after its bytes were compared: equal tokens are not trusted. The base itself is a whole capsule,
+held by whoever holds the delta (`store.py`).
 """
 
 import json
