@@ -158,7 +158,7 @@ class EngineLease(Generic[S]):
         if journal is not None and talk in self._talks and talk not in self._private:
             journal.put(self._kind, self._lessee.to_rows(self._talks[talk]), sync=not midway)
 
-    def keep(self, talk: str) -> None:
+    def save_owned(self, talk: str) -> None:
         """Nobody waits: see that the owner's state is on disk, so that after a kill little has to be folded again."""
         if self.owner == talk and self._journals.find(talk) is not None:
             with suppress(CapsuleTooLarge):
@@ -181,7 +181,8 @@ class EngineLease(Generic[S]):
         if self.owner == talk:
             self.owner = None
 
-    def forget(self, talk: str) -> None:
+    def discard(self, talk: str) -> None:
+        """The talk is over, or begins anew: let go of its state, in its journal too."""
         self._drop(talk)
         if (journal := self._journals.find(talk)) is not None:
             journal.put(self._kind, {})
@@ -201,7 +202,7 @@ class EngineLease(Generic[S]):
             return
         self._resting[talk] = None
         while len(self._resting) > RESTING:
-            self.forget(next(iter(self._resting)))
+            self.discard(next(iter(self._resting)))
 
     # ---------------------------------------------------------------------------------------- inside
 

@@ -87,14 +87,14 @@ class Prefixes:
         ends = cold_ends(wanted)
         return Gathered(frozenset((*self._overlaps.place(wanted, ends), ends[-1])))
 
-    def take(self, gathered: Gathered) -> None:
+    def take_point(self, gathered: Gathered) -> None:
         """The engine is at the end of a call."""
         if (at := self._llm.position) in gathered.at:
             point = self._llm.checkpoint_before(at)
             if point is not None and point.position == at:
                 gathered.points[at] = point
 
-    def keep(self, realm: str, folded: Sequence[FoldStep], gathered: Gathered, name: str = "") -> str | None:
+    def store(self, realm: str, folded: Sequence[FoldStep], gathered: Gathered, name: str = "") -> str | None:
         """Keep the engine's present state, which these steps led to from nothing; the key, or None without room.
 
         name   held under it until `hold_only` leaves it out, and written to disk
@@ -116,7 +116,7 @@ class Prefixes:
             self._registry.superseded(gathered.source)
         return key
 
-    def hold(self, name: str, folded: Sequence[FoldStep]) -> bool:
+    def hold_listed(self, name: str, folded: Sequence[FoldStep]) -> bool:
         """Hold what is listed under a name; False if it is not there, or not these steps."""
         key, ids = named_key(name, self.key(LISTED)), tuple(token for step in folded for token in step.ids)
         try:

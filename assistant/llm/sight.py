@@ -80,8 +80,8 @@ class Sight:
             first = self._first[talk] = max(gone.lines, gone.pictured)
             self._llm.pictures.hold(talk, [name for name, place in shown.items() if place >= first])
 
-    def forget(self, talk: str) -> None:
-        """The talk shows nothing any more, or pauses."""
+    def show_nothing(self, talk: str) -> None:
+        """The talk is over, or pauses."""
         self._shown.pop(talk, None)
         self._first.pop(talk, None)
         self._llm.pictures.hold(talk, ())
@@ -102,12 +102,6 @@ class Sight:
             self._charge(self._llm.pictures.nbytes)
             self._waiting.pop(name, None)
             _remember(self._took, name, ((self._now() - begun) * 1000, None), REMEMBERED)
-
-    def rollback(self, position: int) -> None:
-        """The engine's, with the pictures that it folds again at hand: after a restart they may not be."""
-        for _ in self.look(self._llm.needed(position)):
-            pass
-        self._llm.rollback(position)
 
     def last_seen(self, talk: str, prompt: Prompt) -> tuple[int, float]:
         """Tokens of the pictures of a prompt's last turn, and what seeing them took, milliseconds: told to each reply

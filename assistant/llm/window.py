@@ -86,7 +86,7 @@ class ContextWindow:
         room, instructions = self._room(steps), _instructions(steps)
         return _length(steps) <= max(room * KEPT_SHARE, instructions + (room - instructions) * KEPT_OF_TALK)
 
-    def forget(self, state: TalkState, prompt: Prompt) -> None:
+    def forget_hidden(self, state: TalkState, prompt: Prompt) -> None:
         """The tokens of replies that are no longer shown are not needed again."""
         shown = {line.reply_id for line in prompt.lines[state.let_go.lines :]}
         state.written = {reply: written for reply, written in state.written.items() if reply in shown}

@@ -53,23 +53,6 @@ def read_address(text: str) -> Address:
     return Address(urlunsplit((parts.scheme, netloc, path, "", "")), parts.username, parts.fragment or None)
 
 
-class NoWayBack:
-    """What a server has taken in cannot be taken back, nor gone on from twice: where `capsules` is False nothing is
-    guessed and nothing forked."""
-
-    async def fork(self, talk: str, branch: str) -> None:
-        return None
-
-    def guess(self, talk: str) -> None:
-        return None
-
-    def confirm(self, talk: str) -> None:
-        return None
-
-    async def drop(self, talk: str) -> float:
-        return 0.0
-
-
 class Server:
     """One remote server; its connections open with the first request."""
 

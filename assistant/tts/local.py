@@ -73,7 +73,6 @@ class VoiceBefore:
 class LocalTTS:
     """`voices` may come and go; the first is the default."""
 
-    capsules = True
     paces = False
     """Stretched sound would no longer be the frames that the session remembers."""
 
@@ -95,6 +94,10 @@ class LocalTTS:
             self._frozen, deployment.registry, state_key, "tts", deployment.journals, bases=[voice_key(engine)]
         )
         self._guesses: Guesses[VoiceBefore, SpokenState] = Guesses(deployment.thread, EngineKind.TTS, self._lease)
+
+    @property
+    def state(self) -> LocalTTS:
+        return self
 
     @property
     def voices(self) -> Sequence[str]:
@@ -131,8 +134,8 @@ class LocalTTS:
     def confirm(self, talk: str) -> None:
         self._guesses.confirm(talk)
 
-    async def drop(self, talk: str) -> float:
-        return await self._guesses.drop(talk, partial(self._drop, talk))
+    async def take_back(self, talk: str) -> float:
+        return await self._guesses.take_back(talk, partial(self._drop, talk))
 
     async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         self._interrupt(talk)
@@ -161,8 +164,8 @@ class LocalTTS:
     async def fork(self, talk: str, branch: str) -> None:
         await self._call(lambda: self._lease.fork(talk, branch), talk)
 
-    async def forget(self, talk: str) -> None:
-        await self._call(lambda: self._lease.forget(talk), talk)
+    async def forget_talk(self, talk: str) -> None:
+        await self._call(lambda: self._lease.discard(talk), talk)
 
     def _interrupt(self, talk: str) -> None:
         """Somebody waits: what is done ahead of time stops, and what it did stays."""
@@ -267,7 +270,7 @@ class LocalTTS:
         if before is None or state is None:
             return
         if not before.known:
-            self._lease.forget(talk)
+            self._lease.discard(talk)
         elif self._lease.own(talk):
             self._tts.cut(before.frames)
             del state.said[before.said :]
@@ -278,7 +281,7 @@ class LocalTTS:
         """Make the engine's session this talk's, in this voice; another voice begins another session."""
         state = self._lease.find(talk)
         if state is not None and state.voice != voice:
-            self._lease.forget(talk)
+            self._lease.discard(talk)
         state = self._lease.begin(talk, partial(SpokenState, voice))
         self._lease.own(talk)
         return state
@@ -325,7 +328,7 @@ class LocalTTS:
                 self._begin_anew(talk, state)
             elif abs(self._tts.position - state.kept) >= KEPT_EVERY:
                 state.kept = self._tts.position
-                self._lease.keep(talk)
+                self._lease.save_owned(talk)
 
     def _has_had_its_time(self, talk: str, state: SpokenState) -> bool:
         """What may still be cut to what was heard, or taken back with a guess, stays."""

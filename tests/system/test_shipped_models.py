@@ -175,7 +175,7 @@ def test_a_spoken_question_is_heard_answered_by_a_tool_and_spoken(engines):
         async with aclosing(app.tts.speak("asker", "ben", "q", "what is seven plus five")) as sounds:
             async for sound in sounds:
                 parts.append(sound.pcm)
-        await app.tts.forget("asker")
+        await app.tts.forget_talk("asker")
         await session.send(AppendAudio(np.concatenate(parts), 24_000))
         await session.send(CommitAudio())
         await session.send(CreateResponse())
@@ -210,7 +210,7 @@ async def never_said_more(app, prompt, tokens):
             async for _ in pieces:
                 pass
     state = await app.cohost_call(lambda: tensors(app.hybrid))
-    await app.llm.forget("other")
+    await app.llm.forget_talk("other")
     return state
 
 

@@ -343,8 +343,8 @@ def test_a_reply_that_loses_its_state_in_the_middle_goes_on_bit_for_bit(engine, 
         return state_of(engine)
 
     def back(llm):
-        state = llm._own("a")
-        for _ in llm._catch_up(state, state.log.position):
+        state = llm._folding.own("a")
+        for _ in llm._folding.catch_up(state, state.log.position):
             pass
 
     assert_same_state(LLMBench(engine).run_(play, False), LLMBench(engine, host_bytes=0).run_(play, True))
@@ -449,7 +449,7 @@ def test_a_branch_goes_on_as_the_talk_would_have(engine, between):
         for talk, seed in (("a", 5), ("a/1", 6)):
             text, _, _ = await reply(llm, talk, prompt(*lines), f"{talk} r2.0", temperature=0.9, seed=seed)
             found[seed] = text, state_of(engine)
-        await llm.forget("a/1")
+        await llm.forget_talk("a/1")
         return found
 
     found = LLMBench(engine).run_(both)
@@ -728,7 +728,7 @@ async def known(bench, talk):
         state = bench.llm._lease.find(talk)
         if state is None:
             return None
-        bench.llm._own(talk)
+        bench.llm._folding.own(talk)
         host = bench.engine.snapshot().host
         return state.to_rows(), host["folds"], host["sampling"], host["ready"], state_of(bench.engine)
 
@@ -782,7 +782,7 @@ def test_a_dropped_guess_never_was(engine, monkeypatch, turns, sampling, other):
             made.cancel()
             await asyncio.wait([made])
             monkeypatch.undo()
-            assert await bench.llm.drop("a") > 0 or not steps
+            assert await bench.llm.take_back("a") > 0 or not steps
             assert_never_was(before, await known(bench, "a"))
         text, _, _ = await reply(bench.llm, "a", prompt(*lines, user("go on")), "r3.0", **sampling)
         return text, await known(bench, "a")
@@ -831,7 +831,7 @@ def test_a_guess_stands_in_no_journal_until_it_is_right(engine, monkeypatch, tmp
             else:
                 made.cancel()
                 await asyncio.wait([made])
-                await bench.llm.drop("a")
+                await bench.llm.take_back("a")
             await known(bench, "a")
             kept.append(dict(journal.table("llm")))
         return kept
@@ -848,7 +848,7 @@ def test_a_guess_does_not_shorten_the_talk(engine):
         llm.guess("a")
         with pytest.raises(EngineFailed, match="no room for a guess"):
             await reply(llm, "a", prompt(*lines, said(text, "r1.0"), user("y" * 60)), "r2.0")
-        assert await llm.drop("a") >= 0
+        assert await llm.take_back("a") >= 0
 
     LLMBench(engine).run_(play)
 
@@ -870,7 +870,7 @@ def test_what_was_folded_while_it_was_said_changes_no_bit(roomy, seed):
             if early:
                 for end in sorted(rng.sample(range(len(words)), min(len(words) - 1, 6))):
                     heard = words[:end] if rng.random() < 0.8 else words[: end // 2] + "somethingelse" * 7
-                    await bench.llm.hear("a", prompt(*lines, user(heard)))
+                    await bench.llm.fold_heard("a", prompt(*lines, user(heard)))
                     folded = max(folded, roomy.position)
             lines.append(user(words))
             text, _, _ = await reply(bench.llm, "a", prompt(*lines), f"r{turn}.0", 8)
@@ -891,7 +891,7 @@ def test_what_was_folded_while_it_was_said_changes_no_bit(roomy, seed):
 def test_of_a_long_turn_only_the_last_call_is_left(roomy):
     async def play(bench):
         words = "w" * 150
-        await bench.llm.hear("a", prompt(user(words)))
+        await bench.llm.fold_heard("a", prompt(user(words)))
         at = roomy.position
         _, _, ready = await reply(bench.llm, "a", prompt(user(words + " and the end")), "r1.0")
         return at, ready
