@@ -37,7 +37,7 @@ def state_before(folding: TalkFolding, talk: str, prompt: Prompt) -> TalkBefore:
     return TalkBefore(True, state.log.plan(wanted).keep, dict(state.written), state.let_go, sampling)
 
 
-def undo(folding: TalkFolding, talk: str, guess: Guess[TalkBefore]) -> None:
+def undo_reply(folding: TalkFolding, talk: str, guess: Guess[TalkBefore]) -> None:
     """The guess never was. What it found out of line with the talk stays rolled back."""
     lease = folding.lease
     lease.show(talk)

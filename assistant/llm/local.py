@@ -14,7 +14,7 @@ from assistant.device.lease import EngineLease
 from assistant.device.schedule import EngineKind, Urgency
 from assistant.device.thread import Job, Work
 from assistant.llm.frozen import FrozenTalks
-from assistant.llm.guessed import TalkBefore, state_before, undo
+from assistant.llm.guessed import TalkBefore, state_before, undo_reply
 from assistant.llm.keeper import LocalKeeper
 from assistant.llm.language import Language
 from assistant.llm.prefixes import LISTED, Prefixes
@@ -109,7 +109,7 @@ class LocalLLM:
     async def take_back(self, talk: str) -> float:
         folding = self._folding
         return await self._guesses.take_back(
-            talk, lambda guess: folding.whole(talk, lambda: undo(folding, talk, guess))
+            talk, lambda guess: folding.whole(talk, lambda: undo_reply(folding, talk, guess))
         )
 
     async def fold_heard(self, talk: str, prompt: Prompt) -> None:

@@ -44,7 +44,8 @@ from assistant.personas import load_personas
 from assistant.talk import Engines, Services
 from assistant.talk.conversation import item_text
 from assistant.talk.talks import Talks
-from assistant.tts.local import FRAME_SAMPLES, LocalTTS
+from assistant.tts.local import LocalTTS
+from assistant.tts.speaking import FRAME_SAMPLES
 from assistant.tts.voices import load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
@@ -279,7 +280,7 @@ def reference_voice(app, talk, pieces):
     """Take the engine from the talk, make the reference, give the engine back."""
     app.tts._lease.release()
     state = spoken_only(app, pieces)
-    app.tts._own(talk, "ada")
+    app.tts._sessions.own(talk, "ada")
     return state
 
 

@@ -17,7 +17,8 @@ from assistant.device import schedule
 from assistant.device.deployment import Deployment
 from assistant.device.schedule import EngineKind
 from assistant.device.thread import EngineThread
-from assistant.tts.local import FRAME_SAMPLES, LocalTTS, VoiceOptions
+from assistant.tts.local import LocalTTS, VoiceOptions
+from assistant.tts.speaking import FRAME_SAMPLES
 from assistant.tts.voices import load_voices
 from capsules import ExecContext
 from capsules.journal import Journals
