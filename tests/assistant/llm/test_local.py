@@ -22,6 +22,7 @@ from capsules.exec import away
 from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
+from llm_engine.sequence import FoldedSequence
 from tests.fakes.engines import language, write_llm
 
 SYSTEM = "You are Ada. " * 6
@@ -160,13 +161,13 @@ def test_state_after_a_cut_is_that_of_a_talk_that_only_said_so_much(engine, cut)
 
 def test_a_cut_after_another_talk_had_the_engine_refolds_only_the_reply(engine, monkeypatch):
     bases = []
-    refold = HybridLLM._refold
+    refold = FoldedSequence._refold
 
     def counted(self, tokens, base):
         bases.append(base)
         refold(self, tokens, base)
 
-    monkeypatch.setattr(HybridLLM, "_refold", counted)
+    monkeypatch.setattr(FoldedSequence, "_refold", counted)
 
     async def play(llm, between):
         text, _, ready = await reply(llm, "a", prompt(user("count")), "r1.0")
@@ -384,7 +385,7 @@ def test_a_talk_survives_the_process(engine, tmp_path):
 @pytest.mark.parametrize("undone", [1, 2])
 def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_back(roomy, tmp_path, undone, monkeypatch):
     refolded = []
-    refold = HybridLLM._refold
+    refold = FoldedSequence._refold
 
     def counted(self, tokens, base):
         refolded.append(len(tokens) - base)
@@ -402,7 +403,7 @@ def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_bac
     app = LLMBench(roomy, folder=tmp_path, disk_bytes=1 << 28)
     lines, _ = app.run_(before, True)
     app.registry.close()
-    monkeypatch.setattr(HybridLLM, "_refold", counted)
+    monkeypatch.setattr(FoldedSequence, "_refold", counted)
 
     async def after(llm):
         settled = await llm.sync("a", prompt(*lines[: -2 * undone]))

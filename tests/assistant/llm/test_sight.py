@@ -28,7 +28,7 @@ def loaded(tmp_path_factory):
 @pytest.fixture
 def engine(loaded):
     """With nothing seen yet."""
-    loaded.pictures = PictureStore(loaded.config.hidden_size)
+    loaded._sequence.pictures = PictureStore(loaded.config.hidden_size)
     return loaded
 
 
@@ -102,7 +102,7 @@ def test_folded_ahead_or_with_the_words_is_the_same(engine, looks, ahead):
         return await reply(llm, "a", whole, "r1"), state_of(engine)
 
     (text, _, _), expected = run(engine, at_once)
-    engine.pictures = PictureStore(engine.config.hidden_size)
+    engine._sequence.pictures = PictureStore(engine.config.hidden_size)
     (again, _, ready), state = run(engine, early)
     assert again == text and len(looks) == 2
     assert_same_state(state, expected)
@@ -220,7 +220,7 @@ def test_a_talk_with_a_picture_goes_on_after_a_restart(engine, looks, tmp_path, 
         await (llm.park("a") if kept else llm.prepare("a", prompt(*base)))
 
     async def again(llm):
-        engine.pictures = PictureStore(engine.config.hidden_size)
+        engine._sequence.pictures = PictureStore(engine.config.hidden_size)
         looks.clear()
         return await reply(llm, "a", asked, "r1"), state_of(engine)
 
@@ -244,7 +244,7 @@ def test_two_talks_that_look_at_once_say_what_they_would_alone(engine):
         )
 
     expected = [one[0] for one in run(engine, alone)]
-    engine.pictures = PictureStore(engine.config.hidden_size)
+    engine._sequence.pictures = PictureStore(engine.config.hidden_size)
     assert [one[0] for one in run(engine, together)] == expected
 
 
@@ -299,7 +299,7 @@ def wide(tmp_path_factory):
 @pytest.fixture
 def roomy(wide):
     """With nothing seen yet."""
-    wide.pictures = PictureStore(wide.config.hidden_size)
+    wide._sequence.pictures = PictureStore(wide.config.hidden_size)
     return wide
 
 
