@@ -22,7 +22,7 @@ class SequenceCheckpoints:
         self._considered = 0  # the last position that was
 
     @property
-    def nbytes(self) -> int:
+    def most_bytes(self) -> int:
         """Of all that may be held."""
         return self._budget * self._recurrent.nbytes
 

@@ -134,7 +134,7 @@ class HybridLLM:
     @property
     def checkpoint_bytes(self) -> int:
         """Of all the checkpoints that may be held for rollbacks."""
-        return self._sequence.points.nbytes
+        return self._sequence.points.most_bytes
 
     def checkpoint_before(self, position: int) -> Checkpoint | None:
         """The last checkpoint at or before a position: what a rollback to there would start from."""
@@ -283,7 +283,7 @@ class HybridLLM:
         """Everything, at this boundary."""
         a_kind(StateError, "name", name, str, "text")
         self.catch_up()
-        tokens, host = self._sequence.tokens, {**self._sequence.to_json(), "sampling": vars(self._sampling)}
+        tokens, host = self._sequence.tokens, {**self._sequence.capsule_facts(), "sampling": vars(self._sampling)}
         capsule = snapshot(
             self._ctx, self._scope, self.position, self.fingerprint, tokens=tokens, label=name, host=host
         )

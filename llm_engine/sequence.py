@@ -190,7 +190,7 @@ class FoldedSequence:
         self.log.truncate(self.position)
         self.points.restart(self.position)
 
-    def to_json(self) -> dict[str, Any]:
+    def capsule_facts(self) -> dict[str, Any]:
         """What a capsule holds of it beside its tokens."""
         return {"folds": self.log.to_json(), "ready": self.ready, "pictures": self.placed.to_json()}
 
