@@ -23,7 +23,7 @@ class SequenceCheckpoints:
 
     @property
     def most_bytes(self) -> int:
-        """Of all that may be held."""
+        """The size of all that may be held."""
         return self._budget * self._recurrent.nbytes
 
     def last_before(self, position: int) -> Checkpoint | None:

@@ -128,12 +128,12 @@ class HybridLLM:
 
     @property
     def pictures(self) -> PictureStore:
-        """What ids below zero stand for: `append` takes those that are in here."""
+        """The encoded pictures, by ids below zero: `append` takes those that are in here."""
         return self._sequence.pictures
 
     @property
     def checkpoint_bytes(self) -> int:
-        """Of all the checkpoints that may be held for rollbacks."""
+        """The size of all checkpoints that may be held for rollbacks."""
         return self._sequence.points.most_bytes
 
     def checkpoint_before(self, position: int) -> Checkpoint | None:
@@ -184,7 +184,7 @@ class HybridLLM:
 
     @property
     def sampling(self) -> Sampling:
-        """What the next tokens are sampled with."""
+        """The sampling of the next tokens."""
         return self._sampling
 
     def set_sampling(self, sampling: Sampling) -> None:

@@ -21,7 +21,7 @@ from llm_engine.state import EngineState
 
 
 class FoldedSequence:
-    """What the host knows of the state on the device. Every change of the state by tokens goes through here."""
+    """The host's knowledge of the state on the device. Every change of the state by tokens goes through here."""
 
     def __init__(
         self, config: LLMConfig, state: EngineState, graphs: EngineGraphs, points: SequenceCheckpoints,
@@ -191,7 +191,7 @@ class FoldedSequence:
         self.points.restart(self.position)
 
     def capsule_facts(self) -> dict[str, Any]:
-        """What a capsule holds of it beside its tokens."""
+        """The facts that a capsule holds beside the tokens."""
         return {"folds": self.log.to_json(), "ready": self.ready, "pictures": self.placed.to_json()}
 
     def needed(self, position: int) -> list[int]:

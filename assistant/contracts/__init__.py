@@ -1,4 +1,4 @@
-"""What a talk asks of its models, said once: local engines, remote servers and test fakes all keep to it.
+"""The contracts between a talk and its models. Local engines, remote servers and test fakes all keep to them.
 
 A talk names its state by a string; a side branch is a talk of its own. Neither contract knows tokens or codec
 frames: a talk says which words and which samples are to count as said, and the engine finds the way from the

@@ -16,7 +16,7 @@ from assistant.events import ToolSpec
 PICTURE = "[picture]"
 """Stands for a picture that the model does not see."""
 CANNOT_SEE = "I can't see pictures. I can only hear and read, so tell me in words what it shows."
-"""What is answered to whoever asks about it, as it is: a model that does not see would guess."""
+"""The answer, word for word, where a picture is asked about: a model that does not see would guess."""
 ABOUT_A_PICTURE = re.compile(
     r"\b(?:th(?:is|at|ese|ose)|here|see[ns]?|look(?:s|ing)?|show[ns]?|pictures?|images?|photo(?:graph)?s?|drawings?"
     r"|paintings?|screen(?:shot)?s?|camera|colou?rs?|reads?|describe|recogni[sz]e"
@@ -52,9 +52,9 @@ class Line:
     calls: tuple[ToolCall, ...] = ()
     reply_id: str | None = None
     call_id: str | None = None
-    """Of a tool line: the call it answers."""
+    """In a tool line: the call it answers."""
     pictures: tuple[PlacedPicture, ...] = ()
-    """Of a user's line, in order. Only for a model that `sees`; its text may be empty then."""
+    """In a user's line, in order. Only for a model that `sees`; its text may be empty then."""
 
     @property
     def in_words(self) -> Line:
@@ -72,7 +72,7 @@ class Prompt:
     tools: tuple[ToolSpec, ...] = ()
     lines: tuple[Line, ...] = ()
     realm: str = ""
-    """Who may find what is folded for it: prompts of one realm find each other's beginnings, those of two do not."""
+    """Prompts of one realm find each other's folded beginnings, those of two realms do not."""
 
     @property
     def asks_to_see(self) -> bool:
@@ -115,12 +115,12 @@ class PromptReady:
     costs: tuple[Cost, ...] = ()
     """`picture`: what seeing and folding pictures took of it."""
     image_tokens: int = 0
-    """Of the input, those that pictures and their marks stand on."""
+    """The input tokens that pictures and their marks stand on."""
     cached_image_tokens: int = 0
     shown_tokens: int = 0
-    """Of the image tokens, those of the turn that is answered, cached or not."""
+    """The image tokens of the turn that is answered, cached or not."""
     picture_ms: float = 0.0
-    """What seeing the pictures of that turn took, most of it before anybody waited; 0 for those that were known."""
+    """The time it took to see the pictures of that turn, most of it before anybody waited; 0 for known ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class LLM(Protocol):
 
     @property
     def sees(self) -> bool:
-        """Whether it takes pictures. Where not, no line has any, and `[picture]` in the text says where one stood."""
+        """Whether it takes pictures. If not, no line has any, and `[picture]` in the text marks where one stood."""
         ...
 
     @property

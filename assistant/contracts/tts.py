@@ -50,7 +50,7 @@ class KeptVoice:
 
 
 class VoiceKeeper(Protocol):
-    """Where voices are kept. What it refuses is a PeerError; then nothing has changed."""
+    """A store of voices. A refusal is a PeerError, and then nothing has changed."""
 
     @property
     def refusal(self) -> str:

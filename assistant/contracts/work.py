@@ -1,4 +1,4 @@
-"""What an engine tells of its work: what it cost, and what it did to the state of a talk."""
+"""An engine's work: what it cost, and what it did to the state of a talk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What it took to bring an engine's state in line with a talk. `what` None: nothing was to be done."""
+    """How an engine's state was brought in line with a talk. `what` None: nothing was to be done."""
 
     what: Literal["rollback", "restore", "snapshot", "rebuild"] | None
     position: int
@@ -36,7 +36,7 @@ class Stateful(Protocol):
         ...
 
     def guess(self, talk: str) -> None:
-        """What is asked for the talk from here on may turn out to be for nothing."""
+        """The work asked for the talk from here on may turn out to be for nothing."""
         ...
 
     def confirm(self, talk: str) -> None:

@@ -38,7 +38,7 @@ def state_before(folding: TalkFolding, talk: str, prompt: Prompt) -> TalkBefore:
 
 
 def undo_reply(folding: TalkFolding, talk: str, guess: Guess[TalkBefore]) -> None:
-    """The guess never was. What it found out of line with the talk stays rolled back."""
+    """The guess never was. State that it found out of line with the talk stays rolled back."""
     lease = folding.lease
     lease.show(talk)
     before, state = guess.before, lease.find(talk)

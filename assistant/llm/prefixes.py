@@ -35,7 +35,7 @@ REMEMBERED = 256
 
 @dataclass(slots=True)
 class Gathered:
-    """Of a prompt that is to be found again: where checkpoints are worth their bytes, and those taken by now."""
+    """The checkpoints of a prompt that is to be found again: where they are worth their bytes, and those at hand."""
 
     at: frozenset[int] = frozenset()
     points: dict[int, Checkpoint] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Gathered:
 
 
 def cold_ends(steps: Sequence[FoldStep]) -> tuple[int, ...]:
-    """Where the calls end that fold these steps from nothing, up to the first token that was written one by one."""
+    """The ends of the calls that fold these steps from nothing, up to the first token that was written one by one."""
     ends: list[int] = []
     at = 0
     for step in takewhile(lambda step: not step.written, steps):
@@ -83,7 +83,7 @@ class Prefixes:
         return points
 
     def gather(self, wanted: Sequence[FoldStep]) -> Gathered:
-        """Where to take checkpoints while these are folded."""
+        """Say where to take checkpoints while these are folded."""
         ends = cold_ends(wanted)
         return Gathered(frozenset((*self._overlaps.place(wanted, ends), ends[-1])))
 

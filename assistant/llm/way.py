@@ -79,8 +79,8 @@ class TalkFolding:
         return self.llm.position < state.log.position
 
     def catch_up(self, state: TalkState, keep: int) -> Generator[None, None, int]:
-        """Where the engine is behind the owner's log, fold the first `keep` tokens of it again, by the same calls from
-        the nearest capsule of such a state; the rest is let go. Returns how many were folded."""
+        """If the engine is behind the owner's log, fold the first `keep` tokens of it again, by the same calls from the
+        nearest capsule of such a state; the rest is let go. Returns how many were folded."""
         if not self.behind(state):
             return 0
         self.cut(state, keep)
@@ -164,7 +164,7 @@ class TalkFolding:
             pass
 
     def fold_instructions(self, state: TalkState, wanted: Sequence[FoldStep], realm: str) -> Work[None]:
-        """Where a talk's instructions were not found: from their second use on they are a capsule."""
+        """Fold instructions that were not found. From their second use on they become a capsule."""
         if wanted and state.log.position < len(wanted[0].ids) and self.prefixes.asked(realm, wanted[0]) > 1:
             gathered = self.prefixes.gather(wanted[:1])
             yield from self.fold(state, state.log.plan(wanted[:1]), gathered)
@@ -179,7 +179,7 @@ class TalkFolding:
         return state
 
     def fitting(self, talk: str, prompt: Prompt) -> list[FoldStep]:
-        """The steps of as much of the prompt as finds room. Where not all does, the talk goes on with what was folded
+        """The steps of as much of the prompt as finds room. If not all does, the talk goes on with what was folded
         ahead of time, even if that is only begun; else its oldest pictures and turns go now."""
         state = self.known(talk, prompt)
         wanted = self.window.steps(state, prompt, open_reply=True)
@@ -194,7 +194,7 @@ class TalkFolding:
         return wanted
 
     def fold_ahead(self, talk: str, prompt: Prompt) -> Work[None]:
-        """What the next reply would have to fold before its own turn: in place, or beside the talk where that will
+        """Fold what the next reply would have to fold before its own turn: in place, or beside the talk if that will
         have to be shortened."""
         state = self.known(talk, prompt)
         if self.window.crowded(state, prompt):

@@ -22,8 +22,8 @@ from llm_engine import Sampling
 from llm_engine.sampling import CANDIDATES
 
 CLAUSE_ENDS = frozenset(".,;:!?…–—\n")
-"""What is written up to one of these can be said soon: it is noted, so that after a kill the talk goes on from the
-tokens that were heard, and not from their text folded anew."""
+"""Text up to one of these can be said soon: it is noted, so that after a kill the talk goes on from the tokens that
+were heard, and not from their text folded anew."""
 LEAST_TOP_P = 1e-6
 """A `top_p` of 0, which may be asked for, would leave nothing to draw from: it means the likeliest token alone."""
 REPORTED: Mapping[Way | None, Literal["rollback", "restore"]] = {Way.ROLLBACK: "rollback", Way.RESTORE: "restore"}

@@ -83,7 +83,7 @@ class RemoteLLM:
                 try:
                     text = answered.count_in(event)
                 except TypeError as error:
-                    raise EngineFailed(f"{answer.url} sent what is no chat completion: {str(event)[:100]}") from error
+                    raise EngineFailed(f"invalid chat completion from {answer.url}: {str(event)[:100]}") from error
                 if not ready:
                     ready, told = True, answered.asked
                     yield PromptReady(answered.asked, answered.cached)
@@ -166,7 +166,7 @@ def _tool(tool: ToolSpec) -> dict[str, object]:
 
 
 class _Answer:
-    """What a stream of chat completion events came to so far. Tokens are zero until the server counts them."""
+    """A stream of chat completion events, as far as it came. Tokens are zero until the server counts them."""
 
     def __init__(self) -> None:
         self.calls: dict[int, dict[str, str]] = {}
@@ -200,7 +200,7 @@ class _Answer:
         call["arguments"] += _text(function.get("arguments"))
 
 
-# What servers leave out they also send as null; anything else of another type is no chat completion (TypeError).
+# What servers leave out they also send as null; anything else of another type is not a chat completion (TypeError).
 
 
 def _object(value: object) -> Mapping[str, object]:

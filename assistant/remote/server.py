@@ -26,7 +26,7 @@ DONE = "[DONE]"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is. `base` ends without a slash; `model` None: the first that it lists."""
+    """The address of a server. `base` ends without a slash; `model` None: the first that it lists."""
 
     base: str
     key: str | None = None
@@ -105,7 +105,7 @@ class Server:
 
 
 def told_by(body: str) -> str:
-    """What an error answer says, in OpenAI's form or any other."""
+    """The message of an error answer, in OpenAI's form or any other."""
     try:
         return str(json.loads(body)["error"]["message"])[:300]
     except (ValueError, LookupError, TypeError):

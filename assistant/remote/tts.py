@@ -1,4 +1,4 @@
-"""A voice behind `/audio/speech`, as 24 kHz PCM. Where words are in the sound is not known."""
+"""A voice behind `/audio/speech`, as 24 kHz PCM. It is not known where in the sound the words are."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Said:
 
 @dataclass(slots=True)
 class SpokenState:
-    """What is known of a talk beside the engine's session: in which voice, and what was said."""
+    """A talk as far as it is known beside the engine's session: in which voice, and what was said."""
 
     voice: str
     said: list[Said] = field(default_factory=list)
@@ -56,7 +56,7 @@ class FrozenSessions:
         return self.tts.snapshot(name)
 
     def thaw(self, state: SpokenState, capsule: Capsule) -> bool:
-        """Of this state, or of an earlier one of the same session."""
+        """The capsule may be of this state, or of an earlier one of the same session."""
         if state.session is not None and not _begins(state.session.session, capsule):
             return False
         try:

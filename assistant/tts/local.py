@@ -84,7 +84,7 @@ class LocalTTS:
 
     @property
     def voice_folder(self) -> VoiceFolder:
-        """Where they are kept."""
+        """The store of voices."""
         return self._voices.folder
 
     async def speak(

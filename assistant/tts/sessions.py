@@ -58,7 +58,7 @@ class SpokenSessions:
                 raise EngineFailed("the voice lost its state in mid-sentence and cannot go on; ask again")
 
     def catch_up(self, talk: str, state: SpokenState) -> Work[None]:
-        """Where the engine is behind what is known of the owner's session, make the rest of it again."""
+        """If the engine is behind what is known of the owner's session, make the rest of it again."""
         while state.behind and state.session is not None:
             try:
                 for _ in self.tts.retrace(state.session):
@@ -92,7 +92,7 @@ class SpokenSessions:
                 self.lease.save_owned(talk)
 
     def _has_had_its_time(self, talk: str, state: SpokenState) -> bool:
-        """What may still be cut to what was heard, or taken back with a guess, stays."""
+        """A session that may still be cut to what was heard, or taken back with a guess, stays."""
         if self._history is None or self.tts.position <= self._history:
             return False
         return state.plays_until <= self.now() and not self._guessed(talk)
