@@ -40,8 +40,8 @@ class Measured:
 
 
 def rounds(llm: HybridLLM, count: int, tokens: int) -> list[dict[str, float]]:
-    marks = Measured(llm._mark)
-    llm._mark = marks  # type: ignore[method-assign]
+    marks = Measured(llm._sequence.mark)
+    llm._sequence.mark = marks  # type: ignore[method-assign]
     rows = []
     for number in range(count + 2):
         llm.reset()

@@ -158,7 +158,7 @@ class TurnTimer:
         hearing = None
         if ahead_s is not None:
             looked = Prompt("You are Ada.", (), (*before, Line("user", "", pictures=placed)))
-            hearing = asyncio.create_task(self._llm.hear(talk, looked))
+            hearing = asyncio.create_task(self._llm.fold_heard(talk, looked))
         await asyncio.sleep(AHEAD_S)
         asked = Prompt("You are Ada.", (), (*before, Line("user", "what do you see here", pictures=placed)))
         began, found = time.perf_counter(), 0.0
@@ -167,7 +167,7 @@ class TurnTimer:
                 found = (time.perf_counter() - began) * 1e3
         if hearing is not None:
             await hearing
-        await self._llm.forget(talk)
+        await self._llm.forget_talk(talk)
         return found or (time.perf_counter() - began) * 1e3
 
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -79,7 +79,8 @@ class Requests:
             text += _words(piece)
             if isinstance(piece, ReplyEnd):
                 state = digest(self.llm.engine)
-        await self.llm.keep(talk, Prompt(prompt.system, (), (*prompt.lines, Line("assistant", text)), prompt.realm))
+        told = replace(prompt, tools=(), lines=(*prompt.lines, Line("assistant", text)))
+        await self.llm.publish_prefix(talk, told)
         assert ready is not None
         return Asked(ready.input_tokens, ready.cached_tokens, cpu, text, state)
 
@@ -179,7 +180,7 @@ async def personas(engine: HybridLLM, folder: Path, rounds: int = 5) -> dict[str
         made = await llm.warm(listed)
         async for _ in llm.reply("talk", Prompt(SYSTEM, (), (Line("user", "hello"),)), ReplyOptions("first", 4)):
             pass
-        await llm.forget("talk")
+        await llm.forget_talk("talk")
         before = llm.engine.append
         appended: list[int] = []
         try:

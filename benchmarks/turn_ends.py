@@ -34,7 +34,7 @@ from assistant.app.config import load_config
 from assistant.app.start import open_talks
 from assistant.asr.detector import SileroDetector
 from assistant.asr.moonshine import load_moonshine, moonshine
-from assistant.contracts import LLM, Line, Prompt, Transcriber
+from assistant.contracts import Line, Prompt, StatefulLLM, Transcriber
 from assistant.events import Pcm, SemanticVad, ServerVad
 from assistant.talk.turn_end import Sign, TurnDetector, WordsSoFar, heard_words
 from assistant.talk.turn_taking import LITTLE_S, REOPEN_S
@@ -96,7 +96,9 @@ class SmartTurn:
         return round(float(np.asarray(found).ravel()[0]), 4)
 
 
-async def ask(take: Take, ears: Transcriber, llm: LLM, prompt: Prompt, acoustic: SmartTurn | None) -> HeardRequest:
+async def ask(
+    take: Take, ears: Transcriber, llm: StatefulLLM, prompt: Prompt, acoustic: SmartTurn | None
+) -> HeardRequest:
     """Every fall and pause of a request, read and judged; a silence after a fall holds no more words."""
     blocks = SileroDetector().push(take.sound)
     speech = [round(block.probability, 4) for block in blocks]
@@ -124,7 +126,8 @@ async def gather(takes: Iterable[Take], kept: Path, acoustic: SmartTurn | None) 
     rows = {row.name: row for row in read(kept)}
     ears = moonshine(load_moonshine())
     async with open_talks(load_config({"profile": "tiny", "threads": "1"})) as app:
-        prompt, llm = Prompt(app.personas["ada"].instructions, (), ()), app.models.llm
+        prompt, llm = Prompt(app.personas["ada"].instructions, (), ()), app.models.llm.state
+        assert llm is not None
         await llm.prepare("judged", prompt)
         with kept.open("a") as file:
             for take in takes:

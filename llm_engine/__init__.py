@@ -1,6 +1,7 @@
 """Qwen3.5-family hybrid language models over static buffers, with exact capsules. See README.md.
 
     chat            messages to text through the checkpoint's template
+    checkpoints     which boundaries of a sequence have a checkpoint
     config          config.json as a frozen type
     delta_kernel    one token through the delta-net mixer, on a GPU
     engine          the public face: load, append, decode, snapshot, restore, rollback
@@ -19,6 +20,7 @@
     pixels          pictures resized for the tower, and as patches
     rowstore        encoded pictures, stored by content
     sampling        how the next token is chosen
+    sequence        the tokens that are folded, by which calls, and how that is done again
     state           every live buffer, declared once
     textcut         stop strings in text that arrives in pieces
     tiny/           our own small model, with its card

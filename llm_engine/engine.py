@@ -1,12 +1,12 @@
 """The engine's API: append, decode, snapshot, restore, rollback, over one sequence at a time.
 
 Position counts tokens: those appended and those decoded. A decoded token is folded into the state no later than the
-next call that needs it, so that the caller has it at once; `catch_up` folds it when there is time.
+next call that needs it, so that the caller has it at once; `catch_up` folds it when there is time. How tokens become
+state is in `sequence.py`; what callers may ask, and with which arguments, is here.
 """
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, earlier, restore, rollback, snapshot
+from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, earlier, restore, snapshot
 from capsules.arguments import a_function, a_kind, shown, token_ids, whole
-from capsules.capsule import Recurrent
-from capsules.errors import CapsuleTooLarge
-from capsules.placement import Placer
 from capsules.weights import Progress
+from llm_engine.checkpoints import SequenceCheckpoints
 from llm_engine.config import LLMConfig
-from llm_engine.errors import Cancelled, ConfigError, StateError
+from llm_engine.errors import ConfigError, StateError
 from llm_engine.eyes import Eyes, EyesBuffers, most_pixels
 from llm_engine.graphs import EngineGraphs
-from llm_engine.grid import ROWS, Fold, FoldLog, GridChunk, capacity, chunks
+from llm_engine.grid import ROWS, FoldLog, capacity
 from llm_engine.options import PACKED, LLMOptions
-from llm_engine.pictures import PlacedPictures, at_hand
+from llm_engine.pictures import PlacedPictures
 from llm_engine.rowstore import PictureStore
 from llm_engine.sampling import Sampling
+from llm_engine.sequence import FoldedSequence
 from llm_engine.state import EngineState
 from llm_engine.weights import LoadedTower, LoadedWeights, Tell, eyes_scope, load_weights
 
@@ -51,26 +50,13 @@ class HybridLLM:
         self.state = EngineState.declare(ctx, loaded.config, dtype, rows, scope)
         self.graphs = EngineGraphs(ctx, loaded.config, loaded.model, self.state, rows, scope)
         form = options.dtype if options.dtype in PACKED else str(dtype)
-        self.fingerprint = Fingerprint.of(
-            ctx, scope, weights=loaded.digest, code=CODE, dtype=form,
-            schedule=f"grid 64, rows {ROWS}",
-        )  # fmt: skip
-        self._recurrent = Recurrent(ctx, scope)
-        self._checkpoints = options.checkpoints
-        self._placer = Placer(options.checkpoints)
-        self._every = options.checkpoint_every
-        self.pictures = PictureStore(loaded.config.hidden_size)
-        """What ids below zero stand for: `append` takes those that are in here."""
+        schedule = f"grid 64, rows {ROWS}"
+        self.fingerprint = Fingerprint.of(ctx, scope, weights=loaded.digest, code=CODE, dtype=form, schedule=schedule)
+        points = SequenceCheckpoints(ctx, scope, options.checkpoints, options.checkpoint_every)
+        self._sequence = FoldedSequence(loaded.config, self.state, self.graphs, points, options.max_positions)
         self.eyes = _open_eyes(ctx, loaded.tower, dtype, options)
         """None without a tower."""
-        self._tokens: list[int] = []
-        self._placed = PlacedPictures()
-        self._log = FoldLog()
-        self._points: dict[int, Checkpoint] = {}
-        self._pending = False  # the last token is sampled but not folded yet
-        self._ready = False  # the logits belong to the position
         self._sampling = Sampling.greedy()
-        self._marked = 0  # position of the last checkpoint that was considered
         self.state.set_sampling(self._sampling)
 
     @classmethod
@@ -126,39 +112,44 @@ class HybridLLM:
     @property
     def position(self) -> int:
         """Tokens in the sequence."""
-        return len(self._tokens)
+        return len(self._sequence.tokens)
 
     @property
     def tokens(self) -> tuple[int, ...]:
         """The sequence itself."""
-        return tuple(self._tokens)
+        return tuple(self._sequence.tokens)
 
     @property
     def logits(self) -> Tensor:
         """[V] float32 after the last token, a copy. Raises StateError if nothing was folded."""
         self.catch_up()
-        self._need_logits()
+        self._sequence.need_logits()
         return self.state.logits.clone()
 
     @property
+    def pictures(self) -> PictureStore:
+        """The encoded pictures, by ids below zero: `append` takes those that are in here."""
+        return self._sequence.pictures
+
+    @property
     def checkpoint_bytes(self) -> int:
-        """Of all the checkpoints that may be held for rollbacks."""
-        return self._checkpoints * self._recurrent.nbytes
+        """The size of all checkpoints that may be held for rollbacks."""
+        return self._sequence.points.most_bytes
 
     def checkpoint_before(self, position: int) -> Checkpoint | None:
         """The last checkpoint at or before a position: what a rollback to there would start from."""
         whole(StateError, "position", position)
-        return self._points.get(max((at for at in self._points if at <= position), default=0))
+        return self._sequence.points.last_before(position)
 
     def hold(self, point: Checkpoint | None) -> None:
         """Let rollbacks start from a checkpoint of this very sequence, taken before another one had the engine."""
         a_kind(StateError, "point", point, Checkpoint | None, "a checkpoint, as checkpoint_before gives it, or None")
         if point is not None and point.position <= self.position:
-            self._points[point.position] = point
+            self._sequence.points.add_point(point)
 
     def warm(self) -> None:
         """Capture every variant, so that nothing is captured later. Only at position 0."""
-        if self._tokens:
+        if self.position:
             raise StateError(f"warm at position {self.position}; reset first, or warm up right after loading")
         self.state.ids.zero_()
         self.state.count.fill_(1)
@@ -166,14 +157,7 @@ class HybridLLM:
 
     def reset(self) -> None:
         """Back to an empty sequence. Sampling parameters stay."""
-        self._forget()
-        s = self.state
-        for layer in s.layers:
-            for tensor in (layer.window, layer.memory):
-                if tensor is not None:
-                    tensor.zero_()
-        for tensor in (s.position, s.rope_delta, s.logits, s.generated, s.seen):
-            tensor.zero_()
+        self._sequence.reset()
 
     # ------------------------------------------------------------------------------------- forward
 
@@ -184,26 +168,9 @@ class HybridLLM:
         cancel   asked between chunks; True leaves the sequence at the last whole chunk and raises Cancelled
         Raises StateError, with nothing changed, for an empty list, an unknown id or a full cache.
         """
-        self._check(ids)
+        self._sequence.check_ids(ids)
         a_function(StateError, "cancel", cancel)
-        placed = self._placed.with_more(self.position, ids, self.pictures)
-        self.catch_up()
-        self._mark()
-        self._placed = placed
-        plan = chunks(self.position, len(ids))
-        done = 0
-        for chunk in plan:
-            if cancel is not None and cancel():
-                self._placed = placed.upto(self.position)
-                raise Cancelled(f"append stopped after {done} of {len(ids)} tokens, at position {self.position}")
-            part = ids[done : done + chunk.count]
-            last = chunk is plan[-1]
-            self._replay_chunk(chunk, part, head=last)
-            self._tokens += part
-            self._log.chunk(chunk.count)
-            self._ready = last
-            done += chunk.count
-        self._mark()
+        self._sequence.fold(ids, cancel)
         return self.state.logits.clone()
 
     def follow(self, ids: Sequence[int]) -> None:
@@ -211,16 +178,13 @@ class HybridLLM:
 
         Raises StateError, with nothing changed, for what `append` refuses.
         """
-        self._check(ids)
-        self._check_text(ids)
-        self.catch_up()
-        for token in ids:
-            self._log.step()
-            self._follow_one(token)
+        self._sequence.check_ids(ids)
+        self._sequence.check_text(ids)
+        self._sequence.fold_singly(ids)
 
     @property
     def sampling(self) -> Sampling:
-        """What the next tokens are sampled with."""
+        """The sampling of the next tokens."""
         return self._sampling
 
     def set_sampling(self, sampling: Sampling) -> None:
@@ -239,31 +203,19 @@ class HybridLLM:
         if among:
             token_ids(StateError, "among", among, self.config.vocab_size)
         self.catch_up()
-        self._need_logits()
-        self._check_text(())
-        if self.position >= self.max_positions:
-            raise StateError(
-                f"position {self.position} is the last of this engine (max_positions={self.max_positions})"
-            )
+        self._sequence.need_room_to_decode()
         if among:
             self.state.barred.fill_(True)[torch.tensor([*among])] = False
         self.graphs.sample(self._sampling.is_plain_greedy)
         token = int(self.state.token.item())
         if among:
             self.state.barred.zero_()
-        self._tokens.append(token)
-        self._pending = True
+        self._sequence.add_decoded(token)
         return token
 
     def catch_up(self) -> None:
         """Fold the last decoded token if that is still to be done. Worth calling when the device is idle."""
-        if self._pending:
-            self._fold_token(self._tokens[-1], self.position - 1)
-            self._log.step()
-            self._pending = False
-            self._ready = True
-            if self.position - self._marked >= self._every:
-                self._mark()
+        self._sequence.catch_up()
 
     def decode(
         self, n: int, sampling: Sampling | None = None, stop: Collection[int] = (), cancel: Cancel | None = None
@@ -306,8 +258,8 @@ class HybridLLM:
         """
         token_ids(StateError, "token", [token], self.config.vocab_size)
         self.catch_up()
-        self._need_logits()
-        return self._probability(token)
+        self._sequence.need_logits()
+        return self.state.probability(token)
 
     def turn_end_probability(self, ids: Sequence[int]) -> float:
         """How probable it is that the user's turn is complete after `ids`: P(<|im_end|> next).
@@ -317,21 +269,13 @@ class HybridLLM:
         """
         if self.end_of_turn is None:
             raise StateError("the checkpoint names no end-of-turn token (no tokenizer.json or generation_config.json)")
-        self._check_text(ids)
+        self._sequence.check_text(ids)
         if not ids:
             return self.probability(self.end_of_turn)
         self.catch_up()
-        self._check_room(ids)
-        before = self._recurrent.take(self.position)
-        try:
-            plan = chunks(self.position, len(ids))
-            done = 0
-            for chunk in plan:
-                self._replay_chunk(chunk, ids[done : done + chunk.count], head=chunk is plan[-1])
-                done += chunk.count
-            return self._probability(self.end_of_turn)
-        finally:
-            rollback(self._ctx, before)
+        self._sequence.check_room(ids)
+        with self._sequence.folded_ahead(ids):
+            return self.state.probability(self.end_of_turn)
 
     # --------------------------------------------------------------------------------------- state
 
@@ -339,16 +283,11 @@ class HybridLLM:
         """Everything, at this boundary."""
         a_kind(StateError, "name", name, str, "text")
         self.catch_up()
-        host = {
-            "folds": self._log.to_json(),
-            "ready": self._ready,
-            "sampling": vars(self._sampling),
-            "pictures": self._placed.to_json(),
-        }
+        tokens, host = self._sequence.tokens, {**self._sequence.capsule_facts(), "sampling": vars(self._sampling)}
         capsule = snapshot(
-            self._ctx, self._scope, self.position, self.fingerprint, tokens=self._tokens, label=name, host=host
+            self._ctx, self._scope, self.position, self.fingerprint, tokens=tokens, label=name, host=host
         )
-        self._mark()
+        self._sequence.mark()
         return capsule
 
     def restore(self, capsule: Capsule, point: Checkpoint | None = None) -> None:
@@ -363,15 +302,10 @@ class HybridLLM:
             capsule = earlier(self._ctx, capsule, point)
         placed = PlacedPictures.from_json(capsule.host.get("pictures", ()), capsule.tokens)
         restore(self._ctx, capsule, self.fingerprint)
-        self._forget()
-        self._tokens, self._placed = list(capsule.tokens), placed
-        self._log = FoldLog.from_json(capsule.host["folds"])
-        self._log.truncate(self.position)
-        self._ready = ready
+        self._sequence.continue_from(capsule.tokens, placed, FoldLog.from_json(capsule.host["folds"]), ready)
         self._sampling = Sampling(**capsule.host["sampling"])
-        self._marked = self.position
         self.state.set_sampling(self._sampling)
-        self._mark()
+        self._sequence.mark()
 
     def fork(self, capsule: Capsule, branches: int) -> Iterator[int]:
         """Yield each branch number with the state back at the capsule; freeze what is to be kept with `snapshot`."""
@@ -387,10 +321,7 @@ class HybridLLM:
     def needed(self, position: int) -> list[int]:
         """The pictures that a rollback to there folds again."""
         whole(StateError, "position", position)
-        if position >= self.position - self._pending:
-            return []
-        base = max((at for at in self._points if at <= position), default=0)
-        return [one.id for one, _, _ in self._placed.among(base, position)]
+        return self._sequence.needed(position)
 
     def rollback(self, position: int) -> None:
         """Back to an earlier position of this sequence, as if nothing after it had happened.
@@ -403,126 +334,8 @@ class HybridLLM:
         position = int(position)
         if not 0 <= position <= self.position:
             raise StateError(f"rollback to {position}; the sequence holds 0 to {self.position}")
-        if position == self.position:
-            return
-        if self._pending:  # the state never saw it
-            self._tokens.pop()
-            self._pending = False
-            if position == self.position:
-                return
-        self._placer.observe(self.position - position)
-        tokens, log, points = self._tokens[:position], self._log, self._points
-        placed = self._placed.upto(position)
-        base = max((at for at in points if at <= position), default=0)
-        for one in self.needed(position):
-            at_hand(self.pictures, one)
-        log.truncate(position)
-        if base:
-            rollback(self._ctx, points[base])
-            self._forget()
-        else:
-            self.reset()
-        self._points = {at: point for at, point in points.items() if at <= position}
-        self._log, self._marked, self._placed = log, base, placed
-        self._refold(tokens, base)
-        self.state.set_sampling(self._sampling)
-
-    def _refold(self, tokens: list[int], base: int) -> None:
-        """Fold tokens[base:] as the log says, marking boundaries as at first."""
-        self._tokens = tokens[:base]
-        self._ready = base > 0
-        folds = self._log.between(base, len(tokens))
-        for index, fold in enumerate(folds):
-            part = tokens[self.position : self.position + fold.count]
-            self._refold_one(fold, part, head=_needs_head(folds, index))
-
-    def _refold_one(self, fold: Fold, part: list[int], head: bool) -> None:
-        if fold.kind == "chunk":
-            rows = next(rows for rows in ROWS if rows >= fold.count)
-            self._replay_chunk(GridChunk(self.position, fold.count, rows), part, head)
-            self._tokens += part
-            self._ready = head
-        else:
-            for token in part:
-                self._follow_one(token)
-
-    def _follow_one(self, token: int) -> None:
-        self._fold_token(token, self.position)
-        self._tokens.append(token)
-        self._ready = True
-        if self.position - self._marked >= self._every:
-            self._mark()
-
-    # ------------------------------------------------------------------------------------- private
-
-    def _probability(self, token: int) -> float:
-        return float(self.state.logits.softmax(-1)[token].item())
-
-    def _replay_chunk(self, chunk: GridChunk, ids: Sequence[int], head: bool) -> None:
-        s, end = self.state, chunk.start + chunk.count
-        pad = self.config.image_token or 0  # below zero are pictures, which only a config that names it gets
-        plain = [token if token >= 0 else pad for token in ids]
-        s.pictured.zero_()
-        for one, begin, until in self._placed.among(chunk.start, end):
-            s.pictured[begin - chunk.start : until - chunk.start].fill_(True)
-            rows = at_hand(self.pictures, one.id).rows[begin - one.first : until - one.first]
-            s.pictures[begin - chunk.start : until - chunk.start].copy_(rows)
-        s.ids[: chunk.rows].copy_(torch.tensor([*plain, *[plain[0]] * (chunk.rows - chunk.count)]))
-        s.count.fill_(chunk.count)
-        s.axes[:, : chunk.rows].copy_(self._placed.axes(chunk.start, chunk.rows))
-        s.delta_after.fill_(self._placed.delta(end))
-        self.graphs.chunk(chunk, head)
-
-    def _fold_token(self, token: int, position: int) -> None:
-        self.state.token.fill_(token)
-        self.graphs.decode(position)
-
-    def _mark(self) -> None:
-        """Consider this boundary for a checkpoint. Without memory for one a later rollback refolds more."""
-        if not self._ready or not self._tokens or self.position in self._points:
-            return
-        self._marked = self.position
-        kept = self._placer.keep(sorted((*self._points, self.position)), self.position)
-        self._points = {at: point for at, point in self._points.items() if at in kept}
-        if self.position in kept:
-            with suppress(CapsuleTooLarge):
-                self._points[self.position] = self._recurrent.take(self.position)
-
-    def _forget(self) -> None:
-        self._tokens, self._placed, self._log, self._points = [], PlacedPictures(), FoldLog(), {}
-        self._pending = self._ready = False
-        self._marked = 0
-
-    def _need_logits(self) -> None:
-        if not self._ready:
-            raise StateError(
-                f"there are no logits at position {self.position}; append tokens first"
-                + (" (the last append was cancelled)" if self._tokens else "")
-            )
-
-    def _check(self, ids: Sequence[int]) -> None:
-        text = ids
-        if self.pictures and isinstance(ids, list | tuple):
-            text = [i for i in ids if not (type(i) is int and i in self.pictures)]
-        token_ids(StateError, "ids", text, self.config.vocab_size)
-        if not ids:
-            raise StateError("no tokens given; at least one is needed")
-        if len(text) < len(ids) and self.config.image_token is None:
-            raise StateError("the checkpoint's config.json names no image_token_id, so it takes no pictures")
-        self._check_room(ids)
-
-    def _check_text(self, ids: Sequence[int]) -> None:
-        """Only text may follow, and only where no picture has begun that is not whole."""
-        token_ids(StateError, "ids", ids, self.config.vocab_size)
-        if self._placed.inside(self.position):
-            raise StateError(f"position {self.position} is inside a picture; append the rest of its rows first")
-
-    def _check_room(self, ids: Sequence[int]) -> None:
-        if self.position + len(ids) > self.max_positions:
-            raise StateError(
-                f"{self.position} + {len(ids)} tokens exceed max_positions={self.max_positions}; shorten the "
-                "conversation or load with a larger max_positions"
-            )
+        if position < self.position and self._sequence.rollback(position):
+            self.state.set_sampling(self._sampling)
 
 
 def _open_eyes(ctx: ExecContext, tower: LoadedTower | None, dtype: torch.dtype, options: LLMOptions) -> Eyes | None:
@@ -540,11 +353,6 @@ def _check_sampling(sampling: Sampling) -> None:
 
 def _check_capsule(capsule: Capsule) -> None:
     a_kind(StateError, "capsule", capsule, Capsule, "a capsule, as snapshot gives it,")
-
-
-def _needs_head(folds: Sequence[Fold], index: int) -> bool:
-    """Whether logits are wanted after fold `index`: at the end, or where a decoded token or boundary follows."""
-    return index + 1 == len(folds) or folds[index + 1].kind == "steps"
 
 
 def _end_of_turn(path: Path) -> int | None:

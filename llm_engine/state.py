@@ -88,6 +88,10 @@ class EngineState:
             delta_after=io("delta_after", torch.int64),
         )
 
+    def probability(self, token: int) -> float:
+        """Of `token` by the logits, at temperature 1."""
+        return float(self.logits.softmax(-1)[token].item())
+
     def set_sampling(self, sampling: Sampling) -> None:
         """Write the parameters; the next draw reads them, and bars no token."""
         self.barred.zero_()

@@ -173,21 +173,23 @@ def line_count(root: Path, *packages: str) -> int:
 
 @dataclass(frozen=True)
 class Methods:
-    """The methods that one class defines itself, dunder methods left out, and the names of its bases."""
+    """The methods that one class defines itself, dunder methods left out, and the names of its bases. `properties`:
+    those of them that a plain attribute may stand for."""
 
     place: str
     own: frozenset[str]
+    properties: frozenset[str]
     bases: tuple[str, ...]
 
 
 def method_owners(root: Path = ROOT) -> dict[str, set[str]]:
     """For each method name the independent classes that define it.
 
-    A class that overrides a base of the product, or has every method of one of its protocols, stands under that base
-    or protocol: a contract with many implementations is one use of its names.
+    A class that overrides a base of the product, or has every method of one of its protocols (an attribute will do for
+    a property), stands under that base or protocol: a contract with many implementations is one use of its names.
     """
     known = {
-        node.name: Methods(f"{file.place}: {node.name}", _own_methods(node), _base_names(node))
+        node.name: Methods(f"{file.place}: {node.name}", _own_methods(node), _properties(node), _base_names(node))
         for file in files_of(root, *PRODUCT)
         for node in file.nodes
         if isinstance(node, ast.ClassDef)
@@ -198,7 +200,10 @@ def method_owners(root: Path = ROOT) -> dict[str, set[str]]:
         ancestors = _ancestors(methods, known)
         everything = frozenset().union(*(ancestor.own for ancestor in ancestors))
         for name in methods.own:
-            declaring = [contract for contract in contracts if name in contract.own and contract.own <= everything]
+            declaring = [
+                contract for contract in contracts
+                if name in contract.own and contract.own - contract.properties <= everything
+            ]  # fmt: skip
             first = [ancestor for ancestor in ancestors if name in ancestor.own][-1]
             owners[name].add((declaring or [first])[0].place)
     return owners
@@ -213,6 +218,13 @@ def shared_methods(root: Path = ROOT) -> list[tuple[int, str]]:
 def _own_methods(node: ast.ClassDef) -> frozenset[str]:
     names = (inner.name for inner in node.body if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef))
     return frozenset(name for name in names if not name.startswith("__"))
+
+
+def _properties(node: ast.ClassDef) -> frozenset[str]:
+    return frozenset(
+        inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)
+        and any(ast.unparse(decorator) == "property" for decorator in inner.decorator_list)
+    )  # fmt: skip
 
 
 def _base_names(node: ast.ClassDef) -> tuple[str, ...]:

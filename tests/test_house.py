@@ -15,12 +15,15 @@ from tests.house import (
     arrows,
     circle,
     class_names,
+    classes,
     constructors,
     contents,
     functions,
     inits,
     loose,
     main,
+    method_owners,
+    shared_methods,
     twice,
 )
 
@@ -29,6 +32,19 @@ TWICE: dict[str, str] = {}
 LINES, ARGUMENTS, ANYS = 49, 6, 59
 """Ceilings: the longest function, the widest constructor, the word `Any` in `assistant/`."""
 ARROWS, LOOSE = 79, 2
+CLASS_LINES, SHARED = 300, 8
+"""Ceilings: the longest class, and the independent classes that may have a method of one name."""
+LONG_CLASSES = {
+    "assistant/talk/hearing.py: Hearing": 425,
+    "tts_engine/engine.py: HiggsTTS": 377,
+    "capsules/registry.py: Registry": 373,
+    "tts_engine/generator.py: Generator": 362,
+    "capsules/store.py: TieredStore": 354,
+    "assistant/realtime/protocol.py: Protocol": 332,
+}
+"""Classes above the ceiling, and how long each may be. A row goes, or its figure falls; none comes."""
+SHARED_BY_MORE = {"close": 20, "take": 11, "run": 11, "read": 9}
+"""The same of method names."""
 
 
 @pytest.mark.parametrize("init", inits(), ids=lambda path: path.parent.relative_to(ROOT).as_posix())
@@ -53,6 +69,20 @@ def test_no_function_is_too_long_to_be_read_at_once() -> None:
 
 def test_no_constructor_takes_too_much() -> None:
     assert [place for count, place in constructors() if count > ARGUMENTS] == []
+
+
+def test_no_class_is_too_long_to_be_known() -> None:
+    found = {place: lines for lines, place in classes() if lines > CLASS_LINES}
+    grown = {place: lines for place, lines in found.items() if lines > LONG_CLASSES.get(place, CLASS_LINES)}
+    assert not grown, "split it by what its parts own"
+    assert set(LONG_CLASSES) <= set(found), "an exception that nothing needs any more"
+
+
+def test_no_method_name_stands_for_too_many_things() -> None:
+    found = {name: count for count, name in shared_methods() if count > SHARED}
+    grown = {name: count for name, count in found.items() if count > SHARED_BY_MORE.get(name, SHARED)}
+    assert not grown, {name: sorted(method_owners()[name]) for name in grown}
+    assert set(SHARED_BY_MORE) <= set(found), "an exception that nothing needs any more"
 
 
 def test_types_are_said() -> None:
@@ -91,3 +121,22 @@ def test_figures_are_found_where_they_are_known(tmp_path: Path, capsys: pytest.C
     assert contents(tmp_path / "assistant/__init__.py") == ({"loose", "one"}, {"one", "gone"})
     main(tmp_path)
     assert capsys.readouterr().out.splitlines()[0] == "    3 folders in a circle: assistant, one, two"
+
+
+def test_a_contract_is_one_use_of_its_names(tmp_path: Path) -> None:
+    """Two implementations, one with an attribute for the property, and two classes that have nothing to do with it."""
+    (tmp_path / "assistant").mkdir()
+    sources = {
+        "Engine(Protocol)": "@property\n    def name(self): ...\n    def start(self): ...\n    def park(self): ...",
+        "Local": "def __init__(self):\n        self.name = 1\n    def start(self): ...\n    def park(self): ...",
+        "Wide(Local)": "def park(self): ...",
+        "Car": "def park(self): ...",
+        "Race": "def start(self): ...",
+    }
+    text = "\n".join(f"class {name}:\n    {body}" for name, body in sources.items())
+    (tmp_path / "assistant" / "engines.py").write_text(text)
+    owners = method_owners(tmp_path)
+    place = "assistant/engines.py: "
+    assert owners["park"] == {f"{place}Engine", f"{place}Car"} and owners["start"] == {f"{place}Engine", f"{place}Race"}
+    assert shared_methods(tmp_path) == []
+    assert classes(tmp_path)[:2] == [(5, f"{place}Local"), (5, f"{place}Engine")]

@@ -69,8 +69,8 @@ class Models:
 
     @property
     def capsules(self) -> bool:
-        """Whether state is kept here: a server keeps its own counsel."""
-        return self.llm.capsules and self.tts.capsules
+        """Whether both keep the state of talks here."""
+        return self.llm.state is not None and self.tts.state is not None
 
 
 @dataclass(frozen=True)

@@ -261,8 +261,8 @@ async def _rehearse(talks: Talks, persona: Persona, beginnings: Mapping[str, Pro
     async with aclosing(tts.speak("rehearsal", persona.voice, "rehearsal", "Hello there.")) as sounds:
         async for _ in sounds:
             pass
-    await llm.forget("rehearsal")
-    await tts.forget("rehearsal")
+    for engine in talks.engines.stateful:
+        await engine.forget_talk("rehearsal")
 
 
 async def _in_pool(pool: ThreadPoolExecutor, function: Callable[[], T]) -> T:

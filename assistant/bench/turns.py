@@ -184,7 +184,8 @@ async def questions(tts: TTS, texts: Sequence[str]) -> list[Question]:
         talk = f"bench_{index}"
         async with aclosing(tts.speak(talk, voice, f"{talk}.0", text)) as sounds:
             pcm = np.concatenate([sound.pcm async for sound in sounds])
-        await tts.forget(talk)
+        if (state := tts.state) is not None:
+            await state.forget_talk(talk)
         audible = np.flatnonzero(np.abs(pcm) > AUDIBLE)
         begin, end = (int(audible[0]), int(audible[-1])) if audible.size else (0, pcm.size)
         spoken.append(Question(text, pcm, begin, end))

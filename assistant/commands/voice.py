@@ -132,7 +132,8 @@ async def _try(config: Config, name: str, text: str, out: Path) -> int:
             raise unknown_voice(name, tts.voices)
         async with aclosing(tts.speak("try", name, "try", text)) as sounds:
             made = [sound.pcm async for sound in sounds]
-        await tts.forget("try")
+        if (state := tts.state) is not None:
+            await state.forget_talk("try")
     if not made:
         raise AssistantError(f"nothing in {text!r} can be said; give some words")
     await asyncio.to_thread(write_wav, out, np.concatenate(made), 24_000)

@@ -1,14 +1,14 @@
-"""What a talk asks of its models, said once: local engines, remote servers and test fakes all keep to it.
+"""The contracts between a talk and its models. Local engines, remote servers and test fakes all keep to them.
 
 A talk names its state by a string; a side branch is a talk of its own. Neither contract knows tokens or codec
 frames: a talk says which words and which samples are to count as said, and the engine finds the way from the
 state it has to the state that is wanted. That is how an undo, a barge-in and a rewind are one operation.
 
-llm     prompts, pieces of a reply, `LLM`
-tts     sound and the marks in it, `TTS`; voices that are kept, `VoiceKeeper`
+llm     prompts, pieces of a reply, `LLM`; one that keeps the state of talks, `StatefulLLM`
+tts     sound and the marks in it, `TTS`, `StatefulTTS`; voices that are kept, `VoiceKeeper`
 asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`
 keeper  capsules for programs, `CapsuleKeeper`
-work    what an engine's work cost and did; states that go on twice, `Forks`; work that is taken back, `TakesBack`
+work    what an engine's work cost and did; states that are forked, taken back, parked and forgotten, `Stateful`
 """
 
 from assistant.contracts.asr import (
@@ -37,15 +37,17 @@ from assistant.contracts.llm import (
     ReplyEnd,
     ReplyOptions,
     ReplyPiece,
+    StatefulLLM,
     TextPiece,
     ToolCall,
 )
-from assistant.contracts.tts import TTS, KeptVoice, Mark, SpeechChunk, Uttered, VoiceKeeper
-from assistant.contracts.work import Cost, Forks, Synced, TakesBack
+from assistant.contracts.tts import TTS, KeptVoice, Mark, SpeechChunk, StatefulTTS, Uttered, VoiceKeeper
+from assistant.contracts.work import Cost, Stateful, Synced
 
 __all__ = [
     "ASR", "CANNOT_SEE", "LLM", "MOST_TERMS", "PICTURE", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper",
-    "Cost", "Forks", "HeardWord", "KeptCapsule", "KeptVoice", "Line", "Mark", "Partial", "PlacedPicture", "PlayedSound",
+    "Cost", "HeardWord", "KeptCapsule", "KeptVoice", "Line", "Mark", "Partial", "PlacedPicture", "PlayedSound",
     "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector",
-    "Synced", "TakesBack", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered", "VoiceKeeper",
+    "Stateful", "StatefulLLM", "StatefulTTS", "Synced", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered",
+    "VoiceKeeper",
 ]  # fmt: skip

@@ -10,13 +10,13 @@ from typing import Literal, Protocol, TypeAlias
 
 from assistant.base.picture import Picture
 from assistant.contracts.keeper import CapsuleKeeper
-from assistant.contracts.work import Cost, Forks, Synced, TakesBack
+from assistant.contracts.work import Cost, Stateful, Synced
 from assistant.events import ToolSpec
 
 PICTURE = "[picture]"
 """Stands for a picture that the model does not see."""
 CANNOT_SEE = "I can't see pictures. I can only hear and read, so tell me in words what it shows."
-"""What is answered to whoever asks about it, as it is: a model that does not see would guess."""
+"""The answer, word for word, where a picture is asked about: a model that does not see would guess."""
 ABOUT_A_PICTURE = re.compile(
     r"\b(?:th(?:is|at|ese|ose)|here|see[ns]?|look(?:s|ing)?|show[ns]?|pictures?|images?|photo(?:graph)?s?|drawings?"
     r"|paintings?|screen(?:shot)?s?|camera|colou?rs?|reads?|describe|recogni[sz]e"
@@ -52,9 +52,9 @@ class Line:
     calls: tuple[ToolCall, ...] = ()
     reply_id: str | None = None
     call_id: str | None = None
-    """Of a tool line: the call it answers."""
+    """In a tool line: the call it answers."""
     pictures: tuple[PlacedPicture, ...] = ()
-    """Of a user's line, in order. Only for a model that `sees`; its text may be empty then."""
+    """In a user's line, in order. Only for a model that `sees`; its text may be empty then."""
 
     @property
     def in_words(self) -> Line:
@@ -72,7 +72,7 @@ class Prompt:
     tools: tuple[ToolSpec, ...] = ()
     lines: tuple[Line, ...] = ()
     realm: str = ""
-    """Who may find what is folded for it: prompts of one realm find each other's beginnings, those of two do not."""
+    """Prompts of one realm find each other's folded beginnings, those of two realms do not."""
 
     @property
     def asks_to_see(self) -> bool:
@@ -102,7 +102,7 @@ class ReplyOptions:
     stop: tuple[str, ...] = ()
     tool_choice: str = "auto"
     reusable: bool = False
-    """Whether `keep` will be asked to let others go on from this prompt."""
+    """Whether `publish_prefix` will be asked to let others go on from this prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,12 @@ class PromptReady:
     costs: tuple[Cost, ...] = ()
     """`picture`: what seeing and folding pictures took of it."""
     image_tokens: int = 0
-    """Of the input, those that pictures and their marks stand on."""
+    """The input tokens that pictures and their marks stand on."""
     cached_image_tokens: int = 0
     shown_tokens: int = 0
-    """Of the image tokens, those of the turn that is answered, cached or not."""
+    """The image tokens of the turn that is answered, cached or not."""
     picture_ms: float = 0.0
-    """What seeing the pictures of that turn took, most of it before anybody waited; 0 for those that were known."""
+    """The time it took to see the pictures of that turn, most of it before anybody waited; 0 for known ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +158,11 @@ class ReplyEnd:
 ReplyPiece: TypeAlias = PromptReady | TextPiece | CallPiece | BadCall | ReplyEnd
 
 
-class LLM(TakesBack, Forks, Protocol):
+class LLM(Protocol):
     """A language model behind a talk. All errors of the engine are raised as EngineFailed."""
 
     @property
     def name(self) -> str: ...
-
-    @property
-    def capsules(self) -> bool:
-        """Whether state is kept between turns here; a remote server keeps its own counsel."""
-        ...
 
     @property
     def limited(self) -> bool:
@@ -176,23 +171,37 @@ class LLM(TakesBack, Forks, Protocol):
 
     @property
     def sees(self) -> bool:
-        """Whether it takes pictures. Where not, no line has any, and `[picture]` in the text says where one stood."""
+        """Whether it takes pictures. If not, no line has any, and `[picture]` in the text marks where one stood."""
         ...
 
     @property
-    def keeper(self) -> CapsuleKeeper | None:
-        """What is kept of prompts, for programs; None where state is not kept here."""
+    def state(self) -> StatefulLLM | None:
+        """The model itself, if it keeps the state of talks here. A server does not: each reply sends the whole talk."""
         ...
 
     def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
         """Make a reply. Closing the generator stops the engine before its next step."""
         ...
 
+    async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
+        """Make these beginnings of prompts (personas, by name) ready, from disk if they are there, and hold them until
+        another list leaves them out. Prompts that begin so find them. `idle_work`: all other work comes first."""
+        ...
+
+
+class StatefulLLM(LLM, Stateful, Protocol):
+    """A language model that keeps the state of talks between turns."""
+
+    @property
+    def keeper(self) -> CapsuleKeeper:
+        """The capsules that are kept of prompts, for programs."""
+        ...
+
     async def sync(self, talk: str, prompt: Prompt) -> Synced:
         """Bring the state in line with the prompt ahead of the next reply: roll back what is no longer so."""
         ...
 
-    async def hear(self, talk: str, prompt: Prompt) -> None:
+    async def fold_heard(self, talk: str, prompt: Prompt) -> None:
         """The last line is a user's who still speaks, words that will hardly change: fold as much of it as leaves the
         next reply the same bit for bit, and go back where it did change. Nobody waits for it."""
         ...
@@ -203,24 +212,11 @@ class LLM(TakesBack, Forks, Protocol):
         ...
 
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
-        """How probable it is that the last line, a user's, is complete. None: this engine cannot say."""
+        """How probable it is that the last line, a user's, is complete. None: not known without folding too much."""
         ...
 
-    async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
-        """Make these beginnings of prompts (personas, by name) ready, from disk if they are there, and hold them until
-        another list leaves them out. Whoever's prompt begins so finds them. `idle_work`: all other work comes first."""
-        ...
-
-    async def park(self, talk: str) -> None:
-        """The talk pauses: keep its state where it outlives the process, if there is room."""
-        ...
-
-    async def keep(self, talk: str, prompt: Prompt) -> str | None:
-        """The talk is over, its replies were `reusable`: let whoever sends a prompt of this realm that begins like this
-        one go on from here. The state found is that of a run from nothing. Forgets the talk; returns the capsule's
-        key, None if none is kept."""
-        ...
-
-    async def forget(self, talk: str) -> None:
-        """The talk is over: drop all it holds."""
+    async def publish_prefix(self, talk: str, prompt: Prompt) -> str | None:
+        """The talk is over, its replies were `reusable`: let later prompts of this realm that begin like this one go on
+        from here. The state found is that of a run from nothing. Forgets the talk; returns the capsule's key, None if
+        none is kept."""
         ...

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from assistant.base.sound import Pcm
-from assistant.contracts.work import Cost, Forks, Synced, TakesBack
+from assistant.contracts.work import Cost, Stateful, Synced
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class KeptVoice:
 
 
 class VoiceKeeper(Protocol):
-    """Where voices are kept. What it refuses is a PeerError; then nothing has changed."""
+    """A store of voices. A refusal is a PeerError, and then nothing has changed."""
 
     @property
     def refusal(self) -> str:
@@ -68,14 +68,11 @@ class VoiceKeeper(Protocol):
         ...
 
 
-class TTS(TakesBack, Forks, Protocol):
+class TTS(Protocol):
     """A voice behind a talk. Each piece is grounded on the pieces before it."""
 
     @property
     def name(self) -> str: ...
-
-    @property
-    def capsules(self) -> bool: ...
 
     @property
     def paces(self) -> bool:
@@ -85,11 +82,24 @@ class TTS(TakesBack, Forks, Protocol):
     @property
     def voices(self) -> Sequence[str]: ...
 
+    @property
+    def state(self) -> StatefulTTS | None:
+        """The voice itself, if it keeps the state of talks here. For a server each piece stands alone."""
+        ...
+
     def speak(
         self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
     ) -> AsyncGenerator[SpeechChunk, None]:
         """Speak a piece, sound as it is made. Closing the generator stops the engine before its next row."""
         ...
+
+    async def warm(self, voice: str | None) -> Synced:
+        """Make a voice ready, from disk if it is there."""
+        ...
+
+
+class StatefulTTS(TTS, Stateful, Protocol):
+    """A voice that remembers what it said in a talk."""
 
     async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
         """Bring the voice's memory in line with what was heard: later frames and pieces never happened."""
@@ -98,11 +108,3 @@ class TTS(TakesBack, Forks, Protocol):
     async def prepare(self, talk: str) -> None:
         """Nobody waits: make ready what the talk's next words would have to wait for. All other work comes first."""
         ...
-
-    async def warm(self, voice: str | None) -> Synced:
-        """Make a voice ready, from disk if it is there."""
-        ...
-
-    async def park(self, talk: str) -> None: ...
-
-    async def forget(self, talk: str) -> None: ...

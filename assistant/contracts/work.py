@@ -1,4 +1,4 @@
-"""What an engine tells of its work: what it cost, and what it did to the state of a talk."""
+"""An engine's work: what it cost, and what it did to the state of a talk."""
 
 from __future__ import annotations
 
@@ -16,36 +16,42 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What it took to bring an engine's state in line with a talk. `what` None: nothing was to be done."""
+    """How an engine's state was brought in line with a talk. `what` None: nothing was to be done."""
 
     what: Literal["rollback", "restore", "snapshot", "rebuild"] | None
     position: int
     ms: float
 
 
-class Forks(Protocol):
-    """An engine that keeps the state of talks. Asked for only where `capsules`."""
+class Stateful(Protocol):
+    """An engine that keeps the state of talks here.
+
+    Between `guess` and `confirm` or `take_back` all that is asked for the talk is one guess. It gives way to whatever
+    is awaited, of any talk and on either engine, and stops where enough is made until it is known to be right.
+    """
 
     async def fork(self, talk: str, branch: str) -> None:
         """`branch`, a talk of its own, begins with the state that `talk` is in, bit for bit. Either goes on without the
         other. Not while a reply of the talk is being made."""
         ...
 
-
-class TakesBack(Protocol):
-    """An engine whose work for a talk may turn out to be for nothing. Asked for only where `capsules`.
-
-    Between `guess` and `confirm` or `drop` all that is asked for the talk is one guess. It gives way to whatever is
-    awaited, of any talk and on either engine, and stops where enough is made until it is known to be right.
-    """
-
-    def guess(self, talk: str) -> None: ...
-
-    def confirm(self, talk: str) -> None:
-        """It was right: from here on it is work like any other."""
+    def guess(self, talk: str) -> None:
+        """The work asked for the talk from here on may turn out to be for nothing."""
         ...
 
-    async def drop(self, talk: str) -> float:
-        """It was wrong, and its generators are closed: state and next reply are, bit for bit, as if it had never begun.
-        Returns the milliseconds that the engine had spent on it."""
+    def confirm(self, talk: str) -> None:
+        """The guess was right: from here on it is work like any other."""
+        ...
+
+    async def take_back(self, talk: str) -> float:
+        """The guess was wrong, and its generators are closed: state and next reply are, bit for bit, as if it had never
+        begun. Returns the milliseconds that the engine had spent on it."""
+        ...
+
+    async def park(self, talk: str) -> None:
+        """The talk pauses: keep its state where it outlives the process, if there is room."""
+        ...
+
+    async def forget_talk(self, talk: str) -> None:
+        """The talk is over: drop all that is held of it."""
         ...

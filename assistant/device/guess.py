@@ -18,8 +18,8 @@ S = TypeVar("S")
 
 @dataclass(slots=True)
 class Guess(Generic[B]):
-    """Of one talk on one engine. `before` is found on the engines' thread, ahead of the first step; None: there was
-    none yet, so there is nothing to take back."""
+    """The guess of one talk on one engine. `before` is found on the engines' thread, ahead of the first step; None:
+    there was none yet, so there is nothing to take back."""
 
     before: B | None = None
     jobs: list[AnyJob] = field(default_factory=list)
@@ -57,11 +57,11 @@ class Guesses(Generic[B, S]):
         self._engine_thread.hasten(self._kind, talk)
         self._engine_thread.post(self._kind, partial(self._lease.note, talk), talk)
 
-    async def drop(self, talk: str, take_back: Callable[[Guess[B]], None]) -> float:
+    async def take_back(self, talk: str, undo: Callable[[Guess[B]], None]) -> float:
         """It was wrong: do this on the engines' thread. Returns the milliseconds that were spent on it."""
         guess = self._guesses.pop(talk)
         guess.over.set()
-        work = partial(take_back, guess)
+        work = partial(undo, guess)
         await self._engine_thread.call(self._kind, work, talk=talk, urgency=Urgency.GUESS)
         return guess.worked_ms
 

@@ -46,7 +46,7 @@ class Writing:
         """As if nothing had been written; the guide is told what had been."""
         rejected = self._written.text
         self._llm.rollback(self._begin)
-        self._state.log.keep(self._begin)
+        self._state.log.truncate(self._begin)
         self._start(rejected)
 
     @property

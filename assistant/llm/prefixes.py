@@ -35,7 +35,7 @@ REMEMBERED = 256
 
 @dataclass(slots=True)
 class Gathered:
-    """Of a prompt that is to be found again: where checkpoints are worth their bytes, and those taken by now."""
+    """The checkpoints of a prompt that is to be found again: where they are worth their bytes, and those at hand."""
 
     at: frozenset[int] = frozenset()
     points: dict[int, Checkpoint] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Gathered:
 
 
 def cold_ends(steps: Sequence[FoldStep]) -> tuple[int, ...]:
-    """Where the calls end that fold these steps from nothing, up to the first token that was written one by one."""
+    """The ends of the calls that fold these steps from nothing, up to the first token that was written one by one."""
     ends: list[int] = []
     at = 0
     for step in takewhile(lambda step: not step.written, steps):
@@ -83,18 +83,18 @@ class Prefixes:
         return points
 
     def gather(self, wanted: Sequence[FoldStep]) -> Gathered:
-        """Where to take checkpoints while these are folded."""
+        """Say where to take checkpoints while these are folded."""
         ends = cold_ends(wanted)
         return Gathered(frozenset((*self._overlaps.place(wanted, ends), ends[-1])))
 
-    def take(self, gathered: Gathered) -> None:
+    def take_point(self, gathered: Gathered) -> None:
         """The engine is at the end of a call."""
         if (at := self._llm.position) in gathered.at:
             point = self._llm.checkpoint_before(at)
             if point is not None and point.position == at:
                 gathered.points[at] = point
 
-    def keep(self, realm: str, folded: Sequence[FoldStep], gathered: Gathered, name: str = "") -> str | None:
+    def store(self, realm: str, folded: Sequence[FoldStep], gathered: Gathered, name: str = "") -> str | None:
         """Keep the engine's present state, which these steps led to from nothing; the key, or None without room.
 
         name   held under it until `hold_only` leaves it out, and written to disk
@@ -116,7 +116,7 @@ class Prefixes:
             self._registry.superseded(gathered.source)
         return key
 
-    def hold(self, name: str, folded: Sequence[FoldStep]) -> bool:
+    def hold_listed(self, name: str, folded: Sequence[FoldStep]) -> bool:
         """Hold what is listed under a name; False if it is not there, or not these steps."""
         key, ids = named_key(name, self.key(LISTED)), tuple(token for step in folded for token in step.ids)
         try:

@@ -33,8 +33,8 @@ MARKS = 2
 
 
 class Sight:
-    """Of one engine; without a tower, or a chat format that places pictures, it sees nothing. `now`: seconds; `charge`
-    is told how many bytes of this machine's memory are kept."""
+    """The eyes of one engine; without a tower, or a chat format that places pictures, it sees nothing. `now`: seconds;
+    `charge` gets the bytes of this machine's memory that are kept."""
 
     def __init__(
         self, llm: HybridLLM, language: Language, now: Callable[[], float], charge: Callable[[int], None]
@@ -57,7 +57,7 @@ class Sight:
         return self.ids(part) if isinstance(part, Picture) else self._encode(part)
 
     def ids(self, picture: Picture) -> tuple[int, ...]:
-        """What stands for it in a sequence, once per row."""
+        """The ids that stand for it in a sequence, one per row."""
         found = self._ids.get((picture.digest, picture.detail))
         return self._fit(picture) if found is None else found
 
@@ -75,13 +75,13 @@ class Sight:
         self._shown[talk] = shown
 
     def hold(self, talk: str, gone: LetGo) -> None:
-        """What a talk shows stays seen from here on; what it showed before may go."""
+        """Pictures that a talk shows stay seen from here on; those it showed before may go."""
         if (shown := self._shown.get(talk)) is not None:
             first = self._first[talk] = max(gone.lines, gone.pictured)
             self._llm.pictures.hold(talk, [name for name, place in shown.items() if place >= first])
 
-    def forget(self, talk: str) -> None:
-        """The talk shows nothing any more, or pauses."""
+    def show_nothing(self, talk: str) -> None:
+        """The talk is over, or pauses."""
         self._shown.pop(talk, None)
         self._first.pop(talk, None)
         self._llm.pictures.hold(talk, ())
@@ -102,12 +102,6 @@ class Sight:
             self._charge(self._llm.pictures.nbytes)
             self._waiting.pop(name, None)
             _remember(self._took, name, ((self._now() - begun) * 1000, None), REMEMBERED)
-
-    def rollback(self, position: int) -> None:
-        """The engine's, with the pictures that it folds again at hand: after a restart they may not be."""
-        for _ in self.look(self._llm.needed(position)):
-            pass
-        self._llm.rollback(position)
 
     def last_seen(self, talk: str, prompt: Prompt) -> tuple[int, float]:
         """Tokens of the pictures of a prompt's last turn, and what seeing them took, milliseconds: told to each reply
@@ -135,7 +129,7 @@ class Sight:
 
 
 def image_tokens(ids: Sequence[int]) -> int:
-    """Of these, those that pictures and their marks stand on."""
+    """How many of these pictures and their marks stand on."""
     rows = sum(i < 0 for i in ids)
     ends = sum(i < 0 and after != i for i, after in zip(ids, (*ids[1:], 0), strict=False))
     return rows + MARKS * ends

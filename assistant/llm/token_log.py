@@ -123,7 +123,7 @@ class TokenLog:
         else:
             self.steps.append(FoldStep((token,), True))
 
-    def keep(self, position: int) -> None:
+    def truncate(self, position: int) -> None:
         """Forget what lies behind a position."""
         kept: list[FoldStep] = []
         for step in self.steps:

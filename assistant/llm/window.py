@@ -1,8 +1,8 @@
 """How much of a talk the model's context holds, and what of its beginning has to go: old pictures, then old turns.
 
 A picture takes hundreds of positions and leaves a word behind, so those of all but the last turns go before any turn
-does. Much goes at once, so that it happens seldom, and the talk is folded anew from there. What goes depends on what
-surely stays of the talk, not on what is being said now; so it is the same whether it is found ahead of time, while
+does. Much goes at once, so that it happens seldom, and the talk is folded anew from there. The choice depends on what
+surely stays of the talk, not on what is being said now; so it is the same whether it is made ahead of time, while
 nobody speaks, or when the next reply is due.
 """
 
@@ -20,7 +20,7 @@ from assistant.llm.token_log import Encode, FoldStep, heard_steps, open_steps, w
 REPLY_ROOM = 256
 """Positions that a prompt leaves free for the reply."""
 CROWDED_SHARE = 0.85
-"""Of the rest, from which on the next turn may not find room."""
+"""The share of the rest from which on the next turn may not find room."""
 KEPT_SHARE = 0.6
 """And what is kept of it then: far below …"""
 KEPT_OF_TALK = 0.3
@@ -31,7 +31,7 @@ SEEN_TURNS = 2
 
 
 class ContextWindow:
-    """Of a model that holds `max_positions`, and understands as many as its language reaches."""
+    """The context of a model that holds `max_positions`, and understands as many as its language reaches."""
 
     def __init__(self, language: Language, encode: Encode, max_positions: int) -> None:
         self._language, self._encode = language, encode
@@ -86,7 +86,7 @@ class ContextWindow:
         room, instructions = self._room(steps), _instructions(steps)
         return _length(steps) <= max(room * KEPT_SHARE, instructions + (room - instructions) * KEPT_OF_TALK)
 
-    def forget(self, state: TalkState, prompt: Prompt) -> None:
+    def forget_hidden(self, state: TalkState, prompt: Prompt) -> None:
         """The tokens of replies that are no longer shown are not needed again."""
         shown = {line.reply_id for line in prompt.lines[state.let_go.lines :]}
         state.written = {reply: written for reply, written in state.written.items() if reply in shown}

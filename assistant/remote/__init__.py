@@ -1,8 +1,8 @@
 """Engines on another server, in place of the local ones: chat completions for the language model, audio speech
 for the voice, audio transcriptions for the ears.
 
-A server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). It keeps its own counsel
-about state: each reply sends the whole talk, nothing is restored or rolled back here, and `capsules` is False.
+A server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). No state is
+kept here for it: each reply sends the whole talk, nothing is restored or rolled back, and `state` is None.
 
 server   an address, and requests to it whose every failure names it
 llm      /chat/completions

@@ -24,7 +24,7 @@ from assistant.contracts import (
     TextPiece,
 )
 from assistant.events import ToolSpec
-from assistant.remote.server import Address, NoWayBack, Server, events
+from assistant.remote.server import Address, Server, events
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +38,11 @@ NO_EYES = re.compile(
 """How servers refuse pictures whatever they show: vLLM, llama.cpp, Ollama, routers; not how they refuse one of them."""
 
 
-class RemoteLLM(NoWayBack):
+class RemoteLLM:
     """Each reply sends the whole talk."""
 
-    capsules = False
     limited = False
-    keeper = None
+    state = None
 
     def __init__(self, address: Address) -> None:
         self._server = Server(address)
@@ -82,9 +81,9 @@ class RemoteLLM(NoWayBack):
         async with self._server.request("POST", "/chat/completions", body) as answer:
             async for event in events(answer):
                 try:
-                    text = answered.take(event)
+                    text = answered.count_in(event)
                 except TypeError as error:
-                    raise EngineFailed(f"{answer.url} sent what is no chat completion: {str(event)[:100]}") from error
+                    raise EngineFailed(f"invalid chat completion from {answer.url}: {str(event)[:100]}") from error
                 if not ready:
                     ready, told = True, answered.asked
                     yield PromptReady(answered.asked, answered.cached)
@@ -96,30 +95,9 @@ class RemoteLLM(NoWayBack):
             yield _call_piece(index, call, options.reply_id)
         yield ReplyEnd(answered.reason, answered.made)
 
-    async def sync(self, talk: str, prompt: Prompt) -> Synced:
-        return NOTHING
-
-    async def hear(self, talk: str, prompt: Prompt) -> None:
-        return None
-
-    async def prepare(self, talk: str, prompt: Prompt) -> None:
-        return None
-
-    async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
-        return None
-
     async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
         await self._server.model_name()
         return dict.fromkeys(listed, NOTHING)
-
-    async def park(self, talk: str) -> None:
-        return None
-
-    async def keep(self, talk: str, prompt: Prompt) -> str | None:
-        return None
-
-    async def forget(self, talk: str) -> None:
-        return None
 
 
 async def _cannot_see() -> AsyncGenerator[ReplyPiece, None]:
@@ -188,7 +166,7 @@ def _tool(tool: ToolSpec) -> dict[str, object]:
 
 
 class _Answer:
-    """What a stream of chat completion events came to so far. Tokens are zero until the server counts them."""
+    """A stream of chat completion events, as far as it came. Tokens are zero until the server counts them."""
 
     def __init__(self) -> None:
         self.calls: dict[int, dict[str, str]] = {}
@@ -199,7 +177,7 @@ class _Answer:
     def reason(self) -> Literal["stop", "length", "tool_calls"]:
         return "tool_calls" if self.calls else "length" if self._finish == "length" else "stop"
 
-    def take(self, event: Mapping[str, object]) -> str:
+    def count_in(self, event: Mapping[str, object]) -> str:
         """Count an event in; returns its text. Raises TypeError if it is none."""
         if usage := _object(event.get("usage")):
             self.asked, self.made = _number(usage.get("prompt_tokens")), _number(usage.get("completion_tokens"))
@@ -222,7 +200,7 @@ class _Answer:
         call["arguments"] += _text(function.get("arguments"))
 
 
-# What servers leave out they also send as null; anything else of another type is no chat completion (TypeError).
+# What servers leave out they also send as null; anything else of another type is not a chat completion (TypeError).
 
 
 def _object(value: object) -> Mapping[str, object]:

@@ -26,7 +26,7 @@ DONE = "[DONE]"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is. `base` ends without a slash; `model` None: the first that it lists."""
+    """The address of a server. `base` ends without a slash; `model` None: the first that it lists."""
 
     base: str
     key: str | None = None
@@ -51,23 +51,6 @@ def read_address(text: str) -> Address:
     netloc = host if port is None else f"{host}:{port}"
     path = parts.path.rstrip("/") or "/v1"
     return Address(urlunsplit((parts.scheme, netloc, path, "", "")), parts.username, parts.fragment or None)
-
-
-class NoWayBack:
-    """What a server has taken in cannot be taken back, nor gone on from twice: where `capsules` is False nothing is
-    guessed and nothing forked."""
-
-    async def fork(self, talk: str, branch: str) -> None:
-        return None
-
-    def guess(self, talk: str) -> None:
-        return None
-
-    def confirm(self, talk: str) -> None:
-        return None
-
-    async def drop(self, talk: str) -> float:
-        return 0.0
 
 
 class Server:
@@ -122,7 +105,7 @@ class Server:
 
 
 def told_by(body: str) -> str:
-    """What an error answer says, in OpenAI's form or any other."""
+    """The message of an error answer, in OpenAI's form or any other."""
     try:
         return str(json.loads(body)["error"]["message"])[:300]
     except (ValueError, LookupError, TypeError):

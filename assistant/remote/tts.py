@@ -1,4 +1,4 @@
-"""A voice behind `/audio/speech`, as 24 kHz PCM. Where words are in the sound is not known."""
+"""A voice behind `/audio/speech`, as 24 kHz PCM. It is not known where in the sound the words are."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import AsyncGenerator, Sequence
 
 from assistant.base.errors import EngineFailed
 from assistant.base.pcm import from_pcm16
-from assistant.contracts import SpeechChunk, Synced, Uttered
-from assistant.remote.server import Address, NoWayBack, Server
+from assistant.contracts import SpeechChunk, Synced
+from assistant.remote.server import Address, Server
 
 NO_PCM = ("text/", "application/json", "audio/mpeg", "audio/mp3", "audio/wav", "audio/x-wav", "audio/ogg", "audio/flac")
 """Played as samples these would be noise."""
 NOTHING = Synced(None, 0, 0.0)
 
 
-class RemoteTTS(NoWayBack):
+class RemoteTTS:
     """Each piece is a request of its own."""
 
-    capsules = False
     paces = True
+    state = None
 
     def __init__(self, address: Address, voices: Sequence[str] = ()) -> None:
         self._server = Server(address)
@@ -57,18 +57,6 @@ class RemoteTTS(NoWayBack):
                 if whole:
                     yield SpeechChunk(from_pcm16(sound[:whole]))
 
-    async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
-        return NOTHING
-
-    async def prepare(self, talk: str) -> None:
-        return None
-
     async def warm(self, voice: str | None) -> Synced:
         await self._server.model_name()
         return NOTHING
-
-    async def park(self, talk: str) -> None:
-        return None
-
-    async def forget(self, talk: str) -> None:
-        return None

@@ -251,7 +251,7 @@ async def _healthz(request: web.Request) -> web.StreamResponse:
         "uptime_s": round(time.monotonic() - context.born, 1),
         "sessions": {"open": context.talks.active, "limit": context.talks.limit},
         "models": {"llm": engines.llm.name, "tts": engines.tts.name, "hearing": engines.asr.name},
-        "capsules": {"llm": engines.llm.capsules, "tts": engines.tts.capsules},
+        "capsules": {"llm": engines.llm.state is not None, "tts": engines.tts.state is not None},
         "asleep": context.thread is not None and context.thread.asleep_bytes > 0,
     }
     return web.json_response(body | dict(context.about()))

@@ -238,13 +238,15 @@ class Answering:
         return usage
 
     async def over(self) -> None:
-        """Whoever asks on finds what was folded, if there is an answer; of several nobody knows which goes on."""
+        """The next request finds what was folded, if there is an answer; of several nobody knows which goes on."""
+        if (state := self._llm.state) is None:
+            return
         if self.chat.unseen or not self.answers or any(answer.finish is None for answer in self.answers):
-            await self._llm.forget(self._talk)
+            await state.forget_talk(self._talk)
             return
         lines = (self.answers[0].line(),) if len(self.answers) == 1 else ()
         prompt = self.chat.prompt
-        await self._llm.keep(self._talk, replace(prompt, lines=(*prompt.lines, *lines)))
+        await state.publish_prefix(self._talk, replace(prompt, lines=(*prompt.lines, *lines)))
 
 
 async def _cannot_see() -> AsyncGenerator[ReplyPiece, None]:

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from assistant.base.errors import PeerError
 from assistant.base.ids import random_ids
-from assistant.contracts import CapsuleKeeper, KeptCapsule, PromptReady
+from assistant.contracts import CapsuleKeeper, KeptCapsule, PromptReady, StatefulLLM
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.protocol import CapsuleVerb
 from assistant.server.answers import json_fields, problem, while_connected
@@ -26,17 +26,18 @@ VERBS = ("pin", "unpin", "name", "fork", "drop")
 
 async def capsules(request: web.Request, context: ServerContext) -> web.StreamResponse:
     """Every path and method below `/v1/capsules`."""
-    keeper = context.talks.engines.llm.keeper
+    llm = context.talks.engines.llm.state
     if from_elsewhere(request.headers.get("Origin"), request.headers.get("Host")):
         return problem(403, "origin_refused", "capsules are for programs and the server's own page")
-    if keeper is None:
+    if llm is None:
         return problem(501, "capsules_off", "the language model runs on another server, which keeps its own state")
+    keeper = llm.keeper
     realm = realm_of(keys_of(request.headers.get("Authorization"), None))
     key, verb = request.match_info.get("key"), request.match_info.get("verb")
     if key is None:
         if request.method == "GET":
             return web.json_response({"object": "list", "data": [capsule_json(one) for one in keeper.listing(realm)]})
-        return await _make(request, context, keeper, realm)
+        return await _make(request, context, llm, realm)
     if request.method == "DELETE":
         await keeper.drop(realm, key)
         return web.json_response({"id": key, "object": "capsule.deleted", "deleted": True})
@@ -48,19 +49,19 @@ async def capsules(request: web.Request, context: ServerContext) -> web.StreamRe
 
 
 async def _make(
-    request: web.Request, context: ServerContext, keeper: CapsuleKeeper, realm: str
+    request: web.Request, context: ServerContext, llm: StatefulLLM, realm: str
 ) -> web.StreamResponse:
     """Fold a prompt ahead of its first question: `messages` and `tools` as of a chat completion, `name`, `pinned`."""
     body = await json_fields(request)
     name, pinned = (_name(body) if body.has("name") else None), body.boolean("pinned")
-    key = await while_connected(request, _fold(await opened_chat(body, context, realm), context))
+    key = await while_connected(request, _fold(await opened_chat(body, context, realm), llm))
     if key is None:
         return problem(507, "no_room", "there is no room for it; unpin or drop another first")
-    return web.json_response(capsule_json(await keeper.change(realm, key, name or None, pinned)))
+    return web.json_response(capsule_json(await llm.keeper.change(realm, key, name or None, pinned)))
 
 
-async def _fold(chat: ChatRequest, context: ServerContext) -> str | None:
-    llm, talk = context.talks.engines.llm, random_ids("http")
+async def _fold(chat: ChatRequest, llm: StatefulLLM) -> str | None:
+    talk = random_ids("http")
     pieces = llm.reply(talk, chat.prompt, replace(chat.options, max_tokens=1))
     try:
         async for piece in pieces:
@@ -68,7 +69,7 @@ async def _fold(chat: ChatRequest, context: ServerContext) -> str | None:
                 break
     finally:
         await pieces.aclose()
-    return await llm.keep(talk, chat.prompt)
+    return await llm.publish_prefix(talk, chat.prompt)
 
 
 async def do_verb(keeper: CapsuleKeeper | None, realm: str, asked: CapsuleVerb) -> Json:

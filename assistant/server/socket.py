@@ -99,7 +99,8 @@ class Connection:
             await self._send([await self._do(step.verb)])
 
     async def _do(self, verb: CapsuleVerb) -> Json:
-        keeper = self._context.talks.engines.llm.keeper
+        state = self._context.talks.engines.llm.state
+        keeper = None if state is None else state.keeper
         try:
             return self._protocol.done(await do_verb(keeper, self._session.settings.realm, verb))
         except PeerError as error:
@@ -177,7 +178,7 @@ async def _serve(
         await ws.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"all places are taken")
         return
     llm, born_ms = context.talks.engines.llm, context.clock.now() * 1000
-    wire = WireSession(session.id, session.talk, llm.capsules, llm.sees, born_ms, int(time.time()))
+    wire = WireSession(session.id, session.talk, llm.state is not None, llm.sees, born_ms, int(time.time()))
     protocol = Protocol(wire, context.facts, config, extensions)
     await Connection(ws, session, protocol, context).run(protocol.opening(session.items, problems))
 

@@ -78,7 +78,8 @@ async def speak(context: ServerContext, text: str, voice: str | None, speed: flo
                     if sound.pcm.size:
                         yield sound.pcm
     finally:
-        await tts.forget(talk)  # also when the client goes away in the middle, which closes this generator
+        if (state := tts.state) is not None:
+            await state.forget_talk(talk)  # also when the client goes away in the middle, which closes this generator
 
 
 async def _send_stream(request: web.Request, sounds: AsyncGenerator[Pcm, None], wanted: str) -> web.StreamResponse:

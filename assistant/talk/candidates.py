@@ -3,13 +3,14 @@
 At most one per talk. It is an ordinary `Reply` whose outlet holds everything back, made from a draft of the
 conversation in which the guessed words stand. It is wanted if, when the turn is written down, the prompt of an ordinary
 reply is the very prompt that it was made from. A dropped one leaves no trace: what it made is forgotten with its
-outlet, and both models take its work back (`TakesBack`). So where a model cannot, there are no candidates.
+outlet, and both models take its work back (`Stateful`). So where a model cannot, there are no candidates.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -49,8 +50,8 @@ class Candidates:
         self, context: TalkContext, state_sync: StateSync, words: PendingTranscripts, order: Callable[[], ReplyOrder]
     ) -> None:
         self._context, self._state_sync, self._words, self._order = context, state_sync, words, order
-        self._llm, self._tts = context.services.llm, context.services.tts
-        self._possible = context.services.candidates and self._llm.capsules and self._tts.capsules
+        self._engines = context.services.engines
+        self._possible = context.services.candidates and self._engines.capsules
         self._now: Candidate | None = None
         self._hearing: asyncio.Task[None] | None = None
         self._heard = ""
@@ -69,15 +70,15 @@ class Candidates:
 
     def look(self) -> None:
         """A picture is in the talk, and the words to it are still to come: the model may see it now."""
-        if self._llm.capsules and self._now is None and (self._hearing is None or self._hearing.done()):
+        idle = self._hearing is None or self._hearing.done()
+        if self._engines.llm.state is not None and self._now is None and idle:
             prompt = self._context.view.prompt(self._context.settings)
             self._hearing = self._context.group.create_task(self._hear(prompt))
 
     async def _hear(self, prompt: Prompt) -> None:
-        try:
-            await self._llm.hear(self._context.talk, prompt)
-        except EngineFailed:
-            return  # the reply meets it too, and tells
+        if (llm := self._engines.llm.state) is not None:
+            with suppress(EngineFailed):  # the reply meets it too, and tells
+                await llm.fold_heard(self._context.talk, prompt)
 
     async def begin(self, item_id: str, text: str) -> None:
         """Answer these words in private."""
@@ -101,8 +102,8 @@ class Candidates:
         outlet = candidate.outlet = Outlet(self._context, private, guessed)
         candidate.reply = Reply(candidate.order, self._context, outlet, self._words)
         candidate.prompt, candidate.begun = candidate.order.prompt(outlet.conversation), self._context.now()
-        self._llm.guess(self._context.talk)
-        self._tts.guess(self._context.talk)
+        for engine in self._engines.stateful:
+            engine.guess(self._context.talk)
         failure = None
         try:
             await candidate.reply.run()
@@ -124,8 +125,8 @@ class Candidates:
 
     async def release(self, candidate: Candidate, trace: TurnTrace) -> None:
         """Make it the reply of the turn, timed by `trace`."""
-        self._llm.confirm(self._context.talk)
-        self._tts.confirm(self._context.talk)
+        for engine in self._engines.stateful:
+            engine.confirm(self._context.talk)
         ready, certain = candidate.outlet.ready, trace.committed
         trace.figure("candidate_begun_ms", (certain - candidate.begun) * 1000)
         if ready is not None:
@@ -148,8 +149,8 @@ class Candidates:
         self._dropped += 1
         self._note()
         self._context.services.metrics.candidates.labels("dropped").inc()
-        for engine in (self._llm, self._tts):
-            back = asyncio.ensure_future(self._take_back(engine.drop(self._context.talk)))
+        for engine in self._engines.stateful:
+            back = asyncio.ensure_future(self._take_back(engine.take_back(self._context.talk)))
             self._taking_back.add(back)
             back.add_done_callback(self._taking_back.discard)
         await asyncio.sleep(0)  # both have asked by then: nothing that is asked later comes before them

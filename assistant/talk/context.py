@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from assistant.base.channel import Channel
 from assistant.base.clock import Clock
 from assistant.base.ids import Ids, random_ids
-from assistant.contracts import ASR, LLM, TTS
+from assistant.contracts import ASR, LLM, TTS, Stateful
 from assistant.events import Error, Event, Settings
 from assistant.personas import Persona
 from assistant.talk.conversation import Conversation
@@ -61,6 +61,16 @@ class Engines:
     llm: LLM
     tts: TTS
     asr: ASR
+
+    @property
+    def stateful(self) -> tuple[Stateful, ...]:
+        """Those of the model and the voice that keep the state of talks."""
+        return tuple(state for state in (self.llm.state, self.tts.state) if state is not None)
+
+    @property
+    def capsules(self) -> bool:
+        """Whether both do: only then can a talk be forked, or a reply be begun that may be taken back."""
+        return len(self.stateful) == 2
 
 
 @dataclass(frozen=True, slots=True)

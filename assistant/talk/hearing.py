@@ -457,9 +457,9 @@ class Hearing:
             if turn.judged != text or turn.complete is None:  # once: the model may be at a reply to them since
                 asked = self._context.view.said(self._context.settings, text)
                 turn.judged, turn.complete = text, None
-                with suppress(EngineFailed):
-                    llm = self._context.services.llm
-                    turn.complete = await llm.turn_end_probability(self._context.talk, asked)
+                if (llm := self._context.services.llm.state) is not None:
+                    with suppress(EngineFailed):
+                        turn.complete = await llm.turn_end_probability(self._context.talk, asked)
             return turn.complete
 
     async def _end_now(self) -> None:

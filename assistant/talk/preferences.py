@@ -45,7 +45,8 @@ class Preferences:
         context = self._context
         voice = context.view.persona(settings).voice
         try:
-            await context.services.llm.prepare(context.talk, context.view.prompt(settings))
+            if (llm := context.services.llm.state) is not None:
+                await llm.prepare(context.talk, context.view.prompt(settings))
             await context.services.tts.warm(voice)
         except EngineFailed as error:
             await context.emit(Error("server_error", str(error), kind="server_error"))

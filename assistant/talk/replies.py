@@ -117,10 +117,9 @@ class Replies:
             self._context.tell(ReplyBegun())
 
     def _check_answers(self, params: ResponseParams) -> None:
-        llm, tts = self._context.services.llm, self._context.services.tts
         if params.conversation == "none" or params.input is not None:
             raise PeerError("invalid_value", "several answers go on from the talk, and have no input of their own")
-        if not (llm.capsules and tts.capsules):
+        if not self._context.services.engines.capsules:
             raise PeerError("capsules_off", "several answers need the models' state, which a server keeps to itself")
         if len(self._asides) + params.answers - 1 > ASIDES:
             raise PeerError(
@@ -136,8 +135,8 @@ class Replies:
         for order in orders[1:]:
             self._aside_talks.add(order.talk)
             try:
-                await self._context.services.llm.fork(self._context.talk, order.talk)
-                await self._context.services.tts.fork(self._context.talk, order.talk)
+                for engine in self._context.services.engines.stateful:
+                    await engine.fork(self._context.talk, order.talk)
             except EngineFailed as error:
                 raise PeerError("server_error", str(error)) from error
         trace = self._turns.trace(aside=False)
@@ -254,8 +253,8 @@ class Replies:
         self._idle.start(reply.play_end)
 
     async def _forget(self, talk: str) -> None:
-        await self._context.services.llm.forget(talk)
-        await self._context.services.tts.forget(talk)
+        for engine in self._context.services.engines.stateful:
+            await engine.forget_talk(talk)
         self._aside_talks.discard(talk)
 
     async def close(self) -> None:

@@ -199,8 +199,8 @@ class Session:
             try:
                 with contextlib.suppress(EngineFailed):  # the engines end too: what the journal holds is kept
                     await self._replies.close()
-                    await self._services.llm.park(self.talk)
-                    await self._services.tts.park(self.talk)
+                    for engine in self._services.engines.stateful:
+                        await engine.park(self.talk)
             finally:
                 self._context.keeping.note_words(self.conversation)
                 self._on_end(self)

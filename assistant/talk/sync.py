@@ -52,25 +52,28 @@ class StateSync:
     async def _prepare(self, play_end: float | None) -> None:
         services, talk = self._context.services, self._context.talk
         with suppress(EngineFailed):  # the next reply meets it too, and tells
-            await services.llm.prepare(talk, self._prompt())
+            if (llm := services.llm.state) is not None:
+                await llm.prepare(talk, self._prompt())
             if play_end is not None:
                 await services.clock.sleep_until(play_end)
-            await services.tts.prepare(talk)
+            if (tts := services.tts.state) is not None:
+                await tts.prepare(talk)
 
     async def _sync(self) -> None:
         services, talk = self._context.services, self._context.talk
+        llm, tts = services.llm.state, services.tts.state
         try:
-            llm = await services.llm.sync(talk, self._prompt())
-            tts = await services.tts.sync(talk, self._context.conversation.uttered())
+            folded = None if llm is None else await llm.sync(talk, self._prompt())
+            spoken = None if tts is None else await tts.sync(talk, self._context.conversation.uttered())
         except EngineFailed as error:
             await self._context.emit(Error("server_error", str(error), kind="server_error"))
             return
-        await self._tell("llm", llm)
-        await self._tell("tts", tts)
+        await self._tell("llm", folded)
+        await self._tell("tts", spoken)
 
     def _prompt(self) -> Prompt:
         return self._context.view.prompt(self._context.settings)
 
-    async def _tell(self, engine: Literal["llm", "tts"], settled: Synced) -> None:
-        if settled.what is not None:
+    async def _tell(self, engine: Literal["llm", "tts"], settled: Synced | None) -> None:
+        if settled is not None and settled.what is not None:
             await self._context.emit(StateChanged(settled.what, engine, settled.position, settled.ms))

@@ -26,7 +26,7 @@ class Said:
 
 @dataclass(slots=True)
 class SpokenState:
-    """What is known of a talk beside the engine's session: in which voice, and what was said."""
+    """A talk as far as it is known beside the engine's session: in which voice, and what was said."""
 
     voice: str
     said: list[Said] = field(default_factory=list)
@@ -47,20 +47,20 @@ class FrozenSessions:
     replaceable = False
 
     def __init__(self, tts: HiggsTTS, voices: Mapping[str, Voice], sampling: VoiceSampling | None) -> None:
-        self._tts, self._voices, self._sampling = tts, voices, sampling
+        self.tts, self.voices, self._sampling = tts, voices, sampling
 
     def freeze(self, state: SpokenState, name: str) -> Capsule | None:
         if not state.said or state.behind:  # half a session is no state of anything
             return None
-        state.session = self._tts.facts()
-        return self._tts.snapshot(name)
+        state.session = self.tts.facts()
+        return self.tts.snapshot(name)
 
     def thaw(self, state: SpokenState, capsule: Capsule) -> bool:
-        """Of this state, or of an earlier one of the same session."""
+        """The capsule may be of this state, or of an earlier one of the same session."""
         if state.session is not None and not _begins(state.session.session, capsule):
             return False
         try:
-            self._tts.restore(capsule)
+            self.tts.restore(capsule)
         except CapsuleError:
             return False
         self._sample()
@@ -69,7 +69,7 @@ class FrozenSessions:
         return True
 
     def clear(self, state: SpokenState) -> None:
-        self._tts.open(self._voices[state.voice])
+        self.tts.open(self.voices[state.voice])
         self._sample()
         state.behind = state.session is not None
 
@@ -85,7 +85,7 @@ class FrozenSessions:
 
     def from_rows(self, rows: Rows) -> SpokenState:
         found: Mapping[str, Any] = rows
-        if found["voice"] not in self._voices:
+        if found["voice"] not in self.voices:
             raise ValueError(f"there is no voice {found['voice']!r} any more")
         said = [Said(key.removeprefix("said "), *row) for key, row in found.items() if key.startswith("said ")]
         state = SpokenState(found["voice"], sorted(said, key=lambda one: one.first_frame))
@@ -98,7 +98,7 @@ class FrozenSessions:
 
     def _sample(self) -> None:
         if self._sampling is not None:
-            self._tts.set_sampling(self._sampling)
+            self.tts.set_sampling(self._sampling)
 
 
 def _begins(session: Mapping[str, Any], capsule: Capsule) -> bool:

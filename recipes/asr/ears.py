@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from assistant.asr import open_asr
 from assistant.asr.paced import Paced
 from assistant.base.clock import LoopClock
-from assistant.contracts import ASR, LLM, TTS, AsrFacts, Prompt, SpeechDetector, Transcriber
+from assistant.contracts import ASR, LLM, TTS, AsrFacts, SpeechDetector, Transcriber
 from assistant.events import AppendAudio, SemanticVad, Settings
 from assistant.personas import DEFAULT, Persona
 from assistant.talk.context import Engines, Offload, Services, TalkContext
@@ -126,8 +126,7 @@ class Unhurried:
 class NoOpinion:
     """A language model without an opinion on whether words are complete: turns end by silence and pace alone."""
 
-    async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
-        return None
+    state = None
 
 
 def stage(asr: ASR, offload: Offload) -> tuple[TalkContext, Inlet, Hearing]:

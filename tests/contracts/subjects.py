@@ -47,7 +47,7 @@ class Subject(Generic[E]):
 
     async def rest(self) -> None:
         """At once for what keeps its state here; a server first has to see that its client went away."""
-        assert not (self.engine.capsules and self.working())
+        assert not (self.engine.state is not None and self.working())
         async with asyncio.timeout(30):
             while self.working():
                 await asyncio.sleep(0.01)

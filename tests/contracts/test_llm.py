@@ -98,7 +98,7 @@ def test_it_says_what_it_is(play):
         llm = subject.engine
         assert set(await llm.warm({"persona/ada": asking()})) == {"persona/ada"}
         assert llm.name and isinstance(llm.name, str)
-        assert isinstance(llm.capsules, bool) and isinstance(llm.limited, bool)
+        assert isinstance(llm.sees, bool) and llm.state in (llm, None)
 
     play(story)
 
@@ -194,15 +194,16 @@ def test_after_a_cut_a_talk_goes_on_like_one_that_never_said_more(play, most):
         whole = await reply(llm, "long", asking(COUNT))
         heard = Line("assistant", said.text, (), "r1.0")
         assert whole.text != heard.text
-        synced = await llm.sync("long", asking(COUNT, heard))
-        assert (synced.what is not None) == llm.capsules and synced.ms >= 0
-        again = await llm.sync("long", asking(COUNT, heard))
-        assert again.what is None and again.position == synced.position
+        if llm.state is not None:
+            synced = await llm.state.sync("long", asking(COUNT, heard))
+            assert synced.what is not None and synced.ms >= 0
+            again = await llm.state.sync("long", asking(COUNT, heard))
+            assert again.what is None and again.position == synced.position
         went_on = await reply(llm, "long", asking(COUNT, heard, HELLO), "r2.0")
         expected = await reply(llm, "short", asking(COUNT, heard, HELLO), "r2.0")
         assert went_on.text == expected.text and went_on.end.output_tokens == expected.end.output_tokens
         assert went_on.ready.input_tokens == expected.ready.input_tokens
-        if llm.capsules:
+        if llm.state is not None:
             assert went_on.ready.cached_tokens > most
 
     play(story)
@@ -219,7 +220,8 @@ def test_a_cut_behind_a_space_leaves_what_was_said_with_the_space(play, request)
         said = await reply(llm, "short", asking(COUNT), max_tokens=9)
         await reply(llm, "long", asking(COUNT))
         heard = Line("assistant", said.text, (), "r1.0")
-        await llm.sync("long", asking(COUNT, heard))
+        if llm.state is not None:
+            await llm.state.sync("long", asking(COUNT, heard))
         went_on = await reply(llm, "long", asking(COUNT, heard, HELLO), "r2.0")
         expected = await reply(llm, "short", asking(COUNT, heard, HELLO), "r2.0")
         assert went_on.ready.input_tokens == expected.ready.input_tokens
@@ -234,13 +236,14 @@ def test_a_turn_that_is_taken_back_never_was(play):
         first = await reply(llm, "a", asking(HELLO), "r0.0")
         lines = (HELLO, Line("assistant", first.text, (), "r0.0"))
         await reply(llm, "a", asking(*lines, TIMER), "r1.0")
-        await llm.sync("a", asking())
+        if llm.state is not None:
+            await llm.state.sync("a", asking())
         assert (await reply(llm, "a", asking(COUNT), "r2.0")).text == expected.text
 
     play(story)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(["warm", "park", "forget"])), ids="-".join)
+@pytest.mark.parametrize("order", list(itertools.permutations(["warm", "park", "forget_talk"])), ids="-".join)
 def test_warm_park_and_forget_harm_nothing_in_any_order(play, order):
     async def story(subject: Subject[LLM]) -> None:
         llm = subject.engine
@@ -249,7 +252,10 @@ def test_warm_park_and_forget_harm_nothing_in_any_order(play, order):
         expected = await reply(llm, "b", asking(*lines), "r1.0")
         for name in order:
             for talk in ("a", "a", "nobody"):  # again, and of a talk that never was
-                await (llm.warm({"ada": asking()}) if name == "warm" else getattr(llm, name)(talk))
+                if name == "warm":
+                    await llm.warm({"ada": asking()})
+                elif llm.state is not None:
+                    await getattr(llm.state, name)(talk)
         assert (await reply(llm, "a", asking(*lines), "r1.0")).text == expected.text
         assert (await reply(llm, "nobody", asking(*lines), "r1.0")).text == expected.text
 
@@ -260,13 +266,15 @@ def test_a_talk_that_nobody_knows_is_no_error(play):
     async def story(subject: Subject[LLM]) -> None:
         llm = subject.engine
         heard = Line("assistant", "Hello.", (), "r0.0")
-        assert (await llm.sync("nobody", asking(HELLO, heard))).what is None
-        await llm.prepare("no one", asking(HELLO, heard))
-        probability = await llm.turn_end_probability("no one at all", asking(HELLO))
-        assert probability is None or 0 <= probability <= 1
+        if llm.state is not None:
+            assert (await llm.state.sync("nobody", asking(HELLO, heard))).what is None
+            await llm.state.prepare("no one", asking(HELLO, heard))
+            probability = await llm.state.turn_end_probability("no one at all", asking(HELLO))
+            assert probability is None or 0 <= probability <= 1
         for talk in ("nobody", "no one", "no one at all"):
-            await llm.park(talk)
-            await llm.forget(talk)
+            if llm.state is not None:
+                await llm.state.park(talk)
+                await llm.state.forget_talk(talk)
             assert (await reply(llm, talk, asking(COUNT))).end.reason == "stop"
 
     play(story)
@@ -278,7 +286,8 @@ def test_two_talks_do_not_see_each_other(play):
         alone = [await reply(llm, f"alone {n}", asking(line)) for n, line in enumerate((COUNT, HELLO))]
         counted, greeted = await asyncio.gather(reply(llm, "a", asking(COUNT)), reply(llm, "b", asking(HELLO)))
         assert [counted.text, greeted.text] == [made.text for made in alone]
-        await llm.forget("a")
+        if llm.state is not None:
+            await llm.state.forget_talk("a")
         lines = (HELLO, Line("assistant", greeted.text, (), "r1.0"), COUNT)
         expected = await reply(llm, "alone 1", asking(*lines), "r2.0")
         assert (await reply(llm, "b", asking(*lines), "r2.0")).text == expected.text
@@ -293,10 +302,11 @@ def test_looking_ahead_changes_no_reply(play):
         await reply(llm, "b", asking(HELLO), "r0.0")
         lines = (HELLO, Line("assistant", first.text, (), "r0.0"))
         expected = await reply(llm, "a", asking(*lines, COUNT))
-        await llm.prepare("b", asking(*lines))
-        for text in ("count from", COUNT.text):
-            probability = await llm.turn_end_probability("b", asking(*lines, Line("user", text)))
-            assert probability is None or 0 <= probability <= 1
+        if llm.state is not None:
+            await llm.state.prepare("b", asking(*lines))
+            for text in ("count from", COUNT.text):
+                probability = await llm.state.turn_end_probability("b", asking(*lines, Line("user", text)))
+                assert probability is None or 0 <= probability <= 1
         assert (await reply(llm, "b", asking(*lines, COUNT))).text == expected.text
 
     play(story)

@@ -68,7 +68,7 @@ def test_it_says_what_it_is(play):
         tts = subject.engine
         await tts.warm(None)
         assert tts.name and isinstance(tts.name, str) and tts.voices
-        assert isinstance(tts.capsules, bool) and isinstance(tts.paces, bool)
+        assert isinstance(tts.paces, bool) and tts.state in (tts, None)
 
     play(story)
 
@@ -108,7 +108,8 @@ def test_closing_stops_the_engine_before_its_next_row(play):
         begun = await speak(subject.engine, "b", FIRST, least=1)
         await subject.rest()
         assert 0 < begun.pcm.size < whole.pcm.size
-        await subject.engine.sync("b", [])
+        if subject.engine.state is not None:
+            await subject.engine.state.sync("b", [])
         assert (await speak(subject.engine, "b", FIRST, "p2")).pcm.size > 0
 
     play(story)
@@ -132,15 +133,16 @@ def test_after_a_cut_a_voice_goes_on_like_one_that_never_said_more(play, least):
         whole = await speak(tts, "long", FIRST)
         heard = [Uttered("p1", FIRST, short.pcm.size)]
         assert short.pcm.size < whole.pcm.size
-        synced = await tts.sync("long", heard)
-        assert (synced.what is not None) == tts.capsules and synced.ms >= 0
-        again = await tts.sync("long", heard)
-        assert again.what is None and (not tts.capsules or again.position == synced.position)
-        await tts.sync("short", heard)  # the engine may have been ahead of who left
-        assert (await tts.sync("short", heard)).what is None
+        if tts.state is not None:
+            synced = await tts.state.sync("long", heard)
+            assert synced.what is not None and synced.ms >= 0
+            again = await tts.state.sync("long", heard)
+            assert again.what is None and again.position == synced.position
+            await tts.state.sync("short", heard)  # the engine may have been ahead of the reader that left
+            assert (await tts.state.sync("short", heard)).what is None
         went_on, expected = await speak(tts, "long", SECOND, "p2"), await speak(tts, "short", SECOND, "p2")
         assert went_on.pcm.size > 0
-        if tts.capsules:
+        if tts.state is not None:
             assert alike(went_on, expected)
 
     play(story)
@@ -151,26 +153,30 @@ def test_a_piece_that_is_taken_back_never_was(play):
         tts = subject.engine
         expected = await speak(tts, "once", SECOND)
         await speak(tts, "a", FIRST, "p0")
-        await tts.sync("a", [])
-        assert (await tts.sync("a", [])).what is None
+        if tts.state is not None:
+            await tts.state.sync("a", [])
+            assert (await tts.state.sync("a", [])).what is None
         made = await speak(tts, "a", SECOND)
-        assert alike(made, expected) if tts.capsules else made.pcm.size > 0
+        assert alike(made, expected) if tts.state is not None else made.pcm.size > 0
 
     play(story)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(["warm", "park", "forget"])), ids="-".join)
+@pytest.mark.parametrize("order", list(itertools.permutations(["warm", "park", "forget_talk"])), ids="-".join)
 def test_warm_park_and_forget_harm_nothing_in_any_order(play, order):
     async def story(subject: Subject[TTS]) -> None:
         tts = subject.engine
         await speak(tts, "a", SECOND)
         for name in order:
             for talk in ("a", "a", "nobody"):  # again, and of a talk that never was
-                await (tts.warm(None) if name == "warm" else getattr(tts, name)(talk))
+                if name == "warm":
+                    await tts.warm(None)
+                elif tts.state is not None:
+                    await getattr(tts.state, name)(talk)
         fresh = await speak(tts, "b", SECOND)
         for talk in ("a", "nobody"):
             made = await speak(tts, talk, SECOND)
-            assert alike(made, fresh) if tts.capsules else made.pcm.size > 0
+            assert alike(made, fresh) if tts.state is not None else made.pcm.size > 0
 
     play(story)
 
@@ -182,9 +188,10 @@ def test_warm_and_park_leave_what_was_said(play):
         expected = await speak(tts, "once", SECOND, "p2")
         await speak(tts, "a", FIRST)
         await tts.warm(tts.voices[-1])
-        await tts.park("a")
+        if tts.state is not None:
+            await tts.state.park("a")
         made = await speak(tts, "a", SECOND, "p2")
-        assert alike(made, expected) if tts.capsules else made.pcm.size > 0
+        assert alike(made, expected) if tts.state is not None else made.pcm.size > 0
 
     play(story)
 
@@ -192,9 +199,10 @@ def test_warm_and_park_leave_what_was_said(play):
 def test_a_talk_that_nobody_knows_is_no_error(play):
     async def story(subject: Subject[TTS]) -> None:
         tts = subject.engine
-        await tts.sync("nobody", [Uttered("p0", FIRST, 9_600)])
-        await tts.park("no one")
-        await tts.forget("no one at all")
+        if tts.state is not None:
+            await tts.state.sync("nobody", [Uttered("p0", FIRST, 9_600)])
+            await tts.state.park("no one")
+            await tts.state.forget_talk("no one at all")
         for talk in ("nobody", "no one", "no one at all"):
             assert (await speak(tts, talk, SECOND)).pcm.size > 0
 
@@ -206,10 +214,11 @@ def test_two_talks_do_not_hear_each_other(play):
         tts = subject.engine
         alone = [await speak(tts, f"alone {n}", text) for n, text in enumerate((FIRST, SECOND))]
         both = await asyncio.gather(speak(tts, "a", FIRST), speak(tts, "b", SECOND))
-        if tts.capsules:
+        if tts.state is not None:
             assert all(alike(made, expected) for made, expected in zip(both, alone, strict=True))
-        await tts.forget("a")
-        assert (await tts.sync("b", [Uttered("p1", SECOND, both[1].pcm.size)])).what is None
+        if tts.state is not None:
+            await tts.state.forget_talk("a")
+            assert (await tts.state.sync("b", [Uttered("p1", SECOND, both[1].pcm.size)])).what is None
         assert (await speak(tts, "b", FIRST, "p2")).pcm.size > 0
 
     play(story)

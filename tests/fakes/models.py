@@ -68,7 +68,7 @@ class Guessing:
         if talk in self._state:
             self._state[branch] = list(self._state[talk])
 
-    async def drop(self, talk: str) -> float:
+    async def take_back(self, talk: str) -> float:
         assert not self.busy[talk], "the guess is still at work"
         before, worked_s = self._guesses.pop(talk)
         self._state.pop(talk, None)
@@ -81,9 +81,7 @@ class FakeLLM(Guessing):
     """Answers with what `answers` says to a prompt: words, or a tool call. One token is one word, or one picture."""
 
     name = "fake"
-    capsules = True
     limited = False
-    keeper = None
 
     def __init__(
         self, answers: Callable[[Prompt], Sequence[Answer]], *, token_s: float = 0.01, prefill_s: float = 0.02,
@@ -98,6 +96,7 @@ class FakeLLM(Guessing):
         self.complete: float | None = None
         self.heard: list[str] = []
         super().__init__(self.folded)
+        self.state: FakeLLM | None = self
         self.looked: list[tuple[str, ...]] = []
         """The pictures of each line that was heard so far."""
 
@@ -176,7 +175,7 @@ class FakeLLM(Guessing):
         assert talk not in self._guesses, "a guess is dropped or kept before the talk changes"
         return self._bring(talk, prompt)[0]
 
-    async def hear(self, talk: str, prompt: Prompt) -> None:
+    async def fold_heard(self, talk: str, prompt: Prompt) -> None:
         self.heard.append(prompt.lines[-1].text)
         self.looked.append(tuple(placed.picture.digest for placed in prompt.lines[-1].pictures))
 
@@ -192,11 +191,11 @@ class FakeLLM(Guessing):
     async def park(self, talk: str) -> None:
         return None
 
-    async def keep(self, talk: str, prompt: Prompt) -> str | None:
-        await self.forget(talk)
+    async def publish_prefix(self, talk: str, prompt: Prompt) -> str | None:
+        await self.forget_talk(talk)
         return None
 
-    async def forget(self, talk: str) -> None:
+    async def forget_talk(self, talk: str) -> None:
         self.folded.pop(talk, None)
 
 
@@ -204,7 +203,6 @@ class FakeTTS(Guessing):
     """Speaks 100 ms at a time, a word every WORD_S, at `speed` times real time, after `prefill_s`."""
 
     name = "fake"
-    capsules = True
     voices = ("ada", "ben")
     paces = False
 
@@ -213,6 +211,7 @@ class FakeTTS(Guessing):
         self.said: dict[str, list[tuple[str, int]]] = {}
         self.fail_on: str | None = None
         super().__init__(self.said)
+        self.state: FakeTTS | None = self
 
     async def speak(
         self, talk: str, voice: str | None, piece_id: str, text: str, *, speed: float = 1.0
@@ -261,7 +260,7 @@ class FakeTTS(Guessing):
     async def park(self, talk: str) -> None:
         return None
 
-    async def forget(self, talk: str) -> None:
+    async def forget_talk(self, talk: str) -> None:
         self.said.pop(talk, None)
 
 

@@ -282,7 +282,7 @@ def test_rollback_across_pictures_is_the_state_that_was(seeing: Callable[..., Hy
 def test_an_undo_inside_a_picture_folds_its_rows_again(seeing: Callable[..., HybridLLM]) -> None:
     llm, ids = seeing(), ids_of(TALK)
     llm.append(ids)
-    begun = next(one for one in llm._placed.grids if one.grid == PictureGrid(9, 10)).first
+    begun = next(one for one in llm._sequence.placed.grids if one.grid == PictureGrid(9, 10)).first
     llm.rollback(begun + 20)
     rolled = state_of(llm)
     llm.append(ids[begun + 20 : -8])

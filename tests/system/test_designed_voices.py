@@ -84,7 +84,7 @@ async def said_by(app: App, heard: Heard, voice: str) -> Pcm:
     talk = f"{voice} alone"
     async with aclosing(app.models.tts.speak(talk, voice, "piece", heard.words)) as sounds:
         sound = np.concatenate([chunk.pcm async for chunk in sounds])
-    await app.models.tts.forget(talk)
+    await app.models.tts.forget_talk(talk)
     return sound
 
 

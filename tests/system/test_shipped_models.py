@@ -44,7 +44,8 @@ from assistant.personas import load_personas
 from assistant.talk import Engines, Services
 from assistant.talk.conversation import item_text
 from assistant.talk.talks import Talks
-from assistant.tts.local import FRAME_SAMPLES, LocalTTS
+from assistant.tts.local import LocalTTS
+from assistant.tts.speaking import FRAME_SAMPLES
 from assistant.tts.voices import load_voices
 from capsules import ExecContext
 from capsules.registry import Budgets, Registry
@@ -175,7 +176,7 @@ def test_a_spoken_question_is_heard_answered_by_a_tool_and_spoken(engines):
         async with aclosing(app.tts.speak("asker", "ben", "q", "what is seven plus five")) as sounds:
             async for sound in sounds:
                 parts.append(sound.pcm)
-        await app.tts.forget("asker")
+        await app.tts.forget_talk("asker")
         await session.send(AppendAudio(np.concatenate(parts), 24_000))
         await session.send(CommitAudio())
         await session.send(CreateResponse())
@@ -210,7 +211,7 @@ async def never_said_more(app, prompt, tokens):
             async for _ in pieces:
                 pass
     state = await app.cohost_call(lambda: tensors(app.hybrid))
-    await app.llm.forget("other")
+    await app.llm.forget_talk("other")
     return state
 
 
@@ -279,7 +280,7 @@ def reference_voice(app, talk, pieces):
     """Take the engine from the talk, make the reference, give the engine back."""
     app.tts._lease.release()
     state = spoken_only(app, pieces)
-    app.tts._own(talk, "ada")
+    app.tts._sessions.own(talk, "ada")
     return state
 
 

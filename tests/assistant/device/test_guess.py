@@ -58,7 +58,7 @@ def test_what_is_asked_behind_a_guess_finds_it_taken_back():
         guesses.begin("a")
         asking = asyncio.ensure_future(ask())
         await settled()
-        await guesses.drop("a", lambda guess: log.append("taken back"))
+        await guesses.take_back("a", lambda guess: log.append("taken back"))
         await asking
         assert log == ["taken back", "asked"]
 

@@ -22,6 +22,7 @@ from capsules.exec import away
 from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
+from llm_engine.sequence import FoldedSequence
 from tests.fakes.engines import language, write_llm
 
 SYSTEM = "You are Ada. " * 6
@@ -160,13 +161,13 @@ def test_state_after_a_cut_is_that_of_a_talk_that_only_said_so_much(engine, cut)
 
 def test_a_cut_after_another_talk_had_the_engine_refolds_only_the_reply(engine, monkeypatch):
     bases = []
-    refold = HybridLLM._refold
+    refold = FoldedSequence._refold
 
     def counted(self, tokens, base):
         bases.append(base)
         refold(self, tokens, base)
 
-    monkeypatch.setattr(HybridLLM, "_refold", counted)
+    monkeypatch.setattr(FoldedSequence, "_refold", counted)
 
     async def play(llm, between):
         text, _, ready = await reply(llm, "a", prompt(user("count")), "r1.0")
@@ -343,8 +344,8 @@ def test_a_reply_that_loses_its_state_in_the_middle_goes_on_bit_for_bit(engine, 
         return state_of(engine)
 
     def back(llm):
-        state = llm._own("a")
-        for _ in llm._catch_up(state, state.log.position):
+        state = llm._folding.own("a")
+        for _ in llm._folding.catch_up(state, state.log.position):
             pass
 
     assert_same_state(LLMBench(engine).run_(play, False), LLMBench(engine, host_bytes=0).run_(play, True))
@@ -384,7 +385,7 @@ def test_a_talk_survives_the_process(engine, tmp_path):
 @pytest.mark.parametrize("undone", [1, 2])
 def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_back(roomy, tmp_path, undone, monkeypatch):
     refolded = []
-    refold = HybridLLM._refold
+    refold = FoldedSequence._refold
 
     def counted(self, tokens, base):
         refolded.append(len(tokens) - base)
@@ -402,7 +403,7 @@ def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_bac
     app = LLMBench(roomy, folder=tmp_path, disk_bytes=1 << 28)
     lines, _ = app.run_(before, True)
     app.registry.close()
-    monkeypatch.setattr(HybridLLM, "_refold", counted)
+    monkeypatch.setattr(FoldedSequence, "_refold", counted)
 
     async def after(llm):
         settled = await llm.sync("a", prompt(*lines[: -2 * undone]))
@@ -449,7 +450,7 @@ def test_a_branch_goes_on_as_the_talk_would_have(engine, between):
         for talk, seed in (("a", 5), ("a/1", 6)):
             text, _, _ = await reply(llm, talk, prompt(*lines), f"{talk} r2.0", temperature=0.9, seed=seed)
             found[seed] = text, state_of(engine)
-        await llm.forget("a/1")
+        await llm.forget_talk("a/1")
         return found
 
     found = LLMBench(engine).run_(both)
@@ -728,7 +729,7 @@ async def known(bench, talk):
         state = bench.llm._lease.find(talk)
         if state is None:
             return None
-        bench.llm._own(talk)
+        bench.llm._folding.own(talk)
         host = bench.engine.snapshot().host
         return state.to_rows(), host["folds"], host["sampling"], host["ready"], state_of(bench.engine)
 
@@ -782,7 +783,7 @@ def test_a_dropped_guess_never_was(engine, monkeypatch, turns, sampling, other):
             made.cancel()
             await asyncio.wait([made])
             monkeypatch.undo()
-            assert await bench.llm.drop("a") > 0 or not steps
+            assert await bench.llm.take_back("a") > 0 or not steps
             assert_never_was(before, await known(bench, "a"))
         text, _, _ = await reply(bench.llm, "a", prompt(*lines, user("go on")), "r3.0", **sampling)
         return text, await known(bench, "a")
@@ -831,7 +832,7 @@ def test_a_guess_stands_in_no_journal_until_it_is_right(engine, monkeypatch, tmp
             else:
                 made.cancel()
                 await asyncio.wait([made])
-                await bench.llm.drop("a")
+                await bench.llm.take_back("a")
             await known(bench, "a")
             kept.append(dict(journal.table("llm")))
         return kept
@@ -848,7 +849,7 @@ def test_a_guess_does_not_shorten_the_talk(engine):
         llm.guess("a")
         with pytest.raises(EngineFailed, match="no room for a guess"):
             await reply(llm, "a", prompt(*lines, said(text, "r1.0"), user("y" * 60)), "r2.0")
-        assert await llm.drop("a") >= 0
+        assert await llm.take_back("a") >= 0
 
     LLMBench(engine).run_(play)
 
@@ -870,7 +871,7 @@ def test_what_was_folded_while_it_was_said_changes_no_bit(roomy, seed):
             if early:
                 for end in sorted(rng.sample(range(len(words)), min(len(words) - 1, 6))):
                     heard = words[:end] if rng.random() < 0.8 else words[: end // 2] + "somethingelse" * 7
-                    await bench.llm.hear("a", prompt(*lines, user(heard)))
+                    await bench.llm.fold_heard("a", prompt(*lines, user(heard)))
                     folded = max(folded, roomy.position)
             lines.append(user(words))
             text, _, _ = await reply(bench.llm, "a", prompt(*lines), f"r{turn}.0", 8)
@@ -891,7 +892,7 @@ def test_what_was_folded_while_it_was_said_changes_no_bit(roomy, seed):
 def test_of_a_long_turn_only_the_last_call_is_left(roomy):
     async def play(bench):
         words = "w" * 150
-        await bench.llm.hear("a", prompt(user(words)))
+        await bench.llm.fold_heard("a", prompt(user(words)))
         at = roomy.position
         _, _, ready = await reply(bench.llm, "a", prompt(user(words + " and the end")), "r1.0")
         return at, ready

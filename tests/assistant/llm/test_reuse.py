@@ -1,6 +1,7 @@
 """Requests that send their whole talk go on from what was folded before, and end in the state of a run from nothing."""
 
 import random
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -35,7 +36,7 @@ async def ask(llm, asked, n=12, keep=True, seed=None, talk=None, state=False):
             case ReplyEnd():
                 before = state_of(llm.engine) if state else None
     if keep:
-        await llm.keep(talk, Prompt(asked.system, asked.tools, (*asked.lines, Line("assistant", text)), asked.realm))
+        await llm.publish_prefix(talk, replace(asked, lines=(*asked.lines, Line("assistant", text))))
     return text, ready.cached_tokens, ready.input_tokens, before
 
 
@@ -190,8 +191,8 @@ def test_a_request_that_fails_or_is_left_keeps_nothing(engine):
             if isinstance(piece, TextPiece):
                 break
         await generator.aclose()
-        await llm.forget("http")
-        assert not app.registry.listing() and not llm._gathered
+        await llm.forget_talk("http")
+        assert not app.registry.listing() and not llm._work.gathered
 
     app = LLMBench(engine)
     app.run_(play, app)

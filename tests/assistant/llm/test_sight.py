@@ -28,7 +28,7 @@ def loaded(tmp_path_factory):
 @pytest.fixture
 def engine(loaded):
     """With nothing seen yet."""
-    loaded.pictures = PictureStore(loaded.config.hidden_size)
+    loaded._sequence.pictures = PictureStore(loaded.config.hidden_size)
     return loaded
 
 
@@ -97,12 +97,12 @@ def test_folded_ahead_or_with_the_words_is_the_same(engine, looks, ahead):
         if ahead != "hear":
             await llm.prepare("a", shown)
         if ahead != "prepare":
-            await llm.hear("a", prompt(*before, showing("what is this", CAT)))
+            await llm.fold_heard("a", prompt(*before, showing("what is this", CAT)))
         assert len(looks) == 2
         return await reply(llm, "a", whole, "r1"), state_of(engine)
 
     (text, _, _), expected = run(engine, at_once)
-    engine.pictures = PictureStore(engine.config.hidden_size)
+    engine._sequence.pictures = PictureStore(engine.config.hidden_size)
     (again, _, ready), state = run(engine, early)
     assert again == text and len(looks) == 2
     assert_same_state(state, expected)
@@ -161,7 +161,7 @@ def test_a_guess_with_a_picture_that_is_dropped_never_was(engine):
         if guessed:
             llm.guess("a")
             await reply(llm, "a", prompt(*base, showing("is it", DOG)), "r1", n=9)
-            await llm.drop("a")
+            await llm.take_back("a")
         return await reply(llm, "a", prompt(*base, showing("is it so", TALL)), "r2"), state_of(engine)
 
     (text, _, _), expected = run(engine, lambda llm: play(llm, guessed=False))
@@ -176,7 +176,7 @@ def test_what_seeing_took_is_told_to_the_turn_that_shows_it_first(engine):
         first, again = prompt(look), prompt(look, said("", "r0"), more)
         llm.guess("a")
         guessed = await reply(llm, "a", first, "g0", n=3)
-        await llm.drop("a")
+        await llm.take_back("a")
         found = [guessed, await reply(llm, "a", first, "r0", n=3), await reply(llm, "a", again, "r1", n=3)]
         found.append(await reply(llm, "a", prompt(*again.lines, said("", "r1"), user("well")), "r2", n=3))
         return [ready for _, _, ready in found]
@@ -220,7 +220,7 @@ def test_a_talk_with_a_picture_goes_on_after_a_restart(engine, looks, tmp_path, 
         await (llm.park("a") if kept else llm.prepare("a", prompt(*base)))
 
     async def again(llm):
-        engine.pictures = PictureStore(engine.config.hidden_size)
+        engine._sequence.pictures = PictureStore(engine.config.hidden_size)
         looks.clear()
         return await reply(llm, "a", asked, "r1"), state_of(engine)
 
@@ -244,7 +244,7 @@ def test_two_talks_that_look_at_once_say_what_they_would_alone(engine):
         )
 
     expected = [one[0] for one in run(engine, alone)]
-    engine.pictures = PictureStore(engine.config.hidden_size)
+    engine._sequence.pictures = PictureStore(engine.config.hidden_size)
     assert [one[0] for one in run(engine, together)] == expected
 
 
@@ -254,7 +254,7 @@ def test_what_a_talk_shows_is_held_until_it_is_forgotten(engine, looks):
     async def play(llm):
         await reply(llm, "a", prompt(showing("what", CAT, TALL)), "r1", n=2)
         held = len(engine.pictures)
-        await llm.forget("a")
+        await llm.forget_talk("a")
         await reply(llm, "a", prompt(showing("what", DOG)), "r2", n=2)
         return held, len(engine.pictures)
 
@@ -299,7 +299,7 @@ def wide(tmp_path_factory):
 @pytest.fixture
 def roomy(wide):
     """With nothing seen yet."""
-    wide.pictures = PictureStore(wide.config.hidden_size)
+    wide._sequence.pictures = PictureStore(wide.config.hidden_size)
     return wide
 
 
@@ -395,13 +395,13 @@ def test_whoever_goes_back_sees_what_comes_next(roomy):
 def test_what_a_guess_would_have_to_let_go_stays(roomy):
     async def play(llm):
         talk = Shows(llm)
-        while not llm._window.crowded(talk.state or TalkState(), prompt(*talk.lines, system="")):
+        while not llm._folding.window.crowded(talk.state or TalkState(), prompt(*talk.lines, system="")):
             await talk.turn()
         llm.guess("a")
         long = prompt(*talk.lines, showing("y" * 200, CAT), system="")
         with pytest.raises(EngineFailed, match="no room for a guess"):
             await reply(llm, "a", long, "r99")
-        await llm.drop("a")
+        await llm.take_back("a")
         before = talk.state.let_go
         await reply(llm, "a", long, "r100")
         return before, talk.state.let_go

@@ -49,7 +49,7 @@ steps = st.lists(st.builds(lambda ids, w: FoldStep(tuple(ids), w), st.lists(st.i
 def test_a_plan_leads_from_any_tape_to_any_wanted_steps(have, want):
     tape = TokenLog(have)
     plan = tape.plan(want)
-    tape.keep(plan.keep)
+    tape.truncate(plan.keep)
     kept = list(tape.steps)
     for step in plan.steps:
         tape.appended(step.ids)

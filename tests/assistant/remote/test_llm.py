@@ -181,9 +181,9 @@ def test_calls_in_pieces_comments_and_split_lines():
         ([b'{"error": {"message": "no such model"}}'], {"status": 404}, "404: no such model"),
         ([b"<html>"], {"status": 500}, "500: <html>"),
         ([b"data: 5\n\n"], {}, "no event: 5"),
-        ([data(choices=[5])], {}, "no chat completion"),
-        ([delta(content=5)], {}, "no chat completion"),
-        ([delta(tool_calls=[{"index": "x"}])], {}, "no chat completion"),
+        ([data(choices=[5])], {}, "invalid chat completion"),
+        ([delta(content=5)], {}, "invalid chat completion"),
+        ([delta(tool_calls=[{"index": "x"}])], {}, "invalid chat completion"),
     ],
 )
 def test_servers_that_fail(chunks, kinds, told):

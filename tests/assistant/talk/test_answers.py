@@ -16,7 +16,6 @@ from assistant.events import (
     TextPart,
 )
 from tests.assistant.talk.test_candidates import clerk, household
-from tests.fakes.models import FakeLLM, FakeTTS
 from tests.fakes.talk import World
 
 TWO, TEXT = ResponseParams(answers=2), ResponseParams(answers=3, modality="text")
@@ -78,13 +77,12 @@ def test_what_cannot_be_is_refused_and_nothing_begins(params, code):
     assert (error.code, error.cause) == (code, "c1") and not world.of(ResponseCreated)
 
 
-def test_where_a_server_keeps_the_state_there_is_one_answer(monkeypatch):
-    for kind in (FakeLLM, FakeTTS):
-        with monkeypatch.context() as patch:
-            patch.setattr(kind, "capsules", False)
-            world = World(hello)
-            world.play((0.0, typed("hello")), (0.1, CreateResponse(TWO)), until=2)
-            assert [error.code for error in world.of(Error)] == ["capsules_off"]
+@pytest.mark.parametrize("engine", ["llm", "tts"])
+def test_where_a_server_keeps_the_state_there_is_one_answer(engine):
+    world = World(hello)
+    getattr(world, engine).state = None
+    world.play((0.0, typed("hello")), (0.1, CreateResponse(TWO)), until=2)
+    assert [error.code for error in world.of(Error)] == ["capsules_off"]
 
 
 def test_what_an_answer_beside_the_talk_calls_is_told_and_not_run():

@@ -367,7 +367,7 @@ def test_none_is_begun_behind_words_that_sound_unfinished(words, complete):
 
 def test_none_is_made_where_it_could_not_be_taken_back_or_will_not_be_wanted():
     remote = World()
-    remote.llm.capsules = False
+    remote.llm.state = None
     silent = World(settings=Settings(persona="ada", turn_detection=ServerVad(create_response=False)))
     for world, answers in ((remote, 1), (silent, 0)):
         world.talks = type(world.talks)(world.talks._services, settings=world.talks.defaults)

@@ -44,6 +44,7 @@ from assistant.events import (
     SettingsUpdated,
     SpeechStarted,
     SpeechStopped,
+    StateChanged,
     StopPlayback,
     SwitchPersona,
     TextDelta,
@@ -795,6 +796,20 @@ def test_a_switch_takes_until_both_engines_could_go_on(monkeypatch):
     world.play((0.0, typed("hi")), (0.1, SwitchPersona("ben")), until=3)
     [told] = world.of(PersonaSwitched)
     assert told.ms == pytest.approx(500) and world.when(PersonaSwitched) == [pytest.approx(0.6)]
+
+
+@pytest.mark.parametrize("keeps", [(), ("llm",), ("tts",), ("llm", "tts")], ids=lambda names: "+".join(names) or "none")
+def test_an_undo_reaches_the_engines_that_keep_state_and_the_talk_goes_on(keeps):
+    world = World(counting)
+    for name in {"llm", "tts"} - set(keeps):
+        getattr(world, name).state = None
+    world.play(
+        (0.0, typed("count")), (0.1, CreateResponse()), (8.0, Undo(1)), (9.0, typed("again")), (9.1, CreateResponse()),
+        until=18,
+    )  # fmt: skip
+    assert [(event.engine, event.what) for event in world.of(StateChanged)] == [(name, "rollback") for name in keeps]
+    assert len(world.of(ResponseDone)) == 2 and not world.of(Error)
+    assert bool(world.llm.prepared) == ("llm" in keeps)
 
 
 def test_retrieve_gives_the_heard_words_or_the_known_error():

@@ -17,7 +17,8 @@ from assistant.device import schedule
 from assistant.device.deployment import Deployment
 from assistant.device.schedule import EngineKind
 from assistant.device.thread import EngineThread
-from assistant.tts.local import FRAME_SAMPLES, LocalTTS, VoiceOptions
+from assistant.tts.local import LocalTTS, VoiceOptions
+from assistant.tts.speaking import FRAME_SAMPLES
 from assistant.tts.voices import load_voices
 from capsules import ExecContext
 from capsules.journal import Journals
@@ -159,7 +160,7 @@ def test_a_long_session_begins_anew_once_it_was_heard(higgs, folder):
         tts.guess("a")
         await tts.prepare("a")
         positions.append(higgs.position)
-        await tts.drop("a")
+        await tts.take_back("a")
         await tts.prepare("a")
         positions.append(higgs.position)
         later, _ = await say(tts, "a", "p1", SECOND)
@@ -356,7 +357,7 @@ def test_a_forgotten_voice_is_gone_from_disk_too(higgs, folder, tmp_path):
         await say(tts, "a", "p0", FIRST)
         await tts.park("a")
         kept = len(tts._lease._registry.listing())
-        await tts.forget("a")
+        await tts.forget_talk("a")
         return kept - len(tts._lease._registry.listing())
 
     assert TTSBench(higgs, folder, tmp_path).run(play) == 1
@@ -377,7 +378,7 @@ def test_leaving_early_leaves_no_work_behind(higgs, folder):
         [said] = tts._lease.find("a").said
         assert said.frames * FRAME_SAMPLES >= part.size  # the engine may be ahead of who hears it
         assert higgs.frames == said.frames
-        await tts.forget("a")
+        await tts.forget_talk("a")
         return "a" in tts._lease
 
     assert TTSBench(higgs, folder).run(play) is False
@@ -434,7 +435,7 @@ def test_a_dropped_guess_was_never_said(higgs, folder, monkeypatch, spoken, samp
             made.cancel()
             await asyncio.wait([made])
             monkeypatch.undo()
-            assert await tts.drop("a") > 0 or not steps
+            assert await tts.take_back("a") > 0 or not steps
             assert_never_was(before, await known(bench, "a"))
         await say(tts, "a", "p9", SECOND)
         return (await known(bench, "a"))[-1]
@@ -455,13 +456,13 @@ def test_a_guess_changes_no_voice_and_forgets_no_piece(higgs, folder):
         tts.guess("a")
         with pytest.raises(EngineFailed, match="cannot change the voice from own to other"):
             await say(tts, "a", "g0", SECOND, "other")
-        await tts.drop("a")
+        await tts.take_back("a")
         for n in range(1, 9):
             await say(tts, "a", f"p{n}", FIRST)
         tts.guess("a")
         with pytest.raises(EngineFailed, match="no room for a guess"):
             for n in range(9):
                 await say(tts, "a", f"g{n}", FIRST)
-        await tts.drop("a")
+        await tts.take_back("a")
 
     TTSBench(higgs, folder).run(play)
