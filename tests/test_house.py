@@ -21,6 +21,8 @@ from tests.house import (
     inits,
     loose,
     main,
+    options,
+    settings,
     twice,
 )
 
@@ -29,6 +31,7 @@ TWICE: dict[str, str] = {}
 LINES, ARGUMENTS, ANYS = 49, 6, 59
 """Ceilings: the longest function, the widest constructor, the word `Any` in `assistant/`."""
 ARROWS, LOOSE = 79, 2
+SETTINGS, OPTIONS = 21, 52
 
 
 @pytest.mark.parametrize("init", inits(), ids=lambda path: path.parent.relative_to(ROOT).as_posix())
@@ -63,6 +66,11 @@ def test_types_are_said() -> None:
 def test_the_folders_hang_together_by_few_arrows_and_in_no_circle() -> None:
     assert circle() == [] and len(loose()) <= LOOSE
     assert len(arrows()) <= ARROWS
+
+
+def test_there_are_few_switches() -> None:
+    assert len(settings()) <= SETTINGS, settings()
+    assert len(options()) <= OPTIONS, options()
 
 
 def test_figures_are_found_where_they_are_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

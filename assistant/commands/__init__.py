@@ -11,7 +11,8 @@ capsule   frozen states on disk: list, show, remove, export
 sleep     the memory of a running server's models, let go
 wake      and brought back
 bench     turns measured
-_front    what those that talk have in common
+_front    shared by those that talk
+_parser   help and refusals
 _run      how a command runs until it is stopped
-_server   how one asks a server that runs
+_server   requests to a running server
 """

@@ -1,7 +1,7 @@
 """`/v1/capsules`, an extension beside OpenAI's shapes: what is kept of a program's own prompts.
 
 For programs on this machine or with the token, and for the server's own page: pages from elsewhere are refused here,
-those that `--allow-origin` names too.
+those that `--allow` names too.
 """
 
 from __future__ import annotations

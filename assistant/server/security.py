@@ -19,8 +19,8 @@ from assistant.base.errors import SettingError
 KEY_PROTOCOL = "openai-insecure-api-key."
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 TLS_HINT = (
-    "Browsers give the microphone only to https pages: pass --tls-cert and --tls-key (mkcert makes a pair that your "
-    "own devices trust), or put a proxy with TLS in front and keep this server on loopback."
+    "Browsers give the microphone only to https pages: pass --tls CERT KEY (mkcert makes a pair that your own "
+    "devices trust), or put a proxy with TLS in front and keep this server on loopback."
 )
 
 
@@ -45,7 +45,7 @@ class Gate:
         # Only with a token: without one this server is for this machine, and nobody else addresses it.
         if self.token is not None and _is_address(name):
             return None
-        return f"this server is not called {name!r}; start it with --allow-host {name} if it should be"
+        return f"this server is not called {name!r}; start it with --allow {name} if it should be"
 
     def refuse_origin(self, origin: str | None, host: str | None) -> str | None:
         """Why a browser page of this origin is refused, or None. Programs that are no browsers send no Origin."""
@@ -54,7 +54,7 @@ class Gate:
         parts = urlsplit(origin)
         if parts.scheme in {"http", "https"} and host is not None and parts.netloc == host.lower():
             return None
-        return f"pages from {origin[:100]} may not connect; start the server with --allow-origin {origin[:100]}"
+        return f"pages from {origin[:100]} may not connect; start the server with --allow {origin[:100]}"
 
     def knows_origin(self, origin: str) -> bool:
         """Whether it was allowed by name, which earns a cross-origin header."""

@@ -32,7 +32,7 @@ MAX_FRAME = 64 * 1024 * 1024
 """Beyond this the connection ends. Pictures and sound that are too long are refused below it, and the talk goes on."""
 HEARTBEAT_SECONDS = 20.0
 OF_STATE = frozenset({"capsules", "answers"})
-"""Extensions that reach for the models' state: not for pages from elsewhere, `--allow-origin` or not."""
+"""Extensions that reach for the models' state: not for pages from elsewhere, `--allow` or not."""
 
 log = logging.getLogger(__name__)
 
