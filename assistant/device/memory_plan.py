@@ -39,7 +39,7 @@ def plan(free_bytes: int, llm_bytes: int, tts_bytes: int, capsule_bytes: int, ey
     if left < 0:
         raise SettingError(
             f"the models do not fit the GPU: {told}, {_gib(-left)} too much. Close other programs that use it, lower "
-            "--max-positions, take --dtype float8 or int4 or a smaller --profile, or --device cpu"
+            "--max-positions, use --dtype float8 or int4 or a smaller --profile, or --device cpu"
         )
     room = min(left, capsule_bytes)
     blind = f"; its eyes ({_gib(eyes_bytes)}) have no room and are left out" if eyes_bytes and not eyes else ""

@@ -151,7 +151,7 @@ class EngineThread:
         """When nothing waits; returns the bytes that are let go then, 0 if work came up. Raises EngineFailed."""
         sleep = self._sleep
         if sleep is None:
-            raise EngineFailed("there is no model here that could sleep")
+            raise EngineFailed("no model runs here, so none can sleep")
         job: Job[None] = Job(EngineKind.LLM, sleep.fall, "sleep", Urgency.IDLE, wakes=False)
         async with self._handed_over(job):
             async for _ in job.results():
@@ -276,7 +276,7 @@ class EngineThread:
             try:
                 self._sleep.wake()
             except OSError as error:
-                job.fail(EngineFailed(f"the models cannot be woken ({error}); try again, or start the assistant anew"))
+                job.fail(EngineFailed(f"the models cannot be woken ({error}); try again, or restart the assistant"))
                 return False
         return True
 

@@ -93,7 +93,7 @@ def _opened(name: str) -> Source:
     source = cv2.VideoCapture(int(name) if name.isascii() and name.isdigit() else name)
     if not source.isOpened():
         raise DeviceError(
-            f"no camera {name} can be opened; plug one in, or name another: --camera 1, or a device's file such as "
+            f"camera {name} cannot be opened; plug one in, or name another: --camera 1, or a device's file such as "
             "/dev/video2. The page (assistant serve) uses the browser's camera"
         )
     return source

@@ -135,7 +135,7 @@ class Device:
             await asyncio.sleep(LOOK_S)
             if not self._stream.active:
                 raise DeviceError(
-                    f"the {self._what} stopped; was it unplugged? `assistant talk --devices` lists what there is now"
+                    f"the {self._what} stopped; was it unplugged? `assistant talk --devices` lists the devices"
                 )
             if self._dry and self._wanted_s < MOST_LATENCY_S:
                 self._wanted_s *= 2
@@ -200,7 +200,7 @@ def _told(sd: PortAudio, what: str) -> Iterator[None]:
     except (sd.PortAudioError, ValueError) as error:
         rate = " (one called default, pulse or pipewire takes every rate)" if "sample rate" in str(error) else ""
         raise DeviceError(
-            f"no {what} can be opened: {error}; `assistant talk --devices` lists what there is{rate}, --{what} chooses"
+            f"the {what} cannot be opened: {error}; `assistant talk --devices` lists all{rate}, --{what} chooses"
         ) from error
 
 
@@ -209,7 +209,7 @@ def _portaudio() -> PortAudio:
         import sounddevice
     except (ImportError, OSError) as error:
         raise DeviceError(
-            "PortAudio is not on this machine; install it (Debian: apt install libportaudio2), or use `assistant "
+            "PortAudio is not installed; install it (Debian: apt install libportaudio2), or use `assistant "
             "serve` with a browser"
         ) from error
     return sounddevice

@@ -125,7 +125,7 @@ class TranscriptionServer:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise EngineFailed(f"{url} sent what is no JSON: {text[:100]!r}") from error
+            raise EngineFailed(f"{url} sent an answer that is not JSON: {text[:100]!r}") from error
 
 
 class RemoteFollower:

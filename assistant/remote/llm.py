@@ -222,7 +222,7 @@ class _Answer:
         call["arguments"] += _text(function.get("arguments"))
 
 
-# Servers also send null for what they leave out; anything else of another type is an invalid chat completion (TypeError).
+# Servers also send null for what they leave out; a value of another type is an invalid chat completion (TypeError).
 
 
 def _object(value: object) -> Mapping[str, object]:

@@ -236,9 +236,9 @@ async def _model(request: web.Request) -> web.StreamResponse:
 async def _no_endpoint(request: web.Request) -> web.StreamResponse:
     routes = [(route.resource.canonical, route.method) for route in request.app.router.routes() if route.resource]
     if methods := [method for path, method in routes if path == request.path]:
-        return problem(405, "method_not_allowed", f"{request.path} takes {' and '.join(methods)}")
+        return problem(405, "method_not_allowed", f"{request.path} accepts {' and '.join(methods)}")
     known = ", ".join(sorted({path.rstrip("/") for path, _ in routes if path.startswith("/v1/") and "{" not in path}))
-    return problem(404, "not_found", f"nothing is at {request.path[:80]}; there is {known}")
+    return problem(404, "not_found", f"there is nothing at {request.path[:80]}; try {known}")
 
 
 async def _healthz(request: web.Request) -> web.StreamResponse:

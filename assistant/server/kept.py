@@ -78,9 +78,9 @@ async def do_verb(keeper: CapsuleKeeper | None, realm: str, asked: CapsuleVerb) 
     if asked.verb == "list":
         return {"verb": "list", "capsules": [capsule_json(one) for one in keeper.listing(realm)]}
     if asked.verb not in VERBS:
-        raise PeerError("invalid_value", f"verb: list, {', '.join(VERBS)}", "verb")
+        raise PeerError("invalid_value", f"verb must be one of list, {', '.join(VERBS)}", "verb")
     if asked.key is None:
-        raise PeerError("missing_required_parameter", "id: which capsule; list them", "id")
+        raise PeerError("missing_required_parameter", "id is missing: name a capsule; the verb list names them", "id")
     if asked.verb == "drop":
         await keeper.drop(realm, asked.key)
         return {"verb": "drop", "id": asked.key}
@@ -99,7 +99,7 @@ def _name(body: Fields, *, needed: bool = False) -> str:
 
 def _checked(name: str, *, needed: bool) -> str:
     if len(name) > MAX_NAME or (needed and not name.strip()) or name.startswith("talk/"):
-        raise PeerError("invalid_value", f"name: 1 to {MAX_NAME} characters, not beginning with talk/", "name")
+        raise PeerError("invalid_value", f"name must have 1 to {MAX_NAME} characters and not begin with talk/", "name")
     return name
 
 

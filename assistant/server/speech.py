@@ -46,13 +46,13 @@ async def audio_speech(request: web.Request, context: ServerContext) -> web.Stre
     if wanted not in FORMATS:
         raise PeerError(
             "invalid_value",
-            f"response_format {wanted[:40]!r} is not made here; take one of {', '.join(FORMATS)}",
+            f"response_format {wanted[:40]!r} is not supported; use one of {', '.join(FORMATS)}",
             "response_format",
         )
     speed = body.number("speed", 0.25, 4.0) or 1.0
     # Refused rather than ignored: the answer is sound alone, in which nobody could read that it was ignored.
     if speed != 1.0 and not context.talks.engines.tts.paces:
-        raise PeerError("invalid_value", f"this voice speaks at its own pace: speed can be 1.0, not {speed:g}", "speed")
+        raise PeerError("invalid_value", f"this voice has one pace: speed must be 1.0, not {speed:g}", "speed")
     sounds = speak(context, text, read_voice(body, context.facts), speed)
     async with aclosing(sounds):
         if body.choice("stream_format", ("audio", "sse")) == "sse":

@@ -158,7 +158,7 @@ def test_a_home_that_cannot_be_used_is_told_before_anything_loads(capsys, tmp_pa
         (["ask", "what time is it"], 'there is no file "what time is it"; to type a question, put --say before it'),
         (["ask", "."], "(it is a folder); name a WAV, FLAC, OGG or MP3 file"),
         (["ask", "text.wav"], "text.wav cannot be read as sound"),
-        (["ask", "--image", "text.wav"], "text.wav cannot be shown (the bytes are of no picture"),
+        (["ask", "--image", "text.wav"], "text.wav cannot be shown (this is not a picture in a supported"),
         (["ask", "--image", "nowhere.png"], "there is no file nowhere.png; name a PNG"),
         (["ask", "--say", "hello", "--out", "no/such/reply.wav"], "there is no folder no/such; make it, or"),
         (["ask", "--say", "hello", "--out", "."], ". is a folder; name a file in it"),

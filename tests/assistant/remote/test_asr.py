@@ -211,5 +211,5 @@ def test_what_a_server_refuses_is_told_in_its_words(served, tmp_path) -> None:
     server = TranscriptionServer(read_address(url))
     with pytest.raises(EngineFailed, match=f"{url}/audio/transcriptions answered 500"):
         server.transcribe(np.full(RATE, 0.201, np.float32))
-    with pytest.raises(EngineFailed, match="answered 404: nothing is at /v1/no/audio"):
+    with pytest.raises(EngineFailed, match="answered 404: there is nothing at /v1/no/audio"):
         TranscriptionServer(read_address(f"{url}/no#m")).rehearse()
