@@ -84,7 +84,7 @@ class RepoListing:
 
 
 def model_folder(models: Path, repo: str, part: str = "") -> Path:
-    """Where a repository's files lie; `part` names one of several models in it."""
+    """The folder of a repository's files; `part` names one of several models in it."""
     return models / "--".join([*repo.split("/"), *([part] if part else [])])
 
 
@@ -96,7 +96,7 @@ def is_present(folder: Path, wanted: RepoListing | None = None) -> bool:
 
 
 def read_mark(folder: Path) -> RepoListing | None:
-    """What `model.json` says, or None."""
+    """The listing in `model.json`, or None."""
     try:
         data = json.loads((folder / MARK).read_text("utf-8"))
         files = tuple(HubFile(**file) for file in data.pop("files"))
@@ -139,7 +139,7 @@ WHOLE = RepoPart()
 
 
 def list_repo(repo: str, endpoint: str | None = None, part: RepoPart = WHOLE) -> RepoListing:
-    """What a repository holds now. Raises HubError."""
+    """List a repository as it is now. Raises HubError."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError
 
@@ -220,7 +220,8 @@ def _check_room(needed: int, folder: Path) -> None:
 def _fetch_one(
     listing: RepoListing, file: HubFile, folder: Path, progress: Callable[[str, int], None], endpoint: str | None
 ) -> None:
-    """Into `NAME.part`, which a later run continues, then renamed. What is in it is checked with all the others."""
+    """Into `NAME.part`, which a later run continues, then renamed. Its content is checked together with all other
+    files."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import build_hf_headers, tqdm

@@ -1,6 +1,6 @@
 """Every persona is a capsule: made while nobody waits, at the start and when its file changes, held while it is listed.
 
-What a talk begins with as one of them is asked of a session, so that the capsule is found by whoever becomes it.
+A session is asked for each persona's beginning, so that every talk that becomes one finds its capsule.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ListedPersonas:
         self._seen = self._files()
 
     def beginnings(self) -> dict[str, Prompt]:
-        """What a talk begins with, by persona."""
+        """The prompt that a talk begins with, by persona."""
         session = Session("", self._services, self._settings)
         try:
             return {f"persona/{name}": session.prompt_as(name) for name in self._services.personas}

@@ -30,5 +30,5 @@ REMOVED: dict[str, str] = {
 
 
 def advice_for(name: str) -> str | None:
-    """What replaces a setting, or a flag with its dashes; None for what never was one."""
+    """The replacement of a setting, or of a flag with its dashes; None for one that never existed."""
     return REMOVED.get(name) or REMOVED.get(name.removeprefix("--").replace("-", "_"))

@@ -1,4 +1,4 @@
-"""A still picture: as it came, and as pixels. What anyone sends is read here, within limits.
+"""A still picture: as it came, and as pixels. Pictures from anyone are read here, within limits.
 
 The header says how large a picture will be, so that is checked before a pixel is made: a few bytes can stand for
 gigabytes. Every wrong picture is one PeerError with the code that OpenAI's clients know for it.
@@ -41,7 +41,7 @@ MAX_SCANNED = 1_000_000_000
 MOST_PER_MESSAGE = 4
 MOST_PER_REQUEST = 16
 KINDS = {"PNG": b"\x89PNG", "JPEG": b"\xff\xd8\xff", "GIF": b"GIF8", "WEBP": b"RIFF"}
-"""What is read, by its first bytes: what a sender calls it is often wrong."""
+"""The supported kinds, by their first bytes: the name that a sender gives is often wrong."""
 LOOK = 32
 DIGEST_BYTES = 16
 _ORIENTATION = 0x0112
@@ -76,7 +76,7 @@ class Picture:
 
     @staticmethod
     def of(pixels: Pixels, detail: Detail = "auto") -> Picture:
-        """Of pixels that we made ourselves."""
+        """A picture of pixels that we made ourselves."""
         from PIL import Image
 
         out = BytesIO()
@@ -109,7 +109,7 @@ def open_picture(encoded: bytes, detail: Detail = "auto") -> Picture:
 
 
 def read_picture(url: str, detail: str | None = None) -> Picture:
-    """Of a data URL. Nothing is fetched: an address could be any inside the user's network. Raises PeerError."""
+    """Read a data URL. Nothing is fetched: an address could be any inside the user's network. Raises PeerError."""
     scheme = url[:40].partition(":")[0].lower()
     if scheme != "data":
         raise PeerError(
@@ -142,7 +142,7 @@ def look_of(pixels: Pixels) -> bytes:
 
 
 def difference(one: bytes, other: bytes) -> float:
-    """Of two looks: how far their grey values are apart on average, 0 to 255."""
+    """The mean distance between the grey values of two looks, 0 to 255."""
     return float(np.abs(np.frombuffer(one, np.uint8).astype(int) - np.frombuffer(other, np.uint8)).mean())
 
 
@@ -162,7 +162,7 @@ def _unsupported(what: str) -> PeerError:
 
 @contextmanager
 def _reading(kind: str) -> Iterator[None]:
-    """What a decoder makes of anyone's bytes is told as one error."""
+    """Any failure of the decoder becomes one error."""
     from PIL import Image
 
     try:

@@ -31,7 +31,8 @@ class Waking:
 
 
 class Sleep:
-    """Of all models in these contexts. `fall` and `wake` are called on the engines' thread, the rest from anywhere."""
+    """The sleep of all models in these contexts. `fall` and `wake` are called on the engines' thread, the rest from
+    anywhere."""
 
     def __init__(
         self, contexts: Sequence[ExecContext], folder: Path, now: Callable[[], float] = time.monotonic

@@ -3,7 +3,7 @@
 Work is a generator that makes one replay per step, so between any two steps it can be cancelled or give way. Work of
 one talk on one lane is done in order. Work that names its talk may find, at its next step, that another talk had the
 engine in between; behind work that names none the later of its lane wait. Whose step is next is decided by `schedule`.
-What a step yields travels to the loop; a job's consumer may be slow without holding the thread up.
+Results of steps travel to the loop; a job's consumer may be slow without holding the thread up.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Job(Generic[T]):
     # -------------------------------------------------------------------------- on the loop
 
     async def results(self) -> AsyncGenerator[T, None]:
-        """What the steps yield, in order, to the end. Raises what the work raised."""
+        """The results of the steps, in order, to the end. Raises what the work raised."""
         while not isinstance(made := await self._results.get(), _End):
             yield made
         if self._failure is not None:
@@ -271,7 +271,7 @@ class EngineThread:
                 job.tell_over()
 
     def _awake_for(self, job: AnyJob) -> bool:
-        """Wake the models. Where that fails, so does whatever asks for them, and the next may try again."""
+        """Wake the models. If that fails, so does the work that asked for them; the next may try again."""
         if self._sleep is not None and job.wakes:
             try:
                 self._sleep.wake()

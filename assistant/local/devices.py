@@ -22,8 +22,8 @@ from assistant.local.player import Player
 BLOCK = REPLY_RATE // 50
 """20 ms."""
 LATENCY_S, MOST_LATENCY_S = 0.04, 0.32
-"""What a device is asked to hold back: two blocks at first. A loudspeaker that ran dry is opened again with twice that,
-because some sound systems stay short of sound once they were."""
+"""The latency that a device is asked for: two blocks at first. A loudspeaker that ran dry is opened again with twice
+that, because some sound systems stay short of sound once they were."""
 LOOK_S = 0.25
 
 
@@ -47,7 +47,7 @@ class SoundStream(Protocol):
 
 
 class PortAudio(Protocol):
-    """What is used of the module `sounddevice`, besides its two kinds of stream."""
+    """The part of the module `sounddevice` that is used here, besides its two kinds of stream."""
 
     PortAudioError: type[Exception]
 

@@ -1,4 +1,4 @@
-"""Who the assistant is: one TOML file each, shipped here or put into `ASSISTANT_HOME/personas` by its owner."""
+"""The assistant's personas: one TOML file each, shipped here or put into `ASSISTANT_HOME/personas` by its owner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assistant.base.errors import SettingError
 
 DEFAULT = "ada"
 _SAMPLING = {"temperature": (0, 2), "top_k": (0, 1_000_000), "top_p": (0, 1), "seed": (-(2**63), 2**63 - 1)}
-"""What may stand in a persona's file: as of a chat completion."""
+"""Limits of the values in a persona's file, as in a chat completion."""
 
 
 @dataclass(frozen=True, slots=True)

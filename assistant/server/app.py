@@ -29,7 +29,7 @@ from assistant.server.starting import PATIENCE_S, Starting
 from assistant.server.voices import voices
 
 GUARDED_PATHS = ("/v1/", "/metrics")
-"""What a token protects; the page and `/healthz` are open to whoever reaches the server."""
+"""Paths that a token protects; the page and `/healthz` are open to whoever reaches the server."""
 CONTENT_POLICY = (
     "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; media-src 'self' blob:; "
     "style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'"
@@ -86,7 +86,7 @@ def _with_context(serve: Callable[[web.Request, ServerContext], Awaitable[web.St
 
 
 def _context(request: web.Request) -> ServerContext:
-    """Of a request that the guard let through: nothing but the page and `/healthz` is served without one."""
+    """The keys of a request that the guard let through: only the page and `/healthz` are served without."""
     context = request.app[STARTING].context
     assert context is not None
     return context

@@ -55,7 +55,8 @@ class ChatRequest:
     """It asks about pictures, and the model does not see."""
 
     def options_of(self, index: int) -> ReplyOptions:
-        """Of one answer: the first is the only one there would be, later ones have the seeds after its own."""
+        """The sampling of one answer: the first is the same as if it were alone, later ones use the seeds after its
+        own."""
         if index == 0:
             return self.options
         seed = ((self.options.seed or 0) + index + 2**63) % 2**64 - 2**63
@@ -182,7 +183,7 @@ class Answer:
     finish: str | None = None
 
     def take(self, piece: ReplyPiece) -> Json | None:
-        """What a piece adds, as a delta of the wire."""
+        """A piece's addition, as a delta of the wire."""
         match piece:
             case TextPiece() | BadCall():  # no call that a program could run; as text a person can see what it wrote
                 self.text += piece.text

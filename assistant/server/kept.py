@@ -72,7 +72,7 @@ async def _fold(chat: ChatRequest, context: ServerContext) -> str | None:
 
 
 async def do_verb(keeper: CapsuleKeeper | None, realm: str, asked: CapsuleVerb) -> Json:
-    """What `assistant.capsule` of the realtime protocol asks for, and its answer. Raises PeerError."""
+    """Answer `assistant.capsule` of the realtime protocol. Raises PeerError."""
     if keeper is None:
         raise PeerError("capsules_off", "the language model runs on another server, which keeps its own state")
     if asked.verb == "list":

@@ -1,4 +1,4 @@
-"""Who may connect: pure decisions about the address, Host, Origin and the token of a request.
+"""Pure decisions about who may connect, by the address, Host, Origin and token of a request.
 
 A page on another site can make a browser connect to this machine, and a name that the attacker owns can be made to
 point at it. The first is refused by Origin, the second by Host. On loopback nothing else is needed; on any other
@@ -26,7 +26,7 @@ TLS_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What this server accepts. `token` None: none is asked for, which is for loopback only."""
+    """The requests that this server accepts. `token` None: none is asked for, which is for loopback only."""
 
     host: str
     token: str | None = None

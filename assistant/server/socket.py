@@ -183,7 +183,7 @@ async def _serve(
 
 
 def _first_config(request: web.Request, context: ServerContext, key_session: Json | None) -> SessionConfig:
-    """What holds before the first update: the key's session, and listening only where that was asked for."""
+    """The session before its first update: the key's, listening only if that was asked for."""
     keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
     config = SessionConfig(settings=replace(context.settings, realm=realm_of(keys)))
     wanted: Json = dict(key_session or {})

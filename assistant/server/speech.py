@@ -31,7 +31,7 @@ ENCODED = {"mp3": ("MP3", "MPEG_LAYER_III", "audio/mpeg"), "flac": ("FLAC", "PCM
            "opus": ("OGG", "OPUS", "audio/ogg")}  # fmt: skip
 FORMATS = (*ENCODED, *STREAMED)
 UNKNOWN_LENGTH = 0xFFFFFFFF
-"""What players take as: to the end of the stream."""
+"""A length that players understand as: to the end of the stream."""
 
 
 async def audio_speech(request: web.Request, context: ServerContext) -> web.StreamResponse:

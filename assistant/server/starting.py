@@ -24,7 +24,7 @@ class Starting:
             self._there.set()
 
     def tell(self, line: str) -> None:
-        """What is being done now, as a line for a person. Any thread may say so."""
+        """The present step, as a line for a person. Any thread may say so."""
         self._doing = line
 
     def ready(self, context: ServerContext) -> None:
