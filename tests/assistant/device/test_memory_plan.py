@@ -143,7 +143,7 @@ def test_eyes_are_left_out_where_they_alone_do_not_fit() -> None:
 
 def test_models_that_do_not_fit_are_refused_before_loading() -> None:
     with pytest.raises(
-        SettingError, match=r"do not fit the GPU: of 15\.5 GiB free .* 4\.8 GiB too much\. .* --device cpu"
+        SettingError, match=r"do not fit the GPU: 15\.5 GiB are free .* 4\.8 GiB too much; .* --device cpu"
     ):
         plan(15 * GIB + GIB // 2, 9 * GIB, 9 * GIB, 1 * GIB)
 
