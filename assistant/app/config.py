@@ -38,7 +38,7 @@ class Profile:
     """Free device memory it needs, weights and caches; 0: it runs on a processor."""
     licence: str = ""
     host_bytes: int = 0
-    """On a processor: free memory from which it is taken without being asked for; 0: whatever there is."""
+    """On a processor: the free memory that `auto` requires; 0: any amount."""
     download_gb: float = 0.0
     """Size of its repositories, by the published shapes in bfloat16; `assistant pull` prints the exact size first."""
     tts_dtype: str = ""

@@ -46,7 +46,7 @@ class HubFile:
 @dataclass(frozen=True, slots=True)
 class RepoPart:
     """Which files of a repository make a model: those right in `folder` (empty: the top one) that match a pattern of
-    `wanted`. Unless each pattern of `needed` is matched it is no model."""
+    `wanted`. A repository that does not match each pattern of `needed` is not a model."""
 
     folder: str = ""
     wanted: tuple[str, ...] = WANTED

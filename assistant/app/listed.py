@@ -48,14 +48,15 @@ class ListedPersonas:
             log.warning("personas are folded when they are asked for: %s", error)
 
     async def _voices(self) -> None:
-        """Whoever has none yet gets one where the voice model can make some; elsewhere the first voice stands in."""
+        """Design a voice for each persona that has none, if the voice model can; otherwise the first voice stands
+        in."""
         tts = self._services.tts
         for persona in list(self._services.personas.values()):
             if persona.voice and persona.voice not in tts.voices:
                 await tts.warm(persona.voice)
 
     def _changed(self) -> bool:
-        """Take over what the files say now. One that cannot be read is told, and changes nothing."""
+        """Take over what the files say now. A file that cannot be read is reported, and changes nothing."""
         if (seen := self._files()) == self._seen:
             return False
         self._seen = seen

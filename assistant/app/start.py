@@ -162,8 +162,8 @@ async def open_talks(
 
 
 async def _models(config: Config, stack: AsyncExitStack, report: Report) -> Models:
-    """The library that two of the models stand on takes as long to load as the rest: the ears, which need none of it,
-    begin beside it, and whoever is served meanwhile is answered."""
+    """Loading torch takes as long as everything else, so the ears, which do not need it, load beside it, and requests
+    are answered meanwhile."""
     profile = certain_profile(config, present_profiles(config))
     hearing = None if profile is None else begin_hearing(config, profile, stack, report)
     report("loading the libraries")
@@ -201,7 +201,7 @@ async def _tidy(thread: EngineThread) -> None:
 
 
 async def _fall_asleep(thread: EngineThread, after_s: float, report: Report) -> None:
-    """The models sleep whenever nobody has needed them for so long. If they cannot, that is reported once."""
+    """Put the models to sleep when nobody has needed them for this long. If they cannot, that is reported once."""
     try:
         while after_s:
             await _quiet(thread, after_s)
@@ -212,7 +212,7 @@ async def _fall_asleep(thread: EngineThread, after_s: float, report: Report) -> 
 
 
 async def _quiet(thread: EngineThread, seconds: float) -> None:
-    """Return when no step was made for so long."""
+    """Return when no step was made for this many seconds."""
     seen = -1
     while thread.steps != seen:
         seen = thread.steps

@@ -66,7 +66,7 @@ class Picture:
 
     @property
     def pixels(self) -> Pixels:
-        """Decoded anew each time: 4 ms of processor time for 1280 x 720, 0.4 s (JPEG) to 1.2 s (PNG) at the limit, so
+        """Decoded again each time: 4 ms of processor time for 1280 x 720, 0.4 s (JPEG) to 1.2 s (PNG) at the limit, so
         not for the event loop. Raises PeerError for a damaged picture."""
         return _pixels(self.encoded)
 
@@ -135,7 +135,7 @@ def read_picture(url: str, detail: str | None = None) -> Picture:
 
 
 def look_of(pixels: Pixels) -> bytes:
-    """32 x 32 grey values, by which pictures of one scene are told from others."""
+    """32 x 32 grey values that distinguish pictures of one scene from others."""
     from PIL import Image
 
     return Image.fromarray(pixels).convert("L").resize((LOOK, LOOK), Image.Resampling.BOX).tobytes()
@@ -204,7 +204,7 @@ def _rgb(image: Image) -> Image:
 
 
 def _orientation(image: Image) -> int:
-    """How a camera was held, 1 to 8; metadata that cannot be read is no reason to refuse a picture."""
+    """How a camera was held, 1 to 8; unreadable metadata is not a reason to refuse a picture."""
     try:
         if image.format == "PNG" and "exif" not in image.info:  # asked for more it would decode all to look behind it
             return 1

@@ -93,7 +93,7 @@ class EngineLease(Generic[S]):
         return state
 
     def own(self, talk: str) -> bool:
-        """Make the engine's state this talk's, which must have begun. False: it had none any more and begins anew."""
+        """Make the engine's state this talk's, which must have begun. False: its state was gone, so it starts again."""
         if self.owner == talk:
             return True
         state = self._talks[talk]

@@ -26,7 +26,7 @@ class Waking:
     end: float = 0.0
 
     def ms_after(self, moment: float) -> float:
-        """How much of it somebody waited for who asked at this moment."""
+        """The part of it that a request at this moment waited for."""
         return max(0.0, self.end - max(self.begin, moment)) * 1000
 
 

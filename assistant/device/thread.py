@@ -88,7 +88,7 @@ class Job(Generic[T]):
         self._end(failure)
 
     def tell_over(self) -> None:
-        """The work has let go of everything: tell whoever waits."""
+        """The work has let go of everything: wake those who wait."""
 
         def over() -> None:
             self._results.put_nowait(_End())
@@ -97,7 +97,7 @@ class Job(Generic[T]):
         self._post(over)
 
     def _post(self, call: Callable[..., object], *args: object) -> None:
-        """To the loop; a loop that is gone wants nothing."""
+        """Call it on the loop, if the loop still runs."""
         try:
             self._loop.call_soon_threadsafe(call, *args)
         except RuntimeError:

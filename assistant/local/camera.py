@@ -23,7 +23,7 @@ class Source(Protocol):
     """The part of `cv2.VideoCapture` that is used here."""
 
     def grab(self) -> bool:
-        """Wait for the next frame; False: there is none any more."""
+        """Wait for the next frame; False: the camera is gone."""
         ...
 
     def retrieve(self) -> tuple[bool, Pixels]:

@@ -89,7 +89,7 @@ def check_devices(microphone: str | None, loudspeaker: str | None) -> None:
 def chatter_to(path: Path) -> Iterator[None]:
     """Send what sound libraries write on the error stream by themselves to a file; Python's own errors stay.
 
-    ALSA tells every underrun and every device that it looked for in vain in lines of its own.
+    ALSA prints lines of its own for every underrun and every device that it did not find.
     """
     if sys.stderr is not sys.__stderr__ or sys.stderr is None:  # somebody has taken the stream already
         yield

@@ -1,4 +1,4 @@
-"""The web application: its routes, who may use them, and how errors are told."""
+"""The web application: its routes, who may use them, and the form of errors."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ async def _headers(request: web.Request, response: web.StreamResponse) -> None:
 
 
 async def _close_sockets(app: web.Application) -> None:
-    """The server is stopping: every talk is told so, and parks."""
+    """The server is stopping: every talk learns so, and parks."""
     closing = [ws.close(code=WSCloseCode.GOING_AWAY, message=b"the server is stopping") for ws in app[SOCKETS]]
     with contextlib.suppress(ConnectionError):
         await asyncio.gather(*closing)

@@ -32,7 +32,7 @@ class Keys:
     _known: dict[str, tuple[float, Json]] = field(default_factory=dict)
 
     def add(self, key: str, expires_at: float, session: Json) -> None:
-        """Remember a key; the oldest goes when there are too many: whoever may ask for keys could ask for ever."""
+        """Remember a key; the oldest goes when there are too many, since a client may ask for keys for ever."""
         while len(self._known) >= self.limit:
             self._known.pop(next(iter(self._known)))
         self._known[key] = (expires_at, session)
@@ -49,7 +49,7 @@ class Keys:
 
 @dataclass(slots=True)
 class ServerContext:
-    """Given to the server at birth. `personas`, `capsules` and `about` are asked anew each time."""
+    """Given to the server at birth. `personas`, `capsules` and `about` are called again each time."""
 
     talks: Talks
     clock: Clock

@@ -29,7 +29,7 @@ MAX_SECONDS = 3600.0
 FORMATS = ("json", "text", "srt", "verbose_json", "vtt")
 GRANULARITIES = ("segment", "word")
 NAMES = {"en": "english"}
-"""`verbose_json` names the language in English words; one that is not here is told by its code."""
+"""`verbose_json` names the language in English words; one without a word here is given by its code."""
 
 
 @dataclass(frozen=True, slots=True)

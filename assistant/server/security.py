@@ -48,7 +48,7 @@ class Gate:
         return f"this server is not called {name!r}; start it with --allow {name} if it should be"
 
     def refuse_origin(self, origin: str | None, host: str | None) -> str | None:
-        """Why a browser page of this origin is refused, or None. Programs that are no browsers send no Origin."""
+        """Why a browser page of this origin is refused, or None. Programs that are not browsers send no Origin."""
         if origin is None or self.knows_origin(origin):
             return None
         parts = urlsplit(origin)
@@ -61,7 +61,8 @@ class Gate:
         return origin.rstrip("/").lower() in self.origins
 
     def admits(self, keys: Iterable[str], temporary: Iterable[str] = ()) -> bool:
-        """Whether one of the keys a request carries is the token or a temporary key. Anyone where none is asked."""
+        """Whether one of the keys a request carries is the token or a temporary key. Admits anyone if no token is asked
+        for."""
         if self.token is None:
             return True
         good = (self.token, *temporary)  # compared so that the time of a refusal tells nothing about them
@@ -69,7 +70,7 @@ class Gate:
 
 
 def make_gate(host: str, token: str | None, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Gate:
-    """The gate for a bind address. Raises SettingError where one needs a token and has none."""
+    """The gate for a bind address. Raises SettingError for one that needs a token and has none."""
     if token is not None and len(token) < 8:
         raise SettingError("the token is shorter than 8 characters; make one with: openssl rand -hex 16")
     if not is_loopback(host) and token is None:

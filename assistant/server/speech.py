@@ -116,7 +116,7 @@ async def _send_events(
 
 
 def _unspoken() -> PeerError:
-    """Marks alone, pictures, letters that the voice does not know: an empty file would tell nobody."""
+    """Marks alone, pictures, letters that the voice does not know: an empty file would explain nothing."""
     return PeerError("invalid_value", "input has no words to speak", "input")
 
 

@@ -6,7 +6,16 @@ import pytest
 
 from assistant.app.config import PROFILES, load_config
 from assistant.app.ears import limited
-from assistant.app.models import MIB, ON_GPU, PARTS, _placement, capsule_budgets, llm_dtype, voice_dtype
+from assistant.app.models import (
+    MIB,
+    ON_GPU,
+    PARTS,
+    _placement,
+    capsule_budgets,
+    llm_dtype,
+    pace_of,
+    voice_dtype,
+)
 from assistant.app.places import shipped
 from assistant.base.errors import SettingError
 
@@ -44,6 +53,11 @@ def test_the_voice_has_a_dtype_of_its_own() -> None:
         chosen("desk", "cuda", dtype="bfloat16,int4")
     with pytest.raises(SettingError, match=r"--dtype .*int4"):
         load_config({"dtype": "int4,int2"}, {})
+
+
+def test_the_voices_pace_is_said_in_a_persons_terms() -> None:
+    assert pace_of(1.25) == "the voice is made 32 times as fast as it plays"
+    assert pace_of(50).startswith("the voice is made 0.8 times as fast as it plays, so replies will have gaps")
 
 
 def test_capsules_share_one_budget() -> None:
