@@ -63,12 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
     from assistant.commands._run import run_async
-    from assistant.remote import is_address
-    from assistant.server.security import TLS_HINT, is_loopback, make_gate
+    from assistant.server.security import TLS_HINT, is_loopback, make_gate, split_allowed
 
     config = load_config(model_flags(args) | {name: getattr(args, name) for name in SERVER_FLAGS})
-    pages = {one for one in config.allow if is_address(one)}
-    gate = make_gate(config.host, config.token or None, set(config.allow) - pages, pages)
+    gate = make_gate(config.host, config.token or None, *split_allowed(config.allow))
     tls = None if args.tls is None else tls_context(*args.tls)
     if tls is None and not is_loopback(config.host):
         print(f"note: without TLS the network can read everything, the token too. {TLS_HINT}", file=sys.stderr)

@@ -86,6 +86,12 @@ def make_gate(host: str, token: str | None, hosts: Iterable[str] = (), origins: 
     )
 
 
+def split_allowed(allow: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The setting `allow` as names of this server and origins of pages, which have a scheme."""
+    allowed = list(allow)
+    return [one for one in allowed if "://" not in one], [one for one in allowed if "://" in one]
+
+
 def is_loopback(host: str) -> bool:
     if host.lower() in LOOPBACK_NAMES:
         return True

@@ -89,4 +89,4 @@ def test_capsules_of_a_running_server(capsys, tmp_path, monkeypatch):
     asyncio.run(story())
     assert "greeting" in told[1].out and "1 capsules" in told[1].out and "pinned" in told[2].out
     assert "again" in told[-3].out and "greeting" not in told[-3].out
-    assert "no capsule" in told[-2].err and "no server answers" in told[-1].err
+    assert "no capsule" in told[-2].err and "nothing listens there" in told[-1].err
