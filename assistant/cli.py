@@ -12,10 +12,11 @@ from typing import NoReturn, Protocol, cast
 
 import assistant.commands
 from assistant.base.errors import AssistantError
+from assistant.commands._parser import CommandParser
 from assistant.commands._run import INTERRUPTED
 
 ABOUT = """\
-A local voice assistant: it listens, answers aloud, and yields when you speak. Nothing leaves this machine.
+A local voice assistant: it listens, answers aloud, and stops when you interrupt. Nothing leaves this machine.
 """
 FIRST_STEPS = """\
 first steps:
@@ -23,23 +24,39 @@ first steps:
   assistant ask question.wav --out reply.wav
   assistant ask --say "what time is it" --out reply.wav
   assistant transcribe memo.mp3       a recording as text, or as subtitles
-  assistant doctor                    what works on this machine, and what to do about the rest
+  assistant doctor                    check this machine, with advice on what to install
 
-`assistant COMMAND --help` explains a command. Models, capsules and logs live in $ASSISTANT_HOME
+`assistant help COMMAND` explains a command. Models, capsules and logs live in $ASSISTANT_HOME
 (default: the user data directory of this platform).
 """
 ORDER = ("serve", "talk", "ask", "transcribe", "pull", "doctor", "voice", "capsule", "sleep", "wake", "bench")
 
 
 class CommandModule(Protocol):
-    """What a module in `assistant/commands` offers. `run` returns the exit status."""
+    """A module in `assistant/commands`. `USAGE`: its arguments in one line; `run` returns the exit status."""
 
     NAME: str
+    USAGE: str
     HELP: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
     def run(self, args: argparse.Namespace) -> int: ...
+
+
+class ShowVersion(argparse.Action):
+    """Prints the version and ends. It is looked up only when asked for: that reads the installed packages."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
+    ) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"assistant {version('voice-assistant')}")
+        except PackageNotFoundError:
+            print("assistant, run from its sources without being installed")
+        parser.exit()
 
 
 def command_modules() -> list[CommandModule]:
@@ -55,17 +72,20 @@ def command_modules() -> list[CommandModule]:
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all subcommands; a parsed command has its module's `run` under `run`."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="assistant",
+        usage="assistant COMMAND [OPTIONS]",
         description=ABOUT,
         epilog=FIRST_STEPS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    parser.add_argument("--version", action=ShowVersion, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="assistant")
     for module in command_modules():
         sub = commands.add_parser(
             module.NAME,
             help=module.HELP,
+            usage=f"assistant {module.NAME} {module.USAGE}".strip(),
             description=(module.__doc__ or module.HELP).strip(),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
@@ -74,11 +94,22 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def as_option(argv: Sequence[str]) -> list[str]:
+    """`help COMMAND` and `version` as the options that they mean."""
+    match argv:
+        case ["help", *command]:
+            return [*command, "--help"]
+        case ["version"]:
+            return ["--version"]
+        case _:
+            return list(argv)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Errors that we raise on purpose are one line, not a traceback."""
     try:
         parser = build_parser()  # finds and imports every command: a Ctrl-C may well come meanwhile
-        args = parser.parse_args(argv)
+        args = parser.parse_args(as_option(sys.argv[1:] if argv is None else argv))
         if not hasattr(args, "run"):
             parser.print_help()
             return 0

@@ -39,7 +39,8 @@ def turns(which: str, count: int) -> dict:
     """One run of the bench, as it saved it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.json"
-        command = [sys.executable, "-m", "assistant", "bench", "--candidates", which, "--turns", str(count)]
+        flags = [] if which == "on" else ["--without", "candidates"]
+        command = [sys.executable, "-m", "assistant", "bench", *flags, "--turns", str(count)]
         subprocess.run([*command, "--json", str(path)], check=True)
         return json.loads(path.read_text("utf-8"))
 

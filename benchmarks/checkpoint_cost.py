@@ -63,7 +63,7 @@ def rounds(llm: HybridLLM, count: int, tokens: int) -> list[dict[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=Path("llm_engine/tiny"))
-    parser.add_argument("--kernels", choices=("auto", "torch", "compiled"), default="auto")
+    parser.add_argument("--kernels", choices=("auto", "torch"), default="auto")
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--out", type=Path)

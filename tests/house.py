@@ -9,12 +9,13 @@ read it. `tests/test_house.py` holds the figures that may only fall.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -351,6 +352,38 @@ def _code(file: File) -> str:
     return " ".join(used)
 
 
+# --------------------------------------------------------------------------------- settings and options
+
+
+def settings() -> list[str]:
+    """Settings of the process, each also a line of `config.toml` and a variable."""
+    from assistant.app.config import Config
+
+    return [field.name for field in fields(Config) if field.name not in ("home", "origins")]
+
+
+def options() -> list[str]:
+    """Options over all commands, `--help` left out. One with the same name and help in several counts once."""
+    from assistant.cli import build_parser
+
+    found = {
+        (flag, action.help)
+        for parser in parsers(build_parser())
+        for action in parser._actions
+        for flag in action.option_strings[-1:]
+    }
+    return sorted(flag for flag, _ in found if flag != "--help")
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser and those of its subcommands, aliases once."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in {id(one): one for one in action.choices.values()}.values():
+                yield from parsers(below)
+
+
 def main(root: Path) -> None:
     ring, files, among = circle(root), loose(root), arrows(root)
     (lines, longest), (count, widest) = functions(root)[0], constructors(root)[0]
@@ -372,6 +405,8 @@ def main(root: Path) -> None:
     print(f"{len(mentions):5} files outside its room name the small model: {', '.join(mentions)}")
     print(f"{line_count(root, SMALL_ROOM):5} lines in the small model's room")
     print(f"{line_count(root, *PRODUCT):5} lines of product, {line_count(root, 'tests')} of tests")
+    if root == ROOT:  # they are counted by import
+        print(f"{len(settings()):5} settings, {len(options())} options over all commands")
     readme = root / "README.md"
     print(f"{len(readme.read_text('utf-8').split()) if readme.exists() else 0:5} words in README")
 

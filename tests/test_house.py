@@ -23,6 +23,8 @@ from tests.house import (
     loose,
     main,
     method_owners,
+    options,
+    settings,
     shared_methods,
     twice,
 )
@@ -45,6 +47,7 @@ LONG_CLASSES = {
 """Classes above the ceiling, and how long each may be. A row goes, or its figure falls; none comes."""
 SHARED_BY_MORE = {"close": 20, "take": 11, "run": 11, "read": 9}
 """The same of method names."""
+SETTINGS, OPTIONS = 21, 52
 
 
 @pytest.mark.parametrize("init", inits(), ids=lambda path: path.parent.relative_to(ROOT).as_posix())
@@ -93,6 +96,11 @@ def test_types_are_said() -> None:
 def test_the_folders_hang_together_by_few_arrows_and_in_no_circle() -> None:
     assert circle() == [] and len(loose()) <= LOOSE
     assert len(arrows()) <= ARROWS
+
+
+def test_there_are_few_switches() -> None:
+    assert len(settings()) <= SETTINGS, settings()
+    assert len(options()) <= OPTIONS, options()
 
 
 def test_figures_are_found_where_they_are_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,9 +41,9 @@ export function measure(turn, clock) {
 export function preparedNote(figures) {
   const notes = [];
   const { candidate_ready_ms: ready, candidate_begun_ms: begun, candidates_dropped: dropped, wasted_ms: wasted } = figures ?? {};
-  if (ready > 0) notes.push(`The answer was ready ${showMs(ready)} before it was sure that you had finished.`);
-  else if (begun > 0) notes.push(`The answer was begun ${showMs(begun)} before it was sure that you had finished.`);
-  if (dropped > 0) notes.push(`${dropped === 1 ? "An answer was" : `${dropped} answers were`} begun for nothing: ${showMs(wasted)} of work.`);
+  if (ready > 0) notes.push(`The answer was ready ${showMs(ready)} before your turn was certain to be over.`);
+  else if (begun > 0) notes.push(`The answer was begun ${showMs(begun)} before your turn was certain to be over.`);
+  if (dropped > 0) notes.push(`${dropped === 1 ? "An answer was" : `${dropped} answers were`} begun in vain: ${showMs(wasted)} of work.`);
   return notes.join(" ");
 }
 

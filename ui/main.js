@@ -250,7 +250,7 @@ addEventListener("drop", (event) => {
   if (!event.dataTransfer?.types.includes("Files")) return;
   event.preventDefault(); // else the browser leaves the page for the file
   const found = picturesIn(event.dataTransfer);
-  if (found.length === 0) dispatch({ type: "page.notice", text: "That file is no picture that this browser can read." });
+  if (found.length === 0) dispatch({ type: "page.notice", text: "This browser cannot read that file as a picture." });
   else show(found);
 });
 byId("save-json").addEventListener("click", () => {

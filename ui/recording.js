@@ -58,13 +58,13 @@ export class Recording {
 
   /** Why this is no voice, or null. @returns {string|null} */
   get trouble() {
-    if (this.seconds < SHORTEST_S) return `That is too short: ${this.seconds.toFixed(1)} s. Read for at least ${SHORTEST_S}, ten are good.`;
+    if (this.seconds < SHORTEST_S) return `That is too short: ${this.seconds.toFixed(1)} s. Read for at least ${SHORTEST_S} s; ten are best.`;
     if (this._peak < SILENT) return "Nothing was recorded. Is the right microphone chosen, and not muted?";
-    if (this._tooLoud) return "That is too loud: it is clipped. Speak from further away, or turn the input down.";
+    if (this._tooLoud) return "That is too loud. Speak from further away, or turn the input down.";
     const loud = this._levels.toSorted((a, b) => b - a)[LOUD_PIECES - 1];
     if (loud < QUIET_DB) return "That is too quiet. Come closer to the microphone, or turn the input up.";
     const spoken = this._levels.filter((level) => level > loud - PAUSE_DB).length * PIECE_S;
-    return spoken < SPOKEN_S ? `Only ${spoken.toFixed(1)} s of that are speech. Read on until the time is over.` : null;
+    return spoken < SPOKEN_S ? `Only ${spoken.toFixed(1)} s of that is speech. Keep reading until the time is over.` : null;
   }
 
   /** 16 bits, mono, 24 kHz. @returns {Blob} */

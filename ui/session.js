@@ -314,7 +314,7 @@ const ON = {
   "page.asked": (state, { at }) => ({ ...state, askedAt: at, typedAsk: true }),
   "page.microphone": (state, { type: _, ...fields }) => ({ ...state, microphone: { ...state.microphone, ...fields } }),
   "page.speaker": (state, { on }) => ({ ...state, speaker: on, notices: on ? state.notices.filter((one) => one.code !== "silent") : state.notices }),
-  "page.silent": (state) => notice(state, "The browser does not get its sound going, so replies can only be read. Check the speaker, then reload the page.", "silent"),
+  "page.silent": (state) => notice(state, "The browser cannot play sound, so replies can only be read. Check the speaker, then reload the page.", "silent"),
   "page.playing": (state, { itemId }) => (state.playing === itemId ? state : { ...state, playing: itemId }),
   "page.player": (state, { underruns, cushionMs }) => ({ ...state, player: { underruns, cushionMs } }),
   "page.audio": (state, { itemId, responseId, ms, at }) => {

@@ -10,10 +10,10 @@ const QUALITY = 0.85;
 /** @type {Record<string, Record<string, string>>} */
 const TROUBLE = {
   camera: {
-    NotAllowedError: "The camera was refused. Allow it at the left of the address bar, then press the button again.",
+    NotAllowedError: "The camera is blocked. Allow it at the left of the address bar, then press the button again.",
     NotFoundError: "No camera was found. Plug one in, then press the button again.",
-    NotReadableError: "Another program holds the camera. Close it, then press the button again.",
-    insecure: "The browser keeps the camera from this address. Open the page on the machine itself, or over https.",
+    NotReadableError: "Another program is using the camera. Close it, then press the button again.",
+    insecure: "The browser blocks the camera for this address. Open the page on the machine itself, or over https.",
   },
   screen: {
     NotFoundError: "The browser found no window or screen to share.",

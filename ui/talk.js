@@ -141,7 +141,7 @@ export class Talk {
   async show(files) {
     for (const file of files) {
       const shot = await shotOf(file);
-      if (shot === null) this._dispatch({ type: "page.notice", text: "That file is no picture that this browser can read." });
+      if (shot === null) this._dispatch({ type: "page.notice", text: "This browser cannot read that file as a picture." });
       else this._show(shot, false);
     }
   }

@@ -10,11 +10,14 @@ import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
 import platformdirs
 
+from assistant.app.parts import PARTS
+from assistant.app.removed import REMOVED
 from assistant.base import memory
 from assistant.base.errors import SettingError
 from assistant.device.memory_plan import GIB
@@ -35,11 +38,11 @@ class Profile:
     """Free device memory it needs, weights and caches; 0: it runs on a processor."""
     licence: str = ""
     host_bytes: int = 0
-    """On a processor: free memory from which it is taken without being asked for; 0: whatever there is."""
+    """On a processor: the free memory that `auto` requires; 0: any amount."""
     download_gb: float = 0.0
-    """Of its repositories, by the published shapes in bfloat16; the hub tells it to the byte before it is fetched."""
+    """Size of its repositories, by the published shapes in bfloat16; `assistant pull` prints the exact size first."""
     tts_dtype: str = ""
-    """Of a fetched voice; empty: as the language model."""
+    """The dtype of a fetched voice; empty: as the language model."""
 
     @property
     def repositories(self) -> tuple[str, ...]:
@@ -75,7 +78,7 @@ PROFILES: dict[str, Profile] = {
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """`origins` says of each setting that is not a default where it came from."""
+    """`origins` has, for each setting that is not a default, where it came from."""
 
     home: Path
     profile: str = "auto"
@@ -84,25 +87,21 @@ class Config:
     tts: str = ""
     """A directory, or the URL of a server that speaks audio speech; empty: the profile's."""
     asr: str = "auto"
-    """Which engine hears: moonshine, pocketsphinx, the folder of a model, or the URL of a server that speaks
-    audio transcriptions; auto: the best that is here and keeps up."""
+    """The ears: moonshine, pocketsphinx, the folder of a model, or the URL of a server that speaks audio
+    transcriptions; auto: the best on this machine that keep up."""
     device: str = "auto"
     llm_device: str = "auto"
     """The language model's own, before `device`; auto: as `device` and the profile have it."""
     tts_device: str = "auto"
     """The voice's."""
     dtype: str = ""
-    """float8, int8 and int4 are bfloat16 with matrices packed while they are loaded, into eight or four bits; what is
-    published packed stays so on a GPU. float8 is the voice's too, and of a language model on a processor means int8;
-    int8 is for a processor. int8 and int4 leave the voice as the profile has it."""
-    tts_dtype: str = ""
-    """The voice's own; empty: as `dtype` and the profile have it. int8 and int4 pack its matrices on a processor."""
-    candidates: str = "on"
-    """Whether a reply is begun before it is certain that the user has finished, where models can take it back."""
-    echo: str = "on"
-    """Whether our own voice is taken out where a microphone brings it back; where none comes back nothing changes."""
-    vision: str = "auto"
-    """auto: a language model here is loaded with its eyes, if its files have any; off: without, which saves memory."""
+    """One for both models, or two joined by a comma: the language model's, then the voice's; empty: the profile's.
+
+    float8, int8 and int4 are bfloat16 with matrices packed while they are loaded, into eight or four bits; a model that
+    was published packed stays so on a GPU. float8 on a processor means int8 for a language model; int8 is for a
+    processor. int8 and int4 leave the voice as the profile has it, unless they are given as the second."""
+    without: tuple[str, ...] = ()
+    """Parts that are left out: see `PARTS`."""
     persona: str = "ada"
     voice: str = ""
     first_chunk: str = "exact"
@@ -111,21 +110,40 @@ class Config:
     host: str = "127.0.0.1"
     port: int = 8765
     token: str = ""
-    origins_allowed: tuple[str, ...] = ()
-    """Web pages from elsewhere that may connect."""
-    capsule_gpu_mb: int = 1024
-    capsule_host_mb: int = 512
-    capsule_disk_mb: int = 2048
-    capsule_days: int = 30
-    """How long a state is kept after its last use; 0: until others need its room."""
+    allow: tuple[str, ...] = ()
+    """Further names of this server, and addresses (http…) of pages from elsewhere that may connect."""
+    capsule_mb: int = 3584
+    """Room for frozen model states, shared among GPU, memory and disk by the memory plan; 0: none is kept."""
     sleep_after: int = 0
     """Minutes without work until the models sleep by themselves: their memory is free, the first answer comes later; 0:
     never."""
     threads: int = 0
     """Processor threads for the models; 0: one for the tiny models, for others what the library takes."""
-    kernels: str = "auto"
-    """On a processor: torch's operators, or C++ kernels compiled once on this machine; auto: where that can be done."""
     origins: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def uses(self, part: str) -> bool:
+        """Whether one of `PARTS` is wanted."""
+        return part not in self.without
+
+    @property
+    def llm_dtype(self) -> str:
+        """The language model's own; empty: the profile's."""
+        return self.dtype.partition(",")[0].strip()
+
+    @property
+    def tts_dtype(self) -> str:
+        """The voice's own; empty: as `dtype` and the profile have it."""
+        return self.dtype.partition(",")[2].strip()
+
+    @property
+    def eyes(self) -> str:
+        """auto: a language model is loaded with its eyes, if its files have any; off: without."""
+        return "auto" if self.uses("vision") else "off"
+
+    @property
+    def kernels(self) -> str:
+        """auto: C++ kernels, compiled once, where that can be done; torch: torch's own operators."""
+        return "auto" if self.uses("kernels") else "torch"
 
     @property
     def models(self) -> Path:
@@ -137,12 +155,12 @@ class Config:
 
     @property
     def voices(self) -> Path:
-        """Those that were designed, or given by their owners."""
+        """The folder of voices that were designed, or given by their owners."""
         return self.home / "voices"
 
     @property
     def digests(self) -> Path:
-        """Of weights whose own folder cannot be written."""
+        """The folder for digests of weights whose own folder cannot be written."""
         return self.home / "digests"
 
     @property
@@ -151,12 +169,12 @@ class Config:
 
     @property
     def compiled(self) -> Path:
-        """Where C++ kernels are kept: they are this machine's, whatever the home."""
+        """The folder of C++ kernels: they are this machine's, whatever the home."""
         return platformdirs.user_cache_path("assistant", appauthor=False) / "kernels"
 
     @property
     def recordings(self) -> Path:
-        """Where recorded steps are kept: made anew whenever code, model or machine are others."""
+        """The folder of recorded steps, which are made again whenever code, model or machine change."""
         return platformdirs.user_cache_path("assistant", appauthor=False) / "recordings"
 
     @property
@@ -164,28 +182,21 @@ class Config:
         return self.home / "logs"
 
     def origin(self, name: str) -> str:
-        """Where a setting came from, in words."""
+        """The place that a setting came from, in words."""
         return self.origins.get(name, "default")
 
 
 _SETTINGS = {f.name: f for f in fields(Config) if f.name not in ("home", "origins")}
 _BOUNDS: dict[str, tuple[int, int | None]] = {
     "max_positions": (256, None), "sessions": (1, None), "port": (0, 65_535), "threads": (0, 1024),
-    "sleep_after": (0, 525_600),
-    "capsule_gpu_mb": (0, None), "capsule_host_mb": (0, None), "capsule_disk_mb": (0, None),
-    "capsule_days": (0, None),
+    "sleep_after": (0, 525_600), "capsule_mb": (0, None),
 }  # fmt: skip
-_DTYPES = ("", "float32", "bfloat16", "float8", "int8", "int4")
+DTYPES = ("float32", "bfloat16", "float8", "int8", "int4")
 _CHOICES: dict[str, Sequence[str]] = {
     "profile": ("auto", *PROFILES),
     **dict.fromkeys(("device", "llm_device", "tts_device"), ("auto", "cpu", "cuda")),
-    "dtype": _DTYPES,
-    "tts_dtype": _DTYPES,
     "first_chunk": ("exact", "fast"),
-    "candidates": ("on", "off"),
-    "echo": ("on", "off"),
-    "vision": ("auto", "off"),
-    "kernels": ("auto", "torch", "compiled"),
+    "without": tuple(PARTS),
 }
 
 
@@ -198,15 +209,16 @@ def load_config(
     config = Config(home)
     path = home / "config.toml"
     if path.is_file():
-        config = _with(config, _read(path), str(path))
-    from_env = {
-        name: env[variable] for name in _SETTINGS if (variable := f"ASSISTANT_{name.upper()}") in env
-    }
-    for name, text in from_env.items():
-        config = _with(config, {name: text}, f"environment variable ASSISTANT_{name.upper()}")
+        for name, value in _read(path).items():
+            config = _with(config, name, value, f"{path}: {name}", str(path))
+    for name in (*_SETTINGS, *REMOVED):
+        variable = f"ASSISTANT_{name.upper()}"
+        if variable in env:
+            config = _with(config, name, env[variable], variable, f"environment variable {variable}")
     for name, value in (flags or {}).items():
         if value is not None:
-            config = _with(config, {name: value}, f"--{name.replace('_', '-')}")
+            flag = f"--{name.replace('_', '-')}"
+            config = _with(config, name, value, flag, flag)
     return config
 
 
@@ -278,40 +290,56 @@ def _read(path: Path) -> dict[str, object]:
         raise SettingError(f"{path} cannot be read: {error}") from error
 
 
-def _with(config: Config, values: Mapping[str, object], origin: str) -> Config:
-    for name, value in values.items():
-        if name not in _SETTINGS:
-            raise SettingError(f"{origin}: there is no setting {name!r}; known: {', '.join(_SETTINGS)}")
-        checked = _checked(name, value, getattr(config, name), origin)
-        config = replace(config, **{name: checked}, origins={**config.origins, name: origin})
-    return config
+def _with(config: Config, name: str, value: object, written: str, origin: str) -> Config:
+    """`written`: the setting as its user wrote it, for a refusal."""
+    if name in REMOVED:
+        raise SettingError(f"{written} was removed; {REMOVED[name]}")
+    if name not in _SETTINGS:
+        near = get_close_matches(name, _SETTINGS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there is {', '.join(_SETTINGS)}"
+        raise SettingError(f"{written} is not a setting; {hint}")
+    checked = _checked(name, value, getattr(config, name), written)
+    return replace(config, **{name: checked}, origins={**config.origins, name: origin})
 
 
-def _checked(name: str, value: object, like: object, origin: str) -> Any:
+def _checked(name: str, value: object, like: object, written: str) -> Any:
     """The value in the setting's type; numbers and lists may come as text."""
     if isinstance(like, int):
-        least, most = _BOUNDS[name]
-        text = str(value).strip()
-        if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or len(text) > 9:
-            number = -1
-        else:
-            number = int(text)
-        if number < least or (most is not None and number > most):
-            upper = " or more" if most is None else f" to {most}"
-            _refuse(name, value, f"a whole number, {least}{upper}", origin)
-        return number
+        return _number(value, *_BOUNDS[name], written)
     if isinstance(like, tuple):
         rows = value.split(",") if isinstance(value, str) else value
         if not isinstance(rows, list | tuple) or not all(isinstance(row, str) for row in rows):
-            _refuse(name, value, "a list of texts", origin)
-        return tuple(row.strip() for row in rows if row.strip())
+            _refuse(value, "a list of texts", written)
+        found = tuple(row.strip() for row in rows if row.strip())
+        for row in found if name in _CHOICES else ():
+            _choose(row, _CHOICES[name], written)
+        return found
     if not isinstance(value, str | Path):
-        _refuse(name, value, "text", origin)
+        _refuse(value, "text", written)
     text = str(value)
-    if name in _CHOICES and text not in _CHOICES[name]:
-        _refuse(name, value, "one of " + ", ".join(repr(choice) for choice in _CHOICES[name]), origin)
+    if name == "dtype" and text:
+        first, *more = (part.strip() for part in text.split(","))
+        if first not in DTYPES or len(more) > 1 or not set(more) <= set(DTYPES):
+            _refuse(value, f"one of {', '.join(DTYPES)}, or two of them joined by a comma (the second for the voice)",
+                    written)  # fmt: skip
+    elif name in _CHOICES:
+        _choose(text, _CHOICES[name], written)
     return text
 
 
-def _refuse(name: str, value: object, allowed: str, origin: str) -> NoReturn:
-    raise SettingError(f"{origin}: {name} must be {allowed}, not {value!r}")
+def _number(value: object, least: int, most: int | None, written: str) -> int:
+    text = str(value).strip()
+    readable = not isinstance(value, bool) and text.isascii() and text.isdigit() and len(text) <= 9
+    if not readable or int(text) < least or (most is not None and int(text) > most):
+        limits = f"of {least} or more" if most is None else f"from {least} to {most}"
+        _refuse(value, f"a whole number {limits}", written)
+    return int(text)
+
+
+def _choose(text: str, choices: Sequence[str], written: str) -> None:
+    if text not in choices:
+        _refuse(text, f"one of {', '.join(choices)}", written)
+
+
+def _refuse(value: object, allowed: str, written: str) -> NoReturn:
+    raise SettingError(f"{written} must be {allowed}, not {value!r}")

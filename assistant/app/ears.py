@@ -26,7 +26,7 @@ REPO = "moonshine-ai/moonshine-voice-assets"
 SIZES: tuple[Size, ...] = ("medium", "small", "tiny")
 """The best first."""
 LAPTOP, DESKTOP = SIZES[1], SIZES[0]
-"""What is fetched if nobody says otherwise: by itself, and with models that need a desktop's GPU."""
+"""Sizes that are fetched by default: by themselves, and with models that need a desktop's GPU."""
 LICENCE = "MIT"
 
 Hearing: TypeAlias = "asyncio.Future[ASR]"
@@ -34,7 +34,7 @@ Hearing: TypeAlias = "asyncio.Future[ASR]"
 
 
 def part_of(size: Size, word_times: bool = False) -> RepoPart:
-    """Where a size lies in the repository. `word_times`: with the second decoder that says when each word was."""
+    """A size's files in the repository. `word_times`: with the second decoder, which knows when each word was said."""
     needed = (*FILES, WORD_TIMES) if word_times else FILES
     return RepoPart(f"model/{size}-streaming-en/quantized_26_07_30", (*needed, "LICENSE*"), needed)
 

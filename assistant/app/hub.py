@@ -46,7 +46,7 @@ class HubFile:
 @dataclass(frozen=True, slots=True)
 class RepoPart:
     """Which files of a repository make a model: those right in `folder` (empty: the top one) that match a pattern of
-    `wanted`. Unless each pattern of `needed` is matched it is no model."""
+    `wanted`. A repository that does not match each pattern of `needed` is not a model."""
 
     folder: str = ""
     wanted: tuple[str, ...] = WANTED
@@ -84,7 +84,7 @@ class RepoListing:
 
 
 def model_folder(models: Path, repo: str, part: str = "") -> Path:
-    """Where a repository's files lie; `part` names one of several models in it."""
+    """The folder of a repository's files; `part` names one of several models in it."""
     return models / "--".join([*repo.split("/"), *([part] if part else [])])
 
 
@@ -96,7 +96,7 @@ def is_present(folder: Path, wanted: RepoListing | None = None) -> bool:
 
 
 def read_mark(folder: Path) -> RepoListing | None:
-    """What `model.json` says, or None."""
+    """The listing in `model.json`, or None."""
     try:
         data = json.loads((folder / MARK).read_text("utf-8"))
         files = tuple(HubFile(**file) for file in data.pop("files"))
@@ -139,7 +139,7 @@ WHOLE = RepoPart()
 
 
 def list_repo(repo: str, endpoint: str | None = None, part: RepoPart = WHOLE) -> RepoListing:
-    """What a repository holds now. Raises HubError."""
+    """List a repository as it is now. Raises HubError."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError
 
@@ -161,7 +161,7 @@ def list_repo(repo: str, endpoint: str | None = None, part: RepoPart = WHOLE) ->
     lacking = [need for need in part.needed if not any(fnmatch(file.name, need) for file in files)]
     if lacking:
         where = f"{repo} ({part.folder})" if part.folder else repo
-        raise HubError(f"{where} holds no {', '.join(lacking)}, and no other form is loaded here")
+        raise HubError(f"{where} does not contain {', '.join(lacking)}, which is needed; choose another repository")
     link = card.get("license_link") or f"{endpoint or 'https://huggingface.co'}/{repo}"
     return RepoListing(repo, str(info.sha), licence, link, files, part.folder)
 
@@ -180,10 +180,10 @@ def fetch(
         with alone(folder):
             _fetch_all(listing, folder, progress, endpoint)
     except BlockingIOError:
-        raise HubError(f"{listing.repo}: another process is at work in {folder} just now; wait for it") from None
+        raise HubError(f"{listing.repo}: another process is working in {folder}; wait until it has finished") from None
     except OSError as error:  # of the disk: those on the way to the hub are told already
         why = error.strerror or str(error)
-        raise HubError(f"{folder} cannot be written ({why}); what was fetched stays, run the same command") from error
+        raise HubError(f"{folder} cannot be written ({why}); run the same command again, it continues") from error
 
 
 def _fetch_all(
@@ -220,7 +220,8 @@ def _check_room(needed: int, folder: Path) -> None:
 def _fetch_one(
     listing: RepoListing, file: HubFile, folder: Path, progress: Callable[[str, int], None], endpoint: str | None
 ) -> None:
-    """Into `NAME.part`, which a later run continues, then renamed. What is in it is checked with all the others."""
+    """Into `NAME.part`, which a later run continues, then renamed. Its content is checked together with all other
+    files."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import build_hf_headers, tqdm
@@ -261,15 +262,15 @@ def _told(repo: str, error: Exception) -> HubError:
 
     if isinstance(error, errors.GatedRepoError):
         return HubError(
-            f"{repo} asks for consent on its page first: agree there while logged in, then run `hf auth login` here"
+            f"{repo} requires consent: agree on its page while logged in, then run `hf auth login` here"
         )
     if isinstance(error, errors.RepositoryNotFoundError):
         return HubError(f"the hub has no repository {repo!r}, or it is private and needs `hf auth login`")
     if isinstance(error, errors.HfHubHTTPError):
         return HubError(f"{repo}: the hub answered {str(error).splitlines()[0][:200]}; try again later")
     if isinstance(error, OSError) and error.errno == 28:
-        return HubError(f"{repo}: the disk is full; what was fetched stays, so make room and run the same command")
+        return HubError(f"{repo}: the disk is full; make room and run the same command again, it continues")
     return HubError(
         f"{repo}: the hub cannot be reached ({type(error).__name__}: {str(error)[:150]}); "
-        "check the network and run the same command, it goes on where it stopped"
+        "check the network and run the same command again, it continues where it stopped"
     )

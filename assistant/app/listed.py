@@ -1,6 +1,6 @@
 """Every persona is a capsule: made while nobody waits, at the start and when its file changes, held while it is listed.
 
-What a talk begins with as one of them is asked of a session, so that the capsule is found by whoever becomes it.
+A session is asked for each persona's beginning, so that every talk that becomes one finds its capsule.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ListedPersonas:
         self._seen = self._files()
 
     def beginnings(self) -> dict[str, Prompt]:
-        """What a talk begins with, by persona."""
+        """The prompt that a talk begins with, by persona."""
         session = Session("", self._services, self._settings)
         try:
             return {f"persona/{name}": session.prompt_as(name) for name in self._services.personas}
@@ -48,14 +48,15 @@ class ListedPersonas:
             log.warning("personas are folded when they are asked for: %s", error)
 
     async def _voices(self) -> None:
-        """Whoever has none yet gets one where the voice model can make some; elsewhere the first voice stands in."""
+        """Design a voice for each persona that has none, if the voice model can; otherwise the first voice stands
+        in."""
         tts = self._services.tts
         for persona in list(self._services.personas.values()):
             if persona.voice and persona.voice not in tts.voices:
                 await tts.warm(persona.voice)
 
     def _changed(self) -> bool:
-        """Take over what the files say now. One that cannot be read is told, and changes nothing."""
+        """Take over what the files say now. A file that cannot be read is reported, and changes nothing."""
         if (seen := self._files()) == self._seen:
             return False
         self._seen = seen

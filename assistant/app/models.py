@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,7 +43,11 @@ CURSOR_HISTORY = 512
 """Positions, some 15 s of speech: a voice that follows its text by a cursor has learnt from one to three sentences in a
 row, and owes its tone to none of them."""
 STOP_SECONDS = 5.0
-"""What the engines' thread gets for its last step."""
+"""Time for the last step of the engines' thread."""
+KEPT_SECONDS = 30 * 86_400
+"""A capsule is removed this long after its last use."""
+PARTS, ON_GPU, IN_MEMORY = 7, 2, 1
+"""The capsules' budget is cut into so many parts. Those that neither a GPU nor memory gets are on disk."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +60,17 @@ class Models:
     profile: Profile
     deployments: tuple[Deployment, ...]
     """The language model's and the voice's; one where they share a device."""
+    budgets: Budgets
+    """Room for the capsules of all deployments together."""
 
     @property
     def deployment(self) -> Deployment:
-        """What both share: the thread, the journals."""
+        """The one whose thread and journals both share."""
         return self.deployments[0]
 
     @property
     def contexts(self) -> dict[str, ExecContext]:
-        """Of each model by its scope."""
+        """The context of each model by its scope."""
         return {"llm": self.deployments[0].ctx, "tts": self.deployments[-1].ctx}
 
     @property
@@ -75,7 +81,7 @@ class Models:
 
 @dataclass(frozen=True)
 class Opening:
-    """What opening a model needs to know. What `stack` gets is let go at the end, the last first."""
+    """Everything that opening a model needs. `stack` lets go at the end, the last first."""
 
     config: Config
     profile: Profile
@@ -101,7 +107,8 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
     placed = _placement(config, profile, bool(free))
     contexts = [_context(config, profile, placed, device, report) for device in placed.devices]
     plan = _gpu_plan(config, profile, placed, report)
-    deployments = await _deployments(config, contexts, plan.room, stack, report)
+    budgets = capsule_budgets(config.capsule_mb * MIB, plan.room)
+    deployments = await _deployments(config, contexts, budgets, stack, report)
     opening = Opening(config, profile, deployments[0], stack, report, plan.eyes)
     llm, tts, asr = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1])), await hearing
     sleep = Sleep([deployment.ctx for deployment in deployments], config.home / "asleep")
@@ -112,7 +119,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
         stack.callback(deployment.registry.close)
     stack.callback(thread.join, STOP_SECONDS)
     stack.callback(thread.stop)
-    return Models(llm, tts, asr, profile, deployments)
+    return Models(llm, tts, asr, profile, deployments, budgets)
 
 
 async def open_llm(opening: Opening) -> LLM:
@@ -126,9 +133,9 @@ async def open_llm(opening: Opening) -> LLM:
     path = local_path(config, "llm", profile.llm)
     opening.report(f"loading the language model from {path}")
     packed = ctx.device.type == CUDA  # a processor has no kernels for packed ones
-    eyes = config.vision if opening.eyes else "off"
+    eyes = config.eyes if opening.eyes else "off"
     load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=eyes, tell=opening.report)
-    dtype = llm_dtype(config.dtype or profile.dtype, ctx.device.type)
+    dtype = llm_dtype(config.llm_dtype or profile.dtype, ctx.device.type)
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
     sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
     name = path.name if config.llm else f"{profile.name}-llm"
@@ -150,14 +157,19 @@ async def open_tts(opening: Opening) -> TTS:
     engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, dtype)
     voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry, config.voices)
     pace = await asyncio.to_thread(engine.measure)
-    ms = pace.row_ms + pace.frame_ms
-    opening.report(f"40 ms of sound take {ms:.1f} ms here; the first chunks are cut to that")
+    opening.report(pace_of(pace.row_ms + pace.frame_ms))
     name = path.name if config.tts else f"{profile.name}-tts"
     history = None if engine.config.cursor is None else CURSOR_HISTORY
     return LocalTTS(deployment, engine, voices, name, VoiceOptions(config.first_chunk, history=history))
 
 
-# ------------------------------------------------------------------------------- what they stand on
+def pace_of(ms: float) -> str:
+    """A line for a person. `ms`: the time that a row of 40 ms of sound takes."""
+    slow = "" if ms <= 40 else ", so replies will have gaps; a smaller voice is faster"
+    return f"the voice is made {40 / ms:.2g} times as fast as it plays{slow}"
+
+
+# -------------------------------------------------------------------- contexts, deployments, the GPU's plan
 
 
 def _placement(config: Config, profile: Profile, gpu: bool) -> Placement:
@@ -170,15 +182,22 @@ def _placement(config: Config, profile: Profile, gpu: bool) -> Placement:
 
 
 async def _deployments(
-    config: Config, contexts: Sequence[ExecContext], gpu_room: int, stack: AsyncExitStack, report: Report
+    config: Config, contexts: Sequence[ExecContext], budgets: Budgets, stack: AsyncExitStack, report: Report
 ) -> tuple[Deployment, ...]:
     """One for each context, with a registry of its own; the thread, not started yet, and the journals are for all."""
     syncing = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="journals"))
     writer = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="capsules"))
     thread, journals = EngineThread(), Journals(config.talks, syncing)
+    each = replace(
+        budgets, host_bytes=budgets.host_bytes // len(contexts), disk_bytes=budgets.disk_bytes // len(contexts)
+    )
     found = []
     for ctx in contexts:
-        registry = await asyncio.to_thread(_registry, config, ctx, gpu_room, len(contexts), writer)
+        # A capsule of one device is of no use to the other: each has a folder.
+        apart = len(contexts) > 1 and ctx.device.type == CPU
+        folder = config.capsules / "processor" if apart else config.capsules
+        at = folder if config.capsule_mb else None
+        registry = await asyncio.to_thread(Registry.standard, ctx, each, time.time, at, writer)
         found.append(Deployment(ctx, thread, registry, journals))
     take_over(config.talks, journals, found[0].registry, report)
     return tuple(found)
@@ -193,30 +212,23 @@ def _context(config: Config, profile: Profile, placed: Placement, device: str, r
     return ctx
 
 
-def _registry(config: Config, ctx: ExecContext, gpu_room: int, sharers: int, writer: Executor) -> Registry:
-    """Two devices share the budgets of memory and disk. What one froze is nothing to the other: each has a folder."""
-    budgets = Budgets(
-        gpu_bytes=gpu_room,
-        host_bytes=config.capsule_host_mb * MIB // sharers,
-        disk_bytes=config.capsule_disk_mb * MIB // sharers,
-        ttl_s=config.capsule_days * 86_400,
-    )
-    apart = sharers > 1 and ctx.device.type == CPU
-    folder = config.capsules / "processor" if apart else config.capsules
-    return Registry.standard(ctx, budgets, time.time, folder if config.capsule_disk_mb else None, writer)
+def capsule_budgets(total_bytes: int, gpu_room: int) -> Budgets:
+    """One budget, shared among the tiers. The disk gets what a GPU has no room for."""
+    host = total_bytes * IN_MEMORY // PARTS
+    return Budgets(gpu_room, host, total_bytes - host - gpu_room, KEPT_SECONDS)
 
 
 def _gpu_plan(config: Config, profile: Profile, placed: Placement, report: Report) -> Plan:
-    """What of a GPU is for capsules, once the models there have theirs. A remote model takes nothing here."""
-    wanted = config.capsule_gpu_mb * MIB
+    """Room for capsules on a GPU, once the models there have theirs. A remote model takes nothing here."""
     if CUDA not in placed.devices:
-        return Plan("", wanted)
+        return Plan("", 0)
+    wanted = config.capsule_mb * MIB * ON_GPU // PARTS
     llm_bytes = eyes_bytes = tts_bytes = 0
     if placed.llm == CUDA and not is_address(config.llm):
-        path, dtype = local_path(config, "llm", profile.llm), llm_dtype(config.dtype or profile.dtype, CUDA)
+        path, dtype = local_path(config, "llm", profile.llm), llm_dtype(config.llm_dtype or profile.dtype, CUDA)
         needed = partial(llm_footprint.needed_bytes, path, dtype, config.max_positions, packed=True)
         llm_bytes = needed(eyes="off")
-        eyes_bytes = needed(eyes=config.vision) - llm_bytes
+        eyes_bytes = needed(eyes=config.eyes) - llm_bytes
     if placed.tts == CUDA and not is_address(config.tts):
         dtype = voice_dtype(config, profile, CUDA)
         tts_bytes = tts_footprint.needed_bytes(local_path(config, "tts", profile.tts), dtype)
@@ -232,10 +244,10 @@ def voice_dtype(config: Config, profile: Profile, device: str) -> str:
     """
     if config.tts_dtype in BITS and device == CUDA:
         raise SettingError(
-            f"tts_dtype {config.tts_dtype} packs matrices for a processor; on a GPU take bfloat16 or float8, or "
+            f"--dtype: {config.tts_dtype} packs the voice for a processor; on a GPU use bfloat16 or float8, or use "
             "--device cpu"
         )
-    shared = "" if config.dtype in BITS else config.dtype
+    shared = "" if config.llm_dtype in BITS else config.llm_dtype
     own = "int8" if profile.voice_dtype == "float8" and device == CPU else profile.voice_dtype
     return config.tts_dtype or shared or own
 
@@ -243,5 +255,5 @@ def voice_dtype(config: Config, profile: Profile, device: str) -> str:
 def llm_dtype(dtype: str, device: str) -> str:
     """Eight bits are FP8 on a GPU; what reads as fast on a processor are integers. Raises SettingError."""
     if dtype == "int8" and device == CUDA:
-        raise SettingError("dtype int8 packs matrices for a processor; on a GPU take float8, or --device cpu")
+        raise SettingError("--dtype: int8 packs a model for a processor; on a GPU use float8, or use --device cpu")
     return "int8" if dtype == "float8" and device == CPU else dtype

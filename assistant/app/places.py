@@ -1,4 +1,4 @@
-"""Where models lie: shipped, fetched, or in a directory of somebody's own."""
+"""The folders that models lie in: shipped, fetched, or the user's own."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from assistant.remote import is_address, read_address
 
 
 def local_path(config: Config, kind: str, repository: str) -> Path:
-    """The directory of a model, `kind` llm or tts: the one asked for, the fetched one of the profile, or the shipped.
+    """The folder of a model, `kind` llm or tts: the one asked for, the fetched one of the profile, or the shipped.
 
-    An address is no directory and is given back as it is written. Raises SettingError where no model lies.
+    An address is returned as it is written. Raises SettingError if the folder contains no model.
     """
     asked: str = getattr(config, kind)
     if is_address(asked):
@@ -25,15 +25,22 @@ def local_path(config: Config, kind: str, repository: str) -> Path:
         path = model_folder(config.models, repository)
     else:
         path = shipped(kind)
-    if not (path / "config.json").is_file():
-        advice = f"`assistant pull {repository}` fetches it" if repository and not asked else "name another directory"
-        raise SettingError(f"there is no model in {path}; {advice}")
-    return path
+    if (path / "config.json").is_file():
+        return path
+    if not asked:
+        wanted = config.profile if config.profile in PROFILES else repository
+        raise SettingError(f"the models of {wanted} are not on this machine; fetch them with `assistant pull {wanted}`")
+    if path.is_dir():
+        raise SettingError(f"{config.origin(kind)}: {path} does not contain a model; name a folder with a config.json")
+    raise SettingError(
+        f"{config.origin(kind)}: there is no folder {asked}; name the folder of a model, or the address of a server, "
+        "which begins with http:// or https://"
+    )
 
 
 def shipped(kind: str) -> Path:
-    """The model beside an engine's code. The engine is looked for and not imported: a page that has to tell that all is
-    being loaded would wait for torch."""
+    """The model beside an engine's code. The engine is looked for and not imported: that would load torch, and the page
+    that reports the loading would wait for it."""
     found = find_spec(f"{kind}_engine")
     assert found is not None and found.origin is not None
     return Path(found.origin).parent / "tiny"
@@ -49,7 +56,7 @@ def present_profiles(config: Config) -> list[str]:
 
 
 def check_models(config: Config) -> None:
-    """Whether the models that the settings name are there, before anything is loaded. Raises SettingError."""
+    """Raises SettingError if a model that the settings name is not there. Loads nothing."""
     profile = PROFILES.get(config.profile, PROFILES[TINY])  # which one `auto` takes is not known before torch is here
     for kind, repository in (("llm", profile.llm), ("tts", profile.tts)):
         local_path(config, kind, repository)

@@ -21,6 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from assistant.app.checks import check_settings
 from assistant.app.config import Config, certain_profile
 from assistant.app.ears import begin_hearing
 from assistant.app.listed import ListedPersonas
@@ -30,7 +31,7 @@ from assistant.base.errors import EngineFailed, SettingError
 from assistant.contracts import Line, Prompt, ReplyOptions, VoiceKeeper
 from assistant.device.thread import EngineThread
 from assistant.events import Settings
-from assistant.personas import Persona, load_personas
+from assistant.personas import Persona
 from assistant.talk import Engines, Services
 from assistant.talk.context import ToolHost
 from assistant.talk.talks import Talks
@@ -53,7 +54,7 @@ QUIET_S = 5.0
 
 @dataclass(frozen=True)
 class App:
-    """What a front may ask of the process behind its talks."""
+    """The process behind the talks, as fronts see it."""
 
     talks: Talks
     config: Config
@@ -85,11 +86,11 @@ class App:
         return KeptVoices(tts.voice_folder, self.personas, lambda: self.models.asr, lambda: self.talks.voices)
 
     def capsules(self) -> list[Listing]:
-        """What is kept now."""
+        """Every capsule that is kept now."""
         return [one for deployment in self.models.deployments for one in deployment.registry.listing()]
 
     def metrics(self) -> bytes:
-        """Of talks, capsules and buffers, in Prometheus' text format."""
+        """Counters of talks, capsules and buffers, in Prometheus' text format."""
         deployments = self.models.deployments
         buffers = [buffer for deployment in deployments for buffer in deployment.ctx.buffers()]
         held = sum(buffer.tensor.numel() * buffer.tensor.element_size() for buffer in buffers)
@@ -103,7 +104,7 @@ class App:
 
 
 def _devices(contexts: Sequence[ExecContext]) -> str:
-    """Of the language model, and of the voice if it is elsewhere."""
+    """The device of the language model, and that of the voice if it is another."""
     names = [str(ctx.device) for ctx in contexts]
     return names[0] if len(names) == 1 else f"{names[0]}, voice {names[1]}"
 
@@ -116,18 +117,14 @@ def _wall_clock() -> dt.datetime:
 async def open_talks(
     config: Config, report: Report = lambda line: None, now: Callable[[], dt.datetime] = _wall_clock
 ) -> AsyncIterator[App]:
-    """Load everything that the settings name. `report` is told each step as a line for a person; `now` is the time
-    that the tools tell.
+    """Load everything that the settings name. `report` gets a line for a person at each step; `now` is the
+    clock of the tools.
 
     Raises SettingError, AssistantError and the engines' own errors for models that cannot be used.
     """
     begin = time.monotonic()
     _make_home(config.home)
-    personas = load_personas(config.home / "personas")
-    if config.persona not in personas:
-        raise SettingError(
-            f"{config.origin('persona')}: there is no persona {config.persona!r}; known: {', '.join(personas)}"
-        )
+    personas = check_settings(config)
     async with AsyncExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
         models = await _models(config, stack, report)
@@ -141,8 +138,8 @@ async def open_talks(
             partial(_in_pool, pool),
             tools=partial(_own_tools, personas, now=now, own=own.tools, limited=models.llm.limited),
             trace_log=TraceLog(config.logs / "turns.jsonl"),
-            candidates=config.candidates == "on",
-            echo=config.echo == "on",
+            candidates=config.uses("candidates"),
+            echo=config.uses("echo"),
         )
         talks = Talks(
             services, limit=config.sessions, settings=Settings(persona=config.persona, voice=config.voice or None),
@@ -165,8 +162,8 @@ async def open_talks(
 
 
 async def _models(config: Config, stack: AsyncExitStack, report: Report) -> Models:
-    """The library that two of the models stand on takes as long to load as the rest: the ears, which need none of it,
-    begin beside it, and whoever is served meanwhile is answered."""
+    """Loading torch takes as long as everything else, so the ears, which do not need it, load beside it, and requests
+    are answered meanwhile."""
     profile = certain_profile(config, present_profiles(config))
     hearing = None if profile is None else begin_hearing(config, profile, stack, report)
     report("loading the libraries")
@@ -179,7 +176,7 @@ async def _models(config: Config, stack: AsyncExitStack, report: Report) -> Mode
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """What is loaded stays, all million objects of it: the collector would look through them again and again."""
+    """Keep the collector from looking again and again through a million objects that stay."""
     gc.disable()
     try:
         yield
@@ -204,7 +201,7 @@ async def _tidy(thread: EngineThread) -> None:
 
 
 async def _fall_asleep(thread: EngineThread, after_s: float, report: Report) -> None:
-    """The models sleep whenever nobody has needed them for so long. Where they cannot, that is told once."""
+    """Put the models to sleep when nobody has needed them for this long. If they cannot, that is reported once."""
     try:
         while after_s:
             await _quiet(thread, after_s)
@@ -215,7 +212,7 @@ async def _fall_asleep(thread: EngineThread, after_s: float, report: Report) -> 
 
 
 async def _quiet(thread: EngineThread, seconds: float) -> None:
-    """Return when no step was made for so long."""
+    """Return when no step was made for this many seconds."""
     seen = -1
     while thread.steps != seen:
         seen = thread.steps

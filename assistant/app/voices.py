@@ -48,7 +48,7 @@ class KeptVoices:
 
 
 def voice_folder(config: Config) -> VoiceFolder:
-    """Of the voice model that the settings name; loads nothing. Raises SettingError for one on a server."""
+    """The folder of the voice model that the settings name; loads nothing. Raises SettingError for one on a server."""
     if is_address(config.tts):
         raise SettingError(f"{config.origin('tts')}: the voice runs at {config.tts}, which keeps its own voices")
     profile = choose_profile(config.profile, gpu_free_bytes(), present_profiles(config))

@@ -68,7 +68,7 @@ def open_asr(
     except ImportError as error:
         extra = EXTRAS.get(module, "ears")
         raise SettingError(
-            f"--asr {asked} needs a package that is not here ({error.name}); pip install 'voice-assistant[{extra}]'"
+            f"--asr {asked} needs the package {error.name}; pip install 'voice-assistant[{extra}]'"
         ) from error
     return found
 
@@ -80,12 +80,12 @@ def module_of(asked: str) -> str:
     folder = Path(asked).expanduser()
     if not folder.is_dir():
         known = ", ".join((AUTO, *KINDS))
-        raise SettingError(f"asr: there is no engine and no folder {asked!r}; known: {known}, or a model's folder")
+        raise SettingError(f"--asr: there are no ears {asked!r}; choose from {known}, or give a folder or a server (http://…)")
     for telling, module in FOLDERS.items():
         if any(folder.glob(telling)):
             return module
     needs = "; ".join(f"{telling} ({module.rpartition('.')[2]})" for telling, module in FOLDERS.items())
-    raise SettingError(f"asr: {folder} holds no model that is known here, by its files; it must have one of: {needs}")
+    raise SettingError(f"--asr: {folder} does not contain a supported model; it must have one of: {needs}")
 
 
 def _best(fetched: Sequence[Path], report: Callable[[str], None], limited: bool) -> ASR:

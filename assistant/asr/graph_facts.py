@@ -27,7 +27,7 @@ def graph_facts(path: Path) -> dict[str, str]:
                 )
                 found[name] = text
     except ValueError as error:
-        raise SettingError(f"{path} is no ONNX graph, or cut short ({error}); fetch it anew") from error
+        raise SettingError(f"{path} is not a valid ONNX file ({error}); download it again") from error
     return found
 
 

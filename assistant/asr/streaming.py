@@ -39,8 +39,8 @@ def streaming(folder: Path, size: Size) -> Paced:
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise SettingError(
-            f"{folder} is no Moonshine streaming model: {', '.join(missing)} missing; "
-            f"the folder must hold {', '.join(FILES)}. Run: assistant pull ears"
+            f"{folder} is not a Moonshine streaming model: {', '.join(missing)} missing; "
+            f"the folder must contain {', '.join(FILES)}. Run: assistant pull ears"
         )
     return Paced(StreamingFollower(folder, size))
 

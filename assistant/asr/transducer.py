@@ -279,7 +279,7 @@ def load_transducer(folder: Path) -> Transducer:
         )
         window, shift = _chunk(recogniser, folder)
     except RuntimeError as error:
-        raise SettingError(f"{folder} cannot be loaded as a transducer ({error}); fetch it anew") from error
+        raise SettingError(f"{folder} cannot be loaded as a transducer ({error}); download it again") from error
     written = "".join(text for text in tokens.values() if not text.startswith("<"))
     small, large = any(c.islower() for c in written), any(c.isupper() for c in written)
     cadence_ms = max(LEAST_CADENCE_MS, shift * 1000 / HEARING_RATE)
@@ -300,14 +300,15 @@ def _check(folder: Path, told: Mapping[str, str], tokens: Mapping[int, str]) -> 
             f"(kind: {told.get('model_type', 'unknown')}); known: {', '.join(ICEFALL)}, and NeMo's, exported to stream"
         )
     if set(range(int(told["vocab_size"]))) - tokens.keys():
-        raise SettingError(f"{folder / TOKENS} has {len(tokens)} tokens, its model {told['vocab_size']}; fetch it anew")
+        size = told["vocab_size"]
+        raise SettingError(f"{folder / TOKENS} has {len(tokens)} tokens, its model {size}; download it again")
 
 
 def _graph(folder: Path, name: str) -> Path:
     """The graph file; of several, the one with 8-bit weights: a quarter of the size, and fastest on a processor."""
     found = sorted(folder.glob(f"{name}*.onnx"), key=lambda path: (".int8." not in path.name, path.name))
     if not found:
-        raise SettingError(f"{folder} is no streaming transducer: {name}*.onnx is missing; it must hold {NEEDS}")
+        raise SettingError(f"{folder} is not a streaming transducer: {name}*.onnx is missing; it must contain {NEEDS}")
     return found[0]
 
 
@@ -315,7 +316,7 @@ def _tokens(folder: Path) -> dict[int, str]:
     """Number → text, from `text number` lines. A line without text is a space."""
     path = folder / TOKENS
     if not path.is_file():
-        raise SettingError(f"{folder} is no streaming transducer: {TOKENS} is missing; it must hold {NEEDS}")
+        raise SettingError(f"{folder} is not a streaming transducer: {TOKENS} is missing; it must contain {NEEDS}")
     found: dict[int, str] = {}
     for line in path.read_bytes().splitlines():  # as bytes, because a token may be one of Unicode's spaces
         match line.split():
@@ -326,7 +327,7 @@ def _tokens(folder: Path) -> dict[int, str]:
             case []:
                 pass
             case _:
-                raise SettingError(f"{path}: the line {line!r} is no token and its number; fetch the file anew")
+                raise SettingError(f"{path}: the line {line!r} is not a token and its number; download it again")
     return found
 
 
@@ -337,7 +338,7 @@ def _check_pieces(path: Path) -> None:
             _, score = line.split()
             float(score)
         except ValueError as error:
-            raise SettingError(f"{path}: the line {line!r} is no piece and its score; fetch or remove it") from error
+            raise SettingError(f"{path}: the line {line!r} is not a piece and its score; remove it") from error
 
 
 def _chunk(recogniser: Any, folder: Path) -> tuple[int, int]:

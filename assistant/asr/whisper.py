@@ -193,15 +193,15 @@ def open_whisper(folder: Path) -> Whisper:
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise SettingError(
-            f"{folder} is no Whisper for CTranslate2: {', '.join(missing)} missing; "
-            f"the folder must hold {', '.join(FILES)}"
+            f"{folder} is not a Whisper model for CTranslate2: {', '.join(missing)} missing; "
+            f"the folder must contain {', '.join(FILES)}"
         )
     from faster_whisper import WhisperModel  # it brings 250 MB of libraries, so only when needed
 
     try:
         model = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=1, local_files_only=True)
     except (RuntimeError, ValueError, OSError) as error:
-        raise SettingError(f"{folder} cannot be loaded as Whisper ({error}); convert or fetch it again") from error
+        raise SettingError(f"{folder} cannot be loaded as Whisper ({error}); convert or download it again") from error
     return Whisper(model, f"whisper {folder.resolve().name}")
 
 

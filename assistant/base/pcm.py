@@ -115,12 +115,14 @@ def read_sound(path: Path) -> tuple[Pcm, int]:
     try:
         data, rate = soundfile.read(path, dtype="float32", always_2d=True)
     except (soundfile.LibsndfileError, OSError) as error:
-        why = "is a folder" if path.is_dir() else str(error) if path.exists() else "does not exist"
-        raise AssistantError(f"{path} cannot be read as sound ({why}); name a WAV, FLAC or OGG file") from error
+        if not path.exists():
+            raise AssistantError(f"there is no file {path}") from error
+        why = "it is a folder" if path.is_dir() else str(error)
+        raise AssistantError(f"{path} cannot be read as sound ({why}); name a WAV, FLAC, OGG or MP3 file") from error
     if not data.size:
-        raise AssistantError(f"{path} has no sound in it; name a recording of speech")
+        raise AssistantError(f"{path} contains no sound; name a recording of speech")
     if not RATES[0] <= rate <= RATES[1]:
-        raise AssistantError(f"{path} has {rate} samples a second; {RATES[0]} to {RATES[1]} are read")
+        raise AssistantError(f"{path} has {rate} samples a second; {RATES[0]} to {RATES[1]} are supported")
     mono = np.ascontiguousarray(data.mean(axis=1), np.float32)
     return np.nan_to_num(mono, nan=0.0, posinf=0.0, neginf=0.0), int(rate)
 

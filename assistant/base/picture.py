@@ -94,7 +94,7 @@ def open_picture(encoded: bytes, detail: Detail = "auto") -> Picture:
         if width * height > MAX_PIXELS:
             raise PeerError(
                 "image_too_large",
-                f"the picture has {width} x {height} pixels; at most {MAX_PIXELS // 1_000_000} million are taken",
+                f"the picture has {width} x {height} pixels; at most {MAX_PIXELS // 1_000_000} million are allowed",
             )
         if max(width, height) > MAX_ASPECT * min(width, height):
             raise PeerError(
@@ -102,7 +102,7 @@ def open_picture(encoded: bytes, detail: Detail = "auto") -> Picture:
                 f"the picture has {width} x {height} pixels; its long side may be {MAX_ASPECT} times the short one",
             )
         if kind == "JPEG" and encoded.count(b"\xff\xda") * width * height > MAX_SCANNED:
-            raise PeerError("image_too_large", "the picture is a JPEG of too many passes; save it as a plain one")
+            raise PeerError("image_too_large", "the picture is a JPEG with too many passes; save it as a baseline JPEG")
         if _orientation(image) in _TURNED:
             width, height = height, width
     return Picture(blake2b(encoded, digest_size=DIGEST_BYTES).hexdigest(), width, height, detail, encoded)
@@ -114,19 +114,19 @@ def read_picture(url: str, detail: str | None = None) -> Picture:
     if scheme != "data":
         raise PeerError(
             "invalid_image_url",
-            f"a picture comes as a data URL, data:image/png;base64,…, not as {scheme!r}: nothing is fetched from here",
+            f"a picture must be a data URL, data:image/png;base64,…, not as {scheme!r}; nothing is fetched from here",
         )
     if len(url) > MAX_BASE64:
         raise PeerError(
             "image_file_too_large",
-            f"the picture has {len(url)} characters of base64; at most {MAX_BASE64} are taken: send a smaller one",
+            f"the picture has {len(url)} characters of base64; at most {MAX_BASE64} are allowed; send a smaller one",
         )
     head, comma, data = url.partition(",")
     media, *rest = head[5:].lower().split(";")
     if not comma or "base64" not in (word.strip() for word in rest):
-        raise PeerError("invalid_image_url", "a picture's data URL reads data:image/png;base64,…")
+        raise PeerError("invalid_image_url", "a picture's data URL must look like data:image/png;base64,…")
     if media.strip() and not media.strip().startswith("image/"):
-        raise _unsupported(f"{media[:40]!r} is no picture")
+        raise _unsupported(f"{media[:40]!r} is not a picture")
     try:
         encoded = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -153,11 +153,11 @@ def _kind(encoded: bytes) -> str:
     for kind, start in KINDS.items():
         if encoded.startswith(start) and (kind != "WEBP" or encoded[8:12] == b"WEBP"):
             return kind
-    raise _unsupported("the bytes are of no picture that is known here")
+    raise _unsupported("this is not a picture in a supported format")
 
 
 def _unsupported(what: str) -> PeerError:
-    return PeerError("unsupported_image_media_type", f"{what}; taken are PNG, JPEG, WebP and the first frame of a GIF")
+    return PeerError("unsupported_image_media_type", f"{what}; supported: PNG, JPEG, WebP and the first frame of a GIF")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ class Distribution:
 
 
 def distribution(values: Sequence[float]) -> Distribution:
-    """Of at least one value; quantiles are values that occurred (nearest rank)."""
+    """Quantiles of at least one value; each is a value that occurred (nearest rank)."""
     ordered = sorted(values)
     if not ordered:
         raise ValueError("a distribution needs at least one value")
@@ -52,7 +52,7 @@ def parts_of(timeline: Timeline) -> dict[str, float]:
 
 
 def shares_of(timelines: Sequence[Timeline]) -> dict[str, float]:
-    """What each part takes of all the time of all these turns; the shares sum to 1."""
+    """The share of each part in the time of all these turns; the shares sum to 1."""
     whole = sum(timeline.total_ms for timeline in timelines)
     shares: dict[str, float] = {}
     for timeline in timelines:

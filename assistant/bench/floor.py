@@ -1,4 +1,4 @@
-"""What the engines cost by themselves, and what merely reading their weights costs, measured in turn in one process.
+"""Measures the engines alone, and merely reading their weights, in turn in one process.
 
 Every step of either engine has to read its weights once, so the time of a plain sum over them is a floor.
 """

@@ -39,10 +39,10 @@ PAUSE_S = 0.3
 """Between the end of a reply and the next question."""
 PATIENCE_S = 60.0
 AUDIBLE = 0.02
-"""Of full scale: a question's first and last sample above it are where it begins and ends."""
+"""A fraction of full scale: a question begins and ends with its first and last sample above it."""
 SHORT = ("what time is it", "what day is it", "what is seven plus five", "who are you", "how are you")
 LONG = ("count to twenty", "tell me a story")
-"""What is asked when the reply will be interrupted."""
+"""Questions whose replies will be interrupted."""
 
 
 @dataclass(frozen=True)

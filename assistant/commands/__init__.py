@@ -1,17 +1,18 @@
-"""One module per subcommand: NAME, HELP, add_arguments(parser) and run(args) -> exit status.
+"""One module per subcommand: NAME, USAGE, HELP, add_arguments(parser) and run(args) -> exit status.
 
 serve     the page and the APIs
 talk      microphone and loudspeaker
-ask       sound files or typed words, a talk of them
+ask       a talk with sound files or typed words
 transcribe  recordings as text or subtitles
 pull      larger models, fetched and verified
 doctor    what works on this machine
-voice     the assistant's voices: list, add a recording, hear, remove
+voice     voices: list, add a recording, hear, remove
 capsule   frozen states on disk: list, show, remove, export
-sleep     the memory of a running server's models, let go
-wake      and brought back
+sleep     a running server's models put to sleep
+wake      and woken again
 bench     turns measured
-_front    what those that talk have in common
+_front    shared by those that talk
+_parser   help and refusals
 _run      how a command runs until it is stopped
-_server   how one asks a server that runs
+_server   requests to a running server
 """

@@ -1,4 +1,4 @@
-"""What the commands that talk have in common: flags for models, and a talk followed on the terminal."""
+"""Shared by the commands that talk: flags for models, and a talk followed on the terminal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from assistant.app.parts import PARTS
 from assistant.base.errors import AssistantError
 from assistant.events import (
     AudioDelta,
@@ -27,39 +28,48 @@ from assistant.events import (
     TranscriptCompleted,
 )
 
-ASR_HELP = "auto, moonshine, pocketsphinx, a folder with Moonshine or Whisper, or the URL of a transcription server"
+ASR_HELP = "the ears: auto, moonshine, pocketsphinx, a folder with Moonshine or Whisper, or a server that transcribes"
+WAV_HELP = "save the sound here: 24 kHz, mono"
+DEVICES = "auto|cpu|cuda"
 MODEL_FLAGS = (
-    "profile", "llm", "tts", "asr", "device", "llm_device", "tts_device", "dtype", "tts_dtype", "persona", "voice",
-    "first_chunk", "max_positions", "threads", "kernels", "vision",
+    "profile", "llm", "tts", "asr", "device", "llm_device", "tts_device", "dtype", "without", "persona", "voice",
+    "first_chunk", "max_positions", "threads",
 )  # fmt: skip
 BAR = 40
 LAST_WORDS = 6
 REASONS = {"turn_detected": "interrupted", "client_cancelled": "stopped"}
 
 
+def add_asr_argument(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--asr", metavar="NAME|PATH|URL", help=ASR_HELP)
+
+
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags that choose models; each has a setting of the same name in config.toml and the environment."""
-    models = parser.add_argument_group("models")
-    models.add_argument("--profile", help="tiny (shipped, any machine), laptop, desk-8, …, as `assistant pull` "
-                        "lists them; default: by free memory")
-    models.add_argument("--llm", help="a model directory, or the URL of a server that speaks chat completions")
-    models.add_argument("--tts", help="a model directory, or the URL of a server that speaks audio speech")
-    models.add_argument("--asr", help=ASR_HELP)
-    models.add_argument("--device", help="auto, cpu or cuda")
-    models.add_argument("--llm-device", help="of the language model alone: auto, cpu or cuda")
-    models.add_argument("--tts-device", help="of the voice alone; the shipped one runs on the processor beside a GPU")
-    models.add_argument("--dtype", help="float32, bfloat16, or packed while loading: float8 or int8 (half the memory; "
-                        "the one on a GPU, the other on a processor), int4 (a third, of the language model)")
-    models.add_argument("--tts-dtype", help="the same for the voice alone; int8 and int4 are for a large one")
-    models.add_argument(
-        "--no-vision", dest="vision", action="store_const", const="off", help="leave a model's eyes out: 0.2 to 0.9 GB"
-    )
-    models.add_argument("--persona", help="who answers: ada, ben, or a file of yours in ASSISTANT_HOME/personas")
-    models.add_argument("--voice", help="another voice than the persona's own")
-    models.add_argument("--first-chunk", help="exact, or fast: sound starts earlier and differs a little")
-    models.add_argument("--max-positions", help="longest talk in tokens")
-    models.add_argument("--threads", help="processor threads for the models")
-    models.add_argument("--kernels", help="auto, torch, or compiled: C++ for this processor, built once (needs g++)")
+    """Flags that choose models; each has a setting of the same name in config.toml and the environment.
+
+    A command adds them behind its own, so that its own stand first in its help.
+    """
+    models = parser.add_argument_group("models", "each can also be set in config.toml, or as ASSISTANT_NAME")
+
+    def add(flag: str, metavar: str, text: str) -> None:
+        models.add_argument(flag, metavar=metavar, help=text)
+
+    add("--profile", "NAME", "a set of models: tiny (shipped), laptop, desk, … (`assistant pull` lists them); default: "
+        "the best on this machine that fits the free memory")
+    add("--llm", "PATH|URL", "another language model: its folder, or a server such as http://localhost:8000/v1")
+    add("--tts", "PATH|URL", "another voice model: its folder, or a server that speaks")
+    add_asr_argument(models)
+    add("--persona", "NAME", "who answers: ada, ben, or a file in $ASSISTANT_HOME/personas")
+    add("--voice", "NAME", "another voice than the persona's own (`assistant voice list`)")
+    add("--device", DEVICES, "where the models run; default: on a GPU, if they are made for one")
+    add("--llm-device", DEVICES, "where the language model runs, if not on --device")
+    add("--tts-device", DEVICES, "where the voice runs, if not on --device")
+    add("--dtype", "TYPE[,TYPE]", "float32, bfloat16, or packed to save memory: float8 (GPU), int8 (processor) or int4 "
+        "(a third of the size); a second one is for the voice")
+    add("--without", "PART[,PART]", f"leave out {', '.join(f'{part} ({what})' for part, what in PARTS.items())}")
+    add("--first-chunk", "exact|fast", "fast: sound starts earlier and differs a little (exact)")
+    add("--max-positions", "TOKENS", "longest talk in tokens (4096)")
+    add("--threads", "N", "processor threads for the models (0: chosen for the models)")
 
 
 def model_flags(args: argparse.Namespace) -> dict[str, object]:
@@ -69,8 +79,14 @@ def model_flags(args: argparse.Namespace) -> dict[str, object]:
 
 def check_writable(path: Path | None) -> None:
     """Before minutes of work whose result is to be saved there. Raises AssistantError."""
-    if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
-        raise AssistantError(f"{path} cannot be written; name a file in a folder that exists and is yours")
+    if path is None:
+        return
+    if path.is_dir():
+        raise AssistantError(f"{path} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise AssistantError(f"{path} cannot be written: there is no folder {path.parent}; make it, or name another")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise AssistantError(f"{path} cannot be written: permission denied; name a file in a folder of yours")
 
 
 @dataclass(slots=True)

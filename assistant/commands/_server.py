@@ -1,4 +1,4 @@
-"""How a command asks a server that runs."""
+"""Requests of a command to a server that runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PATIENCE_S = 600.0
 
 
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--url", help="of the server (from the settings: http://127.0.0.1:8765)")
-    parser.add_argument("--key", dest="api_key", help="the key that the program sends (the token)")
+    parser.add_argument("--url", metavar="URL", help="address of the server (default: as the settings have it)")
+    parser.add_argument("--key", metavar="KEY", dest="api_key", help="API key to ask with (default: the token)")
 
 
 def running_server(args: argparse.Namespace, config: Config) -> RunningServer:
@@ -34,21 +34,27 @@ class RunningServer:
     key: str
 
     def ask(self, method: str, path: str, body: dict[str, object] | None = None) -> dict[str, Any]:
-        """Raises AssistantError with what the server says."""
+        """Raises AssistantError with the server's own words."""
         import urllib.error
         import urllib.request
 
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.key}"} if self.key else {})
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
         try:
+            request = urllib.request.Request(f"{self.url}{path}", data, headers, method=method)
             with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
                 found: dict[str, Any] = json.load(answer)
                 return found
         except urllib.error.HTTPError as error:
-            raise AssistantError(_said(error.read()) or f"{self.url} answered {error.code}") from error
-        except (OSError, ValueError) as error:
-            raise AssistantError(f"no server answers at {self.url} ({error}); start one: assistant serve") from error
+            raise AssistantError(_said(error.read()) or f"{self.url} answered with status {error.code}") from error
+        except ValueError as error:
+            told = f"{self.url} is not an assistant's address; it looks like http://127.0.0.1:8765"
+            raise AssistantError(told) from error
+        except OSError as error:
+            refused = isinstance(getattr(error, "reason", error), ConnectionRefusedError)
+            why = "nothing listens there" if refused else str(getattr(error, "reason", error))
+            told = f"there is no server at {self.url} ({why}); start one with `assistant serve`"
+            raise AssistantError(told) from error
 
 
 def _said(body: bytes) -> str:

@@ -1,13 +1,13 @@
-"""Hold a talk with sound files: each file is a turn, spoken into the assistant in real time; the replies are saved.
+"""Talk with sound files: each file is one turn, played to the assistant in real time; the replies are saved.
 
   assistant ask question.wav --out reply.wav --json timeline.json
   assistant ask first.wav second.wav --out replies.wav          two turns of one talk
   assistant ask --say "what time is it" --out reply.wav         typed instead of spoken
-  assistant ask --image cat.jpg --say "what is this"            a picture, and words about it
-  assistant ask --fast question.wav                             as fast as the machine can, no turn detection
+  assistant ask --image cat.jpg --say "what is this"            a picture and a question about it
+  assistant ask --fast question.wav                             as fast as possible, without turn detection
 
-Files may be of any rate and format that libsndfile reads. Printed are the words of both sides and where the time of
-each turn went. Without --out nothing is saved.
+WAV, FLAC, OGG and MP3 files of any rate are read. Prints both sides of the conversation and how long each part of a
+turn took. Without --out nothing is saved.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import numpy as np
 
 from assistant.base.errors import AssistantError, PeerError
 from assistant.commands._front import (
+    WAV_HELP,
     Follow,
     FollowedTurn,
     add_model_arguments,
@@ -39,14 +40,15 @@ if TYPE_CHECKING:
     from assistant.talk import Session
 
 NAME = "ask"
-HELP = "hold a talk with sound files, or with typed text"
+USAGE = "[FILE ...] [--say TEXT] [--image FILE] [--out WAV] [OPTIONS]"
+HELP = "talk with sound files or typed text"
 BLOCK_MS = 20
 PAUSE_S = 0.4
 """Silence between two replies in the saved file."""
 TAIL_S = 1.6
 """Silence that is spoken after a file, so that the turn can be heard to end."""
 PATIENCE_S = 120.0
-"""For the end of a reply, from the end of what was asked."""
+"""How long a reply may take, from the end of the question to its own end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,15 @@ class _Image:
     path: Path
 
     def read(self) -> Picture:
-        """Raises AssistantError for what is no picture."""
+        """Raises AssistantError for a file that is not a picture."""
         from assistant.base.picture import open_picture
 
         try:
             picture = open_picture(self.path.read_bytes())
             _ = picture.pixels
         except (OSError, PeerError) as error:
+            if not self.path.exists():
+                raise AssistantError(f"there is no file {self.path}; name a PNG, JPEG, WebP or GIF file") from None
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise AssistantError(f"{self.path} cannot be shown ({why}); name a PNG, JPEG, WebP or GIF file") from None
         return picture
@@ -85,13 +89,13 @@ class _InOrder(argparse.Action):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(turns=[])
-    parser.add_argument("files", nargs="*", action=_InOrder, metavar="FILE", help="sound files, one turn each")
+    parser.add_argument("files", nargs="*", action=_InOrder, metavar="FILE", help="sound files, one for each turn")
     parser.add_argument("--say", action=_InOrder, metavar="TEXT", help="a typed turn; may be given again")
-    parser.add_argument("--image", action=_InOrder, metavar="FILE", help="a picture, shown with the turn behind it")
-    parser.add_argument("--out", type=Path, metavar="WAV", help="save the replies here, 24 kHz")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="save words and timelines here")
-    parser.add_argument("--fast", action="store_true", help="do not speak in real time; one file is one turn for sure")
-    parser.add_argument("--quiet", action="store_true", help="print the words only")
+    parser.add_argument("--image", action=_InOrder, metavar="FILE", help="a picture, shown with the next turn")
+    parser.add_argument("--out", type=Path, metavar="WAV", help=WAV_HELP)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save the words and timelines here")
+    parser.add_argument("--fast", action="store_true", help="do not play files in real time; each is exactly one turn")
+    parser.add_argument("--quiet", action="store_true", help="print only the words")
     add_model_arguments(parser)
 
 
@@ -100,16 +104,16 @@ def run(args: argparse.Namespace) -> int:
     from assistant.commands._run import run_async
 
     if not args.turns:
-        raise AssistantError("nothing to ask; give a sound file, or --say \"some words\"")
+        raise AssistantError("nothing to ask; name a sound file, or type the question: --say \"what time is it\"")
     for turn in args.turns:
         if isinstance(turn, Path):
             if not turn.suffix and not turn.exists():
-                raise AssistantError(f'there is no file "{turn}"; to type words, put --say before them')
+                raise AssistantError(f'there is no file "{turn}"; to type a question, put --say before it')
             read_sound(turn)
         elif isinstance(turn, _Image):
             turn.read()
         elif not turn.strip():
-            raise AssistantError("--say needs some words")
+            raise AssistantError("--say: there are no words; type a question")
     check_writable(args.out)
     check_writable(args.json)
     return run_async(_ask(args))
@@ -220,8 +224,8 @@ class _FileTalk:
             await asyncio.wait_for(self._ended.wait(), PATIENCE_S)
         except TimeoutError:
             raise AssistantError(
-                f"the reply was not at its end after {PATIENCE_S:.0f} s, and the talk is ended; --out and --json have "
-                "what was said until then. A smaller model is faster: --profile tiny"
+                f"the reply did not end within {PATIENCE_S:.0f} s, so the talk was stopped; --out and --json have "
+                "everything said until then. A smaller model is faster: --profile tiny"
             ) from None
 
     async def _speak(self, path: Path) -> None:

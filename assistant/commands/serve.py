@@ -1,11 +1,11 @@
-"""Serve the page and the OpenAI-shaped APIs; everything stays on this machine.
+"""Serve the page and the OpenAI-compatible APIs; everything stays on this machine.
 
-  assistant serve                               models by machine, http://127.0.0.1:8765
-  assistant serve --profile desk                larger models, fetched with `assistant pull desk`
-  assistant serve --llm http://gpu-box:8000/v1  think on another server (vLLM, SGLang, llama.cpp …)
-  assistant serve --host 0.0.0.0 --token "$(openssl rand -hex 16)" --tls-cert cert.pem --tls-key key.pem
+  assistant serve                               choose models for this machine, serve http://127.0.0.1:8765
+  assistant serve --profile desk                use larger models, fetched with `assistant pull desk`
+  assistant serve --llm http://gpu-box:8000/v1  use the language model of another server (vLLM, SGLang, llama.cpp …)
+  assistant serve --host 0.0.0.0 --token "$(openssl rand -hex 16)" --tls cert.pem key.pem
 
-Any setting can also stand in $ASSISTANT_HOME/config.toml or in a variable such as ASSISTANT_PORT.
+Settings can also stand in $ASSISTANT_HOME/config.toml, or in variables such as ASSISTANT_PORT.
 """
 
 from __future__ import annotations
@@ -29,78 +29,74 @@ if TYPE_CHECKING:
     from assistant.server.context import ServerContext
     from assistant.server.security import Gate
     from assistant.server.starting import Starting
-    from capsules.registry import Listing
+    from capsules.registry import Budgets, Listing
 
 NAME = "serve"
-HELP = "the page and the APIs, in a browser or for any OpenAI client"
-SERVER_FLAGS = ("host", "port", "sessions", "token", "sleep_after")
+USAGE = "[OPTIONS]"
+HELP = "serve the page and the APIs, for a browser or any OpenAI client"
+SERVER_FLAGS = ("host", "port", "sessions", "token", "allow", "sleep_after")
 TIERS = ("gpu", "host", "disk")
 STOP_SECONDS = 0.3
-"""What answers that are under way get to end by themselves; the server waits twice as long at most."""
+"""Time for answers under way to end by themselves; the server waits twice as long at most."""
 HANDOVER_SECONDS = 0.001
 """How long the models' thread may keep the interpreter from the one that serves clients. Sound that is ready waits that
 long for the wire, again and again; Python's own 5 ms add up to what is measured as the link."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_model_arguments(parser)
-    talk = parser.add_argument_group("talk")
-    talk.add_argument(
-        "--sessions", metavar="N", help="talks at once, in turns on the models; the next is refused (4)"
-    )
+    parser.add_argument("--no-browser", action="store_true", help="do not open the page in a browser")
+    talk = parser.add_argument_group("talks")
+    talk.add_argument("--sessions", metavar="N", help="how many talks may be open at once (4)")
+    talk.add_argument("--sleep-after", metavar="MINUTES", help="free the models' memory after this long without work "
+                      "(0: never)")
     net = parser.add_argument_group("network")
-    net.add_argument("--host", metavar="ADDRESS", help="127.0.0.1; any other needs --token")
-    net.add_argument("--port", metavar="N", help="8765")
-    net.add_argument("--token", metavar="TEXT", help="what clients have to show")
-    net.add_argument("--tls-cert", type=Path, metavar="FILE")
-    net.add_argument("--tls-key", type=Path, metavar="FILE")
-    net.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="another name of this server")
-    net.add_argument("--allow-origin", action="append", default=[], metavar="URL", help="a page from elsewhere")
-    talk.add_argument(
-        "--sleep-after", metavar="MINUTES", help="free the models' memory after so long without work; 0: never (0)"
-    )
-    parser.add_argument("--no-browser", action="store_true", help="do not open the page")
+    net.add_argument("--host", metavar="ADDRESS", help="address to listen on (127.0.0.1); any other needs --token")
+    net.add_argument("--port", metavar="N", help="port to listen on (8765); 0: any free one")
+    net.add_argument("--token", metavar="TEXT", help="secret that clients must send, at least 8 characters")
+    net.add_argument("--tls", nargs=2, type=Path, metavar=("CERT", "KEY"), help="serve https: the certificate and its "
+                     "key, as PEM files")
+    net.add_argument("--allow", action="append", metavar="NAME|URL", help="another name of this server, or the address "
+                     "of a web page from elsewhere that may connect; may be given again")
+    add_model_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
     from assistant.commands._run import run_async
-    from assistant.server.security import TLS_HINT, is_loopback, make_gate
+    from assistant.server.security import TLS_HINT, is_loopback, make_gate, split_allowed
 
     config = load_config(model_flags(args) | {name: getattr(args, name) for name in SERVER_FLAGS})
-    origins = (*config.origins_allowed, *args.allow_origin)
-    gate = make_gate(config.host, config.token or None, args.allow_host, origins)
-    tls = tls_context(args.tls_cert, args.tls_key)
+    gate = make_gate(config.host, config.token or None, *split_allowed(config.allow))
+    tls = None if args.tls is None else tls_context(*args.tls)
     if tls is None and not is_loopback(config.host):
-        print(f"note: without TLS everything, the token too, can be read on the network. {TLS_HINT}", file=sys.stderr)
+        print(f"note: without TLS the network can read everything, the token too. {TLS_HINT}", file=sys.stderr)
     sys.setswitchinterval(HANDOVER_SECONDS)
     return run_async(serve(config, gate, tls, not args.no_browser))
 
 
-def tls_context(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    """Raises SettingError for half a pair or files that are none."""
+def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
+    """Raises SettingError for files that are not a certificate and its key."""
     import ssl
 
-    if cert is None and key is None:
-        return None
-    if cert is None or key is None:
-        raise SettingError("--tls-cert and --tls-key belong together")
+    for path in (cert, key):
+        if not path.is_file():
+            raise SettingError(f"--tls: there is no file {path}")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(cert, key)
     except (OSError, ssl.SSLError) as error:
-        raise SettingError(f"{cert} and {key} are no certificate and its key: {error}") from error
+        raise SettingError(f"--tls: {cert} and {key} are not a certificate and its key, as PEM ({error})") from error
     return context
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """Taken before the models load, so that a taken port is told at once, and after the settings were looked at: a
-    setting that is wrong is wrong whatever runs beside. Raises AssistantError."""
+    """Opened before the models load, so that a port in use is reported at once, and after the settings were checked: a
+    wrong setting is wrong whatever else runs. Raises AssistantError."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, kind)
     except OSError as error:
-        raise AssistantError(f"{host} is no address of this machine ({error.strerror})") from error
+        raise AssistantError(f"{host} is not an address of this machine ({error.strerror})") from error
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)
@@ -115,10 +111,10 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
     """Until cancelled."""
     from aiohttp import web
 
-    from assistant.app.places import check_models
+    from assistant.app.checks import check_settings
 
-    # What is cheap to tell is told first: a missing model, then a taken port, then seconds of imports and loading.
-    check_models(config)
+    # Cheap checks come first: a wrong setting, then a port in use, then seconds of imports and loading.
+    check_settings(config)
     with listening_socket(config.host, config.port) as sock:
         from assistant.server.app import make_app
         from assistant.server.starting import Starting
@@ -140,7 +136,7 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
 
 
 async def _serve_models(config: Config, starting: Starting, url: str, close: Callable[[], Awaitable[None]]) -> None:
-    """Load what the server, which runs already, waits for, and keep it until cancelled; the server closes first."""
+    """Load the models that the running server waits for, and keep them until cancelled; the server closes first."""
     import asyncio
     from importlib import import_module
 
@@ -148,7 +144,7 @@ async def _serve_models(config: Config, starting: Starting, url: str, close: Cal
         print(line, flush=True)
         starting.tell(line)
 
-    await asyncio.to_thread(import_module, "assistant.app.start")  # beside the first who ask
+    await asyncio.to_thread(import_module, "assistant.app.start")  # beside the first requests
     from assistant.app.start import open_talks
 
     async with open_talks(config, report) as app:
@@ -161,7 +157,7 @@ async def _serve_models(config: Config, starting: Starting, url: str, close: Cal
 
 
 def address_of(host: str, port: int, secure: bool) -> str:
-    """What a person types into a browser."""
+    """The address that a person types into a browser."""
     name = {"0.0.0.0": "localhost", "::": "localhost"}.get(host, host)
     return f"{'https' if secure else 'http'}://{f'[{name}]' if ':' in name else name}:{port}"
 
@@ -174,7 +170,7 @@ def announce(url: str, app: start.App) -> None:
 
 
 def open_page(url: str) -> None:
-    """Where there is a screen and somebody in front of it."""
+    """Opens it only if there is a screen and somebody in front of it."""
     import os
     import webbrowser
 
@@ -183,7 +179,7 @@ def open_page(url: str) -> None:
         webbrowser.open(url)
 
 
-# ------------------------------------------------------------------------- what the web server is told
+# ------------------------------------------------------------------------- facts for the web server
 
 
 def context_of(app: start.App) -> ServerContext:
@@ -204,7 +200,7 @@ def context_of(app: start.App) -> ServerContext:
         clock=LoopClock(),
         facts=Facts(app.models.profile.name, lambda: tts.voices, character),
         personas=lambda: personas_json(app),
-        capsules=lambda: capsules_json(app.capsules(), app.config),
+        capsules=lambda: capsules_json(app.capsules(), app.models.budgets),
         about=lambda: about_json(app),
         metrics=app.metrics,
         thread=app.models.deployment.thread,
@@ -222,9 +218,9 @@ def personas_json(app: start.App) -> Json:
     return {"current": app.config.persona, "personas": personas, "voices": list(tts.voices)}
 
 
-def capsules_json(kept: Sequence[Listing], config: Config) -> Json:
+def capsules_json(kept: Sequence[Listing], room: Budgets) -> Json:
     """Each capsule once, at its fastest tier; what each tier holds against what it may hold."""
-    budgets = {"gpu": config.capsule_gpu_mb, "host": config.capsule_host_mb, "disk": config.capsule_disk_mb}
+    budgets = {"gpu": room.gpu_bytes, "host": room.host_bytes, "disk": room.disk_bytes}
     used = dict.fromkeys(TIERS, 0)
     rows = []
     for one in kept:
@@ -242,12 +238,12 @@ def capsules_json(kept: Sequence[Listing], config: Config) -> Json:
                 "age_s": round(one.idle_s, 1),
             }
         )
-    tiers = {tier: {"used_bytes": used[tier], "budget_bytes": budgets[tier] << 20} for tier in TIERS}
+    tiers = {tier: {"used_bytes": used[tier], "budget_bytes": budgets[tier]} for tier in TIERS}
     return {"capsules": rows, "tiers": tiers}
 
 
 def about_json(app: start.App) -> Json:
-    """What runs here, and which larger profile this machine could run."""
+    """The models that run here, and the larger profile that this machine could run."""
     from assistant.app.config import offer
     from assistant.device.context import gpu_free_bytes
 

@@ -1,11 +1,10 @@
 """Free the memory of a running server's models until they are needed; no talk loses anything by it.
 
-  assistant sleep        once nothing is being made, for which it waits ten seconds; whoever connects, speaks or asks
-                         wakes them
-  assistant serve --sleep-after 30     by itself, after so many minutes without work
+  assistant sleep                      as soon as no reply is being made; the next talk or request wakes the models
+  assistant serve --sleep-after 30     sleep automatically after 30 minutes without work
 
-Everything that the models hold waits in a file in $ASSISTANT_HOME, which goes with the process. On Linux and on a
-processor; where one of the models is on a GPU, all stay awake, and it says so.
+The models' state waits in a file in $ASSISTANT_HOME until the process ends. This works on Linux, with models on the
+processor; if one of them is on a GPU, all stay awake.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import argparse
 from assistant.commands._server import add_server_arguments, running_server
 
 NAME = "sleep"
+USAGE = "[--url URL] [--key KEY]"
 HELP = "free the memory of a running server's models until they are needed"
 
 

@@ -3,15 +3,13 @@
   assistant talk
   assistant talk --devices                       list microphones and loudspeakers
   assistant talk --microphone 3 --loudspeaker 5
+  assistant talk --camera                        show the model a picture each time you begin to speak
+  assistant talk --camera 1                      use another camera: its number, or a file such as /dev/video2
 
-Without headphones the loudspeaker comes back through the microphone. The session takes that out by itself, as for every
-front; an echo canceller that `pip install 'voice-assistant[talk]'` brings does it before, sooner after the first word.
+Without headphones the microphone picks up the loudspeaker. This echo is always removed; `pip install
+'voice-assistant[talk]'` adds an echo canceller that removes it sooner after the first word.
 
-  assistant talk --camera                        and show what the camera sees when you begin to speak
-  assistant talk --camera 1                      another one: its number, or its file such as /dev/video2
-
-A camera needs `pip install 'voice-assistant[camera]'` and a model with eyes. One picture is taken when you begin to
-speak; none is kept.
+A camera needs `pip install 'voice-assistant[camera]'` and a model that can see. Its pictures are not kept.
 """
 
 from __future__ import annotations
@@ -34,17 +32,18 @@ if TYPE_CHECKING:
     from assistant.talk import Session
 
 NAME = "talk"
+USAGE = "[OPTIONS]"
 HELP = "talk with this machine's microphone and loudspeaker"
 REPORT_S = 0.1
 NO_CANCELLER = "headphones are best; pip install 'voice-assistant[talk]' brings an echo canceller"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--devices", action="store_true", help="list microphones and loudspeakers, then stop")
-    parser.add_argument("--microphone", metavar="DEVICE", help="number or part of a name")
-    parser.add_argument("--loudspeaker", metavar="DEVICE", help="number or part of a name")
-    parser.add_argument("--camera", nargs="?", const="0", metavar="DEVICE", help="show what it sees (first: 0)")
-    parser.add_argument("--times", action="store_true", help="print where the time of each turn went")
+    parser.add_argument("--devices", action="store_true", help="list microphones and loudspeakers, and exit")
+    parser.add_argument("--microphone", metavar="DEVICE", help="its number, or a part of its name")
+    parser.add_argument("--loudspeaker", metavar="DEVICE", help="its number, or a part of its name")
+    parser.add_argument("--camera", nargs="?", const="0", metavar="DEVICE", help="show the model this camera (0)")
+    parser.add_argument("--times", action="store_true", help="print how long each part of a turn took")
     add_model_arguments(parser)
 
 
@@ -76,7 +75,7 @@ async def _talk(args: argparse.Namespace, camera: Camera | None) -> int:
     config = load_config(model_flags(args))
     async with open_talks(config, lambda line: print(f"· {line}", file=sys.stderr, flush=True)) as app:
         if camera is not None and not app.models.llm.sees:
-            raise SettingError("the model that answers here has no eyes; start without --camera, or with one that sees")
+            raise SettingError("--camera: this language model cannot see; start without it, or with a model that can")
         if camera is not None:
             print("· the camera is on: one picture is taken when you begin to speak", file=sys.stderr, flush=True)
         settings = Settings(persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True)
@@ -134,7 +133,7 @@ async def follow_talk(
             case SightChanged(sees=False) if camera is not None:
                 camera.close()
                 camera = None
-                print("· the model that answers has no eyes; the camera is off", file=sys.stderr, flush=True)
+                print("· the model that answers now cannot see; the camera is off", file=sys.stderr, flush=True)
             case StopPlayback() | SpeechStarted():
                 item_id = player.stop()
                 player.unduck()
@@ -150,7 +149,7 @@ async def follow_talk(
 
 
 async def _show(session: Session, camera: Camera) -> Camera | None:
-    """What it sees now; None once it is gone."""
+    """Send what the camera sees now. Returns None once it is gone."""
     from assistant.base.ids import random_ids
     from assistant.events import CreateItem, Message, PicturePart
 

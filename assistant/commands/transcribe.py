@@ -1,12 +1,12 @@
-"""Write recordings down: text, subtitles, or JSON with times. Only the ears are loaded, no other model.
+"""Transcribe recordings as text, subtitles, or JSON with times. Loads only the ears, no other model.
 
-  assistant transcribe memo.mp3                         text, a line for each stretch of speech
+  assistant transcribe memo.mp3                         text, one line for each stretch of speech
   assistant transcribe talk.wav --format srt --out talk.srt
   assistant transcribe *.flac --format json             segments, words and confidence of each file
   assistant transcribe call.ogg --asr http://gpu-box:8000/v1#whisper-large-v3
 
-Files may be of any rate, length and format that libsndfile reads (WAV, FLAC, OGG, MP3). What cannot be read is told
-first, and the rest is done all the same; the exit status is 1 then. Words have times where the ears know them.
+WAV, FLAC, OGG and MP3 files of any rate and length are read. Files that cannot be read are reported first, and the
+others are transcribed; the exit status is then 1. Words have times if the ears know them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError
-from assistant.commands._front import ASR_HELP, check_writable
+from assistant.commands._front import add_asr_argument, check_writable
 
 if TYPE_CHECKING:
     from assistant.asr.recording import Segment
     from assistant.contracts import ASR
 
 NAME = "transcribe"
-HELP = "recordings as text, subtitles or JSON"
+USAGE = "FILE [FILE ...] [OPTIONS]"
+HELP = "transcribe recordings as text, subtitles or JSON"
 FORMATS = ("text", "srt", "vtt", "json")
 LONG_S = 30.0
-"""From here on progress is shown, where somebody looks."""
+"""Recordings longer than this show their progress on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,10 @@ class Transcribed:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="recordings")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="text if not given")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write there instead of printing")
-    parser.add_argument("--asr", help=ASR_HELP)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="recordings to transcribe")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="output format (text)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the result here instead of printing it")
+    add_asr_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
     config = load_config({"asr": args.asr})
     if args.format in ("srt", "vtt") and len(args.files) > 1:
-        raise AssistantError(f"{args.format} is of one recording; call it once for each file")
+        raise AssistantError(f"--format {args.format} takes one recording; run the command once for each file")
     check_writable(args.out)
     readable = [path for path in args.files if _is_readable(path)]
     if not readable:
@@ -83,7 +84,7 @@ def _tell(line: str) -> None:
 
 
 def _is_readable(path: Path) -> bool:
-    """Told before the ears are loaded."""
+    """Reports a file that cannot be read, before the ears are loaded."""
     from assistant.base.pcm import read_sound
 
     try:

@@ -1,4 +1,4 @@
-"""Bring the memory of a server's sleeping models back now, so that nobody waits for it later.
+"""Wake a server's sleeping models now, so that nobody has to wait for them later.
 
   assistant wake         see `assistant sleep`
 """
@@ -10,7 +10,8 @@ import argparse
 from assistant.commands._server import add_server_arguments, running_server
 
 NAME = "wake"
-HELP = "bring it back ahead of the next word"
+USAGE = "[--url URL] [--key KEY]"
+HELP = "wake the models of a running server before they are needed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The process's one execution context: on which device, with which kernels, and whether there is room for a model."""
+"""The process's execution context: on which device, with which kernels, and whether there is room for a model."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from capsules.errors import CompileError
 from capsules.exec.cuda import unusable
 
 T = TypeVar("T")
+DRIVER_PLACES = (Path("/dev/nvidiactl"), Path("/usr/lib/wsl/lib/libcuda.so.1"))  # Linux itself; Linux under Windows
 
 
 def open_context(
@@ -25,26 +26,29 @@ def open_context(
 ) -> ExecContext:
     """The process's one context. `device` auto: a GPU if there is one.
 
-    kernels     on a processor: torch, or compiled into `folder`; auto: compiled if this is a machine of the kind on
-                which they were measured (Linux on x86-64) and has a compiler
-    recordings  on a processor: where what is recorded is kept for the next start
-    Raises AssistantError without the device or the compiler that was asked for.
+    kernels     on a processor: torch; or auto, compiled into `folder` if this is a machine of the kind on which they
+                were measured (Linux on x86-64) and has a compiler
+    recordings  on a processor: the folder that keeps recorded steps for the next start
+    Raises AssistantError without the device that was asked for.
     """
     trouble = "" if device == "cpu" else unusable()
     if device == "cuda" and trouble:
-        raise AssistantError(f"--device cuda: {trouble}; --device cpu works anywhere")
+        why = trouble if has_driver() else "there is no NVIDIA GPU on this machine, or its driver is not installed"
+        raise AssistantError(f"--device cuda: {why}; --device cpu works on any machine")
     if threads:
         torch.set_num_threads(threads)
     if device != "cpu" and not trouble:
         return ExecContext("cuda")
     measured = (platform.system(), platform.machine()) == ("Linux", "x86_64")
-    if kernels == "compiled" or (kernels == "auto" and measured):
-        try:
+    if kernels == "auto" and measured:
+        with suppress(CompileError):
             return ExecContext("cpu", folder, recordings)
-        except CompileError as error:
-            if kernels == "compiled":
-                raise AssistantError(f"--kernels compiled: {error}") from error
     return ExecContext("cpu", recordings=recordings)
+
+
+def has_driver() -> bool:
+    """Whether there is an NVIDIA driver, whatever this torch can do with it."""
+    return any(place.exists() for place in DRIVER_PLACES)
 
 
 def gpu_free_bytes() -> int:
@@ -53,8 +57,8 @@ def gpu_free_bytes() -> int:
 
 
 def give_back_memory() -> None:
-    """What loading freed goes back to the system: the C library keeps it otherwise (150 MB of the tiny models). Where
-    it is not glibc nothing is given back."""
+    """Return memory that loading freed to the system: the C library keeps it otherwise (150 MB of the tiny models).
+    Does nothing where the library is not glibc."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -62,7 +66,7 @@ def give_back_memory() -> None:
 
 
 def give_back_freed() -> None:
-    """What was freed goes back, of whichever thread: each has a heap of its own, which only grows otherwise."""
+    """Return freed memory of every thread to the system: each has a heap of its own, which only grows otherwise."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -74,6 +78,6 @@ def load_on(ctx: ExecContext, load: Callable[..., T], *args: Any) -> T:
     except torch.OutOfMemoryError as error:
         free, total = (size / 2**30 for size in torch.cuda.mem_get_info(ctx.device))
         raise AssistantError(
-            f"the GPU's memory is full ({free:.1f} of {total:.1f} GiB free). Close other programs that use it, lower "
-            "--max-positions, choose a smaller --profile, or --device cpu"
+            f"the GPU's memory is full ({free:.1f} of {total:.1f} GiB free); close other programs that use it, lower "
+            "--max-positions, choose a smaller --profile, or use --device cpu"
         ) from error

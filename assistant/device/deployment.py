@@ -1,4 +1,4 @@
-"""What the local engines of a process share."""
+"""Everything that the local engines of a process share."""
 
 from __future__ import annotations
 

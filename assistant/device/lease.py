@@ -1,9 +1,9 @@
 """Whose state an engine holds, and where that of the other talks is: in a capsule, on disk, or to be built again.
 
 An engine holds one sequence, and several talks share it. A talk that the engine is taken from leaves its state in a
-capsule and gets it back at its next step. The rest of what is known of it is written into its journal at every turn; so
-a talk goes on after its process was killed, too. A talk whose front has left is parked: its capsule is saved, and
-memory let go. Everything here runs on the engines' thread.
+capsule and gets it back at its next step. Everything else about it is written into its journal at every turn, so a talk
+continues even after its process was killed. A talk whose front has left is parked: its capsule is saved, and memory let
+go. Everything here runs on the engines' thread.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ S = TypeVar("S")
 
 
 class Lessee(Protocol[S]):
-    """The engine side of a lease. `S` is what is known of a talk beside the engine's own state."""
+    """The engine as a lease needs it. `S`: facts about a talk beside the engine's own state."""
 
     replaceable: bool
     """Whether a state that is lost is built again soon enough that its capsule may be evicted."""
@@ -46,15 +46,15 @@ class Lessee(Protocol[S]):
         """The engine begins with nothing, and so does what is known of it."""
 
     def to_rows(self, state: S) -> Rows:
-        """The state in rows, for the journal."""
+        """Its facts, for the journal."""
 
     def from_rows(self, rows: Rows) -> S:
         """The inverse. Raises KeyError, TypeError, ValueError or IndexError on what `to_rows` did not write."""
 
 
 class EngineLease(Generic[S]):
-    """`kind` names its table in the journals, where it keeps what is known of talks whose journal is open. If a talk
-    begins with a pinned capsule of `bases`, only what follows is kept."""
+    """`kind` names its table in the journals, where it keeps what is known of talks whose journal is open. For a talk
+    that begins with a pinned capsule of `bases`, only the rest is kept."""
 
     def __init__(
         self, lessee: Lessee[S], registry: Registry, state_key: StateKey, kind: str, journals: Journals,
@@ -66,7 +66,7 @@ class EngineLease(Generic[S]):
         self._kind, self._journals, self._bases = kind, journals, bases
         self._talks: dict[str, S] = {}
         self._keys: dict[str, str] = {}
-        """The capsules of waiting talks, by their keys in the registry."""
+        """Keys of capsules in the registry, by waiting talk."""
         self._outside: dict[str, Capsule] = {}
         """Capsules that nothing could replace and the registry had no room for."""
         self._pinned: set[str] = set()
@@ -79,21 +79,21 @@ class EngineLease(Generic[S]):
         return talk in self._talks
 
     def find(self, talk: str) -> S | None:
-        """The talk as far as it is known, if it is; its state need not be in the engine."""
+        """The facts about a talk, if there are any; its state need not be in the engine."""
         self._resting.pop(talk, None)
         if talk not in self._talks:
             self._read(talk)
         return self._talks.get(talk)
 
     def begin(self, talk: str, new: Callable[[], S]) -> S:
-        """The talk as far as it is known; a new one begins with `new`."""
+        """The facts about a talk; a new one begins with `new`."""
         state = self.find(talk)
         if state is None:
             state = self._talks[talk] = new()
         return state
 
     def own(self, talk: str) -> bool:
-        """Make the engine's state this talk's, which must have begun. False: it had none any more and begins anew."""
+        """Make the engine's state this talk's, which must have begun. False: its state was gone, so it starts again."""
         if self.owner == talk:
             return True
         state = self._talks[talk]
@@ -134,7 +134,8 @@ class EngineLease(Generic[S]):
             self._set_aside(branch, capsule)
 
     def _set_aside(self, talk: str, capsule: Capsule) -> None:
-        """A state that can be built again may be evicted. Any other is pinned until its talk is back, or is parked."""
+        """A capsule that can be rebuilt may be evicted; any other is pinned until its talk has it back, or is
+        parked."""
         key = self._put(talk, capsule, pin=not self._lessee.replaceable)
         if key is not None:
             self._keys[talk] = key
@@ -145,15 +146,15 @@ class EngineLease(Generic[S]):
             self._registry.charge(self._name(talk), capsule.nbytes)
 
     def hide(self, talk: str) -> None:
-        """Changes from here on may be taken back. Any thread may call this."""
+        """Changes from here on may be taken back. Any thread may say so."""
         self._private.add(talk)
 
     def show(self, talk: str) -> None:
-        """The changes stay, or were taken back: the caller notes the talk."""
+        """The changes stay, or were taken back: the caller notes the result."""
         self._private.discard(talk)
 
     def note(self, talk: str, *, midway: bool = False) -> None:
-        """Write what is known of a talk into its journal, as it has changed. `midway`: more of it will come at once."""
+        """Write the changed facts about a talk into its journal. `midway`: more of it will come at once."""
         journal = self._journals.find(talk)
         if journal is not None and talk in self._talks and talk not in self._private:
             journal.put(self._kind, self._lessee.to_rows(self._talks[talk]), sync=not midway)
@@ -253,7 +254,7 @@ class EngineLease(Generic[S]):
         return capsule
 
     def _read(self, talk: str) -> None:
-        """Read a talk from its journal. Damaged rows are reported, and the talk begins with nothing."""
+        """The facts in a talk's journal. Damaged ones are reported, and replaced by nothing."""
         journal = self._journals.find(talk)
         rows = {} if journal is None else journal.table(self._kind)
         if not rows:

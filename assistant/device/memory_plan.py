@@ -1,4 +1,4 @@
-"""Whether the models fit the GPU, told before a byte of them is read."""
+"""Decides whether the models fit the GPU, before a byte of them is read."""
 
 from dataclasses import dataclass
 
@@ -33,13 +33,13 @@ def plan(free_bytes: int, llm_bytes: int, tts_bytes: int, capsule_bytes: int, ey
     if not eyes:
         takes.remove(("its eyes", eyes_bytes))
         left += eyes_bytes
-    told = f"of {_gib(free_bytes)} free on the GPU are taken: " + ", ".join(
+    told = f"{_gib(free_bytes)} are free on the GPU; needed: " + ", ".join(
         [f"{what} {_gib(count)}" for what, count in takes if count] + [f"work {_gib(WORKING_BYTES)}"]
     )
     if left < 0:
         raise SettingError(
-            f"the models do not fit the GPU: {told}, {_gib(-left)} too much. Close other programs that use it, lower "
-            "--max-positions, take --dtype float8 or int4 or a smaller --profile, or --device cpu"
+            f"the models do not fit the GPU: {told}, {_gib(-left)} too much; close other programs that use it, lower "
+            "--max-positions, use --dtype float8 or int4 or a smaller --profile, or --device cpu"
         )
     room = min(left, capsule_bytes)
     blind = f"; its eyes ({_gib(eyes_bytes)}) have no room and are left out" if eyes_bytes and not eyes else ""

@@ -30,7 +30,7 @@ class Placement:
 
 
 def place(asked: AskedDevices, *, gpu: bool, wants_gpu: bool, large_voice: bool) -> Placement:
-    """Where both models go.
+    """Decide where both models go.
 
     gpu          whether there is one that can be used
     wants_gpu    whether the profile's language model is meant for one

@@ -1,10 +1,10 @@
-"""Who replays next on the one thread that talks to the device: the language model or the voice, and for which talk.
+"""Decides whose replay is next on the one thread that talks to the device: which model's, and for which talk.
 
 The rule: sound that somebody waits for comes first, then a voice whose lead is short, then thinking, then everything
-else. So the voice never starves while it has less than TARGET_LEAD_MS, and beyond that thinking has the bus. Of several
-talks that speak, one keeps the voice until its lead is long enough and another's is not: a change costs a swap of
-state, and so it is made at most once in TARGET_LEAD_MS of sound. Of several that think, one at its beginning comes
-first, because somebody waits for its first words; then they take turns by slices.
+else. So the voice never starves while it has less than TARGET_LEAD_MS, and beyond that thinking has the bus. When
+several talks speak, one keeps the voice until its lead is long enough and another's is not: a change costs a swap of
+state, and so it is made at most once in TARGET_LEAD_MS of sound. When several think, one at its beginning comes first,
+because somebody waits for its first words; then they take turns by slices.
 
 All of that holds among work of one urgency: a guess goes on only while nothing is awaited on either engine, so neither
 a voice that sounds nor another talk's reply waits for it by more than the step that is being made.
@@ -28,7 +28,7 @@ GUESS_STEPS = 48
 
 
 class Urgency(IntEnum):
-    """Who waits for a piece of work; the most urgent first."""
+    """The urgency of a piece of work, by who waits for it; the most urgent first."""
 
     AWAITED = 0
     GUESS = 1

@@ -26,12 +26,13 @@ class Waking:
     end: float = 0.0
 
     def ms_after(self, moment: float) -> float:
-        """How much of it somebody waited for who asked at this moment."""
+        """The part of it that a request at this moment waited for."""
         return max(0.0, self.end - max(self.begin, moment)) * 1000
 
 
 class Sleep:
-    """Of all models in these contexts. `fall` and `wake` are called on the engines' thread, the rest from anywhere."""
+    """The sleep of all models in these contexts. `fall` and `wake` are called on the engines' thread, the rest from
+    anywhere."""
 
     def __init__(
         self, contexts: Sequence[ExecContext], folder: Path, now: Callable[[], float] = time.monotonic

@@ -3,7 +3,7 @@
 Work is a generator that makes one replay per step, so between any two steps it can be cancelled or give way. Work of
 one talk on one lane is done in order. Work that names its talk may find, at its next step, that another talk had the
 engine in between; behind work that names none the later of its lane wait. Whose step is next is decided by `schedule`.
-What a step yields travels to the loop; a job's consumer may be slow without holding the thread up.
+Results of steps travel to the loop; a job's consumer may be slow without holding the thread up.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Job(Generic[T]):
         self._end(failure)
 
     def tell_over(self) -> None:
-        """The work has let go of everything: tell whoever waits."""
+        """The work has let go of everything: wake those who wait."""
 
         def over() -> None:
             self._results.put_nowait(_End())
@@ -97,7 +97,7 @@ class Job(Generic[T]):
         self._post(over)
 
     def _post(self, call: Callable[..., object], *args: object) -> None:
-        """To the loop; a loop that is gone wants nothing."""
+        """Call it on the loop, if the loop still runs."""
         try:
             self._loop.call_soon_threadsafe(call, *args)
         except RuntimeError:
@@ -106,7 +106,7 @@ class Job(Generic[T]):
     # -------------------------------------------------------------------------- on the loop
 
     async def results(self) -> AsyncGenerator[T, None]:
-        """What the steps yield, in order, to the end. Raises what the work raised."""
+        """The results of the steps, in order, to the end. Raises what the work raised."""
         while not isinstance(made := await self._results.get(), _End):
             yield made
         if self._failure is not None:
@@ -151,7 +151,7 @@ class EngineThread:
         """When nothing waits; returns the bytes that are let go then, 0 if work came up. Raises EngineFailed."""
         sleep = self._sleep
         if sleep is None:
-            raise EngineFailed("there is no model here that could sleep")
+            raise EngineFailed("no model runs here, so none can sleep")
         job: Job[None] = Job(EngineKind.LLM, sleep.fall, "sleep", Urgency.IDLE, wakes=False)
         async with self._handed_over(job):
             async for _ in job.results():
@@ -271,12 +271,12 @@ class EngineThread:
                 job.tell_over()
 
     def _awake_for(self, job: AnyJob) -> bool:
-        """Wake the models. Where that fails, so does whatever asks for them, and the next may try again."""
+        """Wake the models. If that fails, so does the work that asked for them; the next may try again."""
         if self._sleep is not None and job.wakes:
             try:
                 self._sleep.wake()
             except OSError as error:
-                job.fail(EngineFailed(f"the models cannot be woken ({error}); try again, or start the assistant anew"))
+                job.fail(EngineFailed(f"the models cannot be woken ({error}); try again, or restart the assistant"))
                 return False
         return True
 

@@ -72,9 +72,9 @@ class LocalKeeper:
     def _own(self, realm: str, key: str) -> KeptCapsule:
         found = next((one for one in self.listing(realm) if one.key == key), None)
         if found is None:
-            raise PeerError("capsule_not_found", f"no capsule {key[:60]!r} of yours is here; list them", "id")
+            raise PeerError("capsule_not_found", f"you have no capsule {key[:60]!r}; list them", "id")
         if found.listed:
-            raise PeerError("invalid_value", f"{found.name} is the server's own: it is found, and not changed", "id")
+            raise PeerError("invalid_value", f"{found.name} is the server's own and cannot be changed", "id")
         return found
 
     def _change(self, realm: str, key: str, name: str | None, pinned: bool | None) -> KeptCapsule:
@@ -102,7 +102,7 @@ class LocalKeeper:
         except CapsuleError as error:
             raise PeerError("capsule_not_found", str(error), "id") from error
         if capsule is None:
-            raise PeerError("capsule_not_found", f"capsule {key!r} went while it was asked for", "id")
+            raise PeerError("capsule_not_found", f"capsule {key!r} was removed meanwhile", "id")
         self._registry.remove(named_key(name, state_key))
         copied = self._registry.put(
             capsule, state_key, name=name, save=True, ends=[*accumulate(fold.count for fold in folds_of(capsule))],

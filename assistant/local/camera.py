@@ -20,10 +20,10 @@ FIRST_FRAME_S = 10.0
 
 
 class Source(Protocol):
-    """What is used of `cv2.VideoCapture`."""
+    """The part of `cv2.VideoCapture` that is used here."""
 
     def grab(self) -> bool:
-        """Wait for the next frame; False: there is none any more."""
+        """Wait for the next frame; False: the camera is gone."""
         ...
 
     def retrieve(self) -> tuple[bool, Pixels]:
@@ -50,8 +50,8 @@ class Camera:
             raise DeviceError(f"the camera {name} shows nothing; another program may hold it, close that and try again")
 
     def picture(self) -> Picture | None:
-        """What is to be seen now; None once the camera is gone. Waits for a frame and writes a JPEG, so not for the
-        event loop."""
+        """The present picture; None once the camera is gone. Waits for a frame and writes a JPEG, so not for the event
+        loop."""
         with self._lock:
             found, frame = (False, None) if self._ended.is_set() else self._source.retrieve()
         return _encoded(frame) if found and frame is not None else None
@@ -93,7 +93,7 @@ def _opened(name: str) -> Source:
     source = cv2.VideoCapture(int(name) if name.isascii() and name.isdigit() else name)
     if not source.isOpened():
         raise DeviceError(
-            f"no camera {name} can be opened; plug one in, or name another: --camera 1, or a device's file such as "
+            f"camera {name} cannot be opened; plug one in, or name another: --camera 1, or a device's file such as "
             "/dev/video2. The page (assistant serve) uses the browser's camera"
         )
     return source

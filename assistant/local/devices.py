@@ -22,8 +22,8 @@ from assistant.local.player import Player
 BLOCK = REPLY_RATE // 50
 """20 ms."""
 LATENCY_S, MOST_LATENCY_S = 0.04, 0.32
-"""What a device is asked to hold back: two blocks at first. A loudspeaker that ran dry is opened again with twice that,
-because some sound systems stay short of sound once they were."""
+"""The latency that a device is asked for: two blocks at first. A loudspeaker that ran dry is opened again with twice
+that, because some sound systems stay short of sound once they were."""
 LOOK_S = 0.25
 
 
@@ -47,7 +47,7 @@ class SoundStream(Protocol):
 
 
 class PortAudio(Protocol):
-    """What is used of the module `sounddevice`, besides its two kinds of stream."""
+    """The part of the module `sounddevice` that is used here, besides its two kinds of stream."""
 
     PortAudioError: type[Exception]
 
@@ -89,7 +89,7 @@ def check_devices(microphone: str | None, loudspeaker: str | None) -> None:
 def chatter_to(path: Path) -> Iterator[None]:
     """Send what sound libraries write on the error stream by themselves to a file; Python's own errors stay.
 
-    ALSA tells every underrun and every device that it looked for in vain in lines of its own.
+    ALSA prints lines of its own for every underrun and every device that it did not find.
     """
     if sys.stderr is not sys.__stderr__ or sys.stderr is None:  # somebody has taken the stream already
         yield
@@ -135,7 +135,7 @@ class Device:
             await asyncio.sleep(LOOK_S)
             if not self._stream.active:
                 raise DeviceError(
-                    f"the {self._what} stopped; was it unplugged? `assistant talk --devices` lists what there is now"
+                    f"the {self._what} stopped; was it unplugged? `assistant talk --devices` lists the devices"
                 )
             if self._dry and self._wanted_s < MOST_LATENCY_S:
                 self._wanted_s *= 2
@@ -200,7 +200,7 @@ def _told(sd: PortAudio, what: str) -> Iterator[None]:
     except (sd.PortAudioError, ValueError) as error:
         rate = " (one called default, pulse or pipewire takes every rate)" if "sample rate" in str(error) else ""
         raise DeviceError(
-            f"no {what} can be opened: {error}; `assistant talk --devices` lists what there is{rate}, --{what} chooses"
+            f"the {what} cannot be opened: {error}; `assistant talk --devices` lists all{rate}, --{what} chooses"
         ) from error
 
 
@@ -209,7 +209,7 @@ def _portaudio() -> PortAudio:
         import sounddevice
     except (ImportError, OSError) as error:
         raise DeviceError(
-            "PortAudio is not on this machine; install it (Debian: apt install libportaudio2), or use `assistant "
+            "PortAudio is not installed; install it (Debian: apt install libportaudio2), or use `assistant "
             "serve` with a browser"
         ) from error
     return sounddevice

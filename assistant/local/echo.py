@@ -32,7 +32,7 @@ class EchoCanceller:
             self._canceller.process_reverse_stream(self._framed(pcm[start : start + STEP]))
 
     def cleaned(self, pcm: Pcm) -> Pcm:
-        """What the microphone heard, less what was played."""
+        """The microphone's sound without what was played."""
         parts = []
         for start in range(0, pcm.size, STEP):
             frame = self._framed(pcm[start : start + STEP])

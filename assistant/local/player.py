@@ -1,4 +1,4 @@
-"""What a loudspeaker plays next, and how much of each item was heard: a queue of sound that a device callback empties.
+"""A queue of sound that a loudspeaker's callback empties; it knows how much of each item was heard.
 
 Pure, and safe between one thread that puts in and one that takes out: only the taking side moves sound, only the
 putting side adds it. Heard is what was taken out less what the device still holds.

@@ -1,4 +1,4 @@
-"""Who the assistant is: one TOML file each, shipped here or put into `ASSISTANT_HOME/personas` by its owner."""
+"""The assistant's personas: one TOML file each, shipped here or put into `ASSISTANT_HOME/personas` by its owner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assistant.base.errors import SettingError
 
 DEFAULT = "ada"
 _SAMPLING = {"temperature": (0, 2), "top_k": (0, 1_000_000), "top_p": (0, 1), "seed": (-(2**63), 2**63 - 1)}
-"""What may stand in a persona's file: as of a chat completion."""
+"""Limits of the values in a persona's file, as in a chat completion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ def read_persona(name: str, text: str, origin: str) -> Persona:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise SettingError(f"{origin} is not TOML: {error}") from error
+        raise SettingError(f"{origin} is not valid TOML: {error}") from error
     known = {"title", "description", "instructions", "voice", "tools", "sampling"}
     if unknown := sorted(set(data) - known):
-        raise SettingError(f"{origin} has {', '.join(unknown)}; a persona knows {', '.join(sorted(known))}")
+        raise SettingError(f"{origin} has unknown {', '.join(unknown)}; a persona may have {', '.join(sorted(known))}")
     instructions = _text(data, "instructions", origin)
     if not instructions:
         raise SettingError(f"{origin} has no instructions; write at least a sentence about who this is")
@@ -90,7 +90,7 @@ def _text(data: Mapping[str, object], key: str, origin: str) -> str:
 def _sampling(data: object, origin: str) -> PersonaSampling:
     kinds: dict[str, type] = {"temperature": float, "top_k": int, "top_p": float, "seed": int}
     if not isinstance(data, dict) or not set(data) <= set(kinds):
-        raise SettingError(f"{origin}: [sampling] knows {', '.join(kinds)}, not {data!r}")
+        raise SettingError(f"{origin}: [sampling] may have {', '.join(kinds)}, not {data!r}")
     for key, value in data.items():
         fits = isinstance(value, int | kinds[key]) and not isinstance(value, bool)
         if not fits or not isinstance(value, int | float):

@@ -45,7 +45,7 @@ def parse_event(frame: str, limit: int = MAX_EVENT) -> Fields:
         raise PeerError("invalid_event", f"an event is a JSON object, not {_kind(value)}")
     if (size := _check_tree(value)) > limit:
         raise PeerError(
-            "invalid_event", f"the event has {size} bytes besides sound and pictures; at most {limit} are taken"
+            "invalid_event", f"the event has {size} bytes besides sound and pictures; at most {limit} are allowed"
         )
     return Fields(value)
 
@@ -90,7 +90,7 @@ def _bytes(text: str) -> int:
     try:
         return len(text) if text.isascii() else len(text.encode())
     except UnicodeEncodeError:
-        raise PeerError("invalid_event", "a string in the event holds half of a surrogate pair") from None
+        raise PeerError("invalid_event", "a string in the event contains half of a surrogate pair") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Fields:
         if limit is not None and len(value) > limit:
             raise PeerError(
                 "invalid_value",
-                f"{self.at(name)} has {len(value)} characters; at most {limit} are taken",
+                f"{self.at(name)} has {len(value)} characters; at most {limit} are allowed",
                 self.at(name),
             )
         return value

@@ -330,7 +330,7 @@ def read_tools(fields: Fields) -> tuple[ToolSpec, ...]:
             )
         tools.append(read_tool(tool))
         if len(tools) > MAX_TOOLS:
-            raise PeerError("invalid_value", f"at most {MAX_TOOLS} tools are taken", fields.at("tools"))
+            raise PeerError("invalid_value", f"at most {MAX_TOOLS} tools are allowed", fields.at("tools"))
     if len({tool.name for tool in tools}) < len(tools):
         raise PeerError("invalid_value", "two tools have the same name", fields.at("tools"))
     return tuple(tools)
@@ -341,7 +341,7 @@ def read_tool(fields: Fields) -> ToolSpec:
     schema = fields.obj("parameters")
     if schema is not None and not all(isinstance(name, str) for name in schema.array("required") or ()):
         where = schema.at("required")
-        raise PeerError("invalid_value", f"{where} must hold names of parameters, and nothing else", where)
+        raise PeerError("invalid_value", f"{where} must contain names of parameters, and nothing else", where)
     return ToolSpec(
         name=fields.need_ident("name"),
         description=fields.text("description") or "",

@@ -23,7 +23,7 @@ from assistant.base.errors import EngineFailed
 from assistant.base.pcm import to_pcm16
 from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
-from assistant.remote.server import CONNECT_SECONDS, Address, told_by
+from assistant.remote.server import CONNECT_SECONDS, Address, told_by, why_of
 
 ANSWER_SECONDS = 30.0
 """For the words of a whole utterance."""
@@ -84,7 +84,7 @@ class TranscriptionServer:
         self.took_s = self._clock() - began
         text = answer.get("text") if isinstance(answer, dict) else None
         if not isinstance(text, str):
-            raise EngineFailed(f"{self._address.base}/audio/transcriptions sent what is no transcript")
+            raise EngineFailed(f"{self._address.base}/audio/transcriptions sent something else than a transcript")
         return text
 
     def _model_name(self) -> str:
@@ -115,9 +115,9 @@ class TranscriptionServer:
             answer = connection.getresponse()
             text = answer.read().decode("utf-8", "replace")
         except TimeoutError as error:
-            raise EngineFailed(f"{url} did not answer in time; is the server overloaded?") from error
+            raise EngineFailed(f"{url} did not answer in time; the server may be overloaded") from error
         except (OSError, HTTPException) as error:
-            raise EngineFailed(f"{url} cannot be used ({error or type(error).__name__}); is the server up?") from error
+            raise EngineFailed(f"{url} cannot be used ({why_of(error)}); check that the server runs") from error
         finally:
             connection.close()
         if answer.status != 200:
@@ -125,7 +125,7 @@ class TranscriptionServer:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise EngineFailed(f"{url} sent what is no JSON: {text[:100]!r}") from error
+            raise EngineFailed(f"{url} sent an answer that is not JSON: {text[:100]!r}") from error
 
 
 class RemoteFollower:

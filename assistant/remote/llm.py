@@ -83,7 +83,7 @@ class RemoteLLM:
                 try:
                     text = answered.count_in(event)
                 except TypeError as error:
-                    raise EngineFailed(f"invalid chat completion from {answer.url}: {str(event)[:100]}") from error
+                    raise EngineFailed(f"{answer.url} sent an invalid chat completion: {str(event)[:100]}") from error
                 if not ready:
                     ready, told = True, answered.asked
                     yield PromptReady(answered.asked, answered.cached)
@@ -200,30 +200,30 @@ class _Answer:
         call["arguments"] += _text(function.get("arguments"))
 
 
-# What servers leave out they also send as null; anything else of another type is not a chat completion (TypeError).
+# Servers also send null for what they leave out; a value of another type is an invalid chat completion (TypeError).
 
 
 def _object(value: object) -> Mapping[str, object]:
     if not isinstance(value, dict | None):
-        raise TypeError(f"{value!r} is no object")
+        raise TypeError(f"{value!r} is not an object")
     return value or {}
 
 
 def _objects(value: object) -> list[Mapping[str, object]]:
     if not isinstance(value, list | None):
-        raise TypeError(f"{value!r} is no list")
+        raise TypeError(f"{value!r} is not a list")
     return [_object(one) for one in value or ()]
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str | None):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value or ""
 
 
 def _number(value: object) -> int:
     if not isinstance(value, int | None) and not (isinstance(value, float) and value.is_integer()):
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"{value!r} is not a whole number")
     return int(value or 0)
 
 
@@ -231,7 +231,7 @@ def _call_piece(index: int, call: dict[str, str], reply_id: str) -> CallPiece | 
     """A whole call, or what is wrong with it."""
     try:
         if not isinstance(json.loads(call["arguments"] or "{}"), dict):
-            raise ValueError("arguments are no object")
+            raise ValueError("the arguments are not an object")
     except ValueError as error:
         return BadCall(call["arguments"], str(error))
     return CallPiece(call["id"] or f"call_{reply_id}_{index}", call["name"], call["arguments"] or "{}", True)

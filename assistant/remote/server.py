@@ -44,9 +44,9 @@ def read_address(text: str) -> Address:
     try:
         port = parts.port
     except ValueError as error:
-        raise SettingError(f"{text!r} has no valid port") from error
+        raise SettingError(f"{text!r} has no valid port; it looks like http://localhost:8000/v1") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise SettingError(f"{text!r} is no address of a server; it looks like http://localhost:8000/v1")
+        raise SettingError(f"{text!r} is not the address of a server; it looks like http://localhost:8000/v1")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     netloc = host if port is None else f"{host}:{port}"
     path = parts.path.rstrip("/") or "/v1"
@@ -89,9 +89,9 @@ class Server:
                     raise EngineFailed(f"{url} answered {answer.status}: {told_by(await answer.text())}")
                 yield answer
         except TimeoutError as error:
-            raise EngineFailed(f"{url} did not answer in time; is the server overloaded?") from error
+            raise EngineFailed(f"{url} did not answer in time; the server may be overloaded") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise EngineFailed(f"{url} cannot be used ({error or type(error).__name__}); is the server up?") from error
+            raise EngineFailed(f"{url} cannot be used ({why_of(error)}); check that the server runs") from error
 
     async def model_name(self) -> str:
         """The model to ask for, looked up once."""
@@ -104,8 +104,14 @@ class Server:
         return self.model
 
 
+def why_of(error: Exception) -> str:
+    """The reason without the libraries' own details."""
+    refused = isinstance(getattr(error, "os_error", error), ConnectionRefusedError)
+    return "nothing listens there" if refused else str(error) or type(error).__name__
+
+
 def told_by(body: str) -> str:
-    """The message of an error answer, in OpenAI's form or any other."""
+    """The text of an error answer, in OpenAI's form or any other."""
     try:
         return str(json.loads(body)["error"]["message"])[:300]
     except (ValueError, LookupError, TypeError):
@@ -124,9 +130,9 @@ async def events(answer: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, obj
         try:
             event = json.loads(data)
         except ValueError as error:
-            raise EngineFailed(f"{answer.url} sent a line that is no JSON: {data[:100]}") from error
+            raise EngineFailed(f"{answer.url} sent a line that is not JSON: {data[:100]}") from error
         if not isinstance(event, dict):
-            raise EngineFailed(f"{answer.url} sent JSON that is no event: {data[:100]}")
+            raise EngineFailed(f"{answer.url} sent JSON that is not an event: {data[:100]}")
         if "error" in event:
             raise EngineFailed(f"{answer.url} failed: {told_by(data)}")
         yield event

@@ -1,4 +1,4 @@
-"""The web application: its routes, who may use them, and how errors are told."""
+"""The web application: its routes, who may use them, and the form of errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from assistant.server.starting import PATIENCE_S, Starting
 from assistant.server.voices import voices
 
 GUARDED_PATHS = ("/v1/", "/metrics")
-"""What a token protects; the page and `/healthz` are open to whoever reaches the server."""
+"""Paths that a token protects; the page and `/healthz` are open to whoever reaches the server."""
 CONTENT_POLICY = (
     "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; media-src 'self' blob:; "
     "style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'"
@@ -86,7 +86,7 @@ def _with_context(serve: Callable[[web.Request, ServerContext], Awaitable[web.St
 
 
 def _context(request: web.Request) -> ServerContext:
-    """Of a request that the guard let through: nothing but the page and `/healthz` is served without one."""
+    """The keys of a request that the guard let through: only the page and `/healthz` are served without."""
     context = request.app[STARTING].context
     assert context is not None
     return context
@@ -165,7 +165,7 @@ async def _headers(request: web.Request, response: web.StreamResponse) -> None:
 
 
 async def _close_sockets(app: web.Application) -> None:
-    """The server is stopping: every talk is told so, and parks."""
+    """The server is stopping: every talk learns so, and parks."""
     closing = [ws.close(code=WSCloseCode.GOING_AWAY, message=b"the server is stopping") for ws in app[SOCKETS]]
     with contextlib.suppress(ConnectionError):
         await asyncio.gather(*closing)
@@ -236,9 +236,9 @@ async def _model(request: web.Request) -> web.StreamResponse:
 async def _no_endpoint(request: web.Request) -> web.StreamResponse:
     routes = [(route.resource.canonical, route.method) for route in request.app.router.routes() if route.resource]
     if methods := [method for path, method in routes if path == request.path]:
-        return problem(405, "method_not_allowed", f"{request.path} takes {' and '.join(methods)}")
+        return problem(405, "method_not_allowed", f"{request.path} accepts {' and '.join(methods)}")
     known = ", ".join(sorted({path.rstrip("/") for path, _ in routes if path.startswith("/v1/") and "{" not in path}))
-    return problem(404, "not_found", f"nothing is at {request.path[:80]}; there is {known}")
+    return problem(404, "not_found", f"there is nothing at {request.path[:80]}; try {known}")
 
 
 async def _healthz(request: web.Request) -> web.StreamResponse:

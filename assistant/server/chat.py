@@ -55,7 +55,8 @@ class ChatRequest:
     """It asks about pictures, and the model does not see."""
 
     def options_of(self, index: int) -> ReplyOptions:
-        """Of one answer: the first is the only one there would be, later ones have the seeds after its own."""
+        """The sampling of one answer: the first is the same as if it were alone, later ones use the seeds after its
+        own."""
         if index == 0:
             return self.options
         seed = ((self.options.seed or 0) + index + 2**63) % 2**64 - 2**63
@@ -67,7 +68,7 @@ def read_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequ
     cannot do."""
     form = body.obj("response_format")
     if form is not None and form.text("type") not in (None, "text"):
-        raise PeerError("invalid_value", 'only response_format {"type": "text"} can be kept', "response_format.type")
+        raise PeerError("invalid_value", 'only response_format {"type": "text"} is supported', "response_format.type")
     tools = tuple(read_tool(tool.need_obj("function")) for tool in body.objs("tools"))
     stream_options = body.obj("stream_options")
     prompt = _read_prompt(body, tools, context.facts.character(context.settings.persona).instructions)
@@ -139,7 +140,7 @@ def _read_prompt(body: Fields, tools: tuple[ToolSpec, ...], default_system: str)
         else:
             lines.append(Line("user", text, pictures=pictures))
     if not lines:
-        raise PeerError("invalid_value", "messages must hold at least one that is not a system message", "messages")
+        raise PeerError("invalid_value", "messages must contain at least one that is not a system message", "messages")
     if sum(len(line.pictures) for line in lines) > MOST_PER_REQUEST:
         raise PeerError("invalid_value", f"a request shows at most {MOST_PER_REQUEST} pictures", "messages")
     return Prompt("\n\n".join(system) if system else default_system, tools, tuple(lines))
@@ -157,7 +158,7 @@ def _read_content(message: Fields, role: str) -> tuple[str, tuple[PlacedPicture,
             text += part.need_text("text")
         else:
             allowed = "text and image_url" if role == "user" else "text alone"
-            raise PeerError("invalid_value", f"{part.at('type')}: of role {role}, {allowed} is read", part.at("type"))
+            raise PeerError("invalid_value", f"{part.at('type')}: role {role} allows {allowed}", part.at("type"))
     if len(pictures) > MOST_PER_MESSAGE:
         raise PeerError(
             "invalid_value", f"a message shows at most {MOST_PER_MESSAGE} pictures", message.at("content")
@@ -182,7 +183,7 @@ class Answer:
     finish: str | None = None
 
     def take(self, piece: ReplyPiece) -> Json | None:
-        """What a piece adds, as a delta of the wire."""
+        """A piece's addition, as a delta of the wire."""
         match piece:
             case TextPiece() | BadCall():  # no call that a program could run; as text a person can see what it wrote
                 self.text += piece.text

@@ -1,4 +1,4 @@
-"""What the web server knows of the process behind it: its talks, its names, its lists, its keys."""
+"""The process behind the web server, as the server sees it: its talks, names, lists and keys."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Keys:
     _known: dict[str, tuple[float, Json]] = field(default_factory=dict)
 
     def add(self, key: str, expires_at: float, session: Json) -> None:
-        """Remember a key; the oldest goes when there are too many: whoever may ask for keys could ask for ever."""
+        """Remember a key; the oldest goes when there are too many, since a client may ask for keys for ever."""
         while len(self._known) >= self.limit:
             self._known.pop(next(iter(self._known)))
         self._known[key] = (expires_at, session)
@@ -49,7 +49,7 @@ class Keys:
 
 @dataclass(slots=True)
 class ServerContext:
-    """Given to the server at birth. `personas`, `capsules` and `about` are asked anew each time."""
+    """Given to the server at birth. `personas`, `capsules` and `about` are called again each time."""
 
     talks: Talks
     clock: Clock
@@ -59,20 +59,20 @@ class ServerContext:
     capsules: Callable[[], Json] = _empty
     """`{"capsules": […], "tiers": {…}}`"""
     about: Callable[[], Mapping[str, object]] = dict
-    """What `/healthz` adds: profile, models, device, how to get larger ones."""
+    """Facts that `/healthz` adds: profile, models, device, how to get larger ones."""
     metrics: Callable[[], bytes] = bytes
     thread: EngineThread | None = None
-    """Of the models that may sleep."""
+    """The thread of the models that may sleep."""
     voices: VoiceKeeper | None = None
-    """Where voices are kept; None where the voice runs on a server."""
+    """The keeper of voices; None if the voice runs on a server."""
     settings: Settings = field(default_factory=Settings)
-    """What a session starts with."""
+    """The settings that a session starts with."""
     keys: Keys = field(default_factory=Keys)
     born: float = field(default_factory=time.monotonic)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def later(self, work: Coroutine[None, None, None]) -> None:
-        """Do what no client waits for. What the models refuse then is only slower next time."""
+        """Do what no client waits for. If the models refuse it, the next time is only slower."""
 
         async def whole() -> None:
             try:

@@ -1,7 +1,7 @@
 """`/v1/capsules`, an extension beside OpenAI's shapes: what is kept of a program's own prompts.
 
 For programs on this machine or with the token, and for the server's own page: pages from elsewhere are refused here,
-those that `--allow-origin` names too.
+those that `--allow` names too.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ async def _fold(chat: ChatRequest, llm: StatefulLLM) -> str | None:
 
 
 async def do_verb(keeper: CapsuleKeeper | None, realm: str, asked: CapsuleVerb) -> Json:
-    """What `assistant.capsule` of the realtime protocol asks for, and its answer. Raises PeerError."""
+    """Answer `assistant.capsule` of the realtime protocol. Raises PeerError."""
     if keeper is None:
         raise PeerError("capsules_off", "the language model runs on another server, which keeps its own state")
     if asked.verb == "list":
         return {"verb": "list", "capsules": [capsule_json(one) for one in keeper.listing(realm)]}
     if asked.verb not in VERBS:
-        raise PeerError("invalid_value", f"verb: list, {', '.join(VERBS)}", "verb")
+        raise PeerError("invalid_value", f"verb must be one of list, {', '.join(VERBS)}", "verb")
     if asked.key is None:
-        raise PeerError("missing_required_parameter", "id: which capsule; list them", "id")
+        raise PeerError("missing_required_parameter", "id is missing: name a capsule; the verb list names them", "id")
     if asked.verb == "drop":
         await keeper.drop(realm, asked.key)
         return {"verb": "drop", "id": asked.key}
@@ -100,7 +100,7 @@ def _name(body: Fields, *, needed: bool = False) -> str:
 
 def _checked(name: str, *, needed: bool) -> str:
     if len(name) > MAX_NAME or (needed and not name.strip()) or name.startswith("talk/"):
-        raise PeerError("invalid_value", f"name: 1 to {MAX_NAME} characters, not beginning with talk/", "name")
+        raise PeerError("invalid_value", f"name must have 1 to {MAX_NAME} characters and not begin with talk/", "name")
     return name
 
 

@@ -29,7 +29,7 @@ MAX_SECONDS = 3600.0
 FORMATS = ("json", "text", "srt", "verbose_json", "vtt")
 GRANULARITIES = ("segment", "word")
 NAMES = {"en": "english"}
-"""`verbose_json` names the language in English words; one that is not here is told by its code."""
+"""`verbose_json` names the language in English words; one without a word here is given by its code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def _read_wish(fields: dict[str, list[str]], facts: AsrFacts) -> _Wish:
     if form not in FORMATS:
         raise PeerError(
             "invalid_value",
-            f"response_format {form[:40]!r} is not made here; take one of {', '.join(FORMATS)}",
+            f"response_format {form[:40]!r} is not supported; use one of {', '.join(FORMATS)}",
             "response_format",
         )
     language = last("language") or (facts.languages[0] if facts.languages else "")

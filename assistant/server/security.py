@@ -1,4 +1,4 @@
-"""Who may connect: pure decisions about the address, Host, Origin and the token of a request.
+"""Pure decisions about who may connect, by the address, Host, Origin and token of a request.
 
 A page on another site can make a browser connect to this machine, and a name that the attacker owns can be made to
 point at it. The first is refused by Origin, the second by Host. On loopback nothing else is needed; on any other
@@ -19,14 +19,14 @@ from assistant.base.errors import SettingError
 KEY_PROTOCOL = "openai-insecure-api-key."
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 TLS_HINT = (
-    "Browsers give the microphone only to https pages: pass --tls-cert and --tls-key (mkcert makes a pair that your "
-    "own devices trust), or put a proxy with TLS in front and keep this server on loopback."
+    "Browsers give the microphone only to https pages: pass --tls CERT KEY (mkcert makes a pair that your own "
+    "devices trust), or put a proxy with TLS in front and keep this server on loopback."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What this server accepts. `token` None: none is asked for, which is for loopback only."""
+    """The requests that this server accepts. `token` None: none is asked for, which is for loopback only."""
 
     host: str
     token: str | None = None
@@ -45,23 +45,24 @@ class Gate:
         # Only with a token: without one this server is for this machine, and nobody else addresses it.
         if self.token is not None and _is_address(name):
             return None
-        return f"this server is not called {name!r}; start it with --allow-host {name} if it should be"
+        return f"this server is not called {name!r}; start it with --allow {name} if it should be"
 
     def refuse_origin(self, origin: str | None, host: str | None) -> str | None:
-        """Why a browser page of this origin is refused, or None. Programs that are no browsers send no Origin."""
+        """Why a browser page of this origin is refused, or None. Programs that are not browsers send no Origin."""
         if origin is None or self.knows_origin(origin):
             return None
         parts = urlsplit(origin)
         if parts.scheme in {"http", "https"} and host is not None and parts.netloc == host.lower():
             return None
-        return f"pages from {origin[:100]} may not connect; start the server with --allow-origin {origin[:100]}"
+        return f"pages from {origin[:100]} may not connect; start the server with --allow {origin[:100]}"
 
     def knows_origin(self, origin: str) -> bool:
         """Whether it was allowed by name, which earns a cross-origin header."""
         return origin.rstrip("/").lower() in self.origins
 
     def admits(self, keys: Iterable[str], temporary: Iterable[str] = ()) -> bool:
-        """Whether one of the keys a request carries is the token or a temporary key. Anyone where none is asked."""
+        """Whether one of the keys a request carries is the token or a temporary key. Admits anyone if no token is asked
+        for."""
         if self.token is None:
             return True
         good = (self.token, *temporary)  # compared so that the time of a refusal tells nothing about them
@@ -69,7 +70,7 @@ class Gate:
 
 
 def make_gate(host: str, token: str | None, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> Gate:
-    """The gate for a bind address. Raises SettingError where one needs a token and has none."""
+    """The gate for a bind address. Raises SettingError for one that needs a token and has none."""
     if token is not None and len(token) < 8:
         raise SettingError("the token is shorter than 8 characters; make one with: openssl rand -hex 16")
     if not is_loopback(host) and token is None:
@@ -83,6 +84,12 @@ def make_gate(host: str, token: str | None, hosts: Iterable[str] = (), origins: 
         frozenset(name.lower() for name in hosts),
         frozenset(origin.rstrip("/").lower() for origin in origins),
     )
+
+
+def split_allowed(allow: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The setting `allow` as names of this server and origins of pages, which have a scheme."""
+    allowed = list(allow)
+    return [one for one in allowed if "://" not in one], [one for one in allowed if "://" in one]
 
 
 def is_loopback(host: str) -> bool:

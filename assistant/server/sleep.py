@@ -21,7 +21,7 @@ BUSY = f"the models were at work for {PATIENCE_S:.0f} s, or work came up; ask ag
 
 
 async def sleep(request: web.Request, context: ServerContext) -> web.StreamResponse:
-    """Once nothing is being made, which is waited for a while. `freed_bytes` 0: work goes on; `reason` says so."""
+    """Put the models to sleep as soon as nothing is being made. `freed_bytes` 0: work went on; `reason` says so."""
     thread = context.thread
     if (refused := _refused(request)) is not None:
         return refused

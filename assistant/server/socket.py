@@ -32,7 +32,7 @@ MAX_FRAME = 64 * 1024 * 1024
 """Beyond this the connection ends. Pictures and sound that are too long are refused below it, and the talk goes on."""
 HEARTBEAT_SECONDS = 20.0
 OF_STATE = frozenset({"capsules", "answers"})
-"""Extensions that reach for the models' state: not for pages from elsewhere, `--allow-origin` or not."""
+"""Extensions that reach for the models' state: not for pages from elsewhere, `--allow` or not."""
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +184,7 @@ async def _serve(
 
 
 def _first_config(request: web.Request, context: ServerContext, key_session: Json | None) -> SessionConfig:
-    """What holds before the first update: the key's session, and listening only where that was asked for."""
+    """The session before its first update: the key's, listening only if that was asked for."""
     keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
     config = SessionConfig(settings=replace(context.settings, realm=realm_of(keys)))
     wanted: Json = dict(key_session or {})

@@ -31,7 +31,7 @@ ENCODED = {"mp3": ("MP3", "MPEG_LAYER_III", "audio/mpeg"), "flac": ("FLAC", "PCM
            "opus": ("OGG", "OPUS", "audio/ogg")}  # fmt: skip
 FORMATS = (*ENCODED, *STREAMED)
 UNKNOWN_LENGTH = 0xFFFFFFFF
-"""What players take as: to the end of the stream."""
+"""A length that players understand as: to the end of the stream."""
 
 
 async def audio_speech(request: web.Request, context: ServerContext) -> web.StreamResponse:
@@ -46,13 +46,13 @@ async def audio_speech(request: web.Request, context: ServerContext) -> web.Stre
     if wanted not in FORMATS:
         raise PeerError(
             "invalid_value",
-            f"response_format {wanted[:40]!r} is not made here; take one of {', '.join(FORMATS)}",
+            f"response_format {wanted[:40]!r} is not supported; use one of {', '.join(FORMATS)}",
             "response_format",
         )
     speed = body.number("speed", 0.25, 4.0) or 1.0
     # Refused rather than ignored: the answer is sound alone, in which nobody could read that it was ignored.
     if speed != 1.0 and not context.talks.engines.tts.paces:
-        raise PeerError("invalid_value", f"this voice speaks at its own pace: speed can be 1.0, not {speed:g}", "speed")
+        raise PeerError("invalid_value", f"this voice has one pace: speed must be 1.0, not {speed:g}", "speed")
     sounds = speak(context, text, read_voice(body, context.facts), speed)
     async with aclosing(sounds):
         if body.choice("stream_format", ("audio", "sse")) == "sse":
@@ -117,7 +117,7 @@ async def _send_events(
 
 
 def _unspoken() -> PeerError:
-    """Marks alone, pictures, letters that the voice does not know: an empty file would tell nobody."""
+    """Marks alone, pictures, letters that the voice does not know: an empty file would explain nothing."""
     return PeerError("invalid_value", "input has no words to speak", "input")
 
 

@@ -9,7 +9,7 @@ from assistant.realtime.fields import Json
 from assistant.server.context import ServerContext
 
 PATIENCE_S = 8.0
-"""How long a websocket is kept waiting before it is told: clients give up the handshake after ten seconds."""
+"""How long a websocket waits before it is refused: clients give up the handshake after ten seconds."""
 
 
 class Starting:
@@ -24,7 +24,7 @@ class Starting:
             self._there.set()
 
     def tell(self, line: str) -> None:
-        """What is being done now, as a line for a person. Any thread may say so."""
+        """The present step, as a line for a person. Any thread may say so."""
         self._doing = line
 
     def ready(self, context: ServerContext) -> None:
@@ -33,7 +33,7 @@ class Starting:
         self._there.set()
 
     async def wait(self, seconds: float | None = None) -> ServerContext | None:
-        """The process behind the server, once it is there; None if it is not after so many seconds."""
+        """The process behind the server, once it is there; None if it is not there after this many seconds."""
         try:
             await asyncio.wait_for(self._there.wait(), seconds)
         except TimeoutError:

@@ -1,7 +1,7 @@
 """`/v1/audio/voices`: the voices that are here, listed, added and removed, in the shape of OpenAI's custom voices.
 
 For programs on this machine or with the token, and for the server's own page: pages from elsewhere are refused here,
-those that `--allow-origin` names too.
+those that `--allow` names too.
 """
 
 from __future__ import annotations

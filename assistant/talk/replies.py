@@ -118,9 +118,9 @@ class Replies:
 
     def _check_answers(self, params: ResponseParams) -> None:
         if params.conversation == "none" or params.input is not None:
-            raise PeerError("invalid_value", "several answers go on from the talk, and have no input of their own")
+            raise PeerError("invalid_value", "several answers continue the talk and cannot have an input of their own")
         if not self._context.services.engines.capsules:
-            raise PeerError("capsules_off", "several answers need the models' state, which a server keeps to itself")
+            raise PeerError("capsules_off", "several answers need the models' state, which a server does not share")
         if len(self._asides) + params.answers - 1 > ASIDES:
             raise PeerError(
                 "rate_limit_exceeded", f"at most {ASIDES} replies run outside the conversation; wait for one of them"

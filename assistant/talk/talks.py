@@ -73,7 +73,7 @@ class Talks:
                 before.close()
         if len(self._open) >= self.limit:
             self.metrics.refused.inc()
-            raise TalksFull(f"all {self.limit} places are taken; close another session or start with --sessions")
+            raise TalksFull(f"all {self.limit} places are taken; close another session or start with more --sessions")
         talk = resume or self._services.ids("conv")
         keeping = Keeping(self._journal(talk), self._album(talk))
         session = Session(talk, self._services, settings or self.defaults, conversation, self._ended, keeping)
@@ -119,7 +119,7 @@ class Talks:
                 return resumed(journal, self._album(talk))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
             raise UnknownTalk(f"what was kept of talk {talk!r} is damaged ({error}); begin a new one") from error
-        raise UnknownTalk(f"nothing whole is kept of talk {talk!r}; begin a new one")
+        raise UnknownTalk(f"talk {talk!r} was not kept completely; begin a new one")
 
     def _album(self, talk: str) -> Album:
         """Where no journal can be, no pictures are either."""

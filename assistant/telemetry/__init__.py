@@ -1,4 +1,4 @@
-"""Where the time went.
+"""Measures where the time went.
 
 metrics   counts and distributions over all turns
 trace     one turn's timeline

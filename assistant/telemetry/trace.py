@@ -100,7 +100,7 @@ def to_json(timeline: Timeline) -> dict[str, object]:
 
 
 class TraceLog:
-    """Timelines as JSON lines, one file; kept short by starting anew past `limit_bytes` (one old file stays)."""
+    """Timelines as JSON lines, one file; kept short by starting again past `limit_bytes` (one old file stays)."""
 
     def __init__(self, path: Path, limit_bytes: int = 16 << 20) -> None:
         self._path = path

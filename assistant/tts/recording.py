@@ -47,7 +47,7 @@ def open_recording(sound: Path | bytes) -> tuple[Pcm, int]:
     except OSError as error:
         raise _refused(f"{name} cannot be read ({error.strerror or error})") from error
     except (soundfile.LibsndfileError, RuntimeError, ValueError, TypeError) as error:
-        raise _refused(f"{name} is no sound that can be read; record a WAV, FLAC, OGG or MP3 file") from error
+        raise _refused(f"{name} cannot be read as sound; record a WAV, FLAC, OGG or MP3 file") from error
     pcm = np.ascontiguousarray(samples.mean(axis=1), np.float32)
     check_level(samples, pcm, rate)
     return pcm, rate
@@ -56,21 +56,21 @@ def open_recording(sound: Path | bytes) -> tuple[Pcm, int]:
 def _check_form(channels: int, rate: int, frames: int) -> None:
     """From the header alone: a small file can unfold to gigabytes."""
     if channels > CHANNELS:
-        raise _refused(f"the recording has {channels} channels; one or two are taken")
+        raise _refused(f"the recording has {channels} channels; one or two are allowed")
     if not RATES[0] <= rate <= RATES[1]:
-        raise _refused(f"the recording has {rate} samples a second; {RATES[0]} to {RATES[1]} are taken")
+        raise _refused(f"the recording has {rate} samples a second; {RATES[0]} to {RATES[1]} are allowed")
     seconds = frames / rate
     if seconds > LONGEST_S:
         length = f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"
-        raise _refused(f"the recording is {length} long; {SHORTEST_S:g} to {LONGEST_S:g} s are taken, ten are good")
+        raise _refused(f"the recording is {length} long; {SHORTEST_S:g} to {LONGEST_S:g} s are allowed, ten are best")
     if seconds < SHORTEST_S:
-        raise _refused(f"the recording is too short: {seconds:.1f} s; record at least {SHORTEST_S:g}, ten are good")
+        raise _refused(f"the recording is too short: {seconds:.1f} s; record at least {SHORTEST_S:g}, ten are best")
 
 
 def check_level(samples: Pcm, pcm: Pcm, rate: int) -> None:
     """samples [n, channels] as recorded; pcm [n] mixed. Raises PeerError."""
     if not np.isfinite(samples).all():
-        raise _refused("the recording holds values that are no numbers; record it again")
+        raise _refused("the recording contains invalid values; record it again")
     if float(np.abs(samples).max()) < SILENT_PEAK:
         raise _refused("the recording is silent; is the right microphone chosen, and not muted?")
     if float(np.mean(np.abs(samples) >= CLIPPED_AT)) > CLIPPED_SHARE:
@@ -83,7 +83,7 @@ def check_level(samples: Pcm, pcm: Pcm, rate: int) -> None:
         raise _refused(f"the recording is too quiet ({loud:.0f} dB; {QUIET_DB:.0f} is the least): come closer")
     spoken = float(np.sum(levels > loud - PAUSE_DB)) * FRAME_S
     if spoken < SPOKEN_S:
-        raise _refused(f"the recording holds {spoken:.1f} s of sound; speak for at least {SPOKEN_S:g}")
+        raise _refused(f"the recording contains {spoken:.1f} s of sound; speak for at least {SPOKEN_S:g}")
 
 
 def _refused(message: str) -> PeerError:

@@ -127,10 +127,10 @@ class VoiceFolder:
         found = self.files().get(name)
         if found is None or self.path is None:
             known = ", ".join(one.name for one in self.listing()) or "none"
-            raise PeerError("voice_not_found", f"there is no voice {name[:60]!r}; there is {known}", "name")
+            raise PeerError("voice_not_found", f"there is no voice {name[:60]!r}; choose from {known}", "name")
         if (speaking := ", ".join(users)) and not anyway:
             told = f"the voice {name} is in use by {speaking}; choose another there first, or remove it anyway"
-            raise PeerError("voice_in_use", f"{told}: then one is designed where a persona lacks it", "name")
+            raise PeerError("voice_in_use", f"{told}; a persona without a voice then gets a new one", "name")
         try:
             remove_durably(self.path / f"{name}{SUFFIX}")
         except OSError as error:

@@ -45,7 +45,7 @@ def test_each_model_has_its_own_context_and_says_the_same(
     one, two = apart[2]["llm"], apart[2]["tts"]
     assert one is not two and together[2]["llm"] is together[2]["tts"]
     assert one.buffers("llm") and not one.buffers("tts") and two.buffers("tts") and not two.buffers("llm")
-    assert any("free on the GPU are taken" in line for line in apart[3]) and "voice" in apart[3][-1]
+    assert any("are free on the GPU; needed" in line for line in apart[3]) and "voice" in apart[3][-1]
     assert 'device="' in apart[4] and 'device="' not in together[4]
 
 

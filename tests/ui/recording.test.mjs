@@ -19,8 +19,8 @@ test("what is good is kept, what is not is told in words", () => {
   assert.equal(recorded(10, 0.2).trouble, null);
   assert.equal(recorded(10, 0.2, (i) => (i % 4 < 2 ? 1 : 0.001)).trouble, null);
   for (const [made, said] of [
-    [recorded(2, 0.2), "too short: 2.0 s"], [recorded(10, 0), "Nothing was recorded"], [recorded(10, 9), "clipped"],
-    [recorded(10, 0.004), "too quiet"], [recorded(10, 0.2, (i) => (i < 50 ? 1 : 0.001)), "1.0 s of that are speech"],
+    [recorded(2, 0.2), "too short: 2.0 s"], [recorded(10, 0), "Nothing was recorded"], [recorded(10, 9), "too loud"],
+    [recorded(10, 0.004), "too quiet"], [recorded(10, 0.2, (i) => (i < 50 ? 1 : 0.001)), "1.0 s of that is speech"],
   ]) assert.match(made.trouble, new RegExp(said));
 });
 

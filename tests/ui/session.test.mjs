@@ -177,10 +177,10 @@ test("the export says of a cut turn what came, what was heard and when it fell s
 
 test("what was prepared before it was sure that the turn was over is told in words", () => {
   assert.equal(preparedNote(undefined), "");
-  assert.equal(preparedNote({ candidate_begun_ms: 260, candidate_ready_ms: 180 }), "The answer was ready 180 ms before it was sure that you had finished.");
+  assert.equal(preparedNote({ candidate_begun_ms: 260, candidate_ready_ms: 180 }), "The answer was ready 180 ms before your turn was certain to be over.");
   assert.equal(preparedNote({ candidate_begun_ms: 90, candidates_dropped: 1, wasted_ms: 42 }),
-    "The answer was begun 90 ms before it was sure that you had finished. An answer was begun for nothing: 42 ms of work.");
-  assert.equal(preparedNote({ candidates_dropped: 2, wasted_ms: 140 }), "2 answers were begun for nothing: 140 ms of work.");
+    "The answer was begun 90 ms before your turn was certain to be over. An answer was begun in vain: 42 ms of work.");
+  assert.equal(preparedNote({ candidates_dropped: 2, wasted_ms: 140 }), "2 answers were begun in vain: 140 ms of work.");
 });
 
 test("a needless cancel is no news, other errors are", () => {

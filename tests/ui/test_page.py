@@ -291,7 +291,7 @@ def test_push_to_talk_by_keyboard_alone(speaking_browser: Browser, server: FakeS
     for _ in range(14):
         page.keyboard.press("Tab")
         order.append(page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
-    assert order[0] == "Skip to what is said"
+    assert order[0] == "Skip to the conversation"
     assert {"mic", "text", "send", "mode"} <= set(order)
     page.focus("#mode")
     page.keyboard.press("Enter")
@@ -311,7 +311,7 @@ def test_a_refused_microphone_leaves_writing(browser: Browser, server: FakeServe
     page = browser.new_page()
     visit(page, server.url)
     page.click("#mic")
-    expect(page.get_by_text("The microphone was refused.")).to_be_visible()
+    expect(page.get_by_text("The microphone is blocked.")).to_be_visible()
     page.fill("#text", "and now")
     page.press("#text", "Enter")
     reply(page, "Still here.")
@@ -325,7 +325,7 @@ def test_a_speaker_that_does_not_start_is_told_and_costs_no_turn(browser: Browse
     page.fill("#text", "and now")
     page.press("#text", "Enter")
     reply(page, "Still here.")
-    expect(page.get_by_text("The browser does not get its sound going")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("The browser cannot play sound")).to_be_visible(timeout=SLOW)
     page.close()
 
 
@@ -334,7 +334,7 @@ def test_an_insecure_page_explains_itself_and_answers_in_text(browser: Browser, 
     said = complaints(page)
     visit(page, server.url.replace("127.0.0.1", "assistant.test"))
     page.click("#mic")
-    expect(page.get_by_text("The browser keeps the microphone from this address.")).to_be_visible()
+    expect(page.get_by_text("The browser blocks the microphone for this address.")).to_be_visible()
     page.fill("#text", "and now")
     page.press("#text", "Enter")
     reply(page, "Still here.")

@@ -58,7 +58,7 @@ async def files_and_the_clipboard(page: Firefox, folder: Path) -> None:
     await page.until(f"{SHOTS} === 3")
     await ask(page, "look", "look: 100 by 50 and 60 by 90 and 320 by 200.")
     await page.value(giving("drop", b"hello", "text/plain"))
-    await page.until("document.querySelector('.notice')?.textContent.includes('no picture')")
+    await page.until("document.querySelector('.notice')?.textContent.includes('cannot read that file')")
 
 
 async def camera_on_a_phone(page: Firefox) -> None:

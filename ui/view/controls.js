@@ -6,24 +6,24 @@ import { byId, make, setText } from "./dom.js";
 /** @type {Record<string, {title: string, steps: string[]}>} */
 const HELP = {
   insecure: {
-    title: "The browser keeps the microphone from this address.",
+    title: "The browser blocks the microphone for this address.",
     steps: [
       "On the machine that runs the assistant, open http://127.0.0.1:8765 instead: browsers trust it without a certificate.",
-      "From another machine the page must come over https. Run “assistant serve --help” for how to set that up.",
-      "Writing works here as it is; replies then come as text.",
+      "On another machine, open the page over https. “assistant serve --help” says how to set that up.",
+      "You can still write; replies then come as text.",
     ],
   },
   refused: {
-    title: "The microphone was refused.",
+    title: "The microphone is blocked.",
     steps: [
       "Open the site settings at the left of the address bar and set the microphone to “allow”.",
-      "If the whole browser is shut out, allow it in the system's privacy settings.",
-      "Then press the button again. Writing works meanwhile.",
+      "If the system blocks the browser, allow it in the system's privacy settings.",
+      "Then press the button again. Meanwhile you can write.",
     ],
   },
-  missing: { title: "No microphone was found.", steps: ["Plug one in or choose another device below, then press the button again.", "Writing works meanwhile."] },
-  busy: { title: "Another program holds the microphone.", steps: ["Close it, then press the button again.", "Writing works meanwhile."] },
-  failed: { title: "The microphone could not be started.", steps: ["Press the button again. If it happens every time, restart the browser.", "Writing works meanwhile."] },
+  missing: { title: "No microphone was found.", steps: ["Plug one in or choose another device below, then press the button again.", "Meanwhile you can write."] },
+  busy: { title: "Another program is using the microphone.", steps: ["Close it, then press the button again.", "Meanwhile you can write."] },
+  failed: { title: "The microphone could not be started.", steps: ["Press the button again. If it happens every time, restart the browser.", "Meanwhile you can write."] },
 };
 
 /** @param {import("../session.js").State} state @param {number} now @param {string} name */
@@ -35,7 +35,7 @@ function sentence(state, now, name) {
   }
   if (link === "full") return `All places are taken. Trying again in ${seconds} s.`;
   if (link === "lost") return seconds > 1 ? `The assistant is not reachable. Trying again in ${seconds} s.` : "The assistant is not reachable. Trying again…";
-  if (link === "connecting") return state.everOpen ? "Coming back to our talk…" : "Connecting…";
+  if (link === "connecting") return state.everOpen ? "Reconnecting to our talk…" : "Connecting…";
   switch (phase(state)) {
     case "hearing": return "Listening to you";
     case "thinking": return "Thinking";
@@ -43,7 +43,7 @@ function sentence(state, now, name) {
     case "listening": return microphone.mode === "push" ? "Go on, I am listening" : "Listening";
     default: break;
   }
-  if (microphone.status === "asking") return "Your browser asks for the microphone";
+  if (microphone.status === "asking") return "Your browser asks to use the microphone";
   if (microphone.status === "on") return microphone.muted ? "Muted" : "Hold the button, or the space bar, and speak";
   return "Press the button and talk";
 }

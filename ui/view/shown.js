@@ -7,7 +7,7 @@ const SIGNS = {
   screen: "A window is shared. A picture is taken when you begin to speak or write.",
 };
 
-export const NO_EYES = "The model that answers here has no eyes, so it would see nothing of it.";
+export const NO_EYES = "The model that answers here cannot see pictures.";
 
 /** The sign and the buttons; one that would be of no use says why when it is pressed. @param {"camera"|"screen"|null} source @param {boolean} open whether there is a link @param {boolean} sees whether the model takes pictures */
 export function drawShowing(source, open, sees) {
@@ -27,7 +27,7 @@ const size = ({ width, height }) => `${width} × ${height}`;
 
 /** A small picture for the talk. @param {import("../session.js").Picture} picture @param {() => void} onLarger */
 export function thumbnail(picture, onLarger) {
-  const label = `${picture.frame ? "What the camera or the window showed" : "Picture"}, ${size(picture)}. Show it larger`;
+  const label = `${picture.frame ? "Picture from the camera or window" : "Picture"}, ${size(picture)}. Show it larger`;
   const image = picture.url === null ? make("span", { text: size(picture) }) : make("img", { src: picture.url, alt: "" });
   return make("button.shot", { type: "button", "aria-label": label, title: label, onclick: onLarger }, image);
 }

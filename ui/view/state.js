@@ -55,10 +55,10 @@ function capsuleName(name, conversationId) {
 function capsuleTable({ capsules, session, conversationId }) {
   const title = make("h3", { text: "Capsules" });
   if (session?.assistant?.capsules === false) {
-    return [title, make("p.empty", { text: "Off: an engine runs on another server, whose state cannot be frozen here." })];
+    return [title, make("p.empty", { text: "Off: a model runs on another server, so its state cannot be kept here." })];
   }
   if (!capsules || capsules.capsules.length === 0) {
-    return [title, make("p.empty", { text: "Frozen states of this talk, its personas and voices are listed here." })];
+    return [title, make("p.empty", { text: "The saved states of this talk, its personas and voices appear here." })];
   }
   const rows = capsules.capsules.map((one) => make("tr", {},
     make("th", { scope: "row" }, make("span.name", { text: capsuleName(one.name, conversationId), title: one.name }), make("span.of", { text: `${one.engine === "llm" ? "mind" : "voice"}, position ${one.position}` })),
@@ -93,6 +93,6 @@ function aboutMachine(session, facts) {
     make("p", { text: advice }),
     make("pre", { tabindex: "0", "aria-label": "Commands" }, make("code", { text: commands.join("\n") })));
   return [make("h3", { text: "This machine" }), list, make("p.local", { text: session?.assistant?.capsules === false
-    ? "An engine runs on another server: words go there and come back. Your voice is heard here."
-    : "Nothing you say leaves it." }), larger];
+    ? "A model runs on another server, which receives the words of this talk. Your voice is heard here."
+    : "Nothing you say leaves this machine." }), larger];
 }

@@ -24,7 +24,7 @@ function figure(ms, label, note) {
 
 /** @param {any} chosen */
 function voiceNote(chosen) {
-  if (chosen?.typed) return "this turn was written";
+  if (chosen?.typed) return "this turn was typed";
   return chosen?.fall?.uncertaintyMs == null ? "" : `clocks agree to ± ${showMs(chosen.fall.uncertaintyMs)}`;
 }
 
@@ -49,7 +49,7 @@ export function time({ onTurn, onStep }) {
 
 /** @param {any[]} turns @param {any} chosen @param {(by: number) => void} onStep */
 function waterfallRows(turns, chosen, onStep) {
-  if (!chosen) return [make("p.empty", { text: "After the first turn, each stretch of its time stands here." })];
+  if (!chosen) return [make("p.empty", { text: "After the first turn, its timeline appears here." })];
   const index = turns.indexOf(chosen);
   const stepper = make("div.stepper", {},
     make("button", { type: "button", "aria-label": "Earlier turn", text: "‹", disabled: index <= 0, onclick: () => onStep(-1) }),
@@ -78,7 +78,7 @@ let meant = false;
 function meanings(parts) {
   const told = [
     ["To first audio", "from the end of your turn until sound reaches this page"],
-    ["Voice to voice", "from your last sound until the reply's first sound leaves the loudspeaker: the sum above, where you spoke"],
+    ["Voice to voice", "from your last sound until the reply's first sound leaves the loudspeaker: the sum above, for spoken turns"],
     ...parts.map(({ name }) => [partLabel(name), partMeaning(name)]),
   ];
   const list = told.flatMap(([name, meaning]) => (meaning ? [make("dt", { text: name }), make("dd", { text: meaning })] : []));

@@ -7,9 +7,9 @@ import { byId, make, setText } from "./dom.js";
 
 const ORIGINS = { own: "the model's own", designed: "designed for a persona", given: "a recording" };
 const NO_MICROPHONE = {
-  insecure: "The browser gives the microphone only to https, or on the machine itself.",
-  refused: "The microphone was refused: allow it at the left of the address bar.",
-  missing: "No microphone was found.", busy: "Another program holds the microphone.", failed: "The microphone could not be started.",
+  insecure: "The browser allows the microphone only over https, or on the machine itself.",
+  refused: "The microphone is blocked: allow it at the left of the address bar.",
+  missing: "No microphone was found.", busy: "Another program is using the microphone.", failed: "The microphone could not be started.",
 };
 
 /**
@@ -82,10 +82,10 @@ export function voiceDialog({ voices, open, onUse, onChanged }) {
     if (!recording) return;
     const name = byId("voice-name").value.trim();
     byId("keep-voice").disabled = true;
-    tell("Listening to what is said in it, and reading the voice…");
+    tell("Transcribing the recording and reading the voice…");
     try {
       const made = await voices.add(name, recording.wav(), taken === name);
-      tell(`Kept as ${made.name}. What was heard in it: “${made.transcript}”`);
+      tell(`Kept as ${made.name}. Its words: “${made.transcript}”`);
       taken = null;
       await fill();
       byId(`hear-${made.name}`).focus();
@@ -94,7 +94,7 @@ export function voiceDialog({ voices, open, onUse, onChanged }) {
       tell(/** @type {Error} */ (error).message);
       if (/** @type {any} */ (error).code === "voice_exists") {
         taken = name;
-        tell(`There is a voice ${name} already. Press “Keep” again to put this one in its place, or choose another name.`);
+        tell(`There is a voice ${name} already. Press “Keep” again to replace it, or choose another name.`);
       }
       ready();
     }

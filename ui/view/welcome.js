@@ -18,7 +18,7 @@ export function welcome({ onAsk, onLarger }) {
   const about = make("p.runs", { hidden: true }, runs, make("button", { type: "button", text: "Larger models", onclick: onLarger }));
   root.replaceChildren(
     make("p.hello", { text: "Say something." }),
-    make("p.how", { text: "Interrupt whenever you like: what you did not hear, it did not say." }),
+    make("p.how", { text: "Interrupt whenever you like: it knows how much of its reply you heard." }),
     make("ul.ideas", { "aria-label": "Things to ask" }, ...IDEAS.map((text) =>
       make("li", {}, make("button", { type: "button", text, onclick: () => onAsk(text) })))),
     about,

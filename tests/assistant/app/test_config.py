@@ -1,10 +1,14 @@
 """Settings: who wins over whom, refusals with their origin, and a profile for each machine."""
 
 import argparse
+import re
+from dataclasses import fields
 
 import pytest
 
 from assistant.app.config import PROFILES, Config, choose_profile, load_config, offer, reason
+from assistant.app.parts import PARTS
+from assistant.app.removed import REMOVED
 from assistant.base.errors import SettingError
 from assistant.base.memory import available_bytes
 from assistant.commands._front import add_model_arguments, model_flags
@@ -22,9 +26,11 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("port = true", "port must be a whole number"), ("sessions = 0", "sessions must be a whole number, 1 or more"),
-     ("port = 65536", "port must be a whole number, 0 to 65535, not 65536"), ("threads = -1", "0 to 1024, not -1"),
-     ('profile = "huge"', "profile must be one of 'auto', 'tiny'"), ("nonsense = 1", "no setting 'nonsense'"),
+    [("port = true", "port must be a whole number"), ("sessions = 0", "sessions must be a whole number of 1 or more"),
+     ("port = 65536", "port must be a whole number from 0 to 65535, not 65536"),
+     ("threads = -1", "from 0 to 1024, not -1"), ('profile = "huge"', "profile must be one of auto, tiny"),
+     ("prot = 1", "prot is not a setting; did you mean port?"), ("zzz = 1", "not a setting; there is profile, llm"),
+     ('without = "eyes"', "without must be one of vision, candidates, echo, kernels, not 'eyes'"),
      ("port = [", "cannot be read")],
 )  # fmt: skip
 def test_wrong_settings_are_refused_with_their_origin(tmp_path, text, words):
@@ -82,11 +88,42 @@ def test_a_laptops_voice_stays_as_it_is_shipped():
     assert laptop.repositories == ("Qwen/Qwen3.5-0.8B",)
 
 
-def test_a_model_may_be_loaded_without_its_eyes(tmp_path):
+def test_parts_may_be_left_out(tmp_path):
     parser = argparse.ArgumentParser()
     add_model_arguments(parser)
     environment = {"ASSISTANT_HOME": str(tmp_path)}
-    assert load_config(model_flags(parser.parse_args([])), environment).vision == "auto"
-    assert load_config(model_flags(parser.parse_args(["--no-vision"])), environment).vision == "off"
-    with pytest.raises(SettingError, match="vision"):
-        load_config({"vision": "perhaps"}, environment)
+    whole = load_config(model_flags(parser.parse_args([])), environment)
+    assert all(whole.uses(part) for part in PARTS) and (whole.eyes, whole.kernels) == ("auto", "auto")
+    some = load_config(model_flags(parser.parse_args(["--without", "vision, echo"])), environment)
+    assert [part for part in PARTS if some.uses(part)] == ["candidates", "kernels"]
+    assert (some.eyes, some.kernels) == ("off", "auto")
+    assert load_config({}, environment | {"ASSISTANT_WITHOUT": "kernels"}).kernels == "torch"
+
+
+def test_one_dtype_is_for_both_models_and_a_second_for_the_voice():
+    both, each, none = (load_config({"dtype": text}, {}) for text in ("int8", "int4, float8", ""))
+    found = [(one.llm_dtype, one.tts_dtype) for one in (both, each, none)]
+    assert found == [("int8", ""), ("int4", "float8"), ("", "")]
+    for text in ("fp16", "int4,", "int4,int4,int4", ",int4"):
+        with pytest.raises(SettingError, match=r"--dtype must be one of float32, .*or two of them") as refused:
+            load_config({"dtype": text}, {})
+        assert "''" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", [name for name in REMOVED if not name.startswith("--")])
+def test_a_removed_setting_is_refused_with_its_replacement_wherever_it_stands(tmp_path, name):
+    home = {"ASSISTANT_HOME": str(tmp_path)}
+    with pytest.raises(SettingError, match=re.escape(f"ASSISTANT_{name.upper()} was removed; {REMOVED[name]}")):
+        load_config({}, home | {f"ASSISTANT_{name.upper()}": "1"})
+    (tmp_path / "config.toml").write_text(f"{name} = 1\n")
+    with pytest.raises(SettingError, match=re.escape(f"config.toml: {name} was removed; {REMOVED[name]}")):
+        load_config({}, home)
+
+
+def test_replacements_name_what_there_is():
+    settings = {field.name for field in fields(Config)}
+    assert not settings & REMOVED.keys()
+    for advice in REMOVED.values():
+        named = set(re.findall(r"--([a-z-]+)", advice))
+        assert named or "capsule" in advice or "`assistant pull" in advice or "voice" in advice
+        assert {name.replace("-", "_") for name in named} <= settings | {"tls"}

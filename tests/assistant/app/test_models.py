@@ -6,13 +6,22 @@ import pytest
 
 from assistant.app.config import PROFILES, load_config
 from assistant.app.ears import limited
-from assistant.app.models import _placement, llm_dtype, voice_dtype
+from assistant.app.models import (
+    MIB,
+    ON_GPU,
+    PARTS,
+    _placement,
+    capsule_budgets,
+    llm_dtype,
+    pace_of,
+    voice_dtype,
+)
 from assistant.app.places import shipped
 from assistant.base.errors import SettingError
 
 
 def test_eight_bits_are_those_that_the_device_reads() -> None:
-    with pytest.raises(SettingError, match=r"dtype int8 .*take float8, or --device cpu"):
+    with pytest.raises(SettingError, match=r"--dtype: int8 .*use float8, or use --device cpu"):
         llm_dtype("int8", "cuda")
     assert [llm_dtype("float8", device) for device in ("cpu", "cuda")] == ["int8", "float8"]
     assert [llm_dtype("int4", device) for device in ("cpu", "cuda")] == ["int4", "int4"]
@@ -39,11 +48,27 @@ def test_the_voice_has_a_dtype_of_its_own() -> None:
     assert [chosen("laptop"), chosen("laptop", dtype="int8"), chosen("desk", dtype="int8")] == [
         "float32", "float32", "bfloat16",
     ]  # fmt: skip
-    assert [chosen("tiny", dtype="bfloat16"), chosen("laptop", dtype="int8", tts_dtype="int4")] == ["bfloat16", "int4"]
-    with pytest.raises(SettingError, match=r"tts_dtype int4 .*--device cpu"):
-        chosen("desk", "cuda", tts_dtype="int4")
-    with pytest.raises(SettingError, match=r"tts_dtype .*int4"):
-        load_config({"tts_dtype": "int2"}, {})
+    assert [chosen("tiny", dtype="bfloat16"), chosen("laptop", dtype="int8,int4")] == ["bfloat16", "int4"]
+    with pytest.raises(SettingError, match=r"--dtype: int4 packs the voice .*--device cpu"):
+        chosen("desk", "cuda", dtype="bfloat16,int4")
+    with pytest.raises(SettingError, match=r"--dtype .*int4"):
+        load_config({"dtype": "int4,int2"}, {})
+
+
+def test_the_voices_pace_is_said_in_a_persons_terms() -> None:
+    assert pace_of(1.25) == "the voice is made 32 times as fast as it plays"
+    assert pace_of(50).startswith("the voice is made 0.8 times as fast as it plays, so replies will have gaps")
+
+
+def test_capsules_share_one_budget() -> None:
+    total = load_config({}, {}).capsule_mb * MIB
+    for room in (0, 300 * MIB, total * ON_GPU // PARTS):
+        budgets = capsule_budgets(total, room)
+        assert (budgets.gpu_bytes, budgets.host_bytes) == (room, 512 * MIB)
+        assert budgets.gpu_bytes + budgets.host_bytes + budgets.disk_bytes == total
+    assert (total * ON_GPU // PARTS, budgets.disk_bytes) == (1024 * MIB, 2048 * MIB), "with all that a GPU may have"
+    nothing = capsule_budgets(0, 0)
+    assert (nothing.gpu_bytes, nothing.host_bytes, nothing.disk_bytes) == (0, 0, 0)
 
 
 def test_a_model_of_the_shipped_ones_recipe_is_known_by_its_words(tmp_path: Path) -> None:

@@ -85,16 +85,16 @@ def test_a_folders_name_says_which_size_it_is(name: str, size: str, tmp_path: Pa
 
 
 def test_a_folder_that_is_no_model_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="no model that is known here") as refused:
+    with pytest.raises(SettingError, match="does not contain a supported model") as refused:
         open_asr(str(tmp_path))
     assert all(telling in str(refused.value) for telling in FOLDERS)
     (tmp_path / "streaming_config.json").touch()
-    with pytest.raises(SettingError, match="is no Moonshine streaming model"):
+    with pytest.raises(SettingError, match="is not a Moonshine streaming model"):
         open_asr(str(tmp_path))
     (tmp_path / "streaming_config.json").rename(tmp_path / "model.bin")
-    with pytest.raises(SettingError, match=r"is no Whisper for CTranslate2: config\.json, tokenizer\.json missing"):
+    with pytest.raises(SettingError, match=r"is not a Whisper model .*: config\.json, tokenizer\.json missing"):
         open_asr(str(tmp_path))
-    with pytest.raises(SettingError, match="no engine and no folder 'whisper'"):
+    with pytest.raises(SettingError, match="there are no ears 'whisper'"):
         open_asr("whisper")
     for name in streaming.FILES:
         (tmp_path / name).write_bytes(b"no graph")

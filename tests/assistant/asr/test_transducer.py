@@ -146,7 +146,7 @@ def test_the_facts_of_a_graph_are_read_without_a_runtime(write_transducer: Write
         try:
             assert graph_facts(cut).keys() <= {"vocab_size", "context_size"}
         except SettingError as error:
-            assert "fetch it anew" in str(error)
+            assert "download it again" in str(error)
 
 
 def test_eight_bits_are_preferred(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_tokens_are_read_by_line(tmp_path: Path) -> None:
     (tmp_path / "tokens.txt").write_text("<blk> 0\n▁a 1\r\n 2\n\u3000 3\n\u2028 4\n\n", encoding="utf-8")
     assert _tokens(tmp_path) == {0: "<blk>", 1: "▁a", 2: " ", 3: "\u3000", 4: "\u2028"}
     (tmp_path / "tokens.txt").write_text("a b 1\n", encoding="utf-8")
-    with pytest.raises(SettingError, match="is no token and its number"):
+    with pytest.raises(SettingError, match="is not a token and its number"):
         _tokens(tmp_path)
 
 
@@ -190,14 +190,14 @@ def damage(folder: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "told"),
     [
-        ("no decoder", r"decoder\*.onnx is missing; it must hold tokens.txt, encoder"),
+        ("no decoder", r"decoder\*.onnx is missing; it must contain tokens.txt, encoder"),
         ("no tokens", "tokens.txt is missing"),
         ("few tokens", "has 25 tokens, its model 26"),
-        ("no graph", "is no ONNX graph, or cut short"),
-        ("half a graph", "is no ONNX graph, or cut short"),
+        ("no graph", "is not a valid ONNX file"),
+        ("half a graph", "is not a valid ONNX file"),
         ("another kind", r"say nothing of .*window_size.*\(kind: mtsl\)"),
         ("a fact lost", "say nothing of decode_chunk_len"),
-        ("odd pieces", "b'of' is no piece and its score"),
+        ("odd pieces", "b'of' is not a piece and its score"),
         ("a wrong network", "cannot be loaded as a transducer"),
     ],
 )

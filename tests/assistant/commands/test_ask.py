@@ -19,6 +19,6 @@ def test_a_reply_without_an_end_is_told_in_one_line_and_what_was_said_is_kept(
     command = ["ask", "--profile", "tiny", "--asr", "pocketsphinx", "--quiet", "--say", "tell me a story"]
     assert cli.main([*command, "--out", str(tmp_path / "reply.wav"), "--json", str(tmp_path / "turns.json")]) == 1
     told = capsys.readouterr().err.strip().splitlines()
-    assert len(told) == 1 and "not at its end after 0 s" in told[0] and "--profile tiny" in told[0]
+    assert len(told) == 1 and "did not end within 0 s" in told[0] and "--profile tiny" in told[0]
     assert soundfile.info(tmp_path / "reply.wav").samplerate == 24_000
     assert json.loads((tmp_path / "turns.json").read_text("utf-8"))["facts"]

@@ -78,11 +78,11 @@ def test_the_size_worth_fetching_is_next_to_what_was_tried(taken, here, wanted):
 def test_doctor_says_which_ears_are_taken_and_how_to_better_them(tmp_path, monkeypatch):
     finding = doctor.ears(Config(tmp_path))
     assert finding.verdict == "ok" and finding.found == "auto takes moonshine tiny; nothing better is fetched"
-    assert finding.todo == "better ones: assistant pull ears --size small"
+    assert finding.todo == "better ones: assistant pull ears-small"
     finding = doctor.ears(Config(tmp_path, asr="whisper"))
-    assert finding.verdict == "broken" and "no engine and no folder 'whisper'" in finding.found and finding.todo
+    assert finding.verdict == "broken" and "there are no ears 'whisper'" in finding.found and finding.todo
     finding = doctor.ears(Config(tmp_path, asr="http://127.0.0.1:1/v1"))
-    assert finding.verdict == "broken" and "is the server up" in finding.found
+    assert finding.verdict == "broken" and "check that the server runs" in finding.found
 
     def no_package() -> None:
         raise SettingError("no weights; run: pip install them")

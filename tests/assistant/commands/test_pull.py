@@ -52,12 +52,25 @@ def test_a_restricting_licence_needs_consent(hub, home, capsys, monkeypatch):
 def test_profiles_are_names_of_repositories(home, capsys):
     assert pull.repos_of(["desk", "maker/model", "desk"])[-1] == "maker/model"
     assert pull.repos_of(["desk"])[0] == "Qwen/Qwen3.5-4B"
-    with pytest.raises(AssistantError, match="desk-9b"):
+    with pytest.raises(AssistantError, match="there is no profile 'dsk'; did you mean desk"):
         pull.repos_of(["dsk"])
     with pytest.raises(AssistantError, match="nothing to fetch"):
         pull.repos_of(["tiny"])
-    assert main(["pull"]) == 0
-    assert "desk" in capsys.readouterr().out
+    with pytest.raises(AssistantError, match=r"choose from laptop, .*, ears-tiny-times, or name a repository"):
+        pull.repos_of(["xyzzy"])
+
+
+def test_the_list_fits_80_columns_and_marks_what_fits_the_machine(tmp_path, capsys):
+    gib = 1 << 30
+    laptop, desk, small = (0, 5 * gib, "laptop", "small"), (24 * gib, gib, "desk", "medium"), (0, gib, "tiny", "small")
+    for gpu, host, profile, ears in (laptop, desk, small):
+        pull.print_profiles(tmp_path, gpu, host)
+        *rows, empty, fits, licences, last = capsys.readouterr().out.splitlines()
+        assert max(map(len, rows)) <= 80 and not empty
+        assert [row.split()[1] for row in rows if row.startswith("*")] == [profile, f"ears-{ears}"]
+        assert {row[2:].split()[0] for row in rows[1:]} >= {*PROFILES, "ears-tiny"}
+        assert f"{host / gib:.1f} GiB of memory" in fits and licences.count("Non-Commercial") == 1
+        assert last == "fetch one with: assistant pull NAME"
 
 
 def ears_of(size: str, data: bytes) -> dict[str, bytes]:
@@ -87,15 +100,15 @@ def test_ears_are_fetched_by_size_into_a_folder_of_their_own(with_ears, home, ca
     assert fetched_sizes(home / "models") == ["small"]
     assert main(["pull", "ears", "--endpoint", with_ears.url]) == 0
     assert "here already" in capsys.readouterr().out
-    assert main(["pull", "ears", "--word-times", "--endpoint", with_ears.url]) == 0
+    assert main(["pull", "ears-small-times", "--endpoint", with_ears.url]) == 0
     assert WORD_TIMES in fetched(home, "small")
-    assert main(["pull", "ears", "--size", "tiny", "--endpoint", with_ears.url]) == 0
+    assert main(["pull", "ears-tiny", "--endpoint", with_ears.url]) == 0
     assert fetched_sizes(home / "models") == ["small", "tiny"]
 
 
 @pytest.mark.slow
-def test_a_profile_brings_the_medium_ears_unless_they_are_declined(with_ears, home):
-    assert main(["pull", "desk", "--no-ears", "--endpoint", with_ears.url]) == 0
+def test_a_profile_brings_the_medium_ears_and_a_repository_none(with_ears, home):
+    assert main(["pull", REPO, "--endpoint", with_ears.url]) == 0
     assert is_present(model_folder(home / "models", REPO)) and fetched_sizes(home / "models") == []
     assert main(["pull", "desk", "--endpoint", with_ears.url]) == 0
     assert fetched_sizes(home / "models") == ["medium"]
@@ -124,7 +137,7 @@ def test_prepare_is_for_models_that_were_named(hub, home, capsys, monkeypatch):
     monkeypatch.setattr("llm_engine.weights.prepare_weights", prepare)
     assert main(["pull", REPO, "--prepare", "--endpoint", hub.url]) == 0
     monkeypatch.setenv("ASSISTANT_DTYPE", "int4")
-    monkeypatch.setenv("ASSISTANT_VISION", "off")
+    monkeypatch.setenv("ASSISTANT_WITHOUT", "vision")
     assert main(["pull", REPO, "--prepare", "--endpoint", hub.url]) == 1, "it could not be kept"
     folder = model_folder(home / "models", REPO)
     assert asked == [(folder, torch.bfloat16, None, True), (folder, torch.bfloat16, 4, False)]
@@ -136,15 +149,15 @@ def test_a_voice_is_prepared_as_a_processor_holds_it(with_ears, home, monkeypatc
     asked = []
     monkeypatch.setattr("tts_engine.weights.prepare_weights", lambda folder, dtype, *rest: asked.append(dtype) or True)
     monkeypatch.setitem(PROFILES, "desk", replace(PROFILES["desk-12"], llm="", tts=REPO))
-    pulled = ["pull", "desk", "--no-ears", "--prepare", "--endpoint", with_ears.url]
+    pulled = ["pull", "desk", "--prepare", "--endpoint", with_ears.url]
     assert main(pulled) == 0
     monkeypatch.setenv("ASSISTANT_DTYPE", "int4")
     assert main(pulled) == 0
-    monkeypatch.setenv("ASSISTANT_TTS_DTYPE", "int4")
+    monkeypatch.setenv("ASSISTANT_DTYPE", "int4,int4")
     assert main(pulled) == 0
     assert asked == ["int8", "int8", "int4"]
 
 
 def test_what_is_no_language_model_is_not_prepared(hub, home, capsys):
     assert main(["pull", REPO, "--prepare", "--endpoint", hub.url]) != 0
-    assert "nothing is prepared" in capsys.readouterr().err
+    assert "the model was not prepared" in capsys.readouterr().err

@@ -22,7 +22,7 @@ async def work():
         print("cleaned", flush=True)
     return 0
 class Module:
-    NAME, HELP = "x", "x"
+    NAME, USAGE, HELP = "x", "", "x"
     add_arguments = staticmethod(lambda parser: None)
     run = staticmethod(lambda args: run_async(work()))
 cli.command_modules = lambda: [Module]

@@ -6,17 +6,20 @@ from dataclasses import replace
 import pytest
 
 from assistant import cli
-from assistant.app.config import Config
 from assistant.commands import serve
-from capsules.registry import Listing
+from capsules.registry import Budgets, Listing
 
 
 def test_serve_refuses_what_is_unsafe_or_impossible_before_it_loads_anything(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path))
     assert cli.main(["serve", "--host", "0.0.0.0"]) == 1
     assert "--token" in capsys.readouterr().err
-    assert cli.main(["serve", "--tls-cert", "x.pem"]) == 1
-    assert "belong together" in capsys.readouterr().err
+    assert cli.main(["serve", "--tls", "x.pem", "y.pem"]) == 1
+    assert "--tls: there is no file x.pem" in capsys.readouterr().err
+    for name in ("x.pem", "y.pem"):
+        (tmp_path / name).write_text("nothing")
+    assert cli.main(["serve", "--tls", str(tmp_path / "x.pem"), str(tmp_path / "y.pem")]) == 1
+    assert "are not a certificate and its key" in capsys.readouterr().err
     assert cli.main(["serve", "--profile", "enormous"]) == 1
     assert "enormous" in capsys.readouterr().err
     with socket.socket() as taken:
@@ -38,9 +41,9 @@ def test_serve_prints_an_address_that_can_be_opened(host, secure, url):
     assert serve.address_of(host, 5, secure) == url
 
 
-def test_capsules_are_told_once_each_at_their_fastest_tier(tmp_path):
+def test_capsules_are_told_once_each_at_their_fastest_tier():
     row = Listing("k", "n", "", "llm", 3, {"disk": 10, "host": 8}, True, 1.0, "", None)
     kept = [row, replace(row, label="ada", homes={"disk": 5})]
-    told = serve.capsules_json(kept, Config(tmp_path, capsule_disk_mb=1))
+    told = serve.capsules_json(kept, Budgets(disk_bytes=1 << 20))
     assert [(c["name"], c["tier"], c["bytes"]) for c in told["capsules"]] == [("n", "host", 8), ("ada", "disk", 5)]
     assert told["tiers"]["disk"] == {"used_bytes": 15, "budget_bytes": 1 << 20}

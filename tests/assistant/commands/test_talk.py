@@ -127,7 +127,7 @@ def test_without_devices_it_says_what_to_do(monkeypatch, capsys):
         (
             ["--microphone", "7"],
             ("check_input_settings", ValueError("No input device 7")),
-            "no microphone can be opened",
+            "the microphone cannot be opened",
         ),
         (
             ["--loudspeaker", "hw:1"],

@@ -69,7 +69,9 @@ def test_bad_files_are_told_before_the_ears_open_and_the_rest_is_done(ears, memo
     (tmp_path / "notes.txt").write_text("no sound")
     bad = [str(tmp_path / "notes.txt"), str(tmp_path / "gone.wav"), str(tmp_path)]
     assert main(["transcribe", *bad]) == 1 and ears.opened == []
-    assert [line.split(" cannot")[0] for line in capsys.readouterr().err.splitlines()] == bad
+    text, gone, folder = capsys.readouterr().err.splitlines()
+    assert text.startswith(f"{bad[0]} cannot be read as sound") and gone == f"there is no file {bad[1]}"
+    assert folder == f"{bad[2]} cannot be read as sound (it is a folder); name a WAV, FLAC, OGG or MP3 file"
     assert main(["transcribe", bad[0], str(memo), bad[1], str(memo)]) == 1
     told = capsys.readouterr()
     assert told.out == f"==> {memo} <==\nbuy milk\ncall Anna\n" * 2 and len(told.err.splitlines()) == 2
@@ -90,7 +92,7 @@ def test_a_failure_costs_its_file(ears, memo, monkeypatch, capsys):
 def test_what_cannot_be_written_is_told_first(ears, memo, tmp_path, capsys):
     assert main(["transcribe", str(memo), "--out", str(tmp_path)]) == 1
     assert main(["transcribe", str(memo), str(memo), "--format", "srt"]) == 1
-    assert "cannot be written" in (told := capsys.readouterr().err) and "once for each file" in told
+    assert "is a folder" in (told := capsys.readouterr().err) and "once for each file" in told
     assert ears.opened == []
 
 

@@ -1,22 +1,29 @@
-"""Compiled kernels where they were measured and can be built, refused where they were asked for and cannot."""
+"""Compiled kernels where they were measured and can be built, and a GPU that is not there."""
 
 import shutil
 
 import pytest
 
 from assistant.base.errors import AssistantError
+from assistant.device import context
 from assistant.device.context import open_context
 
 
-@pytest.mark.parametrize("kernels", ["auto", "torch", "compiled"])
-def test_without_a_compiler_only_who_asks_for_kernels_is_refused(kernels, monkeypatch, tmp_path):
+@pytest.mark.parametrize("kernels", ["auto", "torch"])
+def test_without_a_compiler_torchs_own_operators_do(kernels, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
-    if kernels == "compiled":
-        with pytest.raises(AssistantError, match=r"--kernels compiled: no C\+\+ compiler.*apt install"):
-            open_context("cpu", 0, kernels, tmp_path)
-    else:
-        assert " kernels " not in open_context("cpu", 0, kernels, tmp_path).describe()
+    assert " kernels " not in open_context("cpu", 0, kernels, tmp_path).describe()
+
+
+def test_a_machine_without_a_gpu_says_so_instead_of_naming_a_package(monkeypatch, tmp_path):
+    monkeypatch.setattr(context, "unusable", lambda: "this torch is built without CUDA; install another")
+    monkeypatch.setattr(context, "DRIVER_PLACES", (tmp_path / "none",))
+    with pytest.raises(AssistantError, match=r"--device cuda: there is no NVIDIA GPU .*--device cpu works"):
+        open_context("cuda")
+    monkeypatch.setattr(context, "DRIVER_PLACES", (tmp_path,))
+    with pytest.raises(AssistantError, match=r"--device cuda: this torch is built without CUDA; install another"):
+        open_context("cuda")
 
 
 @pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler here; install g++ to un-skip")

@@ -123,7 +123,7 @@ def test_what_is_fetched_for_a_desk_is_both_models_as_they_are_published() -> No
 def test_the_plan_is_told_and_gives_capsules_what_is_left() -> None:
     made = plan(23 * GIB, 9 * GIB, 9 * GIB, 1 * GIB)
     assert made.told == (
-        "of 23.0 GiB free on the GPU are taken: the language model 9.0 GiB, the voice 9.0 GiB, work 2.3 GiB; up to 1.0 "
+        "23.0 GiB are free on the GPU; needed: the language model 9.0 GiB, the voice 9.0 GiB, work 2.3 GiB; up to 1.0 "
         "GiB for capsules"
     )
     assert made.room == 1 * GIB and made.eyes
@@ -132,7 +132,7 @@ def test_the_plan_is_told_and_gives_capsules_what_is_left() -> None:
 
 def test_eyes_are_left_out_where_they_alone_do_not_fit() -> None:
     assert plan(22 * GIB, 9 * GIB, 9 * GIB, 1 * GIB, eyes_bytes=GIB).told.startswith(
-        "of 22.0 GiB free on the GPU are taken: the language model 9.0 GiB, its eyes 1.0 GiB, the voice 9.0 GiB"
+        "22.0 GiB are free on the GPU; needed: the language model 9.0 GiB, its eyes 1.0 GiB, the voice 9.0 GiB"
     )
     made = plan(18 * GIB + WORKING_BYTES + GIB // 2, 9 * GIB, 9 * GIB, 1 * GIB, eyes_bytes=GIB)
     assert made.room == GIB // 2 and not made.eyes
@@ -143,7 +143,7 @@ def test_eyes_are_left_out_where_they_alone_do_not_fit() -> None:
 
 def test_models_that_do_not_fit_are_refused_before_loading() -> None:
     with pytest.raises(
-        SettingError, match=r"do not fit the GPU: of 15\.5 GiB free .* 4\.8 GiB too much\. .* --device cpu"
+        SettingError, match=r"do not fit the GPU: 15\.5 GiB are free .* 4\.8 GiB too much; .* --device cpu"
     ):
         plan(15 * GIB + GIB // 2, 9 * GIB, 9 * GIB, 1 * GIB)
 

@@ -176,11 +176,11 @@ def test_calls_in_pieces_comments_and_split_lines():
     [
         ([delta(content="half")], {"cut": True}, "cannot be used|broke off"),
         ([delta(content="half")], {}, "broke off"),
-        ([b"data: {nonsense\n\n"], {}, "no JSON"),
+        ([b"data: {nonsense\n\n"], {}, "not JSON"),
         ([data(error={"message": "out of memory"})], {}, "out of memory"),
         ([b'{"error": {"message": "no such model"}}'], {"status": 404}, "404: no such model"),
         ([b"<html>"], {"status": 500}, "500: <html>"),
-        ([b"data: 5\n\n"], {}, "no event: 5"),
+        ([b"data: 5\n\n"], {}, "not an event: 5"),
         ([data(choices=[5])], {}, "invalid chat completion"),
         ([delta(content=5)], {}, "invalid chat completion"),
         ([delta(tool_calls=[{"index": "x"}])], {}, "invalid chat completion"),
@@ -262,7 +262,7 @@ def test_a_server_that_fails_with_a_picture_may_still_see(message):
 
 
 def test_a_server_that_is_not_there():
-    with pytest.raises(EngineFailed, match="is the server up"):
+    with pytest.raises(EngineFailed, match="check that the server runs"):
         asyncio.run(pieces_of(RemoteLLM(Address("http://127.0.0.1:9/v1")), asked("x")))
 
 
@@ -275,7 +275,7 @@ def test_a_dead_engine_fails_the_reply_and_the_talk_lives_on():
                 await wire.send("response.create")
                 response = (await wire.until("response.done"))["response"]
                 assert response["status"] == "failed"
-                assert "is the server up" in response["status_details"]["error"]["message"]
+                assert "check that the server runs" in response["status_details"]["error"]["message"]
         await llm.close()
 
     asyncio.run(story())

@@ -4,7 +4,7 @@ import pytest
 from aiohttp import WSServerHandshakeError
 
 from assistant.base.errors import SettingError
-from assistant.server.security import Gate, host_name, is_loopback, keys_of, make_gate
+from assistant.server.security import Gate, host_name, is_loopback, keys_of, make_gate, split_allowed
 from tests.fakes.web import Site, run
 
 LOCAL = Gate("127.0.0.1")
@@ -64,7 +64,7 @@ def test_keys():
 
 
 def test_binding_elsewhere_needs_a_token_and_says_how_to_get_tls():
-    with pytest.raises(SettingError, match=r"--token.*--tls-cert"):
+    with pytest.raises(SettingError, match=r"--token.*--tls CERT KEY"):
         make_gate("0.0.0.0", None)
     with pytest.raises(SettingError, match="8 characters"):
         make_gate("0.0.0.0", "short")
@@ -77,6 +77,14 @@ async def refused(site: Site, **kinds) -> int:
     with pytest.raises(WSServerHandshakeError) as error:
         await site.client.ws_connect(site.ws, **kinds)
     return error.value.status
+
+
+def test_what_is_allowed_is_a_name_of_the_server_or_the_origin_of_a_page():
+    names, pages = split_allowed(["box.lan", "https://app.example/", "tauri://localhost"])
+    gate = make_gate("127.0.0.1", None, names, pages)
+    assert gate.refuse_host("box.lan:8765") is None and "--allow app.example" in (gate.refuse_host("app.example") or "")
+    assert gate.knows_origin("https://app.example") and gate.knows_origin("tauri://localhost")
+    assert "--allow https://box.lan" in (gate.refuse_origin("https://box.lan", "localhost") or "")
 
 
 def test_a_page_from_elsewhere_and_a_rebound_name_are_refused():

@@ -861,7 +861,7 @@ def test_talks_are_limited_resumed_and_taken_over(tmp_path):
     run(reopen(world.talks))
     run(reopen(World(counting, folder=tmp_path, limit=1).talks))  # another process, the same folder
     (tmp_path / f"{session.talk}.journal").write_text("[{]")
-    with pytest.raises(UnknownTalk, match="nothing whole"):
+    with pytest.raises(UnknownTalk, match="not kept completely"):
         World(folder=tmp_path).talks.open(resume=session.talk)
 
 

@@ -160,7 +160,7 @@ def test_a_recording_becomes_a_voice_by_command_and_goes_again(model, home, tmp_
     assert main(["voice", "add", "mine", str(recording), "--transcript", "Yes.", "--replace", *flags]) == 0
     assert read_voice_file(path).voice.transcript == "Yes."
     assert main(["voice", "rm", "yours", *flags]) == 1
-    assert "there is no voice 'yours'; there is mine" in capsys.readouterr().err
+    assert "there is no voice 'yours'; choose from mine" in capsys.readouterr().err
     assert main(["voice", "rm", "mine", *flags]) == 0 and not path.exists()
 
 
