@@ -1,4 +1,4 @@
-"""Take over parked talks of the version before. May go with the next version."""
+"""What the version before kept of parked talks, taken over or let go with a sentence. May go with the next version."""
 
 from __future__ import annotations
 

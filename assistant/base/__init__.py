@@ -1,4 +1,4 @@
-"""The ground floor: everything here is used above and knows nothing of talks or models.
+"""What everything stands on, and what knows nothing of talks or models.
 
 channel   a bounded, closable queue between two tasks
 clock     the loop's seconds, and samples counted on a stream

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Channel(Generic[T]):
-    """Many senders, many receivers, one event loop. Items sent before `close` are still received."""
+    """Many senders, many receivers, one event loop. What was sent before `close` is still received."""
 
     def __init__(self, capacity: int) -> None:
         if capacity < 1:

@@ -6,7 +6,7 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def available_bytes(told: Path = MEMINFO) -> int:
-    """Free memory and what the system would give up for it; 0 where that is unknown (other systems than Linux)."""
+    """Free memory and what the system would give up for it; 0 where it does not tell (other systems than Linux)."""
     try:
         lines = told.read_text("ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))

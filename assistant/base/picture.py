@@ -1,4 +1,4 @@
-"""A still picture: as it came, and as pixels. Pictures from anyone are read here, within limits.
+"""A still picture: as it came, and as pixels. What anyone sends is read here, within limits.
 
 The header says how large a picture will be, so that is checked before a pixel is made: a few bytes can stand for
 gigabytes. Every wrong picture is one PeerError with the code that OpenAI's clients know for it.
@@ -41,7 +41,7 @@ MAX_SCANNED = 1_000_000_000
 MOST_PER_MESSAGE = 4
 MOST_PER_REQUEST = 16
 KINDS = {"PNG": b"\x89PNG", "JPEG": b"\xff\xd8\xff", "GIF": b"GIF8", "WEBP": b"RIFF"}
-"""The supported kinds, by their first bytes: the name that a sender gives is often wrong."""
+"""What is read, by its first bytes: what a sender calls it is often wrong."""
 LOOK = 32
 DIGEST_BYTES = 16
 _ORIENTATION = 0x0112
@@ -66,7 +66,7 @@ class Picture:
 
     @property
     def pixels(self) -> Pixels:
-        """Decoded again each time: 4 ms of processor time for 1280 x 720, 0.4 s (JPEG) to 1.2 s (PNG) at the limit, so
+        """Decoded anew each time: 4 ms of processor time for 1280 x 720, 0.4 s (JPEG) to 1.2 s (PNG) at the limit, so
         not for the event loop. Raises PeerError for a damaged picture."""
         return _pixels(self.encoded)
 
@@ -76,7 +76,7 @@ class Picture:
 
     @staticmethod
     def of(pixels: Pixels, detail: Detail = "auto") -> Picture:
-        """A picture of pixels that we made ourselves."""
+        """Of pixels that we made ourselves."""
         from PIL import Image
 
         out = BytesIO()
@@ -109,7 +109,7 @@ def open_picture(encoded: bytes, detail: Detail = "auto") -> Picture:
 
 
 def read_picture(url: str, detail: str | None = None) -> Picture:
-    """Read a data URL. Nothing is fetched: an address could be any inside the user's network. Raises PeerError."""
+    """Of a data URL. Nothing is fetched: an address could be any inside the user's network. Raises PeerError."""
     scheme = url[:40].partition(":")[0].lower()
     if scheme != "data":
         raise PeerError(
@@ -135,14 +135,14 @@ def read_picture(url: str, detail: str | None = None) -> Picture:
 
 
 def look_of(pixels: Pixels) -> bytes:
-    """32 x 32 grey values that distinguish pictures of one scene from others."""
+    """32 x 32 grey values, by which pictures of one scene are told from others."""
     from PIL import Image
 
     return Image.fromarray(pixels).convert("L").resize((LOOK, LOOK), Image.Resampling.BOX).tobytes()
 
 
 def difference(one: bytes, other: bytes) -> float:
-    """The mean distance between the grey values of two looks, 0 to 255."""
+    """Of two looks: how far their grey values are apart on average, 0 to 255."""
     return float(np.abs(np.frombuffer(one, np.uint8).astype(int) - np.frombuffer(other, np.uint8)).mean())
 
 
@@ -162,7 +162,7 @@ def _unsupported(what: str) -> PeerError:
 
 @contextmanager
 def _reading(kind: str) -> Iterator[None]:
-    """Any failure of the decoder becomes one error."""
+    """What a decoder makes of anyone's bytes is told as one error."""
     from PIL import Image
 
     try:
@@ -204,7 +204,7 @@ def _rgb(image: Image) -> Image:
 
 
 def _orientation(image: Image) -> int:
-    """How a camera was held, 1 to 8; unreadable metadata is not a reason to refuse a picture."""
+    """How a camera was held, 1 to 8; metadata that cannot be read is no reason to refuse a picture."""
     try:
         if image.format == "PNG" and "exif" not in image.info:  # asked for more it would decode all to look behind it
             return 1

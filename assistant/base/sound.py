@@ -1,4 +1,4 @@
-"""Sound as it is kept inside: float32, mono, in [-1, 1], at one of two rates."""
+"""What sound is inside: float32, mono, in [-1, 1], at one of two rates."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ Pcm: TypeAlias = NDArray[np.float32]
 REPLY_RATE = 24_000
 """Sample rate of all sound that leaves a session; a front that needs another resamples."""
 HEARING_RATE = 16_000
-"""The rate of the detector and the transcriber."""
+"""What the detector and the transcriber take."""

@@ -16,7 +16,7 @@ SCALES: Final[dict[str, dict[str, float]]] = {
     "speed": {"kilometers per hour": 1, "miles per hour": 1.609344, "meters per second": 3.6},
     "temperature": {"celsius": 1, "fahrenheit": 1},
 }  # fmt: skip
-"""Quantities: each unit's size in one of them; only names for temperature, whose zeros differ."""
+"""What is measured: each unit's size in one of them; of temperature, whose zeros differ, the names alone."""
 _ALIASES: Final = {
     "foot": "feet", "inch": "inches", "kilo": "kilograms", "kilos": "kilograms", "kg": "kilograms", "km": "kilometers",
     "m": "meters", "cm": "centimeters", "mm": "millimeters", "g": "grams", "lb": "pounds", "lbs": "pounds",
@@ -35,8 +35,7 @@ _LONGEST: Final = max(len(name.split()) for name in _NAMES)
 
 
 def find_unit(name: str) -> tuple[str, str]:
-    """The quantity that a unit measures, and the unit's own name: `KM` is a length, in kilometers. Raises
-    LookupError."""
+    """What it measures, and the unit's own name: `KM` is a length, in kilometers. Raises LookupError."""
     return _NAMES[" ".join(name.lower().split())]
 
 

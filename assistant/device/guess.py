@@ -18,8 +18,8 @@ S = TypeVar("S")
 
 @dataclass(slots=True)
 class Guess(Generic[B]):
-    """A guess of one talk on one engine. `before` is found on the engines' thread, ahead of the first step; None: there
-    was none yet, so there is nothing to take back."""
+    """Of one talk on one engine. `before` is found on the engines' thread, ahead of the first step; None: there was
+    none yet, so there is nothing to take back."""
 
     before: B | None = None
     jobs: list[AnyJob] = field(default_factory=list)

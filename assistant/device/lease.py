@@ -1,9 +1,9 @@
 """Whose state an engine holds, and where that of the other talks is: in a capsule, on disk, or to be built again.
 
 An engine holds one sequence, and several talks share it. A talk that the engine is taken from leaves its state in a
-capsule and gets it back at its next step. Everything else about it is written into its journal at every turn, so a talk
-continues even after its process was killed. A talk whose front has left is parked: its capsule is saved, and memory let
-go. Everything here runs on the engines' thread.
+capsule and gets it back at its next step. What is known of it beside that is written into its journal at every turn; so
+a talk goes on after its process was killed, too. A talk whose front has left is parked: its capsule is saved, and
+memory let go. Everything here runs on the engines' thread.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ S = TypeVar("S")
 
 
 class Lessee(Protocol[S]):
-    """The engine as a lease needs it. `S`: facts about a talk beside the engine's own state."""
+    """What a lease asks of an engine. `S` is what is known of a talk beside the engine's own state."""
 
     replaceable: bool
     """Whether a state that is lost is built again soon enough that its capsule may be evicted."""
@@ -46,15 +46,15 @@ class Lessee(Protocol[S]):
         """The engine begins with nothing, and so does what is known of it."""
 
     def to_rows(self, state: S) -> Rows:
-        """Its facts, for the journal."""
+        """What is known, for the journal."""
 
     def from_rows(self, rows: Rows) -> S:
         """The inverse. Raises KeyError, TypeError, ValueError or IndexError on what `to_rows` did not write."""
 
 
 class EngineLease(Generic[S]):
-    """`kind` names its table in the journals, where it keeps what is known of talks whose journal is open. For a talk
-    that begins with a pinned capsule of `bases`, only the rest is kept."""
+    """`kind` names its table in the journals, where it keeps what is known of talks whose journal is open. Of a talk
+    that begins with a pinned capsule of `bases` only what follows is kept."""
 
     def __init__(
         self, lessee: Lessee[S], registry: Registry, state_key: StateKey, kind: str, journals: Journals,
@@ -66,7 +66,7 @@ class EngineLease(Generic[S]):
         self._kind, self._journals, self._bases = kind, journals, bases
         self._talks: dict[str, S] = {}
         self._keys: dict[str, str] = {}
-        """Keys of capsules in the registry, by waiting talk."""
+        """Of talks that wait: their capsules in the registry."""
         self._outside: dict[str, Capsule] = {}
         """Capsules that nothing could replace and the registry had no room for."""
         self._pinned: set[str] = set()
@@ -79,21 +79,21 @@ class EngineLease(Generic[S]):
         return talk in self._talks
 
     def find(self, talk: str) -> S | None:
-        """The facts about a talk, if there are any; its state need not be in the engine."""
+        """What is known of a talk, if anything is; its state need not be in the engine."""
         self._resting.pop(talk, None)
         if talk not in self._talks:
             self._read(talk)
         return self._talks.get(talk)
 
     def begin(self, talk: str, new: Callable[[], S]) -> S:
-        """The facts about a talk; a new one begins with `new`."""
+        """What is known of a talk; a new one begins with `new`."""
         state = self.find(talk)
         if state is None:
             state = self._talks[talk] = new()
         return state
 
     def own(self, talk: str) -> bool:
-        """Make the engine's state this talk's, which must have begun. False: its state was gone, so it starts again."""
+        """Make the engine's state this talk's, which must have begun. False: it had none any more and begins anew."""
         if self.owner == talk:
             return True
         state = self._talks[talk]
@@ -134,8 +134,7 @@ class EngineLease(Generic[S]):
             self._set_aside(branch, capsule)
 
     def _set_aside(self, talk: str, capsule: Capsule) -> None:
-        """A capsule that can be rebuilt may be evicted; any other is pinned until its talk has it back, or is
-        parked."""
+        """What can be built again may be evicted; what cannot is pinned until its talk has it back, or is parked."""
         key = self._put(talk, capsule, pin=not self._lessee.replaceable)
         if key is not None:
             self._keys[talk] = key
@@ -146,15 +145,15 @@ class EngineLease(Generic[S]):
             self._registry.charge(self._name(talk), capsule.nbytes)
 
     def hide(self, talk: str) -> None:
-        """Changes from here on may be taken back. Any thread may say so."""
+        """What changes from here on may be taken back. Any thread may say so."""
         self._private.add(talk)
 
     def show(self, talk: str) -> None:
-        """The changes stay, or were taken back: the caller notes the result."""
+        """What has changed stays, or was taken back: whoever says so notes it."""
         self._private.discard(talk)
 
     def note(self, talk: str, *, midway: bool = False) -> None:
-        """Write the changed facts about a talk into its journal. `midway`: more of it will come at once."""
+        """What is known of a talk has changed: write it into its journal. `midway`: more of it will come at once."""
         journal = self._journals.find(talk)
         if journal is not None and talk in self._talks and talk not in self._private:
             journal.put(self._kind, self._lessee.to_rows(self._talks[talk]), sync=not midway)
@@ -229,7 +228,7 @@ class EngineLease(Generic[S]):
         return f"talk/{talk}/{self._kind}"
 
     def _key(self, talk: str) -> str:
-        """The key of its capsule in the registry."""
+        """Of its capsule in the registry."""
         return named_key(self._name(talk), self._state_key)
 
     def _taken(self, talk: str) -> Capsule | None:
@@ -253,7 +252,7 @@ class EngineLease(Generic[S]):
         return capsule
 
     def _read(self, talk: str) -> None:
-        """The facts in a talk's journal. Damaged ones are reported, and replaced by nothing."""
+        """What a journal says of a talk. What is damaged is told, and begins with nothing."""
         journal = self._journals.find(talk)
         rows = {} if journal is None else journal.table(self._kind)
         if not rows:
