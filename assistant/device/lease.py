@@ -134,7 +134,7 @@ class EngineLease(Generic[S]):
             self._set_aside(branch, capsule)
 
     def _set_aside(self, talk: str, capsule: Capsule) -> None:
-        """A state that can be built again may be evicted. Any other is pinned until its talk is back, or is parked."""
+        """A state that can be built again may be evicted. The rest is pinned until its talk is back, or is parked."""
         key = self._put(talk, capsule, pin=not self._lessee.replaceable)
         if key is not None:
             self._keys[talk] = key
