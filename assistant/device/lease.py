@@ -134,12 +134,8 @@ class EngineLease(Generic[S]):
             self._set_aside(branch, capsule)
 
     def _set_aside(self, talk: str, capsule: Capsule) -> None:
-<<<<<<< HEAD
         """A capsule that can be rebuilt may be evicted; any other is pinned until its talk has it back, or is
         parked."""
-=======
-        """A state that can be built again may be evicted. The rest is pinned until its talk is back, or is parked."""
->>>>>>> wt-state
         key = self._put(talk, capsule, pin=not self._lessee.replaceable)
         if key is not None:
             self._keys[talk] = key
