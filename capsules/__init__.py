@@ -27,8 +27,9 @@
     worth      what a capsule is worth, and when it may be used next
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from capsules.exec.lazy import lazy_names
 
 if TYPE_CHECKING:
     from capsules.capsule import (
@@ -76,20 +77,14 @@ __all__ = [
     "snapshot",
 ]  # fmt: skip
 
-_PLACES = {
-    "Capsule": "capsule", "Checkpoint": "capsule", "Fingerprint": "capsule", "checkpoint": "capsule",
-    "closure": "capsule", "earlier": "capsule", "fork": "capsule", "restore": "capsule", "rollback": "capsule",
-    "snapshot": "capsule", "CapsuleError": "errors", "Buffer": "exec", "ExecContext": "exec", "Graph": "exec",
-    "Prefix": "exec", "Role": "exec", "ShapeKey": "exec", "Whole": "exec", "StateKey": "prefix", "Live": "reentry",
-    "Reentry": "reentry", "Way": "reentry", "Budgets": "registry", "Registry": "registry",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    """Names are looked up when they are first used: most modules need torch, which takes a second to load, and who only
-    keeps a journal needs none of it."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"capsules.{_PLACES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "capsule": "Capsule Checkpoint Fingerprint checkpoint closure earlier fork restore rollback snapshot",
+        "errors": "CapsuleError",
+        "exec": "Buffer ExecContext Graph Prefix Role ShapeKey Whole",
+        "prefix": "StateKey",
+        "reentry": "Live Reentry Way",
+        "registry": "Budgets Registry",
+    },
+)

@@ -34,19 +34,24 @@
     weights         published checkpoints in and out
 """
 
-from tts_engine.engine import HiggsTTS, PieceFacts, Sound
-from tts_engine.errors import (
-    CheckpointRefused,
-    ConfigRefused,
-    ContextFull,
-    DelayError,
-    EngineMisuse,
-    ReferenceRefused,
-    TextRefused,
-    TTSError,
-)
-from tts_engine.sampling import VoiceSampling
-from tts_engine.voices import Voice
+from typing import TYPE_CHECKING
+
+from capsules.exec.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tts_engine.engine import HiggsTTS, PieceFacts, Sound
+    from tts_engine.errors import (
+        CheckpointRefused,
+        ConfigRefused,
+        ContextFull,
+        DelayError,
+        EngineMisuse,
+        ReferenceRefused,
+        TextRefused,
+        TTSError,
+    )
+    from tts_engine.sampling import VoiceSampling
+    from tts_engine.voices import Voice
 
 __all__ = [
     "CheckpointRefused",
@@ -63,3 +68,14 @@ __all__ = [
     "Voice",
     "VoiceSampling",
 ]  # fmt: skip
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "engine": "HiggsTTS PieceFacts Sound",
+        "errors": "CheckpointRefused ConfigRefused ContextFull DelayError EngineMisuse "
+        "ReferenceRefused TextRefused TTSError",
+        "sampling": "VoiceSampling",
+        "voices": "Voice",
+    },
+)

@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
-from capsules.errors import ContractMisuse
 from capsules.exec.buffer import Buffer, Role, storage_key
+from capsules.exec.errors import ContractMisuse
 
 SMALLEST = 1 << 16
 """Bytes of an allocation below which letting it go saves nothing."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import torch
 
-from capsules.errors import ContractMisuse
+from capsules.exec.errors import ContractMisuse
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.sync import Stream
 

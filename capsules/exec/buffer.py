@@ -6,7 +6,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
-from capsules.errors import BufferMisuse
+from capsules.exec.errors import BufferMisuse
 
 
 class Role(StrEnum):

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from capsules.errors import BufferMisuse, CaptureError
 from capsules.exec.backend import Backend, backend_for
 from capsules.exec.buffer import Buffer, Prefix, Role, Whole, contains, storage_key
+from capsules.exec.errors import BufferMisuse, CaptureError
 from capsules.exec.graph import Graph
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.recycle import Recycler

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from capsules.errors import CaptureError, ContractMisuse
+from capsules.exec.errors import CaptureError, ContractMisuse
 from capsules.exec.recorder import OwnerOf, Recording, watch
 from capsules.exec.sync import CudaStream, Stream
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from capsules.errors import CaptureError, GraphMissing
 from capsules.exec.backend import Backend
 from capsules.exec.buffer import Buffer
+from capsules.exec.errors import CaptureError, GraphMissing
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.shapekey import ShapeKey
 from capsules.exec.shelf import RecordingShelf

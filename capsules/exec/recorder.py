@@ -17,8 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from capsules.errors import CaptureError
 from capsules.exec.buffer import Buffer, Role
+from capsules.exec.errors import CaptureError
 from capsules.exec.tape import Tape
 
 OwnerOf = Callable[[Tensor], Buffer | None]
