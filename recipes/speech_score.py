@@ -35,8 +35,8 @@ from recipes.hearing_score import plain, word_errors
 from recipes.teacher import VOICES, TeacherVoice, speak
 from tts_engine.engine import HiggsTTS
 from tts_engine.istft_codec import mel_filters
+from tts_engine.reference import Voice
 from tts_engine.sampling import VoiceSampling
-from tts_engine.voices import Voice
 
 OPEN = """The baker gave us two loaves for the price of one.
 Heavy rain turned the narrow road into a river.

@@ -22,6 +22,7 @@
     phones          words to phones
     piece           what the host knows of a session
     prompt          voice and text as what the backbone is fed
+    reference       recordings made fit for cloning
     sampling        how a row is drawn
     state           every live buffer, declared once
     steps           what is captured: prefill, row, codec window
@@ -30,7 +31,6 @@
     text_tables     the words for numbers' companions: data of text
     tiny/           our own small voice, with its card
     voice_file      a voice that is kept: codes and transcript, one safe file
-    voices          recordings made fit for cloning
     weights         published checkpoints in and out
 """
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
         TextRefused,
         TTSError,
     )
+    from tts_engine.reference import Voice
     from tts_engine.sampling import VoiceSampling
-    from tts_engine.voices import Voice
 
 __all__ = [
     "CheckpointRefused",
@@ -75,7 +75,7 @@ __getattr__ = lazy_names(
         "engine": "HiggsTTS PieceFacts Sound",
         "errors": "CheckpointRefused ConfigRefused ContextFull DelayError EngineMisuse "
         "ReferenceRefused TextRefused TTSError",
+        "reference": "Voice",
         "sampling": "VoiceSampling",
-        "voices": "Voice",
     },
 )

@@ -13,7 +13,7 @@ from tts_engine.config import TTSConfig, load_config
 from tts_engine.dac_codec import dac_codec
 from tts_engine.errors import CheckpointRefused, ConfigRefused
 from tts_engine.istft_codec import CODEC_TYPE, CausalCodec, CodecShape
-from tts_engine.voices import prepare_reference
+from tts_engine.reference import prepare_reference
 from tts_engine.weights import load_codec_tensors
 
 CODEBOOKS = ("quantizer.", "quantiser.")

@@ -35,11 +35,11 @@ from tts_engine.graphs import Graphs, plan_shapes
 from tts_engine.guards import SILENCE_PEAK, SILENT_FRAMES
 from tts_engine.phone_frontend import PhoneFrontend
 from tts_engine.piece import Piece
+from tts_engine.reference import Voice, checked_codes, prepare_reference
 from tts_engine.sampling import SamplingLike, VoiceSampling, check_sampling
 from tts_engine.state import SCOPE, declare
 from tts_engine.steps import Steps, make_tables
 from tts_engine.streaming import POLICIES, Costs, Schedule, Window, next_window, schedule_for
-from tts_engine.voices import Voice, checked_codes, prepare_reference
 from tts_engine.weights import DTYPES, fused, load_checkpoint
 
 CODE = "tts_engine/1"  # raised whenever the same bytes would mean something else

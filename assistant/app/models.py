@@ -17,10 +17,10 @@ from assistant.app.places import local_path, present_profiles
 from assistant.base.errors import SettingError
 from assistant.contracts import ASR, LLM, TTS
 from assistant.device import memory_plan
-from assistant.device.context import gpu_free_bytes, load_on, open_context
 from assistant.device.deployment import Deployment
+from assistant.device.device_choice import CPU, CUDA, AskedDevices, Placement, place
+from assistant.device.execution import gpu_free_bytes, load_on, open_context
 from assistant.device.memory_plan import Plan
-from assistant.device.placement import CPU, CUDA, AskedDevices, Placement, place
 from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
 from assistant.llm.language import load_language

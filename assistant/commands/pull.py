@@ -84,7 +84,7 @@ def held_as(config: Config, names: list[str], repo: str, voice: bool) -> str:
     """How a processor holds a model: as settings say, else as the profile that was named has it, or in bfloat16."""
     from assistant.app.config import PROFILES, Profile
     from assistant.app.models import llm_dtype, voice_dtype
-    from assistant.device.placement import CPU
+    from assistant.device.device_choice import CPU
 
     alone = Profile("", "" if voice else repo, repo if voice else "", "bfloat16", 0)
     named = (PROFILES[name] for name in names if name in PROFILES)

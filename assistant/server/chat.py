@@ -33,7 +33,7 @@ from assistant.realtime.fields import Fields, Json
 from assistant.realtime.items import PICTURES, read_picture_part
 from assistant.realtime.settings import read_tool, read_tool_choice
 from assistant.server.answers import EventStream, error_body, json_fields, while_connected
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 from assistant.server.security import keys_of, realm_of
 
 ROLES = ("system", "developer", "user", "assistant", "tool")

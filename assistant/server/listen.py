@@ -22,7 +22,7 @@ from assistant.contracts import AsrFacts
 from assistant.events import Pcm
 from assistant.realtime.fields import Json
 from assistant.server.answers import EventStream, while_connected
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 
 MAX_FILE = 64 * 1024 * 1024
 MAX_SECONDS = 3600.0

@@ -23,7 +23,7 @@ from assistant.realtime.events import error_json
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.protocol import CapsuleVerb, Protocol, Received, WireSession, read_extensions
 from assistant.realtime.settings import SessionConfig, merge
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 from assistant.server.kept import do_verb
 from assistant.server.security import from_elsewhere, keys_of, realm_of
 from assistant.talk import Session

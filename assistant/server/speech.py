@@ -22,7 +22,7 @@ from assistant.base.pcm import to_pcm16
 from assistant.events import REPLY_RATE, Pcm
 from assistant.realtime.settings import read_voice
 from assistant.server.answers import EventStream, json_fields, while_connected
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 from assistant.text.segment import Segmenter
 
 MAX_INPUT = 4096

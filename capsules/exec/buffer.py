@@ -78,13 +78,6 @@ class Buffer:
             raise BufferMisuse(f"{self.name}: position {position} is outside 0..{capacity}")
         return self.tensor.narrow(self.live.axis, 0, position)
 
-    def dead_view(self, position: int) -> Tensor:
-        """The part that no step at `position` may depend on."""
-        if isinstance(self.live, Whole):
-            return self.tensor.new_empty(0)
-        capacity = self.tensor.shape[self.live.axis]
-        return self.tensor.narrow(self.live.axis, position, capacity - position)
-
     def check_address(self) -> None:
         if self.tensor.data_ptr() != self.address:
             raise BufferMisuse(

@@ -21,10 +21,10 @@ from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
 from tts_engine.markup import CONTROL_TAGS, strip_structure
 from tts_engine.piece import Piece, SpeechSession
 from tts_engine.prompt import ROW, voice_prompt
+from tts_engine.reference import prepare_reference
 from tts_engine.sampling import VoiceSampling, check_sampling
 from tts_engine.streaming import SIZES, AudioChunk, Costs, growth, next_window, schedule_for
 from tts_engine.text import speech_text
-from tts_engine.voices import prepare_reference
 
 FOUR = AudioConfig(4, 20)
 B, E = 18, 19

@@ -1,6 +1,6 @@
 """What the server keeps for its clients: keys that end."""
 
-from assistant.server.context import Keys
+from assistant.server.backend import Keys
 
 
 def test_temporary_keys_end_and_are_bounded():

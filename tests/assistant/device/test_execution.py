@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from assistant.base.errors import AssistantError
-from assistant.device.context import open_context
+from assistant.device.execution import open_context
 
 
 @pytest.mark.parametrize("kernels", ["auto", "torch", "compiled"])
