@@ -3,14 +3,20 @@
 On Linux the pages of a buffer are given back to the system and its address is kept, so captured graphs and views go on
 as they were once the bytes are back: nothing of the process's state differs before and after, in one bit. The file has
 no name, so it is gone with the process; what the system's page cache still holds of it is back at the speed of memory.
+
+Weights that are mapped from a file have their bytes there already. Their pages are given back without a copy, and they
+are still mapped afterwards.
 """
 
 import ctypes
 import mmap
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Generator, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from capsules.exec.buffer import Buffer, Role, storage_key
@@ -18,7 +24,18 @@ from capsules.exec.errors import ContractMisuse
 
 SMALLEST = 1 << 16
 """Bytes of an allocation below which letting it go saves nothing."""
-_DONT_NEED = 4  # MADV_DONTNEED
+_WILL_NEED, _DONT_NEED = 3, 4  # MADV_WILLNEED, MADV_DONTNEED
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ (\d+)")
+"""The first line of a mapping in /proc/self/smaps: from, to, and the file's inode, 0 for memory without a file."""
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One allocation. `constant`: only weights lie in it, which nobody writes."""
+
+    address: int
+    size: int
+    constant: bool
 
 
 class Away:
@@ -39,12 +56,13 @@ class Away:
         self._file: int | None = None
         self._blocks = _blocks(buffers)
         self._written: set[int] = set()
-        self._out: list[tuple[int, int, int]] = []
+        self._out: list[tuple[_Block, int | None]] = []
+        """What is away, and where in the file its bytes are; None: in the file that it is mapped from."""
 
     @property
     def nbytes(self) -> int:
         """Of the memory that is away now."""
-        return sum(size for _, size, _ in self._out)
+        return sum(block.size for block, _ in self._out)
 
     def let_go(self) -> Generator[None, None, None]:
         """One allocation a step; what is away already comes back first. Raises OSError where the file cannot be
@@ -52,23 +70,27 @@ class Away:
         self.bring_back()
         if self._file is None:
             self._file = _nameless(self._folder)
-        offset = 0
-        for address, size, constant in self._blocks:
-            if address not in self._written:
-                _write(self._file, _bytes_at(address, size), offset)
-            if constant:
-                self._written.add(address)
-            self._out.append((address, size, offset))
-            self._free(address, size)
-            offset += size
+        offset, mapped = 0, _unchanged_mappings()
+        for block in self._blocks:
+            kept = any(first <= block.address and block.address + block.size <= last for first, last in mapped)
+            if not kept and block.address not in self._written:
+                _write(self._file, _bytes_at(block), offset)
+                if block.constant:
+                    self._written.add(block.address)
+            self._out.append((block, None if kept else offset))
+            self._advise(block, _DONT_NEED)
+            offset += block.size
             yield None
 
     def bring_back(self) -> None:
         """All that is away, to the bit."""
         while self._out:
-            address, size, offset = self._out[-1]
+            block, offset = self._out[-1]
             assert self._file is not None
-            _read(self._file, _bytes_at(address, size), offset)
+            if offset is None:
+                self._advise(block, _WILL_NEED)
+            else:
+                _read(self._file, _bytes_at(block), offset)
             self._out.pop()
 
     def close(self) -> None:
@@ -77,24 +99,42 @@ class Away:
             os.close(self._file)
             self._file = None
 
-    def _free(self, address: int, size: int) -> None:
+    def _advise(self, block: _Block, advice: int) -> None:
         """Whole pages only: what else lies in the first and the last is somebody else's."""
-        first = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
-        last = (address + size) // mmap.PAGESIZE * mmap.PAGESIZE
+        first = -(-block.address // mmap.PAGESIZE) * mmap.PAGESIZE
+        last = (block.address + block.size) // mmap.PAGESIZE * mmap.PAGESIZE
         if last > first:
-            told = self._libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _DONT_NEED)
+            told = self._libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), advice)
             if told != 0:
                 raise OSError(ctypes.get_errno(), "the system does not take memory back")
 
 
-def _blocks(buffers: Iterable[Buffer]) -> list[tuple[int, int, bool]]:
-    """(address, bytes, whether they never change) of every allocation that is worth it, once."""
-    found: dict[int, tuple[int, bool]] = {}
+def _blocks(buffers: Iterable[Buffer]) -> list[_Block]:
+    """Every allocation that is worth it, once."""
+    found: dict[int, _Block] = {}
     for buffer in buffers:
-        storage = buffer.tensor.untyped_storage()
         address, constant = storage_key(buffer.tensor), buffer.role is Role.WEIGHT
-        found[address] = (storage.nbytes(), constant and found.get(address, (0, True))[1])
-    return [(address, size, constant) for address, (size, constant) in found.items() if size >= SMALLEST]
+        constant = constant and (address not in found or found[address].constant)
+        found[address] = _Block(address, buffer.tensor.untyped_storage().nbytes(), constant)
+    return [block for block in found.values() if block.size >= SMALLEST]
+
+
+def _unchanged_mappings() -> list[tuple[int, int]]:
+    """(first, last) address of the files that are mapped and of which this process has no page of its own.
+
+    A private mapping gets such a page where somebody writes to it; that page's bytes are in no file.
+    """
+    found: dict[tuple[int, int], bool] = {}
+    here = (0, 0)
+    with suppress(FileNotFoundError), open("/proc/self/smaps", encoding="utf-8") as smaps:
+        for line in smaps:
+            head = _MAPPING.match(line)
+            if head is not None:
+                here = (int(head[1], 16), int(head[2], 16))
+                found[here] = head[3] != "0"
+            elif line.startswith(("Anonymous:", "Swap:")) and line.split()[1] != "0":
+                found[here] = False
+    return [ends for ends, unchanged in found.items() if unchanged]
 
 
 def _nameless(folder: Path) -> int:
@@ -103,8 +143,8 @@ def _nameless(folder: Path) -> int:
         return os.dup(file.fileno())
 
 
-def _bytes_at(address: int, size: int) -> memoryview:
-    return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+def _bytes_at(block: _Block) -> memoryview:
+    return memoryview((ctypes.c_char * block.size).from_address(block.address)).cast("B")
 
 
 def _write(file: int, content: memoryview, offset: int) -> None:

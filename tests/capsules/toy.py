@@ -1,6 +1,8 @@
 """A small hybrid model with every kind of state: attention over a growing prefix, a recurrent fold, a conv window."""
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
@@ -127,3 +129,14 @@ def poison_dead(ctx: ExecContext, scope: str, position: int) -> None:
         dead_view(buffer, position).fill_(999.0)
     for buffer in ctx.buffers(scope, Role.SCRATCH):
         buffer.tensor.fill_(999)
+
+
+def own_pages(address: int) -> int:
+    """Bytes of the mapping at an address that lie in no file: pages that somebody wrote to."""
+    at, found = False, 0
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if head := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            at = int(head[1], 16) <= address < int(head[2], 16)
+        elif at and line.startswith("Anonymous:"):
+            found = int(line.split()[1]) * 1024
+    return found
