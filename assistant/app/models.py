@@ -12,7 +12,6 @@ from functools import partial
 
 from assistant.app.config import TINY, Config, Profile, choose_profile, reason
 from assistant.app.ears import Hearing, begin_hearing, limited
-from assistant.app.older import take_over
 from assistant.app.places import local_path, present_profiles
 from assistant.base.errors import SettingError
 from assistant.contracts import ASR, LLM, TTS
@@ -101,7 +100,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
     placed = _placement(config, profile, bool(free))
     contexts = [_context(config, profile, placed, device, report) for device in placed.devices]
     plan = _gpu_plan(config, profile, placed, report)
-    deployments = await _deployments(config, contexts, plan.room, stack, report)
+    deployments = await _deployments(config, contexts, plan.room, stack)
     opening = Opening(config, profile, deployments[0], stack, report, plan.eyes)
     llm, tts, asr = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1])), await hearing
     sleep = Sleep([deployment.ctx for deployment in deployments], config.home / "asleep")
@@ -170,7 +169,7 @@ def _placement(config: Config, profile: Profile, gpu: bool) -> Placement:
 
 
 async def _deployments(
-    config: Config, contexts: Sequence[ExecContext], gpu_room: int, stack: AsyncExitStack, report: Report
+    config: Config, contexts: Sequence[ExecContext], gpu_room: int, stack: AsyncExitStack
 ) -> tuple[Deployment, ...]:
     """One for each context, with a registry of its own; the thread, not started yet, and the journals are for all."""
     syncing = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="journals"))
@@ -180,7 +179,6 @@ async def _deployments(
     for ctx in contexts:
         registry = await asyncio.to_thread(_registry, config, ctx, gpu_room, len(contexts), writer)
         found.append(Deployment(ctx, thread, registry, journals))
-    take_over(config.talks, journals, found[0].registry, report)
     return tuple(found)
 
 
