@@ -26,7 +26,18 @@ from capsules.weights import Progress, Target, load, packing
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
-from llm_engine.names import FP8_BLOCK, Kind, Part, made_as, packed_bits, parts, prepare, published_shapes, text_only
+from llm_engine.names import (
+    DRAFT,
+    FP8_BLOCK,
+    Kind,
+    Part,
+    made_as,
+    packed_bits,
+    parts,
+    prepare,
+    published_shapes,
+    text_only,
+)  # fmt: skip
 from llm_engine.tower import TowerWeights
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import PREFIXES as TOWERS
@@ -42,11 +53,13 @@ _LAYOUT = "1"  # raised whenever the same files would give other bytes
 
 @dataclass(frozen=True)
 class LoadedWeights:
-    """What a checkpoint gave: the network, the draft block's tensors (kept, not yet run), and what was left out."""
+    """What a checkpoint gave: the network, and the names of what was left out.
 
-    config: LLMConfig  # with tying and the draft block as the files have them
+    digest  of every tensor but the draft block's
+    """
+
+    config: LLMConfig  # with tying as the files have it
     model: ModelWeights
-    draft: Mapping[str, Weight]
     digest: str
     skipped: tuple[str, ...]
     tower: "LoadedTower | None" = None
@@ -159,10 +172,8 @@ class _Loader:
         self.names = {name: entry for name, (_, entry) in locate(self.files).items()}
         self.prefix = self._prefix()
         self.head = next((n for n in ("lm_head.weight", "language_model.lm_head.weight") if n in self.names), None)
-        drafts = {int(n.split(".")[2]) for n in self.names if n.startswith("mtp.layers.")}
         tied = self.head is None if config.tie_word_embeddings is None else config.tie_word_embeddings
-        self.draft = any(n.startswith("mtp.") for n in self.names)
-        self.config = replace(config, tie_word_embeddings=tied, mtp_layers=len(drafts))
+        self.config = replace(config, tie_word_embeddings=tied)
         self.plan: dict[str, Target | Sequence[Target]] = {}
         self.scales: dict[str, Tensor] = {}  # read first, because unpacking needs them
         self.kept: Mapping[str, Tensor] | None = None
@@ -172,11 +183,11 @@ class _Loader:
         self, progress: Callable[[Progress], None] | None, aside: Path | None, tell: Tell, keep: bool = False
     ) -> LoadedWeights:
         """keep  whether to keep what was loaded, even if no older file asks for it"""
-        wanted = parts(self.config, self.draft)
+        wanted = parts(self.config)
         before = stamps(self.files)
         prepared = self.prepared(tell)
         keep = self._may_keep() and (keep or prepared.path.exists())
-        digest = known_digest(self.path, aside) if keep else None
+        digest = known_digest(self.path, aside, (DRAFT,)) if keep else None
         if digest is not None:
             self.kept = prepared.open(digest, self._like(wanted))
         made = {part.name: self._place(part) for part in wanted}
@@ -190,10 +201,9 @@ class _Loader:
         skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and n not in self.scales)
         if digest is not None and self.kept is None:
             prepared.keep(digest, before, self.held)
-        digest = digest or known_digest(self.path, aside)
+        digest = digest or known_digest(self.path, aside, (DRAFT,))
         model = ModelWeights.gather(self.config, made.__getitem__)
-        draft = {name: tensor for name, tensor in made.items() if name.startswith("mtp.")}
-        return LoadedWeights(self.config, model, draft, digest, skipped, tower)
+        return LoadedWeights(self.config, model, digest, skipped, tower)
 
     def prepared(self, tell: Tell) -> PreparedWeights:
         configs = repr((self.config, VisionConfig.read(self.path) if self.form.eyes else None))
@@ -202,7 +212,7 @@ class _Loader:
     def _left_out(self, tower: "LoadedTower | None") -> list[str]:
         """Names and patterns of what the network does not take."""
         names = [*self.scales, *(n for n in self.names if n.endswith(".weight_shape"))]
-        names += VISION if tower is None else ()
+        names += [DRAFT, *(VISION if tower is None else ())]
         return names + ([self.head] if self.config.tie_word_embeddings and self.head is not None else [])
 
     # -------------------------------------------------------------------- kept beside the model

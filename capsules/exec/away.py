@@ -126,7 +126,7 @@ def _unchanged_mappings() -> list[tuple[int, int]]:
     """
     found: dict[tuple[int, int], bool] = {}
     here = (0, 0)
-    with suppress(FileNotFoundError), open("/proc/self/smaps", encoding="utf-8") as smaps:
+    with suppress(FileNotFoundError), Path("/proc/self/smaps").open(encoding="utf-8") as smaps:
         for line in smaps:
             head = _MAPPING.match(line)
             if head is not None:
