@@ -1,5 +1,6 @@
 """The execution contract and execution-state capsules. See README.md.
 
+    accounts   what lies in which tier, and what may move
     arguments  what callers hand in, checked at the door
     capsule    Capsule and Checkpoint; snapshot, restore, fork, rollback, an earlier capsule inside one
     delta      a state as what follows another, which is stored once
@@ -10,10 +11,12 @@
     exec/      the contract: buffers, graphs and the context that owns them
     feed       bytes of files into tensors, many reads in flight
     hull       lower convex hulls, for placement
+    index      what is known of every capsule, found by key or by prefix
     journal    tables whose every change is on disk before it is told
     ledger     declarations without memory: what an engine will take
     metrics    counts and levels, readable at any time
     nn/        blocks of networks that both engines share
+    pins       pins that end by themselves
     placement  at which boundaries a checkpoint is worth its bytes
     prefix     digests of token prefixes, and the state key they belong to
     prepared   weights as an engine holds them, kept in one file and mapped

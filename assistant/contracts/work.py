@@ -18,7 +18,7 @@ class Cost:
 class Synced:
     """What it took to bring an engine's state in line with a talk. `what` None: nothing was to be done."""
 
-    what: Literal["rollback", "restore", "snapshot", "rebuild"] | None
+    what: Literal["rollback", "restore", "rebuild"] | None
     position: int
     ms: float
 

@@ -22,7 +22,7 @@ class ExecContext:
 
     device   "cpu", "cuda" or "cuda:N"; raises ContractMisuse if it is not there
     kernels  cpu only: a folder for C++ kernels, built on first use and found again later; needs a compiler (raises
-             CompileError). Two to three times faster in bfloat16, equal to torch's own up to the order of sums
+             CompileError). Equal to torch's own up to the order of sums
     recordings  cpu only: a folder where what was recorded is kept, so that it need not run again at the next start
     Names are dotted; the part before the first dot is the scope, which an engine snapshots and releases as a whole.
     """

@@ -371,7 +371,7 @@ class Model(RuleBasedStateMachine):
     def every_capsule_can_be_found(self) -> None:
         if hasattr(self, "kept"):
             assert set(self.kept._entries) == set(self.kept.store)
-            assert {k for keys in self.kept._by_prefix.values() for k in keys} == set(self.kept.store)
+            assert self.kept._index.found_by_prefix() == set(self.kept.store)
 
 
 @pytest.mark.slow
