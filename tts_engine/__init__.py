@@ -2,6 +2,7 @@
 
     backbone        the network over text ids and rows of codes
     bpe_frontend    text to ids by the published tokenizer
+    chunks          windows of the codec over a session, and their sound
     codec           what is asked of a codec, and which one a folder brings
     codec_files     the codec that a checkpoint brings, opened; a recording to codes with nothing else loaded
     config          config.json as frozen types
@@ -16,6 +17,7 @@
     generator       a session: pieces in, rows out, cuts
     graphs          which shapes are captured
     guards          when a piece must be ended for it
+    inputs          what the host writes for the captured steps
     istft_codec     the small voice's codec
     markup          control tags, and structure that is dropped
     phone_frontend  text to ids by phones, for the small voice
@@ -39,7 +41,8 @@ from typing import TYPE_CHECKING
 from capsules.exec.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tts_engine.engine import HiggsTTS, PieceFacts, Sound
+    from tts_engine.chunks import Sound
+    from tts_engine.engine import HiggsTTS
     from tts_engine.errors import (
         CheckpointRefused,
         ConfigRefused,
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
         TextRefused,
         TTSError,
     )
+    from tts_engine.piece import PieceFacts
     from tts_engine.reference import Voice
     from tts_engine.sampling import VoiceSampling
 
@@ -72,9 +76,11 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "engine": "HiggsTTS PieceFacts Sound",
+        "chunks": "Sound",
+        "engine": "HiggsTTS",
         "errors": "CheckpointRefused ConfigRefused ContextFull DelayError EngineMisuse "
         "ReferenceRefused TextRefused TTSError",
+        "piece": "PieceFacts",
         "reference": "Voice",
         "sampling": "VoiceSampling",
     },
