@@ -103,7 +103,7 @@ class TierAccounts:
         if slot.base is not None:
             self._leaning.setdefault(slot.base.key, set()).add(key)
 
-    def remove(self, key: str) -> TierSlot:
+    def strike_out(self, key: str) -> TierSlot:
         """Its homes are still to be left, one by one."""
         slot = self.slots.pop(key)
         self._lean_no_more(key, slot.base)

@@ -70,7 +70,7 @@ class CapsuleIndex:
             self._by_prefix.setdefault(digest, []).append(key)
             self._lengths.setdefault(entry.state_key, Counter())[position] += 1
 
-    def remove(self, key: str) -> None:
+    def strike_out(self, key: str) -> None:
         """Nothing happens if it is not here."""
         entry = self.entries.pop(key, None)
         if entry is None:

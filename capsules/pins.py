@@ -15,7 +15,7 @@ class TimedPins:
     def __contains__(self, key: str) -> bool:
         return key in self._until
 
-    def hold(self, key: str, seconds: float) -> bool:
+    def pin_for(self, key: str, seconds: float) -> bool:
         """Pin what is in the store, or pin it longer. False where pins would take more than half of a tier."""
         if key not in self._until:
             if not self._store.may_hold(key):
@@ -24,7 +24,7 @@ class TimedPins:
         self._until[key] = self._clock() + seconds
         return True
 
-    def end(self, key: str) -> None:
+    def end_pin(self, key: str) -> None:
         """Nothing happens if none is there."""
         if self._until.pop(key, None) is not None:
             self._store.unpin(key)
@@ -33,4 +33,4 @@ class TimedPins:
         now = self._clock()
         for key, until in tuple(self._until.items()):
             if now > until:
-                self.end(key)
+                self.end_pin(key)

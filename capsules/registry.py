@@ -150,7 +150,7 @@ class Registry:
             return None
         self._forget(key)
         self._index.add(key, entry)
-        self._arrivals.stored(key, self._clock())
+        self._arrivals.note_stored(key, self._clock())
         if pin:
             self.store.pin(key)
         if save:
@@ -170,10 +170,10 @@ class Registry:
         tokens. `reenter` does that by itself.
         """
         if not self._here(key):
-            self._arrivals.asked(key, self._clock())
+            self._arrivals.note_request(key, self._clock())
             self.counters.add("misses", cause="absent")
             return None
-        return self._take(key, fingerprint, "name" if self._entries[key].name else "prefix")
+        return self._fetch(key, fingerprint, "name" if self._entries[key].name else "prefix")
 
     def reenter(
         self,
@@ -210,7 +210,7 @@ class Registry:
             capsule = None
             if plan.way is Way.RESTORE:
                 try:
-                    capsule = self._take(plan.key, fingerprint, "prefix")
+                    capsule = self._fetch(plan.key, fingerprint, "prefix")
                 except (CapsuleDamaged, CapsuleMismatch):
                     passed.add(plan.key)
                     continue
@@ -230,13 +230,13 @@ class Registry:
     def superseded(self, key: str) -> None:
         """Another capsule holds all that this one does: forget it, unless it has a name or is pinned."""
         if self._here(key) and not self._entries[key].name and not self.store.needed(key):
-            self.store.drop(key, "superseded")
+            self.store.evict(key, "superseded")
 
     def remove(self, key: str) -> bool:
         """Forget a capsule, pinned or not; False if there was none."""
         here = self._here(key)
         if here:
-            self.store.drop(key, "removed")
+            self.store.evict(key, "removed")
         return here
 
     @contextmanager
@@ -262,7 +262,7 @@ class Registry:
     def hold(self, key: str, seconds: float) -> bool:
         """One pin more for that long; again means anew. False, and no pin, if it is not here, or if pins would take
         more than half of a tier: what is held must not shut out what is used."""
-        return self._here(key) and self._timed_pins.hold(key, seconds)
+        return self._here(key) and self._timed_pins.pin_for(key, seconds)
 
     def charge(self, what: str, nbytes: int) -> None:
         """Count state that lies beside the capsules under the same budget, in the fastest memory; 0 ends it."""
@@ -283,13 +283,13 @@ class Registry:
                 found.append(Listing(*told, one.state_key, one.base))
         return found
 
-    def close(self) -> None:
+    def flush(self) -> None:
         """Wait for background writes."""
         if self._disk is not None:
             self._disk.flush()
         self._tidy()
 
-    def _take(self, key: str, fingerprint: Fingerprint | None, way: str) -> Capsule:
+    def _fetch(self, key: str, fingerprint: Fingerprint | None, way: str) -> Capsule:
         entry = self._entries[key]
         if fingerprint is not None and fingerprint.digest != entry.fingerprint:
             self.counters.add("misses", cause="mismatch")
@@ -304,7 +304,7 @@ class Registry:
             self.counters.add("misses", cause="damaged" if isinstance(error, CapsuleDamaged) else "base")
             raise
         self.counters.add("hits", way=way, tier=tier)
-        self._arrivals.asked(key, self._clock())
+        self._arrivals.note_request(key, self._clock())
         self._use(key)
         return capsule
 
@@ -336,23 +336,23 @@ class Registry:
     def _tidy(self) -> None:
         """Account for what happened by itself: writes that failed, what other processes did, time limits."""
         self.store.tidy()
-        if self._disk is not None and self._disk.changed():
+        if self._disk is not None and self._disk.folder_changed():
             self._follow(self._disk)
         now = self._clock()
         self._timed_pins.end_overdue()
         for key, entry in tuple(self._entries.items()):
             if entry.ttl_s is not None and now - entry.used_at > entry.ttl_s and not self.store.needed(key):
-                self.store.drop(key, "expired")
+                self.store.evict(key, "expired")
 
     def _worth(self, key: str, nbytes: int) -> float:
         entry = self._entries.get(key)
         if entry is None or (entry.base is not None and entry.base.key not in self._entries):
             return 0.0
-        return worth(entry.position, nbytes, self._arrivals.wait(key, self._clock()))
+        return worth(entry.position, nbytes, self._arrivals.expected_wait_s(key, self._clock()))
 
     def _forget(self, key: str) -> None:
-        self._timed_pins.end(key)
-        self._index.remove(key)
+        self._timed_pins.end_pin(key)
+        self._index.strike_out(key)
 
     def _follow(self, disk: DiskTier) -> None:
         """Take over the files of other processes, earlier ones and those that run beside this one."""
@@ -362,7 +362,7 @@ class Registry:
         self.counters.add("unreadable", unreadable)
         for about in found:
             self._index.add(about.key, IndexEntry.on_disk(about))
-            self._arrivals.stored(about.key, about.used_at)
+            self._arrivals.note_stored(about.key, about.used_at)
             self.store.adopt(about.key, disk.name, about.file_bytes, about.notes, about.base)
 
 

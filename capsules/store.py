@@ -64,7 +64,7 @@ class TieredStore:
         """What may serve as a base: pinned, and in memory. Asking is no use, and moves nothing."""
         slot = self._slots[key]
         tier = self.tiers[slot.tier]
-        return self._mover.deliver(tier.take(key)) if slot.pins and not tier.durable else None
+        return self._mover.deliver(tier.fetch(key)) if slot.pins and not tier.durable else None
 
     def used_bytes(self, tier: str) -> int:
         return sum(used for used, t in zip(self._accounts.used, self.tiers, strict=True) if t.name == tier)
@@ -107,7 +107,7 @@ class TieredStore:
                     continue
                 self._make_room(t, cost - before)
                 try:
-                    tier.put(key, held, notes)
+                    tier.place_copy(key, held, notes)
                 except CapsuleNotSaved:
                     if not tier.durable:
                         self._counters.add("refused", cause="no memory")
@@ -135,7 +135,7 @@ class TieredStore:
         """
         slot = self._slots[key]
         try:
-            held = self.tiers[slot.tier].take(key)
+            held = self.tiers[slot.tier].fetch(key)
         except CapsuleDamaged:
             self._evict(key, "damaged")
             self._accounts.report()
@@ -172,7 +172,7 @@ class TieredStore:
                 continue
             if t in slot.homes:
                 return True
-            held = self.tiers[slot.tier].take(key)
+            held = self.tiers[slot.tier].fetch(key)
             cost = tier.cost(held.capsule, slot.notes)
             with self._accounts.steady(key):
                 fits = self._accounts.fits(t, cost) and self._founded(slot.base, t, cost)
@@ -182,7 +182,7 @@ class TieredStore:
             try:
                 with self._accounts.steady(key):
                     self._make_room(t, cost)
-                    tier.put(key, held, slot.notes)
+                    tier.place_copy(key, held, slot.notes)
             except CapsuleNotSaved:
                 self._counters.add("copies", outcome="disk error")
                 self._accounts.report()
@@ -193,7 +193,7 @@ class TieredStore:
             return True
         return False
 
-    def drop(self, key: str, cause: str) -> None:
+    def evict(self, key: str, cause: str) -> None:
         """Remove a capsule, pinned or not."""
         if key in self._slots:
             self._evict(key, cause)
@@ -262,7 +262,7 @@ class TieredStore:
         for lower in range(t + 1, len(self.tiers)):
             tier = self.tiers[lower]
             if lower not in slot.homes:
-                held = held or self.tiers[t].take(key)
+                held = held or self.tiers[t].fetch(key)
                 cost = tier.cost(held.capsule, slot.notes)
                 with self._accounts.steady(key):
                     fits = self._accounts.fits(lower, cost) and self._founded(slot.base, lower, cost)
@@ -271,7 +271,7 @@ class TieredStore:
                 try:
                     with self._accounts.steady(key):
                         self._make_room(lower, cost)
-                        tier.put(key, held, slot.notes)
+                        tier.place_copy(key, held, slot.notes)
                 except CapsuleNotSaved:
                     self._counters.add("copies", outcome="disk error" if tier.durable else "no memory")
                     continue
@@ -288,26 +288,26 @@ class TieredStore:
         with self._accounts.steady(key):
             self._make_room(t, cost)
         try:
-            self.tiers[t].put(key, held, slot.notes)
+            self.tiers[t].place_copy(key, held, slot.notes)
         except CapsuleNotSaved:
             self._counters.add("copies", outcome="no memory")
             if not slot.homes:  # back to where it was; what was demoted there meanwhile goes further down
                 with self._accounts.steady(key):
                     self._make_room(source, cost)
-                self.tiers[source].put(key, held, slot.notes)
+                self.tiers[source].place_copy(key, held, slot.notes)
                 self._accounts.enter(slot, source, cost)
             return held
         self._accounts.enter(slot, t, cost)
         self._counters.add("promotions", source=self.tiers[source].name, target=self.tiers[t].name)
-        return self.tiers[t].take(key)
+        return self.tiers[t].fetch(key)
 
     def _evict(self, key: str, cause: str) -> None:
-        slot = self._accounts.remove(key)
+        slot = self._accounts.strike_out(key)
         for t in tuple(slot.homes):
             self._leave(key, slot, t)
         self._counters.add("evictions", cause=cause)
         self._gone(key)
 
     def _leave(self, key: str, slot: TierSlot, t: int) -> None:
-        self.tiers[t].drop(key)
+        self.tiers[t].delete_copy(key)
         self._accounts.leave(slot, t)

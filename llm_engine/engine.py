@@ -322,7 +322,7 @@ class HybridLLM:
             return self.probability(self.end_of_turn)
         self.catch_up()
         self._check_room(ids)
-        before = self._recurrent.take(self.position)
+        before = self._recurrent.checkpoint_at(self.position)
         try:
             plan = chunks(self.position, len(ids))
             done = 0
@@ -482,11 +482,11 @@ class HybridLLM:
         if not self._ready or not self._tokens or self.position in self._points:
             return
         self._marked = self.position
-        kept = self._placer.keep(sorted((*self._points, self.position)), self.position)
+        kept = self._placer.surviving(sorted((*self._points, self.position)), self.position)
         self._points = {at: point for at, point in self._points.items() if at in kept}
         if self.position in kept:
             with suppress(CapsuleTooLarge):
-                self._points[self.position] = self._recurrent.take(self.position)
+                self._points[self.position] = self._recurrent.checkpoint_at(self.position)
 
     def _forget(self) -> None:
         self._tokens, self._placed, self._log, self._points = [], PlacedPictures(), FoldLog(), {}

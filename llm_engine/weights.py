@@ -102,7 +102,7 @@ def load_weights(
     config = LLMConfig.read(path)
     form = _Form(dtype, packed, bits, eyes, made)
     try:
-        return _Loader(Path(path), ctx, scope, config, form).run(progress, aside, tell or (lambda line: None))
+        return _Loader(Path(path), ctx, scope, config, form).load_all(progress, aside, tell or (lambda line: None))
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
@@ -118,7 +118,7 @@ def prepare_weights(
     if not loader.prepared(tell).worth_it:
         return True
     try:
-        loader.run(None, aside, tell, keep=True)
+        loader.load_all(None, aside, tell, keep=True)
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
     return loader.prepared(tell).path.exists()
@@ -179,7 +179,7 @@ class _Loader:
         self.kept: Mapping[str, Tensor] | None = None
         self.held: dict[str, Tensor] = {}  # what a file could keep, by the engine's names, contiguous
 
-    def run(
+    def load_all(
         self, progress: Callable[[Progress], None] | None, aside: Path | None, tell: Tell, keep: bool = False
     ) -> LoadedWeights:
         """keep  whether to keep what was loaded, even if no older file asks for it"""
@@ -189,7 +189,7 @@ class _Loader:
         keep = self._may_keep() and (keep or prepared.path.exists())
         digest = known_digest(self.path, aside, (DRAFT,)) if keep else None
         if digest is not None:
-            self.kept = prepared.open(digest, self._like(wanted))
+            self.kept = prepared.open_kept(digest, self._like(wanted))
         made = {part.name: self._place(part) for part in wanted}
         tower = self._place_tower() if self.form.eyes else None
         if self.kept is None:
@@ -200,7 +200,7 @@ class _Loader:
         left_out = self._left_out(tower)
         skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and n not in self.scales)
         if digest is not None and self.kept is None:
-            prepared.keep(digest, before, self.held)
+            prepared.write_file(digest, before, self.held)
         digest = digest or known_digest(self.path, aside, (DRAFT,))
         model = ModelWeights.gather(self.config, made.__getitem__)
         return LoadedWeights(self.config, model, digest, skipped, tower)

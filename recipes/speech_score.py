@@ -244,7 +244,7 @@ def teacher_rates(tts: HiggsTTS, voice: TeacherVoice, texts: Sequence[str], name
     """What the teacher says, and what its codes alone lose of it."""
     clips, _ = speak(list(texts), voice)
     waves = [np.divide(c, 32767, dtype=np.float32) for c in clips]
-    coded = [tts.decode(tts.codec.encode(torch.from_numpy(w))).numpy() for w in waves]
+    coded = [tts.decode(tts.codec.to_codes(torch.from_numpy(w))).numpy() for w in waves]
     distance = np.mean([mel_distance(a, b) for a, b in zip(coded, waves, strict=True)])
     print(f"{name}, codec: log-mel distance {distance:.2f} dB ({len(waves)} sentences)")
     for judge in judges:

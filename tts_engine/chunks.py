@@ -48,7 +48,7 @@ class Chunks:
             self._schedules[policy] = schedule_for(policy, left, right, self._costs)
         return self._schedules[policy]
 
-    def take(self) -> Sound | None:
+    def decode_next(self) -> Sound | None:
         """Decode the next chunk, if all that it needs is known."""
         found = self._next_window()
         if found is None:

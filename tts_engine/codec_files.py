@@ -44,7 +44,7 @@ def reference_codes(folder: Path, wave: Any, rate: int) -> Tensor:
     """
     prepared = prepare_reference(wave, rate)
     tensors = load_codec_tensors(folder)
-    return codec_of(read_codec_config(folder), tensors, load_config(folder), torch.device("cpu")).encode(prepared)
+    return codec_of(read_codec_config(folder), tensors, load_config(folder), torch.device("cpu")).to_codes(prepared)
 
 
 def codec_digest(folder: Path) -> str:

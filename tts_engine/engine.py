@@ -153,9 +153,9 @@ class HiggsTTS:
         _check(text if isinstance(text, str) else "", voice, sampling)
         self._chunks.schedule(first_chunk)
         a_kind(EngineMisuse, "text", text, Iterable, "text, or pieces of it,")
-        return self._speak([text] if isinstance(text, str) else text, voice, sampling, first_chunk)
+        return self._speak_parts([text] if isinstance(text, str) else text, voice, sampling, first_chunk)
 
-    def _speak(
+    def _speak_parts(
         self, parts: Iterable[str], voice: Voice | None, sampling: SamplingLike | None, policy: str
     ) -> Iterator[Tensor]:
         self.open(voice)
@@ -173,7 +173,7 @@ class HiggsTTS:
     def decode(self, codes: Tensor) -> Tensor:
         """codes [Q, frames] -> float32 [960 · frames] on the host, in one shot."""
         audio = self.config.audio
-        return self.codec.decode(checked_codes(codes, audio.codebooks, audio.size).to(self._ctx.device)).cpu()
+        return self.codec.to_sound(checked_codes(codes, audio.codebooks, audio.size).to(self._ctx.device)).cpu()
 
     # ------------------------------------------------------------------------- voices
 
@@ -186,7 +186,7 @@ class HiggsTTS:
         """
         _check_voice(Voice(name, None, transcript))
         wave = prepare_reference(reference, rate)
-        codes = self.codec.encode(wave.to(self._ctx.device)).cpu()
+        codes = self.codec.to_codes(wave.to(self._ctx.device)).cpu()
         return self.voice_from_codes(codes, transcript, name=name)
 
     def voice_from_codes(self, codes: Tensor, transcript: str | None = None, *, name: str = "") -> Voice:
@@ -209,7 +209,7 @@ class HiggsTTS:
         else:
             audio, codes = self.config.audio, voice.codes
             codes = None if codes is None else checked_codes(codes, audio.codebooks, audio.size)
-            self._generator.open(codes, voice.transcript, voice.name)
+            self._generator.open_session(codes, voice.transcript, voice.name)
 
     def set_sampling(self, sampling: SamplingLike) -> None:
         """Of all rows from now on. Raises EngineMisuse."""
@@ -220,7 +220,7 @@ class HiggsTTS:
         """Say this after all that was begun before. Raises TextRefused if there is nothing to say."""
         _check(text, max_rows=max_rows)
         self._chunks.schedule(first_chunk)
-        self._generator.begin(text, first_chunk, max_rows)
+        self._generator.queue_text(text, first_chunk, max_rows)
 
     def roomy(self, text: str) -> bool:
         """Whether this could be said after all that was begun with nothing let go of the session for it."""
@@ -238,7 +238,7 @@ class HiggsTTS:
 
     def take_audio(self) -> Sound | None:
         """Decode the next chunk, if all that it needs is known."""
-        return self._chunks.take()
+        return self._chunks.decode_next()
 
     def cancel(self) -> None:
         """Stop after the row that was just made; what was made stays and can be taken."""
@@ -267,7 +267,7 @@ class HiggsTTS:
     @property
     def pieces(self) -> tuple[PieceFacts, ...]:
         """Of the pieces that are in the context, in order."""
-        return self._generator.session.facts(self.config.audio)
+        return self._generator.session.piece_facts(self.config.audio)
 
     # ------------------------------------------------------------------------- capsules
 
@@ -293,7 +293,7 @@ class HiggsTTS:
     def facts(self) -> SessionFacts:
         """What is known of the session: with it `retrace` makes its state again, without a capsule. JSON, 60 bytes a
         row."""
-        return self._generator.facts()
+        return self._generator.row_facts()
 
     def retrace(self, facts: SessionFacts) -> Iterator[None]:
         """Go on from the open session, a fresh one of its voice or an earlier state of it, to the one of these facts,
@@ -318,7 +318,7 @@ class HiggsTTS:
         if self.busy:
             raise EngineMisuse("measure while speaking; do it once after loading")
         before = self.snapshot()
-        self._generator.open(None, None)
+        self._generator.open_session(None, None)
         row_ms = self._timed_ms(lambda: self._graphs.decode(self.position), clock, rows)
         size = max(self._graphs.shapes.windows)
         self._graphs.window(size)

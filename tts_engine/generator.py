@@ -63,7 +63,7 @@ class Generator:
 
     # -------------------------------------------------------------------------------- beginning
 
-    def open(self, codes: Tensor | None, transcript: str | None, name: str = "") -> None:
+    def open_session(self, codes: Tensor | None, transcript: str | None, name: str = "") -> None:
         """A fresh session of a voice. codes [Q, T] int64 of its reference, or None for whatever voice comes."""
         prompt = voice_prompt(self._frontend, self._audio, codes, transcript)
         self._check_room(0, len(prompt) + SHORTEST_BUDGET, "the reference")
@@ -74,7 +74,7 @@ class Generator:
         self._feed(prompt)
         self.session.prefix = self.session.position
 
-    def begin(self, text: str, policy: str, max_rows: int | None = None) -> None:
+    def queue_text(self, text: str, policy: str, max_rows: int | None = None) -> None:
         """Say this after all that is under way. Raises TextRefused if there is nothing to say or far too much."""
         count = len(encode_piece(self._frontend, text).ids)
         budget = max_rows or row_budget(text, self._audio.delay)
@@ -150,11 +150,11 @@ class Generator:
                 piece.ended = "end"
                 self.session.pending = [piece.rows[-1]]
         elif not finite:
-            self._close(len(self.session.pieces) - 1, piece.complete(self._audio), "numbers")
+            self._end_piece(len(self.session.pieces) - 1, piece.complete(self._audio), "numbers")
         elif is_stuck(piece.rows):
             self.end_early(piece, piece.complete(self._audio) - SAME_ROWS + self._audio.codebooks, "repeat")
         elif len(piece.rows) >= piece.budget:
-            self._close(len(self.session.pieces) - 1, piece.complete(self._audio), "budget")
+            self._end_piece(len(self.session.pieces) - 1, piece.complete(self._audio), "budget")
         return piece.ended
 
     # -------------------------------------------------------------------------------- going back
@@ -174,9 +174,9 @@ class Generator:
             del self.session.pieces[at + 1 :]
             self._rest_after(piece)
         elif text is None or frames == 0:
-            self._close(at, frames, "cut")
+            self._end_piece(at, frames, "cut")
         else:
-            self._close(at, frames, "cut")
+            self._end_piece(at, frames, "cut")
             encoded = encode_piece(self._frontend, text)
             self.session.pieces.pop()
             self._set_position(piece.start, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
@@ -187,7 +187,7 @@ class Generator:
         """Stop after the row that was just made; everything made so far stays."""
         self.session.queue = []
         if self.piece is not None:
-            self._close(len(self.session.pieces) - 1, self.piece.complete(self._audio), "cut")
+            self._end_piece(len(self.session.pieces) - 1, self.piece.complete(self._audio), "cut")
 
     def end_early(self, piece: Piece, frames: int, reason: str) -> None:
         """End the piece under way at a frame, or later: what was given out keeps the frames that it was decoded with.
@@ -196,9 +196,9 @@ class Generator:
         """
         assert piece is self.piece
         seen = min(piece.emitted + self._look_ahead, piece.complete(self._audio)) if piece.emitted else 0
-        self._close(len(self.session.pieces) - 1, max(frames, seen), reason)
+        self._end_piece(len(self.session.pieces) - 1, max(frames, seen), reason)
 
-    def _close(self, at: int, frames: int, reason: str) -> None:
+    def _end_piece(self, at: int, frames: int, reason: str) -> None:
         """Piece `at` has ended after `frames` frames; what was fed of them stays, the closing rows wait to be fed."""
         session, audio = self.session, self._audio
         piece = session.pieces[at]
@@ -231,12 +231,12 @@ class Generator:
         """Feed a whole session anew, where its bytes do not fit this engine. A piece under way is closed."""
         old = SpeechSession.from_json(facts)
         codes = old.voice["codes"]
-        self.open(None if codes is None else torch.tensor(codes), old.voice["transcript"], old.voice["name"])
+        self.open_session(None if codes is None else torch.tensor(codes), old.voice["transcript"], old.voice["name"])
         self.session.dropped = old.dropped
         for piece in old.pieces:
             self._refeed(piece, piece.text, encode_piece(self._frontend, piece.text))
 
-    def facts(self) -> SessionFacts:
+    def row_facts(self) -> SessionFacts:
         """What `retrace` needs."""
         s, length = self._state, int(self._state.length.item())
         at = (s.row.tolist(), int(s.count.item()), int(s.total.item()), s.cursor.tolist())

@@ -75,7 +75,7 @@ class Inputs:
 
 def encode_piece(frontend: Frontend, text: str) -> Encoded:
     """The ids of one piece. Raises TextRefused if there is nothing to say, or too much at once."""
-    encoded = frontend.encode(text)
+    encoded = frontend.text_ids(text)
     if not encoded.ids:
         raise TextRefused(f"nothing to say in {text[:40]!r}")
     if len(encoded.ids) > MAX_PIECE:

@@ -150,7 +150,7 @@ class SpeechSession:
     position: int = 0
     prefix: int = 0  # positions of the voice
 
-    def facts(self, audio: AudioConfig) -> tuple[PieceFacts, ...]:
+    def piece_facts(self, audio: AudioConfig) -> tuple[PieceFacts, ...]:
         """Of the pieces that are in the context, in order."""
         first, facts = self.dropped, []
         for piece in self.pieces:

@@ -104,11 +104,11 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
     opening = Opening(config, profile, deployments[0], stack, report, plan.eyes)
     llm, tts, asr = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1])), await hearing
     sleep = Sleep([deployment.ctx for deployment in deployments], config.home / "asleep")
-    stack.callback(sleep.close)
+    stack.callback(sleep.discard)
     thread = deployments[0].thread
     thread.start(sleep)
     for deployment in deployments:
-        stack.callback(deployment.registry.close)
+        stack.callback(deployment.registry.flush)
     stack.callback(thread.join, STOP_SECONDS)
     stack.callback(thread.stop)
     return Models(llm, tts, asr, profile, deployments)

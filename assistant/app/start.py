@@ -132,7 +132,7 @@ async def open_talks(
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
         models = await _models(config, stack, report)
         own = await asyncio.to_thread(load_own_tools, config.home, builtin_names())
-        for line in own.told:
+        for line in own.problems:
             report(line)
         services = Services(
             Engines(models.llm, models.tts, models.asr),

@@ -213,6 +213,6 @@ def remove(shelf: Shelf, keys: list[str]) -> int:
         return 2
     for key in keys:
         folder, name = shelf.find(key)
-        folder.remove(name)
+        folder.delete_file(name)
         print(f"removed {key}")
     return 0

@@ -196,7 +196,7 @@ class Protocol:
 
     def _append(self, event: Fields, event_id: str | None) -> Received:
         form = self._input_format
-        pcm = self._inlet.take(event, form)
+        pcm = self._inlet.samples_of(event, form)
         cause = self._cause(event_id)
         pieces = range(0, len(pcm), APPEND_SAMPLES)
         return Received(
@@ -252,7 +252,7 @@ class Protocol:
     def _command(self, command: Command, event_id: str | None) -> Received:
         return Received((replace(command, cause=self._cause(event_id)),))
 
-    def listing(self, wanted: Wanted, content: Json) -> Json:
+    def answer_listing(self, wanted: Wanted, content: Json) -> Json:
         """The answer to a `Received.wanted`."""
         return self._event(f"assistant.{wanted}", content)
 
@@ -341,7 +341,7 @@ class Protocol:
         if event.timeline is not None and "timeline" in self.extensions:
             frames.append(self._event("assistant.timeline", timeline_json(event.timeline)))
         frames.append(self._event("response.done", {"response": self._response(event.response)}))
-        self._replies.over(event.response.id)
+        self._replies.finished(event.response.id)
         return frames
 
     def _response(self, response: talk.Response) -> Json:

@@ -51,7 +51,7 @@ class WireReplies:
             form = self._answers_form = self._answers_form if response.answer else form
         self._open[response.id] = _OpenReply(form, response.in_conversation)
 
-    def over(self, response_id: str) -> None:
+    def finished(self, response_id: str) -> None:
         del self._open[response_id]
 
     def form(self, response_id: str) -> AudioFormat:

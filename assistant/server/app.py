@@ -196,7 +196,7 @@ async def _new_key(request: web.Request, field: str | None) -> tuple[str, int, J
     after = body.obj("expires_after") if field else None
     seconds = (after.integer("seconds", 10, 7200) if after else None) or 600
     key, expires = random_ids("ek"), int(time.time()) + seconds
-    context.keys.add(key, expires, dict(wanted.data))
+    context.keys.remember(key, expires, dict(wanted.data))
     return key, expires, {"id": random_ids("sess")} | config.json(context.facts)
 
 

@@ -164,6 +164,6 @@ async def _send_events(request: web.Request, segments: list[Segment], text: str,
     out = EventStream(request)
     for index, segment in enumerate(segments):
         delta = segment.text if index == 0 else f" {segment.text}"
-        await out.send({"type": "transcript.text.delta", "delta": delta})
-    await out.send({"type": "transcript.text.done", "text": text, "usage": usage})
+        await out.send_event({"type": "transcript.text.delta", "delta": delta})
+    await out.send_event({"type": "transcript.text.done", "text": text, "usage": usage})
     return await out.end()

@@ -93,7 +93,7 @@ class Away:
                 _read(self._file, _bytes_at(block), offset)
             self._out.pop()
 
-    def close(self) -> None:
+    def discard(self) -> None:
         """The file goes; what is away is lost."""
         if self._file is not None:
             os.close(self._file)

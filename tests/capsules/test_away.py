@@ -41,7 +41,7 @@ def test_all_of_it_comes_back_and_less_is_held_meanwhile(tmp_path: Path) -> None
         buffer.check_address()
         address, content = before[buffer.name]
         assert buffer.address == address and torch.equal(buffer.tensor, content)
-    gone.close()
+    gone.discard()
     assert list(tmp_path.iterdir()) == []
 
 
