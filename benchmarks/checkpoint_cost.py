@@ -18,7 +18,7 @@ from time import process_time
 import torch
 
 from assistant.app.config import load_config
-from assistant.device.context import open_context
+from assistant.device.execution import open_context
 from llm_engine import HybridLLM, Sampling
 
 PROMPT = list(range(5, 205))

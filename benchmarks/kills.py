@@ -163,7 +163,7 @@ class Playing:
                 session.close()
                 thread.stop()
                 await asyncio.to_thread(thread.join)
-                self.registry.close()
+                self.registry.flush()
 
     # ------------------------------------------------------------------------------------- steps
 

@@ -30,7 +30,7 @@ from time import perf_counter
 
 import torch
 
-from assistant.device.context import give_back_memory
+from assistant.device.execution import give_back_memory
 from benchmarks.llm_load import config_of, write_checkpoint
 from benchmarks.peers.gguf_file import write_gguf
 from benchmarks.peers.llama_cpp_peer import LlamaCppPeer

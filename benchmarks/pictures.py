@@ -36,8 +36,8 @@ from assistant.base.ids import random_ids
 from assistant.base.picture import Picture
 from assistant.bench.turns import Caller, MeasuredTurn, Question, questions
 from assistant.contracts import Line, PlacedPicture, Prompt, ReplyOptions, TextPiece
-from assistant.device.context import open_context
 from assistant.device.deployment import Deployment
+from assistant.device.execution import open_context
 from assistant.device.thread import EngineThread
 from assistant.events import REPLY_RATE, CreateItem, Message, PicturePart, SemanticVad, Settings
 from assistant.llm.language import Language, load_language

@@ -80,7 +80,7 @@ def drifting(length: int, budget: int, steps: int = 2000) -> dict[str, float]:
         if step % 10 == 0 and step:
             spots = place(Strategy.OPTIMAL, budget, seen.law(length), GRID)
         total += depth - max((s for s in spots if s <= depth), default=0)
-        seen.observe(length - depth)
+        seen.add_rollback(length - depth)
     means[Strategy.OPTIMAL] = total / steps
     return {str(k): v for k, v in means.items()}
 

@@ -5,7 +5,8 @@ sound of its answer, awake and out of sleep.
 
 Each round asks twice awake (the second is counted), lets the models sleep and asks, which wakes them (`warm`: the
 released memory is still in the page cache), lets them sleep again, drops that file from the page cache and asks
-(`cold`). Every request asks `/v1/realtime` to speak a sentence. Resident bytes are those of the process, from /proc.
+(`cold`). Every request asks `/v1/realtime` to speak a sentence. Resident bytes are those of the process, from /proc;
+private ones lie in no file, so only swapping would free them.
 """
 
 from __future__ import annotations
@@ -70,9 +71,10 @@ async def in_a_talk(http: aiohttp.ClientSession, process: int, count: int) -> li
         for _ in range(count):
             await first_sound(wire)
             found = {"awake: first sound ms": await first_sound(wire), "awake: resident": resident(process)}
+            found["awake: private"] = private(process)
             for state, prepare in (("warm", lambda: 0.0), ("cold", lambda: evict(let_go(process)))):
                 found |= await slept(http, wire, process, state, prepare)
-            found["after: resident"] = resident(process)
+            found |= {"after: resident": resident(process), "after: private": private(process)}
             rounds.append(found)
     return rounds
 
@@ -94,6 +96,7 @@ async def slept(
     else:
         raise SystemExit(f"the models did not fall asleep: {told}")
     found = {f"{state}: freed": told["freed_bytes"], f"{state}: resident asleep": resident(process)}
+    found[f"{state}: private asleep"] = private(process)
     found[f"{state}: share still cached"] = prepare()
     return found | {f"{state}: first sound ms": await first_sound(wire)}
 
@@ -129,6 +132,11 @@ def let_go(process: int) -> list[Path]:
 
 def resident(process: int) -> int:
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def private(process: int) -> int:
+    rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
+    return sum(int(size) * 1024 for size in re.findall(r"(?m)^(?:Anonymous|Swap): +(\d+) kB", rollup))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from assistant.app.config import load_config
 from assistant.app.start import App, open_talks
 from assistant.bench.figures import distribution
 from assistant.bench.turns import MeasuredTurn, hold, questions
-from assistant.device.context import give_back_memory
+from assistant.device.execution import give_back_memory
 from assistant.events import SemanticVad
 from assistant.llm.local import LocalLLM
 from benchmarks.llm_load import config_of

@@ -1,5 +1,6 @@
 """The execution contract and execution-state capsules. See README.md.
 
+    accounts   what lies in which tier, and what may move
     arguments  callers' arguments, checked at the door
     capsule    Capsule and Checkpoint; snapshot, restore, fork, rollback, an earlier capsule inside one
     delta      a state stored as the difference from another
@@ -10,10 +11,12 @@
     exec/      the contract: buffers, graphs and the context that owns them
     feed       bytes of files into tensors, many reads in flight
     hull       lower convex hulls, for placement
+    index      what is known of every capsule, found by key or by prefix
     journal    tables whose every change is on disk before it is reported
     ledger     declarations without memory: what an engine will take
     metrics    counts and levels, readable at any time
     nn/        blocks of networks that both engines share
+    pins       pins that end by themselves
     placement  at which boundaries a checkpoint is worth its bytes
     prefix     digests of token prefixes, and the state key they belong to
     prepared   weights in the engine's own form, stored in one file and mapped
@@ -27,8 +30,9 @@
     worth      the value of a capsule, and when it may be used next
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from capsules.exec.lazy import lazy_names
 
 if TYPE_CHECKING:
     from capsules.capsule import (
@@ -76,20 +80,14 @@ __all__ = [
     "snapshot",
 ]  # fmt: skip
 
-_PLACES = {
-    "Capsule": "capsule", "Checkpoint": "capsule", "Fingerprint": "capsule", "checkpoint": "capsule",
-    "closure": "capsule", "earlier": "capsule", "fork": "capsule", "restore": "capsule", "rollback": "capsule",
-    "snapshot": "capsule", "CapsuleError": "errors", "Buffer": "exec", "ExecContext": "exec", "Graph": "exec",
-    "Prefix": "exec", "Role": "exec", "ShapeKey": "exec", "Whole": "exec", "StateKey": "prefix", "Live": "reentry",
-    "Reentry": "reentry", "Way": "reentry", "Budgets": "registry", "Registry": "registry",
-}  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    """Names are looked up on first use: most modules need torch, which takes a second to load, and programs that only
-    use a journal need none of it."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"capsules.{_PLACES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "capsule": "Capsule Checkpoint Fingerprint checkpoint closure earlier fork restore rollback snapshot",
+        "errors": "CapsuleError",
+        "exec": "Buffer ExecContext Graph Prefix Role ShapeKey Whole",
+        "prefix": "StateKey",
+        "reentry": "Live Reentry Way",
+        "registry": "Budgets Registry",
+    },
+)

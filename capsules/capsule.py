@@ -176,7 +176,7 @@ class Recurrent:
         """Bytes of one checkpoint."""
         return self._starts[-1]
 
-    def take(self, position: int) -> Checkpoint:
+    def checkpoint_at(self, position: int) -> Checkpoint:
         """A checkpoint of the current state. Raises CapsuleTooLarge."""
         if not self._rows:
             return Checkpoint(self.scope, position, {})
@@ -207,7 +207,7 @@ class _Views(Mapping[str, Tensor]):
 
 def checkpoint(ctx: ExecContext, scope: str, position: int) -> Checkpoint:
     """Freeze only what a rollback cannot find in place. Raises CapsuleTooLarge."""
-    return Recurrent(ctx, scope).take(position)
+    return Recurrent(ctx, scope).checkpoint_at(position)
 
 
 def earlier(ctx: ExecContext, capsule: Capsule, point: Checkpoint) -> Capsule:

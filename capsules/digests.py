@@ -9,9 +9,11 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +43,14 @@ class Rechecked:
         return self.kept not in ("", self.digest)
 
 
-def digest(source: Source) -> str:
+def digest(source: Source, skip: Sequence[str] = ()) -> str:
     """A hex digest of names, dtypes, shapes and every byte of a checkpoint; the names of its files do not matter.
 
+    skip  patterns of tensors that nobody loads: they do not count
     Raises WeightsError or CapsuleDamaged for files that are not a checkpoint.
     """
-    located = sorted(locate(open_files(source)).items())
+    everything = sorted(locate(open_files(source)).items())
+    located = [(name, place) for name, place in everything if not any(fnmatchcase(name, one) for one in skip)]
     whole = hashlib.blake2b(b"full", digest_size=16)
     with ExitStack() as stack, ThreadPoolExecutor(8) as pool:
         files: dict[Path, int] = {}
@@ -60,31 +64,32 @@ def digest(source: Source) -> str:
     return whole.hexdigest()
 
 
-def known_digest(folder: Path, aside: Path | None = None) -> str:
+def known_digest(folder: Path, aside: Path | None = None, skip: Sequence[str] = ()) -> str:
     """The same digest, from the stored one if no file of the checkpoint was touched since.
 
     aside  a folder to use if nothing can be stored beside the weights
     """
     files = open_files(folder)
     if sum(file.size for file in files) < SMALL_BYTES:
-        return digest(folder)
+        return digest(folder, skip)
     now = stamps(files)
     for place in _places(folder, aside):
         note = _read(place)
-        if note is not None and note["files"] == now:
+        if note is not None and note["files"] == now and note["skip"] == list(skip):
             return str(note["digest"])
-    found = digest(folder)
+    found = digest(folder, skip)
     latest_ns = max(max(stamp["modified_ns"], stamp["changed_ns"]) for stamp in now.values())
     if stamps(files) == now and time.time_ns() - latest_ns > SETTLED_S * 1e9:
-        _keep(folder, aside, {"digest": found, "files": now})
+        _keep(folder, aside, {"digest": found, "files": now, "skip": list(skip)})
     return found
 
 
 def recheck(folder: Path, aside: Path | None = None) -> Rechecked:
-    """Read every byte, whatever is stored, and compare with the stored digest."""
+    """Read every byte that a stored digest covers, and compare."""
     notes = [note for place in _places(folder, aside) if (note := _read(place)) is not None]
     nbytes = sum(file.size for file in open_files(folder))
-    return Rechecked(digest(folder), str(notes[0]["digest"]) if notes else "", nbytes)
+    skip = notes[0]["skip"] if notes else ()
+    return Rechecked(digest(folder, skip), str(notes[0]["digest"]) if notes else "", nbytes)
 
 
 def _tensor_digest(file: int, entry: TensorEntry) -> bytes:
@@ -119,8 +124,10 @@ def _read(place: Path) -> dict[str, Any] | None:
     """Read a note; a damaged one counts as absent."""
     try:
         note = json.loads(place.read_text("utf-8"))
-        return note if isinstance(note["digest"], str) and isinstance(note["files"], dict) else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        note.setdefault("skip", [])
+        whole = all(isinstance(note[name], kind) for name, kind in (("digest", str), ("files", dict), ("skip", list)))
+        return note if whole else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -137,7 +137,7 @@ class CapsuleFolder:
         with suppress(OSError):
             os.utime(self._file(key), (at, at))
 
-    def remove(self, key: str) -> None:
+    def delete_file(self, key: str) -> None:
         remove_durably(self._file(key))
 
     def _file(self, key: str) -> Path:

@@ -145,7 +145,7 @@ class EntryFile:
         try:
             os.ftruncate(self._file, end)
             if not end:
-                self._write(HEAD)
+                self._write_entry(HEAD)
         except BaseException:
             os.close(self._file)
             if not end:
@@ -155,19 +155,19 @@ class EntryFile:
     def append(self, payload: bytes) -> None:
         """Add one entry: from then on it survives the process, and after `sync` the machine. Raises OSError (full disk,
         ...); then nothing has changed."""
-        self._write(entry_bytes(self.end, payload))
+        self._write_entry(entry_bytes(self.end, payload))
 
-    def sync(self) -> None:
+    def sync_to_disk(self) -> None:
         """Wait until everything added is on the disk. From any thread. Raises OSError."""
         os.fsync(self._file)
         if not self._named:
             sync_folder(self.path.parent)
             self._named = True
 
-    def close(self) -> None:
+    def close_file(self) -> None:
         os.close(self._file)
 
-    def _write(self, data: bytes) -> None:
+    def _write_entry(self, data: bytes) -> None:
         os.lseek(self._file, self.end, os.SEEK_SET)
         try:
             _write_all(self._file, memoryview(data))

@@ -1,28 +1,20 @@
-"""Every error this package raises."""
+"""Every error this package raises: those of capsules and weights, and those of `exec`, handed on."""
 
+from capsules.exec.errors import BufferMisuse, CapsuleError, CaptureError, CompileError, ContractMisuse, GraphMissing
 
-class CapsuleError(Exception):
-    """Base of all errors of the package."""
-
-
-class ContractMisuse(CapsuleError, ValueError):
-    """A call had an argument that is invalid here: of the wrong kind, or out of range."""
-
-
-class BufferMisuse(CapsuleError):
-    """A buffer was declared twice, does not exist, or left its address."""
-
-
-class CaptureError(CapsuleError):
-    """A step did something that a captured graph cannot replay."""
-
-
-class GraphMissing(CapsuleError):
-    """No variant was captured for the requested shape."""
-
-
-class CompileError(CapsuleError):
-    """The C++ kernels could not be built on this machine."""
+__all__ = [
+    "BufferMisuse",
+    "CapsuleAbsent",
+    "CapsuleDamaged",
+    "CapsuleError",
+    "CapsuleMismatch",
+    "CapsuleTooLarge",
+    "CaptureError",
+    "CompileError",
+    "ContractMisuse",
+    "GraphMissing",
+    "WeightsError",
+]  # fmt: skip
 
 
 class CapsuleAbsent(CapsuleError, KeyError):

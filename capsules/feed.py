@@ -84,7 +84,7 @@ class HostFeed:
         self._readers = readers
         self._local = threading.local()
 
-    def run(self, pieces: Sequence[FeedPiece], done: Callable[[int], None]) -> None:
+    def move_all(self, pieces: Sequence[FeedPiece], done: Callable[[int], None]) -> None:
         """Move all pieces; `done(nbytes)` is called from the calling thread as they arrive."""
         with ThreadPoolExecutor(self._readers, thread_name_prefix="weights") as pool:
             futures = [pool.submit(self._move, piece) for piece in pieces]
@@ -119,12 +119,12 @@ class StagedFeed:
         self._device = device
         self._backend = backend_for(str(device))
 
-    def run(self, pieces: Sequence[FeedPiece], done: Callable[[int], None]) -> None:
-        """As HostFeed.run. On return all copies have finished."""
+    def move_all(self, pieces: Sequence[FeedPiece], done: Callable[[int], None]) -> None:
+        """As HostFeed.move_all. On return all copies have finished."""
         pinned = self._device.type == "cuda"
         host = [torch.empty(self._block_bytes, dtype=torch.uint8, pin_memory=pinned) for _ in range(2)]
         there = [torch.empty(self._block_bytes, dtype=torch.uint8, device=self._device) for _ in range(2)]
-        stream = self._backend.stream("weights", 0)
+        stream = self._backend.new_stream("weights", 0)
         self._backend.synchronize()  # destinations may still be filled with zeros by another stream
         busy = [stream.record(), stream.record()]
         try:
@@ -132,7 +132,7 @@ class StagedFeed:
                 for turn, block in enumerate(self._blocks(pieces)):
                     slot = turn % 2
                     busy[slot].synchronize()  # the copy out of this block has finished
-                    for _ in pool.map(lambda item, slot=slot: self._read(item, host[slot]), block):
+                    for _ in pool.map(lambda item, slot=slot: self._fill(item, host[slot]), block):
                         pass
                     with stream.use():
                         self._spread(block, host[slot], there[slot])
@@ -147,7 +147,7 @@ class StagedFeed:
         for at, piece in block:
             piece.dest.copy_(there[at : at + piece.nbytes].view(piece.dtype).view(piece.dest.shape))
 
-    def _read(self, item: tuple[int, FeedPiece], block: Tensor) -> None:
+    def _fill(self, item: tuple[int, FeedPiece], block: Tensor) -> None:
         at, piece = item
         read_exactly(piece.file, piece.offset, host_bytes(block[at : at + piece.nbytes]))
 

@@ -112,26 +112,26 @@ class Journal:
                 self._later()
             return True
 
-    def remove(self) -> None:
+    def delete_file(self) -> None:
         """Delete the journal; nothing of it is needed any more."""
         with self._lock:
             self._tables, self._since = {}, None
-            self._close()
+            self._let_file_go()
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
 
-    def close(self) -> None:
+    def close_file(self) -> None:
         """Sync and close the file."""
         with self._lock:
             if self._file is not None:
                 self._sync()
-            self._close()
+            self._let_file_go()
 
     # ------------------------------------------------------------------------------------- inside
 
-    def _close(self) -> None:
+    def _let_file_go(self) -> None:
         if self._file is not None:
-            self._file.close()
+            self._file.close_file()
             self._file = None
 
     def _later(self) -> None:
@@ -152,7 +152,7 @@ class Journal:
         if file is None:
             return
         try:
-            file.sync()
+            file.sync_to_disk()
         except OSError as error:
             if file is self._file:  # else it was closed or replaced meanwhile, synced
                 self._failed(error)
@@ -184,10 +184,10 @@ class Journal:
         self._small = new.end
         for payload in self._since:
             new.append(payload)
-        new.sync()
+        new.sync_to_disk()
         aside.rename(self._path)
         sync_folder(self._path.parent)
-        self._close()
+        self._let_file_go()
         self._file, new.path = new, self._path
 
     def _failed(self, error: OSError) -> None:
@@ -236,13 +236,13 @@ class Journals:
     def close(self, name: str) -> None:
         """Close a journal until it is opened again."""
         if (journal := self._open.pop(name, None)) is not None:
-            journal.close()
+            journal.close_file()
 
     def remove(self, name: str) -> None:
         """Delete a journal, open or not."""
         journal, path = self._open.pop(name, None), self._path(name)
         if journal is not None:
-            journal.remove()
+            journal.delete_file()
         elif path is not None:
             with suppress(OSError):
                 path.unlink(missing_ok=True)

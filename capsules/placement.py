@@ -136,7 +136,7 @@ class RollbackHistogram:
         self._weights: dict[int, float] = {}
         self._sums: tuple[list[int], list[float]] = [], [0.0]  # rising distances; weight of the first n of them
 
-    def observe(self, back: int) -> None:
+    def add_rollback(self, back: int) -> None:
         """Record a rollback by `back` tokens."""
         if back < 0:
             raise ContractMisuse(f"a rollback goes back by {back} tokens; 0 or more are possible")
@@ -193,10 +193,10 @@ class Placer:
         self._pending.append(back)
         if len(self._pending) == self._solve_every:
             for pending in self._pending:
-                self._seen.observe(pending)
+                self._seen.add_rollback(pending)
             self._pending.clear()
 
-    def keep(self, boundaries: Sequence[int], length: int) -> frozenset[int]:
+    def surviving(self, boundaries: Sequence[int], length: int) -> frozenset[int]:
         """The boundaries (rising, 1..length) that keep their checkpoint: at most `budget`, including the newest.
 
         A dropped checkpoint is gone, so only the available ones are candidates. The newest stays whatever the law says

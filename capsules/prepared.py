@@ -74,27 +74,27 @@ class PreparedWeights:
             self.tell(f"{self.folder}: {size / 1e6:.0f} MB load at once; preparing them would gain nothing")
         return size >= SMALL_BYTES
 
-    def facts(self, digest: str) -> dict[str, str]:
+    def source_facts(self, digest: str) -> dict[str, str]:
         config = blake2b(self.config.encode(), digest_size=16).hexdigest()
         return {
             "source": digest, "form": self.form, "layout": self.layout, "byteorder": sys.byteorder, "config": config
         }  # fmt: skip
 
-    def open(self, digest: str, like: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
+    def open_kept(self, digest: str, like: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
         """The stored tensors of these weights in this form; None if there are none or they are stale.
 
         like  tensors of the same names, shapes and types
         """
         layout = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in like.items()}
         try:
-            kept = open_prepared(self.path, self.facts(digest), layout)
+            kept = open_prepared(self.path, self.source_facts(digest), layout)
         except FileNotFoundError:
             return None
         if kept is None:
             self.tell(f"{self.path} was made from other files or written to since; it is made again")
         return kept
 
-    def keep(self, digest: str, before: object, tensors: Mapping[str, Tensor]) -> None:
+    def write_file(self, digest: str, before: object, tensors: Mapping[str, Tensor]) -> None:
         """Store the weights; if that fails, the start continues without a file.
 
         before  the stamps of the checkpoint's files, taken before they were read
@@ -102,7 +102,7 @@ class PreparedWeights:
         try:
             if stamps(open_files(self.folder)) != before:
                 raise NotPrepared(f"the files in {self.folder} changed while they were read")
-            size = write_prepared(self.path, self.facts(digest), tensors)
+            size = write_prepared(self.path, self.source_facts(digest), tensors)
         except NotPrepared as error:
             self.tell(f"the weights are not kept prepared: {error}")
         else:

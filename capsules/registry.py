@@ -7,11 +7,10 @@ Policy only. Where bytes lie is the store's business, how they are copied the ti
 its counters and its listing may be read from any.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -22,7 +21,9 @@ from capsules.capsule import Base, Capsule, Fingerprint
 from capsules.delta import beyond, completed
 from capsules.errors import CapsuleAbsent, CapsuleDamaged, CapsuleMismatch, CapsuleTooLarge, ContractMisuse
 from capsules.exec import ExecContext
+from capsules.index import CapsuleIndex, IndexEntry
 from capsules.metrics import Counters
+from capsules.pins import TimedPins
 from capsules.prefix import StateKey, prefix_digests
 from capsules.reentry import Live, Reentry, Way, choose
 from capsules.store import TieredStore
@@ -65,29 +66,6 @@ class Listing:
     base: Base | None  # what it follows, if it is a delta: those rows are not in its bytes
 
 
-@dataclass
-class _Entry:
-    name: str
-    state_key: str  # digest
-    prefixes: Mapping[int, str]  # position, and those of the checkpoints inside -> digest; empty: not found by tokens
-    label: str
-    scope: str
-    position: int
-    fingerprint: str  # digest
-    ttl_s: float | None
-    used_at: float = field(default=0.0)
-    base: Base | None = None
-
-    @classmethod
-    def of(
-        cls, capsule: Capsule, name: str, state_key: StateKey, prefixes: Mapping[int, str], ttl_s: float | None
-    ) -> "_Entry":
-        return cls(
-            name, state_key.digest, prefixes, capsule.label, capsule.scope, capsule.position,
-            capsule.fingerprint.digest, ttl_s, base=capsule.base,
-        )  # fmt: skip
-
-
 class Registry:
     """Keeps capsules under a byte budget per tier. Anything may be gone when asked for; nothing ever has to be there.
 
@@ -100,13 +78,12 @@ class Registry:
         self.counters = Counters()
         self._ttl_s = ttl_s
         self._arrivals = Arrivals()
-        self._held: dict[str, float] = {}  # until when
         self._clock, self._allocate = clock, mover.bytes
-        self._entries: dict[str, _Entry] = {}
-        self._by_prefix: dict[str, list[str]] = {}
-        self._lengths: dict[str, Counter[int]] = {}
+        self._index = CapsuleIndex()
+        self._entries = self._index.entries
         self._disk = next((tier for tier in tiers if isinstance(tier, DiskTier)), None)
         self.store = TieredStore(tiers, mover, self.counters, self._forget, self._worth)
+        self._timed_pins = TimedPins(self.store, clock)
         if self._disk is not None:
             self._follow(self._disk)
 
@@ -131,15 +108,7 @@ class Registry:
         if budgets.disk_bytes and folder is None:
             raise ContractMisuse(f"a disk budget of {budgets.disk_bytes} bytes needs a folder")
         mover = Mover(ctx)
-        on_gpu = ctx.device.type == "cuda"
-        tiers: list[Tier] = []
-        if on_gpu and budgets.gpu_bytes:
-            tiers.append(MemoryTier("gpu", ctx.device, budgets.gpu_bytes, mover))
-        if budgets.host_bytes:
-            tiers.append(MemoryTier("host", torch.device("cpu"), budgets.host_bytes, mover))
-        if budgets.disk_bytes and folder is not None:
-            tiers.append(DiskTier(folder, budgets.disk_bytes, writer, pin_memory=on_gpu))
-        return cls(tiers, mover, clock, budgets.ttl_s or None)
+        return cls(_tiers(ctx, budgets, folder, writer, mover), mover, clock, budgets.ttl_s or None)
 
     def put(
         self,
@@ -176,13 +145,12 @@ class Registry:
         prefixes = prefix_digests(state_key, capsule.tokens, [*points, length], ends) if covered else {}
         key = named_key(name, state_key) if name else "p-" + prefixes[length]
         capsule = self._lean(key, capsule, bases)
-        limit = "" if ttl_s is None else repr(ttl_s)
-        notes = {"name": name, "realm": state_key.digest, "prefixes": _write_prefixes(prefixes), "ttl_s": limit}
-        if not self.store.put(key, capsule, notes):
+        entry = IndexEntry.of(capsule, name, state_key, prefixes, ttl_s)
+        if not self.store.put(key, capsule, entry.notes):
             return None
         self._forget(key)
-        self._remember(key, _Entry.of(capsule, name, state_key, prefixes, ttl_s))
-        self._arrivals.stored(key, self._clock())
+        self._index.add(key, entry)
+        self._arrivals.note_stored(key, self._clock())
         if pin:
             self.store.pin(key)
         if save:
@@ -202,10 +170,10 @@ class Registry:
         tokens. `reenter` does that by itself.
         """
         if not self._here(key):
-            self._arrivals.asked(key, self._clock())
+            self._arrivals.note_request(key, self._clock())
             self.counters.add("misses", cause="absent")
             return None
-        return self._take(key, fingerprint, "name" if self._entries[key].name else "prefix")
+        return self._fetch(key, fingerprint, "name" if self._entries[key].name else "prefix")
 
     def reenter(
         self,
@@ -237,13 +205,12 @@ class Registry:
         passed: set[str] = set()
         while True:
             within = wanted[: len(wanted) - reserve]
-            found = [self._longest(realm, within, ends, fingerprint, passed) for realm in (state_key, *also)]
-            stored = max((one for one in found if one is not None), default=None)
+            stored = self._index.longest((state_key, *also), within, ends, fingerprint, passed)
             plan = choose(len(wanted), live or Live(), stored, reserve)
             capsule = None
             if plan.way is Way.RESTORE:
                 try:
-                    capsule = self._take(plan.key, fingerprint, "prefix")
+                    capsule = self._fetch(plan.key, fingerprint, "prefix")
                 except (CapsuleDamaged, CapsuleMismatch):
                     passed.add(plan.key)
                     continue
@@ -262,14 +229,14 @@ class Registry:
 
     def superseded(self, key: str) -> None:
         """Another capsule holds all that this one does: forget it, unless it has a name or is pinned."""
-        if self._here(key) and not self._entries[key].name and not self._needed(key):
-            self.store.drop(key, "superseded")
+        if self._here(key) and not self._entries[key].name and not self.store.needed(key):
+            self.store.evict(key, "superseded")
 
     def remove(self, key: str) -> bool:
         """Forget a capsule, pinned or not; False if there was none."""
         here = self._here(key)
         if here:
-            self.store.drop(key, "removed")
+            self.store.evict(key, "removed")
         return here
 
     @contextmanager
@@ -295,12 +262,7 @@ class Registry:
     def hold(self, key: str, seconds: float) -> bool:
         """One pin more for that long; again means anew. False, and no pin, if it is not here, or if pins would take
         more than half of a tier: what is held must not shut out what is used."""
-        if not self._here(key) or (key not in self._held and not self.store.may_hold(key)):
-            return False
-        if key not in self._held:
-            self.store.pin(key)
-        self._held[key] = self._clock() + seconds
-        return True
+        return self._here(key) and self._timed_pins.pin_for(key, seconds)
 
     def charge(self, what: str, nbytes: int) -> None:
         """Count state that lies beside the capsules under the same budget, in the fastest memory; 0 ends it."""
@@ -321,13 +283,13 @@ class Registry:
                 found.append(Listing(*told, one.state_key, one.base))
         return found
 
-    def close(self) -> None:
+    def flush(self) -> None:
         """Wait for background writes."""
         if self._disk is not None:
             self._disk.flush()
         self._tidy()
 
-    def _take(self, key: str, fingerprint: Fingerprint | None, way: str) -> Capsule:
+    def _fetch(self, key: str, fingerprint: Fingerprint | None, way: str) -> Capsule:
         entry = self._entries[key]
         if fingerprint is not None and fingerprint.digest != entry.fingerprint:
             self.counters.add("misses", cause="mismatch")
@@ -342,7 +304,7 @@ class Registry:
             self.counters.add("misses", cause="damaged" if isinstance(error, CapsuleDamaged) else "base")
             raise
         self.counters.add("hits", way=way, tier=tier)
-        self._arrivals.asked(key, self._clock())
+        self._arrivals.note_request(key, self._clock())
         self._use(key)
         return capsule
 
@@ -352,34 +314,13 @@ class Registry:
         realms = {realm.digest for realm in bases}
         known = [(entry.position, one) for one, entry in self._entries.items() if entry.state_key in realms]
         for _, one in sorted(known, reverse=True):
-            base = None if one == key or one in self._held else self.store.base_at_hand(one)
+            base = None if one == key or one in self._timed_pins else self.store.base_at_hand(one)
             if base is None:
                 continue
             with suppress(CapsuleTooLarge):
                 if (delta := beyond(capsule, base, one, self._allocate)) is not None:
                     return delta
         return capsule
-
-    def _needed(self, key: str) -> bool:
-        """Pinned, or the base of others."""
-        return self.store.pins(key) > 0 or self.store.leaning(key)
-
-    def _longest(
-        self,
-        state_key: StateKey,
-        wanted: Sequence[int],
-        ends: Sequence[int] | None,
-        fingerprint: Fingerprint | None,
-        passed: set[str],
-    ) -> tuple[int, str] | None:
-        at = None if ends is None else set(ends)
-        lengths = [n for n in self._lengths.get(state_key.digest, ()) if n <= len(wanted) and (at is None or n in at)]
-        for length, digest in sorted(prefix_digests(state_key, wanted, lengths, ends).items(), reverse=True):
-            for key in reversed(self._by_prefix.get(digest, ())):
-                usable = fingerprint is None or self._entries[key].fingerprint == fingerprint.digest
-                if usable and key not in passed:
-                    return length, key
-        return None
 
     def _here(self, key: str) -> bool:
         a_kind(ContractMisuse, "key", key, str, "the key of a capsule")
@@ -395,47 +336,23 @@ class Registry:
     def _tidy(self) -> None:
         """Account for what happened by itself: writes that failed, what other processes did, time limits."""
         self.store.tidy()
-        if self._disk is not None and self._disk.changed():
+        if self._disk is not None and self._disk.folder_changed():
             self._follow(self._disk)
         now = self._clock()
-        for key, until in tuple(self._held.items()):
-            if now > until:
-                self._let_go(key)
+        self._timed_pins.end_overdue()
         for key, entry in tuple(self._entries.items()):
-            if entry.ttl_s is not None and now - entry.used_at > entry.ttl_s and not self._needed(key):
-                self.store.drop(key, "expired")
-
-    def _let_go(self, key: str) -> None:
-        if self._held.pop(key, None) is not None:
-            self.store.unpin(key)
+            if entry.ttl_s is not None and now - entry.used_at > entry.ttl_s and not self.store.needed(key):
+                self.store.evict(key, "expired")
 
     def _worth(self, key: str, nbytes: int) -> float:
         entry = self._entries.get(key)
         if entry is None or (entry.base is not None and entry.base.key not in self._entries):
             return 0.0
-        return worth(entry.position, nbytes, self._arrivals.wait(key, self._clock()))
-
-    def _remember(self, key: str, entry: _Entry) -> None:
-        self._entries[key] = entry
-        for position, digest in entry.prefixes.items():
-            self._by_prefix.setdefault(digest, []).append(key)
-            self._lengths.setdefault(entry.state_key, Counter())[position] += 1
+        return worth(entry.position, nbytes, self._arrivals.expected_wait_s(key, self._clock()))
 
     def _forget(self, key: str) -> None:
-        self._let_go(key)
-        entry = self._entries.pop(key, None)
-        if entry is None:
-            return
-        for position, digest in entry.prefixes.items():
-            siblings, lengths = self._by_prefix[digest], self._lengths[entry.state_key]
-            siblings.remove(key)
-            lengths[position] -= 1
-            if not siblings:
-                del self._by_prefix[digest]
-            if not lengths[position]:
-                del lengths[position]
-            if not lengths:
-                del self._lengths[entry.state_key]
+        self._timed_pins.end_pin(key)
+        self._index.strike_out(key)
 
     def _follow(self, disk: DiskTier) -> None:
         """Take over the files of other processes, earlier ones and those that run beside this one."""
@@ -444,33 +361,24 @@ class Registry:
         found, unreadable = disk.strangers(self._entries)
         self.counters.add("unreadable", unreadable)
         for about in found:
-            told = about.notes
-            ttl_s = float(told["ttl_s"]) if told.get("ttl_s") else None
-            entry = _Entry(
-                told.get("name", ""),
-                told.get("realm", ""),
-                _read_prefixes(told.get("prefixes", "")),
-                about.label,
-                about.scope,
-                about.position,
-                about.fingerprint.digest,
-                ttl_s,
-                about.used_at,
-                about.base,
-            )
-            self._remember(about.key, entry)
-            self._arrivals.stored(about.key, about.used_at)
-            self.store.adopt(about.key, disk.name, about.file_bytes, told, about.base)
+            self._index.add(about.key, IndexEntry.on_disk(about))
+            self._arrivals.note_stored(about.key, about.used_at)
+            self.store.adopt(about.key, disk.name, about.file_bytes, about.notes, about.base)
 
 
-def _write_prefixes(prefixes: Mapping[int, str]) -> str:
-    return " ".join(f"{position}:{digest}" for position, digest in prefixes.items())
-
-
-def _read_prefixes(text: str) -> dict[int, str]:
-    """What `put` noted. Raises nothing: what is not of that shape finds nothing."""
-    pairs = (pair.partition(":") for pair in text.split())
-    return {int(position): digest for position, _, digest in pairs if position.isdecimal() and digest}
+def _tiers(
+    ctx: ExecContext, budgets: Budgets, folder: Path | None, writer: Executor | None, mover: Mover
+) -> list[Tier]:
+    """Those that have a budget, from fast to slow."""
+    on_gpu = ctx.device.type == "cuda"
+    tiers: list[Tier] = []
+    if on_gpu and budgets.gpu_bytes:
+        tiers.append(MemoryTier("gpu", ctx.device, budgets.gpu_bytes, mover))
+    if budgets.host_bytes:
+        tiers.append(MemoryTier("host", torch.device("cpu"), budgets.host_bytes, mover))
+    if budgets.disk_bytes and folder is not None:
+        tiers.append(DiskTier(folder, budgets.disk_bytes, writer, pin_memory=on_gpu))
+    return tiers
 
 
 def _check_put(capsule: Capsule, state_key: StateKey, name: str, ttl_s: float | None) -> None:

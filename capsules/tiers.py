@@ -44,13 +44,13 @@ class Tier(Protocol):
     def cost(self, capsule: Capsule, notes: Mapping[str, str]) -> int:
         """Bytes that the capsule needs here."""
 
-    def put(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
+    def place_copy(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
         """Raises CapsuleNotSaved."""
 
-    def take(self, key: str) -> Held:
+    def fetch(self, key: str) -> Held:
         """Raises CapsuleDamaged if the stored bytes cannot be used."""
 
-    def drop(self, key: str) -> None: ...
+    def delete_copy(self, key: str) -> None: ...
 
 
 class Mover:
@@ -58,7 +58,7 @@ class Mover:
 
     def __init__(self, ctx: ExecContext) -> None:
         self._device = ctx.device
-        self._side = ctx.stream("capsules")
+        self._side = ctx.named_stream("capsules")
         self._ctx = ctx
 
     def bytes(self, count: int) -> Tensor:
@@ -114,13 +114,13 @@ class MemoryTier:
     def cost(self, capsule: Capsule, notes: Mapping[str, str]) -> int:
         return capsule.nbytes
 
-    def put(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
+    def place_copy(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
         self._held[key] = self._mover.move(held, self._device)
 
-    def take(self, key: str) -> Held:
+    def fetch(self, key: str) -> Held:
         return self._held[key]
 
-    def drop(self, key: str) -> None:
+    def delete_copy(self, key: str) -> None:
         del self._held[key]
 
 
@@ -154,7 +154,7 @@ class DiskTier:
         self._unreadable: set[str] = set()
         self._seen_ns = 0  # when the folder had last changed, as of the last look
 
-    def changed(self) -> bool:
+    def folder_changed(self) -> bool:
         """Whether any process may have added or removed files since the last look."""
         return self.folder.changed_ns() != self._seen_ns
 
@@ -189,7 +189,7 @@ class DiskTier:
     def cost(self, capsule: Capsule, notes: Mapping[str, str]) -> int:
         return saved_bytes(capsule, notes)
 
-    def put(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
+    def place_copy(self, key: str, held: Held, notes: Mapping[str, str]) -> None:
         if self._writer is None:
             self._save(key, held, notes)
             return
@@ -202,7 +202,7 @@ class DiskTier:
                 pending_bytes -= nbytes
         self._pending[key] = (self._writer.submit(self._save, key, held, notes), held)
 
-    def take(self, key: str) -> Held:
+    def fetch(self, key: str) -> Held:
         if key in self._pending:
             return self._pending[key][1]
         try:
@@ -210,11 +210,11 @@ class DiskTier:
         except OSError as error:
             raise CapsuleDamaged(f"capsule file {key} cannot be read: {error.strerror or error}") from error
 
-    def drop(self, key: str) -> None:
+    def delete_copy(self, key: str) -> None:
         self._wait_for(key)
         self._files.pop(key, None)
         with suppress(OSError):  # if the disk refuses even this, the file stays and the talk goes on
-            self.folder.remove(key)
+            self.folder.delete_file(key)
 
     def failed(self) -> list[str]:
         """Keys whose background write failed since the last call; they are not stored."""

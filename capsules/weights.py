@@ -158,7 +158,7 @@ def load(
                 done(nbytes)
         for device, group in pieces.items():
             way = feed or feed_for(device)
-            way.run([part for piece in group for part in split(piece, way.piece_bytes)], done)
+            way.move_all([part for piece in group for part in split(piece, way.piece_bytes)], done)
     return Loaded(len(plan), skipped, total, perf_counter() - began)
 
 

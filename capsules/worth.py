@@ -31,11 +31,11 @@ class Arrivals:
         self._uses: OrderedDict[str, _Uses] = OrderedDict()
         self._usual: float | None = None  # over all keys
 
-    def asked(self, key: str, now: float) -> None:
+    def note_request(self, key: str, now: float) -> None:
         """It was requested, whether it was there or not. Several requests at one instant count as one."""
         self._used(key, now).wanted = True
 
-    def stored(self, key: str, now: float) -> None:
+    def note_stored(self, key: str, now: float) -> None:
         """It was stored: a use of its own, unless it ends the one that began with a request."""
         known = self._uses.get(key)
         if known is None or not known.wanted:
@@ -53,7 +53,7 @@ class Arrivals:
             self._uses.popitem(last=False)
         return known
 
-    def wait(self, key: str, now: float) -> float:
+    def expected_wait_s(self, key: str, now: float) -> float:
         """Expected seconds until the next use, as of now; above 0."""
         known = self._uses.get(key)
         idle = max(0.0, now - known.last) if known is not None else 0.0

@@ -34,12 +34,27 @@
     wordguide       which tokens may come next in a small model's reply
 """
 
-from llm_engine.config import LLMConfig
-from llm_engine.engine import HybridLLM
-from llm_engine.errors import Cancelled, CheckpointError, ConfigError, LLMError, PictureError, StateError, TextError
-from llm_engine.sampling import Sampling
+from typing import TYPE_CHECKING
+
+from capsules.exec.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from llm_engine.config import LLMConfig
+    from llm_engine.engine import HybridLLM
+    from llm_engine.errors import Cancelled, CheckpointError, ConfigError, LLMError, PictureError, StateError, TextError
+    from llm_engine.sampling import Sampling
 
 __all__ = [
     "Cancelled", "CheckpointError", "ConfigError", "HybridLLM", "LLMConfig", "LLMError", "PictureError", "Sampling",
     "StateError", "TextError",
 ]  # fmt: skip
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "config": "LLMConfig",
+        "engine": "HybridLLM",
+        "errors": "Cancelled CheckpointError ConfigError LLMError PictureError StateError TextError",
+        "sampling": "Sampling",
+    },
+)

@@ -43,15 +43,15 @@ class SequenceCheckpoints:
         if position in self._points:
             return
         self._considered = position
-        kept = self._placer.keep(sorted((*self._points, position)), position)
+        kept = self._placer.surviving(sorted((*self._points, position)), position)
         self._points = {at: point for at, point in self._points.items() if at in kept}
         if position in kept:
             with suppress(CapsuleTooLarge):
-                self._points[position] = self._recurrent.take(position)
+                self._points[position] = self._recurrent.checkpoint_at(position)
 
     def copy_now(self, position: int) -> Checkpoint:
         """One that is not kept here. Raises CapsuleTooLarge."""
-        return self._recurrent.take(position)
+        return self._recurrent.checkpoint_at(position)
 
     def put_back(self, point: Checkpoint) -> None:
         """Restore the fixed part of the state."""

@@ -1,5 +1,6 @@
 """How much device memory an engine will need, from its config alone."""
 
+from fnmatch import fnmatchcase
 from math import prod
 from pathlib import Path
 from typing import cast
@@ -14,7 +15,7 @@ from capsules.weights import catalogue
 from llm_engine.config import LLMConfig
 from llm_engine.eyes import EyesBuffers, most_pixels
 from llm_engine.grid import capacity
-from llm_engine.names import FP8_BLOCK, Kind, Part, made_as, packed_bits, parts
+from llm_engine.names import DRAFT, FP8_BLOCK, Kind, Part, made_as, packed_bits, parts
 from llm_engine.options import DTYPES, LLMOptions
 from llm_engine.state import EngineState
 from llm_engine.vision_config import CELL, MERGE, VisionConfig
@@ -27,11 +28,12 @@ def needed_bytes(
     """Bytes for the model in a directory, with the arguments of `HybridLLM.load`. Raises ConfigError.
 
     Weights published in packed form stay packed, whatever `dtype` makes of others. They need at most the size of their
-    files, including parts that are not loaded (vision, drafts).
+    files, including vision, which is not always loaded.
     """
     config = LLMConfig.read(path)
-    held = sum(file.stat().st_size for file in Path(path).glob("*.safetensors"))
-    tower = VisionConfig.read(path) if eyes != "off" and held and tower_prefix(catalogue(path)) else None
+    files = catalogue(path) if any(Path(path).glob("*.safetensors")) else {}
+    held = sum(entry.nbytes for name, entry in files.items() if not fnmatchcase(name, DRAFT))
+    tower = VisionConfig.read(path) if eyes != "off" and files and tower_prefix(files) else None
     most = held if packed and config.quantisation and held else None
     seeing = eyes_bytes(tower, DTYPES[dtype], most_pixels(tower, device, max_positions)) if tower is not None else 0
     return model_bytes(config, dtype, max_positions, most=most, device=device) + seeing

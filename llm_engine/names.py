@@ -15,6 +15,9 @@ from capsules.nn.int4 import GROUP
 from capsules.nn.panels import PANEL
 from llm_engine.config import LINEAR, LLMConfig
 
+DRAFT = "mtp.*"
+"""The block that drafts tokens ahead. No step runs it: it is not loaded, not planned for and not in the digest."""
+
 
 class Kind(StrEnum):
     """The conversion of a tensor at load time."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 from capsules.arguments import a_kind, whole
-from capsules.nn.sampling import CANDIDATES
+from capsules.nn.drawing import CANDIDATES
 from llm_engine.errors import StateError
 
 

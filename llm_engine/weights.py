@@ -26,7 +26,18 @@ from capsules.weights import Progress, Target, load, packing
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
-from llm_engine.names import FP8_BLOCK, Kind, Part, made_as, packed_bits, parts, prepare, published_shapes, text_only
+from llm_engine.names import (
+    DRAFT,
+    FP8_BLOCK,
+    Kind,
+    Part,
+    made_as,
+    packed_bits,
+    parts,
+    prepare,
+    published_shapes,
+    text_only,
+)  # fmt: skip
 from llm_engine.tower import TowerWeights
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import PREFIXES as TOWERS
@@ -42,12 +53,14 @@ _LAYOUT = "1"  # raised whenever the same files would give different bytes
 
 @dataclass(frozen=True)
 class LoadedWeights:
-    """The contents of a checkpoint: the network, the draft block's tensors (kept, not yet run), and what was left
-    out."""
+    """The contents of a checkpoint: the network, and the names of what was left out.
 
-    config: LLMConfig  # with tying and the draft block as in the files
+
+    digest  covers every tensor but the draft block's
+    """
+
+    config: LLMConfig  # with tying as in the files
     model: ModelWeights
-    draft: Mapping[str, Weight]
     digest: str
     skipped: tuple[str, ...]
     tower: "LoadedTower | None" = None
@@ -90,7 +103,7 @@ def load_weights(
     config = LLMConfig.read(path)
     form = _Form(dtype, packed, bits, eyes, made)
     try:
-        return _Loader(Path(path), ctx, scope, config, form).run(progress, aside, tell or (lambda line: None))
+        return _Loader(Path(path), ctx, scope, config, form).load_all(progress, aside, tell or (lambda line: None))
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
@@ -106,7 +119,7 @@ def prepare_weights(
     if not loader.prepared(tell).worth_it:
         return True
     try:
-        loader.run(None, aside, tell, keep=True)
+        loader.load_all(None, aside, tell, keep=True)
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
     return loader.prepared(tell).path.exists()
@@ -160,26 +173,24 @@ class _Loader:
         self.names = {name: entry for name, (_, entry) in locate(self.files).items()}
         self.prefix = self._prefix()
         self.head = next((n for n in ("lm_head.weight", "language_model.lm_head.weight") if n in self.names), None)
-        drafts = {int(n.split(".")[2]) for n in self.names if n.startswith("mtp.layers.")}
         tied = self.head is None if config.tie_word_embeddings is None else config.tie_word_embeddings
-        self.draft = any(n.startswith("mtp.") for n in self.names)
-        self.config = replace(config, tie_word_embeddings=tied, mtp_layers=len(drafts))
+        self.config = replace(config, tie_word_embeddings=tied)
         self.plan: dict[str, Target | Sequence[Target]] = {}
         self.scales: dict[str, Tensor] = {}  # read first, because unpacking needs them
         self.kept: Mapping[str, Tensor] | None = None
         self.held: dict[str, Tensor] = {}  # tensors that a file could store, by the engine's names, contiguous
 
-    def run(
+    def load_all(
         self, progress: Callable[[Progress], None] | None, aside: Path | None, tell: Tell, keep: bool = False
     ) -> LoadedWeights:
         """keep  store the loaded weights even if no older file asks for it"""
-        wanted = parts(self.config, self.draft)
+        wanted = parts(self.config)
         before = stamps(self.files)
         prepared = self.prepared(tell)
         keep = self._may_keep() and (keep or prepared.path.exists())
-        digest = known_digest(self.path, aside) if keep else None
+        digest = known_digest(self.path, aside, (DRAFT,)) if keep else None
         if digest is not None:
-            self.kept = prepared.open(digest, self._like(wanted))
+            self.kept = prepared.open_kept(digest, self._like(wanted))
         made = {part.name: self._place(part) for part in wanted}
         tower = self._place_tower() if self.form.eyes else None
         if self.kept is None:
@@ -190,11 +201,10 @@ class _Loader:
         left_out = self._left_out(tower)
         skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and n not in self.scales)
         if digest is not None and self.kept is None:
-            prepared.keep(digest, before, self.held)
-        digest = digest or known_digest(self.path, aside)
+            prepared.write_file(digest, before, self.held)
+        digest = digest or known_digest(self.path, aside, (DRAFT,))
         model = ModelWeights.gather(self.config, made.__getitem__)
-        draft = {name: tensor for name, tensor in made.items() if name.startswith("mtp.")}
-        return LoadedWeights(self.config, model, draft, digest, skipped, tower)
+        return LoadedWeights(self.config, model, digest, skipped, tower)
 
     def prepared(self, tell: Tell) -> PreparedWeights:
         configs = repr((self.config, VisionConfig.read(self.path) if self.form.eyes else None))
@@ -203,7 +213,7 @@ class _Loader:
     def _left_out(self, tower: "LoadedTower | None") -> list[str]:
         """Names and patterns of tensors that the network does not use."""
         names = [*self.scales, *(n for n in self.names if n.endswith(".weight_shape"))]
-        names += VISION if tower is None else ()
+        names += [DRAFT, *(VISION if tower is None else ())]
         return names + ([self.head] if self.config.tie_word_embeddings and self.head is not None else [])
 
     # -------------------------------------------------------------------- kept beside the model

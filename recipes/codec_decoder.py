@@ -49,9 +49,9 @@ class DecoderRun(CodecRun):
         factor = min(1, (self.step_index + 1) / 50) * (0.5 * (1 + math.cos(math.pi * done)) + 0.02)
         real = self.batch()
         with torch.no_grad():
-            codes = self.codec.encode(real)
+            codes = self.codec.to_codes(real)
         start = self.SKIP * self.codec.shape.hop
-        made, real = self.codec.decode(codes)[:, start:], real[:, start:]
+        made, real = self.codec.to_sound(codes)[:, start:], real[:, start:]
         loss = self.loss(made, real)
         total = loss + plan.phase * self.turn(made, real)
         adversary = self.adversary if self.step_index % self.CRITICS_EVERY == 0 else None

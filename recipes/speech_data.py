@@ -53,7 +53,7 @@ def encode_shards(work: Path) -> None:
                 continue
             waves = [torch.from_numpy(a[begin:].astype(np.float32) / 32767) for a in load_shard(path)[0]]
             with torch.no_grad():
-                torch.save([codec.encode(wave[None])[0].short() for wave in waves], out)
+                torch.save([codec.to_codes(wave[None])[0].short() for wave in waves], out)
             print(out.name, flush=True)
 
 

@@ -37,7 +37,7 @@ def main() -> None:
     fig, axes = plt.subplots(3, len(SENTENCES), figsize=(15, 8), squeeze=False)
     for column, (text, clip) in enumerate(zip(SENTENCES, clips, strict=True)):
         teacher = np.divide(clip, 32767, dtype=np.float32)
-        codec = tts.decode(tts.codec.encode(torch.from_numpy(teacher))).numpy()
+        codec = tts.decode(tts.codec.to_codes(torch.from_numpy(teacher))).numpy()
         said = torch.cat(list(tts.speak(text, stored, VoiceSampling(temperature=args.temperature)))).numpy()
         for row, (name, wave) in enumerate((("teacher", teacher), ("codec", codec), ("voice", said))):
             axis = axes[row][column]

@@ -35,8 +35,8 @@ from recipes.hearing_score import plain, word_errors
 from recipes.teacher import VOICES, TeacherVoice, speak
 from tts_engine.engine import HiggsTTS
 from tts_engine.istft_codec import mel_filters
+from tts_engine.reference import Voice
 from tts_engine.sampling import VoiceSampling
-from tts_engine.voices import Voice
 
 OPEN = """The baker gave us two loaves for the price of one.
 Heavy rain turned the narrow road into a river.
@@ -244,7 +244,7 @@ def teacher_rates(tts: HiggsTTS, voice: TeacherVoice, texts: Sequence[str], name
     """Error rates of the teacher's speech, and of the same speech decoded from its codes."""
     clips, _ = speak(list(texts), voice)
     waves = [np.divide(c, 32767, dtype=np.float32) for c in clips]
-    coded = [tts.decode(tts.codec.encode(torch.from_numpy(w))).numpy() for w in waves]
+    coded = [tts.decode(tts.codec.to_codes(torch.from_numpy(w))).numpy() for w in waves]
     distance = np.mean([mel_distance(a, b) for a, b in zip(coded, waves, strict=True)])
     print(f"{name}, codec: log-mel distance {distance:.2f} dB ({len(waves)} sentences)")
     for judge in judges:

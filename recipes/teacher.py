@@ -196,7 +196,7 @@ def speak(lines: list[str], voice: TeacherVoice, seed: int = 0) -> tuple[list[Cl
     audio: list[Clip] = []
     facts: list[dict[str, Any]] = []
     for place, line in enumerate(lines):
-        text = front_end.encode(line)
+        text = front_end.phones_of(line)
         phones = [NAMES[i] for i in text.ids]
         wave, ends = heart(heart.symbols(line, text), 1 / voice.formants, seed + place)
         wave = samplerate.resample(wave, 1 / voice.formants, "sinc_medium")

@@ -2,6 +2,7 @@
 
     backbone        the network over text ids and rows of codes
     bpe_frontend    text to ids by the published tokenizer
+    chunks          windows of the codec over a session, and their sound
     codec           what the engine asks of a codec, and which codec a folder brings
     codec_files     opens the codec of a checkpoint; turns a recording into codes with nothing else loaded
     config          config.json as frozen types
@@ -16,12 +17,14 @@
     generator       a session: pieces in, rows out, cuts
     graphs          which shapes are captured
     guards          when a piece must be ended early
+    inputs          what the host writes for the captured steps
     istft_codec     the small voice's codec
     markup          control tags, and structure that is removed
     phone_frontend  text to ids by phones, for the small voice
     phones          words to phones
     piece           the host's record of a session
     prompt          voice and text as input of the backbone
+    reference       recordings made fit for cloning
     sampling        how a row is drawn
     state           every live buffer, declared once
     steps           the captured steps: prefill, row, codec window
@@ -30,23 +33,29 @@
     text_tables     words for units, currencies and other things beside numbers: data of text
     tiny/           our own small voice, with its card
     voice_file      a stored voice: codes and transcript, one safe file
-    voices          recordings prepared for cloning
     weights         published checkpoints in and out
 """
 
-from tts_engine.engine import HiggsTTS, PieceFacts, Sound
-from tts_engine.errors import (
-    CheckpointRefused,
-    ConfigRefused,
-    ContextFull,
-    DelayError,
-    EngineMisuse,
-    ReferenceRefused,
-    TextRefused,
-    TTSError,
-)
-from tts_engine.sampling import VoiceSampling
-from tts_engine.voices import Voice
+from typing import TYPE_CHECKING
+
+from capsules.exec.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tts_engine.chunks import Sound
+    from tts_engine.engine import HiggsTTS
+    from tts_engine.errors import (
+        CheckpointRefused,
+        ConfigRefused,
+        ContextFull,
+        DelayError,
+        EngineMisuse,
+        ReferenceRefused,
+        TextRefused,
+        TTSError,
+    )
+    from tts_engine.piece import PieceFacts
+    from tts_engine.reference import Voice
+    from tts_engine.sampling import VoiceSampling
 
 __all__ = [
     "CheckpointRefused",
@@ -63,3 +72,16 @@ __all__ = [
     "Voice",
     "VoiceSampling",
 ]  # fmt: skip
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "chunks": "Sound",
+        "engine": "HiggsTTS",
+        "errors": "CheckpointRefused ConfigRefused ContextFull DelayError EngineMisuse "
+        "ReferenceRefused TextRefused TTSError",
+        "piece": "PieceFacts",
+        "reference": "Voice",
+        "sampling": "VoiceSampling",
+    },
+)

@@ -30,7 +30,7 @@ class BpeFrontend:
         self._added = frozenset(added.values())
         self.specials: Mapping[str, int] = {name: i for name, i in added.items() if name not in CONTROL_TAGS}
 
-    def encode(self, text: str) -> Encoded:
+    def text_ids(self, text: str) -> Encoded:
         ids: list[int] = []
         for part in CONTROL.split(strip_structure(text)):
             if part in CONTROL_TAGS:

@@ -38,7 +38,7 @@ class Codec(Protocol):
     @property
     def tensors(self) -> Mapping[str, Tensor]: ...
 
-    def decode(self, codes: Tensor) -> Tensor:
+    def to_sound(self, codes: Tensor) -> Tensor:
         """One-shot, never captured. codes [Q, T] int64 -> float32 [960·T], clipped to ±1."""
 
     def decode_window(self, codes: Tensor, valid: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class Codec(Protocol):
         returns  float32 [960·W], clipped to ±1
         """
 
-    def encode(self, wave: Tensor) -> Tensor:
+    def to_codes(self, wave: Tensor) -> Tensor:
         """Never captured. wave float32 [samples], mono, 24 kHz -> codes [Q, T] int64."""
 
 

@@ -13,7 +13,7 @@ from tts_engine.config import TTSConfig, load_config
 from tts_engine.dac_codec import dac_codec
 from tts_engine.errors import CheckpointRefused, ConfigRefused
 from tts_engine.istft_codec import CODEC_TYPE, CausalCodec, CodecShape
-from tts_engine.voices import prepare_reference
+from tts_engine.reference import prepare_reference
 from tts_engine.weights import load_codec_tensors
 
 CODEBOOKS = ("quantizer.", "quantiser.")
@@ -44,7 +44,7 @@ def reference_codes(folder: Path, wave: Any, rate: int) -> Tensor:
     """
     prepared = prepare_reference(wave, rate)
     tensors = load_codec_tensors(folder)
-    return codec_of(read_codec_config(folder), tensors, load_config(folder), torch.device("cpu")).encode(prepared)
+    return codec_of(read_codec_config(folder), tensors, load_config(folder), torch.device("cpu")).to_codes(prepared)
 
 
 def codec_digest(folder: Path) -> str:

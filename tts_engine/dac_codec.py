@@ -41,7 +41,7 @@ class DacCodec:
     left_frames: int = CONTEXT_FRAMES
     right_frames: int = CONTEXT_FRAMES
 
-    def decode(self, codes: Tensor) -> Tensor:
+    def to_sound(self, codes: Tensor) -> Tensor:
         """[Q, T] int64 -> float32 [960·T], clipped to ±1."""
         with torch.no_grad():
             return self._decode(codes.to(self.tensors["table"].device), None)
@@ -51,7 +51,7 @@ class DacCodec:
         index = torch.arange(codes.shape[1], device=valid.device)
         return self._decode(codes, ((index >= valid[0]) & (index < valid[1])).float())
 
-    def encode(self, wave: Tensor) -> Tensor:
+    def to_codes(self, wave: Tensor) -> Tensor:
         """float32 [samples], mono, 24 kHz -> [Q, T] int64."""
         return encode_wave(self.encoder, wave, self.codebooks, self.strides, self.semantic_heads)
 

@@ -11,7 +11,6 @@ Synchronous; call it from one thread at a time.
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -25,53 +24,25 @@ from capsules.nn.panels import BITS
 from capsules.prepared import Tell
 from capsules.weights import Progress
 from tts_engine.bpe_frontend import BpeFrontend
+from tts_engine.chunks import Chunks, Sound
 from tts_engine.codec import read_codec_config
 from tts_engine.codec_files import codec_of
-from tts_engine.config import FRAME_SAMPLES, TTSConfig, load_config
+from tts_engine.config import TTSConfig, load_config
 from tts_engine.errors import ConfigRefused, EngineMisuse
 from tts_engine.frontend import Frontend
 from tts_engine.generator import Generator, SessionFacts, Stepped
 from tts_engine.graphs import Graphs, plan_shapes
-from tts_engine.guards import SILENCE_PEAK, SILENT_FRAMES
 from tts_engine.phone_frontend import PhoneFrontend
-from tts_engine.piece import Piece
+from tts_engine.piece import PieceFacts
+from tts_engine.reference import Voice, checked_codes, prepare_reference
 from tts_engine.sampling import SamplingLike, VoiceSampling, check_sampling
 from tts_engine.state import SCOPE, declare
 from tts_engine.steps import Steps, make_tables
-from tts_engine.streaming import POLICIES, Costs, Schedule, Window, next_window, schedule_for
-from tts_engine.voices import Voice, checked_codes, prepare_reference
+from tts_engine.streaming import Costs, Schedule
 from tts_engine.weights import DTYPES, fused, load_checkpoint
 
 CODE = "tts_engine/1"  # raised whenever the same bytes would mean something else
 DEFAULT_POSITIONS = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class Sound:
-    """pcm float32 [960 · frames] on the host: frames [first, first + frames) of piece `piece` of the session."""
-
-    pcm: Tensor
-    piece: int
-    first: int
-    frames: int
-
-
-@dataclass(frozen=True)
-class PieceFacts:
-    """What is known of one piece.
-
-    first_frame  frames of the session before it
-    frames       complete so far; `emitted` of them were given out as sound
-    ended        "" while it goes on, "end", or what ended it early (see tts_engine.guards), or "cut"
-    words        (char_start, char_end, frame of the piece at which the word begins), as far as known
-    """
-
-    text: str
-    first_frame: int
-    frames: int
-    emitted: int
-    ended: str
-    words: tuple[tuple[int, int, int], ...]
 
 
 class HiggsTTS:
@@ -89,10 +60,8 @@ class HiggsTTS:
         self.config, self.codec = steps.config, steps.codec
         self.fingerprint, self.max_positions = fingerprint, max_positions
         self._ctx, self._frontend, self._graphs = ctx, frontend, graphs
-        self._state = steps.state
         self._generator = Generator(frontend, steps, graphs, max_positions)
-        self._costs: Costs | None = None
-        self._schedules: dict[str, Schedule] = {}
+        self._chunks = Chunks(self._generator, steps, graphs)
         self.set_sampling(VoiceSampling())
         self.open()
 
@@ -156,7 +125,7 @@ class HiggsTTS:
         max_rows: int | None = None,
     ) -> Tensor:
         """All codes of one text in a fresh session: int64 [Q, frames]. Raises TextRefused, ContextFull."""
-        self._check(text, voice, sampling, max_rows=max_rows)
+        _check(text, voice, sampling, max_rows)
         self.open(voice)
         self.set_sampling(sampling or VoiceSampling())
         self.begin(text, max_rows=max_rows)
@@ -181,11 +150,12 @@ class HiggsTTS:
         first_chunk  "exact": streamed sound equals one-shot sound; "fast": it starts earlier and differs a little
         Closing the iterator stops the engine at that row. Raises TextRefused, ContextFull.
         """
-        self._check(text if isinstance(text, str) else "", voice, sampling, first_chunk)
+        _check(text if isinstance(text, str) else "", voice, sampling)
+        self._chunks.schedule(first_chunk)
         a_kind(EngineMisuse, "text", text, Iterable, "text, or pieces of it,")
-        return self._speak([text] if isinstance(text, str) else text, voice, sampling, first_chunk)
+        return self._speak_parts([text] if isinstance(text, str) else text, voice, sampling, first_chunk)
 
-    def _speak(
+    def _speak_parts(
         self, parts: Iterable[str], voice: Voice | None, sampling: SamplingLike | None, policy: str
     ) -> Iterator[Tensor]:
         self.open(voice)
@@ -203,7 +173,7 @@ class HiggsTTS:
     def decode(self, codes: Tensor) -> Tensor:
         """codes [Q, frames] -> float32 [960 · frames] on the host, in one shot."""
         audio = self.config.audio
-        return self.codec.decode(checked_codes(codes, audio.codebooks, audio.size).to(self._ctx.device)).cpu()
+        return self.codec.to_sound(checked_codes(codes, audio.codebooks, audio.size).to(self._ctx.device)).cpu()
 
     # ------------------------------------------------------------------------- voices
 
@@ -216,7 +186,7 @@ class HiggsTTS:
         """
         _check_voice(Voice(name, None, transcript))
         wave = prepare_reference(reference, rate)
-        codes = self.codec.encode(wave.to(self._ctx.device)).cpu()
+        codes = self.codec.to_codes(wave.to(self._ctx.device)).cpu()
         return self.voice_from_codes(codes, transcript, name=name)
 
     def voice_from_codes(self, codes: Tensor, transcript: str | None = None, *, name: str = "") -> Voice:
@@ -239,21 +209,22 @@ class HiggsTTS:
         else:
             audio, codes = self.config.audio, voice.codes
             codes = None if codes is None else checked_codes(codes, audio.codebooks, audio.size)
-            self._generator.open(codes, voice.transcript, voice.name)
+            self._generator.open_session(codes, voice.transcript, voice.name)
 
     def set_sampling(self, sampling: SamplingLike) -> None:
         """Of all rows from now on. Raises EngineMisuse."""
-        self._generator.set_sampling(sampling)
+        self._generator.inputs.write_sampling(sampling)
         self._sampling = sampling
 
     def begin(self, text: str, first_chunk: str = "exact", max_rows: int | None = None) -> None:
         """Say this after all that was begun before. Raises TextRefused if there is nothing to say."""
-        self._check(text, first_chunk=first_chunk, max_rows=max_rows)
-        self._generator.begin(text, first_chunk, max_rows)
+        _check(text, max_rows=max_rows)
+        self._chunks.schedule(first_chunk)
+        self._generator.queue_text(text, first_chunk, max_rows)
 
     def roomy(self, text: str) -> bool:
         """Whether this could be said after all that was begun with nothing let go of the session for it."""
-        self._check(text)
+        _check(text)
         return self._generator.roomy(text)
 
     def step(self) -> Stepped:
@@ -267,20 +238,7 @@ class HiggsTTS:
 
     def take_audio(self) -> Sound | None:
         """Decode the next chunk, if all that it needs is known."""
-        found = self._next_window()
-        if found is None:
-            return None
-        index, piece, window = found
-        s, q = self._state, self.config.audio.codebooks
-        codes = piece.codes(self.config.audio, window.origin, window.origin + window.size)
-        s.codes[: q * window.size].copy_(codes.flatten())
-        s.valid.copy_(torch.tensor(window.valid))
-        self._graphs.window(window.size)
-        first, frames = window.start - window.origin, window.end - window.start
-        pcm = s.pcm[FRAME_SAMPLES * first : FRAME_SAMPLES * (first + frames)].to("cpu", copy=True)
-        piece.emitted = window.end
-        self._guard_silence(piece, pcm, frames)
-        return Sound(pcm, index, window.start, frames)
+        return self._chunks.decode_next()
 
     def cancel(self) -> None:
         """Stop after the row that was just made; what was made stays and can be taken."""
@@ -304,19 +262,12 @@ class HiggsTTS:
     @property
     def frames(self) -> int:
         """Complete frames of the session, those already out of the context included."""
-        return self._generator.frames
+        return self._generator.session.frames(self.config.audio)
 
     @property
     def pieces(self) -> tuple[PieceFacts, ...]:
         """Of the pieces that are in the context, in order."""
-        session, audio = self._generator.session, self.config.audio
-        first, facts = session.dropped, []
-        for piece in session.pieces:
-            frames = piece.complete(audio)
-            words = tuple(piece.frames_of_words())
-            facts.append(PieceFacts(piece.text, first, frames, piece.emitted, piece.ended, words))
-            first += frames
-        return tuple(facts)
+        return self._generator.session.piece_facts(self.config.audio)
 
     # ------------------------------------------------------------------------- capsules
 
@@ -328,7 +279,7 @@ class HiggsTTS:
             SCOPE,
             self.position,
             self.fingerprint,
-            tokens=self._tokens(),
+            tokens=self._generator.session.tokens(),
             label=name,
             host={"session": self._generator.session.to_json()},
         )
@@ -342,7 +293,7 @@ class HiggsTTS:
     def facts(self) -> SessionFacts:
         """What is known of the session: with it `retrace` makes its state again, without a capsule. JSON, 60 bytes a
         row."""
-        return self._generator.facts()
+        return self._generator.row_facts()
 
     def retrace(self, facts: SessionFacts) -> Iterator[None]:
         """Go on from the open session, a fresh one of its voice or an earlier state of it, to the one of these facts,
@@ -367,90 +318,46 @@ class HiggsTTS:
         if self.busy:
             raise EngineMisuse("measure while speaking; do it once after loading")
         before = self.snapshot()
-        self._generator.open(None, None)
-        self._ctx.synchronize()
-        began = clock()
-        for _ in range(rows):
-            self._graphs.decode(self.position)
-        self._ctx.synchronize()
-        row_ms = (clock() - began) * 1e3 / rows
+        self._generator.open_session(None, None)
+        row_ms = self._timed_ms(lambda: self._graphs.decode(self.position), clock, rows)
         size = max(self._graphs.shapes.windows)
         self._graphs.window(size)
-        self._ctx.synchronize()
-        began = clock()
-        self._graphs.window(size)
-        self._ctx.synchronize()
-        costs = Costs(row_ms, (clock() - began) * 1e3 / size)
+        window_ms = self._timed_ms(lambda: self._graphs.window(size), clock)
+        costs = Costs(row_ms, window_ms / size)
         self.restore(before)
         self.fit(costs)
         return costs
 
+    def _timed_ms(self, call: Callable[[], None], clock: Callable[[], float], count: int = 1) -> float:
+        """Of one call out of `count`, until the device is done with all."""
+        self._ctx.synchronize()
+        began = clock()
+        for _ in range(count):
+            call()
+        self._ctx.synchronize()
+        return (clock() - began) * 1e3 / count
+
     def fit(self, costs: Costs | None) -> None:
         """Choose the first chunks for a machine of this pace, such that playback never waits. None: as at first."""
         a_kind(EngineMisuse, "costs", costs, Costs | None, "a Costs, as measure gives it, or None")
-        self._costs = costs
-        self._schedules.clear()
+        self._chunks.fit(costs)
 
     def schedule(self, policy: str) -> Schedule:
         """The chunks of a first-chunk policy on this machine. Raises EngineMisuse."""
-        self._check("", first_chunk=policy)
-        return self._schedule(policy)
+        return self._chunks.schedule(policy)
 
-    # ------------------------------------------------------------------------- parts
 
-    def _check(
-        self,
-        text: str,
-        voice: Voice | None = None,
-        sampling: SamplingLike | None = None,
-        first_chunk: str = "exact",
-        max_rows: int | None = None,
-    ) -> None:
-        """All arguments of a call before the first of them takes effect. Raises EngineMisuse."""
-        a_kind(EngineMisuse, "text", text, str, "text")
-        if voice is not None:
-            _check_voice(voice)
-        if sampling is not None:
-            check_sampling(sampling)
-        a_kind(EngineMisuse, "first_chunk", first_chunk, str, f"one of {', '.join(POLICIES)}")
-        self._schedule(first_chunk)
-        if max_rows is not None:
-            whole(EngineMisuse, "max_rows", max_rows, least=1)
-
-    def _schedule(self, policy: str) -> Schedule:
-        if policy not in self._schedules:
-            self._schedules[policy] = schedule_for(policy, self.codec.left_frames, self.codec.right_frames, self._costs)
-        return self._schedules[policy]
-
-    def _next_window(self) -> tuple[int, Piece, Window] | None:
-        audio, codec = self.config.audio, self.codec
-        for index, piece in enumerate(self._generator.session.pieces):
-            if piece.total is not None and piece.emitted >= piece.total:
-                continue
-            window = next_window(
-                self._schedule(piece.policy),
-                emitted=piece.emitted,
-                complete=piece.complete(audio),
-                begun=piece.begun(),
-                total=piece.total,
-                left=codec.left_frames,
-                right=codec.right_frames,
-            )
-            return None if window is None else (index, piece, window)
-        return None
-
-    def _guard_silence(self, piece: Piece, pcm: Tensor, frames: int) -> None:
-        piece.silent = piece.silent + frames if float(pcm.abs().max()) < SILENCE_PEAK else 0
-        if piece.silent >= SILENT_FRAMES and piece.total is None and piece is self._generator.piece:
-            self._generator.end_early(piece, piece.emitted, "silence")
-
-    def _tokens(self) -> tuple[int, ...]:
-        """Text ids in order, -100 for a row; with the host facts enough to rebuild the session."""
-        session = self._generator.session
-        tokens = [-100] * session.prefix
-        for piece in session.pieces:
-            tokens += [-100] * len(piece.lead_in) + piece.ids + [-100] * len(piece.rows)
-        return tuple(tokens)
+def _check(
+    text: str, voice: Voice | None = None, sampling: SamplingLike | None = None, max_rows: int | None = None
+) -> None:
+    """All arguments of a call before the first of them takes effect. Raises EngineMisuse."""
+    a_kind(EngineMisuse, "text", text, str, "text")
+    if voice is not None:
+        _check_voice(voice)
+    if sampling is not None:
+        check_sampling(sampling)
+    if max_rows is not None:
+        whole(EngineMisuse, "max_rows", max_rows, least=1)
 
 
 def _check_voice(voice: Voice) -> None:

@@ -29,5 +29,5 @@ class Frontend(Protocol):
     @property
     def specials(self) -> Mapping[str, int]: ...
 
-    def encode(self, text: str) -> Encoded:
+    def text_ids(self, text: str) -> Encoded:
         """Only the control tags of `tts_engine.markup` become special ids; any other structure is removed."""

@@ -301,12 +301,12 @@ class IstftCodec(nn.Module):
         self.quantiser = Quantiser(shape)
         self.decoder = Decoder(shape)
 
-    def encode(self, audio: Tensor) -> Tensor:
+    def to_codes(self, audio: Tensor) -> Tensor:
         """[B, N] -> codes [B, Q, ceil(N/hop)]; the tail is padded with silence to a whole frame."""
         audio = F.pad(audio, (0, -audio.shape[-1] % self.shape.hop))
         return self.quantiser.encode(self.quantiser.reduce(self.encoder(audio))).transpose(1, 2)
 
-    def decode(self, codes: Tensor, mask: Tensor | None = None) -> Tensor:
+    def to_sound(self, codes: Tensor, mask: Tensor | None = None) -> Tensor:
         """codes [B, Q, T] in 0 … codebook_size-1 -> [B, T*hop], not clipped."""
         latent = self.quantiser.project_out(self.quantiser.lookup(codes.transpose(1, 2)))
         audio: Tensor = self.decoder(latent, mask)
@@ -357,20 +357,20 @@ class CausalCodec:
         self._model.to(device)
         return self
 
-    def decode(self, codes: Tensor) -> Tensor:
+    def to_sound(self, codes: Tensor) -> Tensor:
         """codes [Q, T] int64 -> float32 [960·T] in ±1, one-shot."""
-        return self._model.decode(codes[None])[0].clamp(-1, 1)
+        return self._model.to_sound(codes[None])[0].clamp(-1, 1)
 
     def decode_window(self, codes: Tensor, valid: Tensor) -> Tensor:
         """codes [Q, W], valid [2] int64: columns [valid[0], valid[1]) exist -> float32 [960·W]. Capturable."""
         column = torch.arange(codes.shape[1], device=codes.device)
         mask = ((column >= valid[0]) & (column < valid[1])).float()
         known = codes.clamp(max=self.codebook_size - 1)
-        return self._model.decode(known[None], mask)[0].clamp(-1, 1)
+        return self._model.to_sound(known[None], mask)[0].clamp(-1, 1)
 
-    def encode(self, wave: Tensor) -> Tensor:
+    def to_codes(self, wave: Tensor) -> Tensor:
         """wave float32 [samples], mono, 24 kHz -> codes [Q, T] int64."""
-        return self._model.encode(wave[None])[0]
+        return self._model.to_codes(wave[None])[0]
 
 
 def gelu(x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ class PhoneFrontend:
         self.specials = specials
         self._phones = PhoneEncoder.load(folder)
 
-    def encode(self, text: str) -> Encoded:
+    def text_ids(self, text: str) -> Encoded:
         """Never raises: text without a single phone gives no ids."""
-        made = self._phones.encode(CONTROL.sub(lambda tag: " " * len(tag.group()), strip_structure(text)))
+        made = self._phones.phones_of(CONTROL.sub(lambda tag: " " * len(tag.group()), strip_structure(text)))
         return Encoded(tuple(made.ids), tuple(Word(*word) for word in made.words))

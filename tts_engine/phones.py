@@ -88,7 +88,7 @@ class PhoneEncoder:
             )
         return cls(lexicon, dict(parse_tree(line) for line in trees))
 
-    def encode(self, text: str) -> PhoneText:
+    def phones_of(self, text: str) -> PhoneText:
         """Phones of a piece of text, with a silence first, `#` between words and pauses for punctuation.
 
         A piece that stops without punctuation gets a short pause. Text without a single word gives no ids.

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tts_engine.config import AudioConfig
+from tts_engine.errors import EngineMisuse
 from tts_engine.frontend import Word
 
 
@@ -86,6 +87,17 @@ class Piece:
             at += len(word)
         return spans
 
+    def spoken_track(self, audio: AudioConfig, length: int, lead: int) -> Tensor:
+        """[T, 3] cursor inputs of the piece where it is fed again, behind `lead` rows and `length` text ids.
+
+        Rows after the last frame find the cursor at the end.
+        """
+        frames = self.complete(audio)
+        spoken = [[min(index, length), spent, 1] for index, spent in self.track[:frames]]
+        after = [[length, i, 1] for i in range(audio.delay)]
+        opening = [[0, 0, 0]] * (lead + 1 + length)
+        return torch.tensor([*opening, *spoken, *after, [0, 0, 0]], dtype=torch.int64)
+
     def to_json(self) -> dict[str, Any]:
         """A copy; `asdict` would take ten times as long over thousands of rows."""
         rows, track = [[*row] for row in self.rows], [[*at] for at in self.track]
@@ -104,6 +116,24 @@ def _by_cursor(words: Sequence[Word], track: Sequence[int]) -> list[tuple[int, i
     return spans
 
 
+@dataclass(frozen=True)
+class PieceFacts:
+    """What is known of one piece.
+
+    first_frame  frames of the session before it
+    frames       complete so far; `emitted` of them were given out as sound
+    ended        "" while it goes on, "end", or what ended it early (see tts_engine.guards), or "cut"
+    words        (char_start, char_end, frame of the piece at which the word begins), as far as known
+    """
+
+    text: str
+    first_frame: int
+    frames: int
+    emitted: int
+    ended: str
+    words: tuple[tuple[int, int, int], ...]
+
+
 @dataclass
 class SpeechSession:
     """voice is None for a zero-shot session: {"codes": [Q][T] or None, "transcript": str or None, "name": str}.
@@ -119,6 +149,41 @@ class SpeechSession:
     dropped: int = 0
     position: int = 0
     prefix: int = 0  # positions of the voice
+
+    def piece_facts(self, audio: AudioConfig) -> tuple[PieceFacts, ...]:
+        """Of the pieces that are in the context, in order."""
+        first, facts = self.dropped, []
+        for piece in self.pieces:
+            frames = piece.complete(audio)
+            words = tuple(piece.frames_of_words())
+            facts.append(PieceFacts(piece.text, first, frames, piece.emitted, piece.ended, words))
+            first += frames
+        return tuple(facts)
+
+    def frames(self, audio: AudioConfig) -> int:
+        """Complete frames so far, those already out of the context included."""
+        return self.dropped + sum(piece.complete(audio) for piece in self.pieces)
+
+    def locate(self, frame: int, audio: AudioConfig) -> tuple[int, int]:
+        """(piece, frames of it) such that `frame` frames lie before; 0 frames in only at the very start.
+
+        Raises EngineMisuse for a frame that is not there, or no longer.
+        """
+        if not self.dropped <= frame <= self.frames(audio):
+            raise EngineMisuse(f"frame {frame} is not held; frames {self.dropped} to {self.frames(audio)} are")
+        left = frame - self.dropped
+        for i, piece in enumerate(self.pieces):
+            if left <= piece.complete(audio):
+                return i, left
+            left -= piece.complete(audio)
+        return 0, 0
+
+    def tokens(self) -> tuple[int, ...]:
+        """Text ids in order, -100 for a row; with the host facts enough to rebuild the session."""
+        tokens = [-100] * self.prefix
+        for piece in self.pieces:
+            tokens += [-100] * len(piece.lead_in) + piece.ids + [-100] * len(piece.rows)
+        return tuple(tokens)
 
     def to_json(self) -> dict[str, Any]:
         pending = [[*row] for row in self.pending]

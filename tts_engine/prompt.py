@@ -40,7 +40,7 @@ def voice_prompt(frontend: Frontend, audio: AudioConfig, codes: Tensor | None, t
     if codes is None:
         return text_prompt(ids, audio)
     if transcript and "<|ref_text|>" in s:
-        ids += [s["<|ref_text|>"], *frontend.encode(transcript).ids]
+        ids += [s["<|ref_text|>"], *frontend.text_ids(transcript).ids]
     ids.append(s["<|ref_audio|>"])
     return join(text_prompt(ids, audio), row_prompt(delay(codes, audio)))
 

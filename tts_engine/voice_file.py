@@ -15,7 +15,7 @@ from capsules.errors import CapsuleError
 from capsules.safefile import read_header
 from tts_engine.config import FRAME_SAMPLES, SAMPLE_RATE
 from tts_engine.errors import ReferenceRefused
-from tts_engine.voices import Voice, checked_codes
+from tts_engine.reference import Voice, checked_codes
 
 SUFFIX = ".safetensors"
 FORMAT = "voice/1"

@@ -82,7 +82,7 @@ def load_checkpoint(
         digest = known_digest(folder, aside) if keep else None
         held = fused(backbone, config) | codec
         straight = {name: t if t.is_contiguous() else t.t() for name, t in held.items()}
-        if digest is not None and (kept := prepared.open(digest, straight)) is not None:
+        if digest is not None and (kept := prepared.open_kept(digest, straight)) is not None:
             for name, tensor in held.items():  # the memory that it had was never touched
                 tensor.data = kept[name] if tensor.is_contiguous() else kept[name].t()
         else:
@@ -90,7 +90,7 @@ def load_checkpoint(
             plan |= {name: Target(tensor) for name, tensor in codec.items()}
             load(folder, plan, skip=_SKIPPED, progress=progress)
             if digest is not None:
-                prepared.keep(digest, before, straight)
+                prepared.write_file(digest, before, straight)
         decoder = {name.removeprefix(CODEC_PREFIX): tensor for name, tensor in codec.items()}
         return CheckpointFiles(backbone, decoder, digest or known_digest(folder, aside))
     except CapsuleError as error:

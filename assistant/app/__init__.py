@@ -6,7 +6,6 @@ ears     which ears: fetched, by kind, or on a server
 hub      models fetched, resumed, verified
 listed   personas as capsules, in line with their files
 models   the three models, opened by kind: on this machine or on a server
-older    parked talks of the version before, taken over
 parts    parts that can be left out
 places   the folders that models lie in
 removed  settings and options that were removed, each with its replacement

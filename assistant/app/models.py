@@ -12,15 +12,14 @@ from functools import partial
 
 from assistant.app.config import TINY, Config, Profile, choose_profile, reason
 from assistant.app.ears import Hearing, begin_hearing, limited
-from assistant.app.older import take_over
 from assistant.app.places import local_path, present_profiles
 from assistant.base.errors import SettingError
 from assistant.contracts import ASR, LLM, TTS
 from assistant.device import memory_plan
-from assistant.device.context import gpu_free_bytes, load_on, open_context
 from assistant.device.deployment import Deployment
+from assistant.device.device_choice import CPU, CUDA, AskedDevices, Placement, place
+from assistant.device.execution import gpu_free_bytes, load_on, open_context
 from assistant.device.memory_plan import Plan
-from assistant.device.placement import CPU, CUDA, AskedDevices, Placement, place
 from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
 from assistant.llm.language import load_language
@@ -108,15 +107,15 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
     contexts = [_context(config, profile, placed, device, report) for device in placed.devices]
     plan = _gpu_plan(config, profile, placed, report)
     budgets = capsule_budgets(config.capsule_mb * MIB, plan.room)
-    deployments = await _deployments(config, contexts, budgets, stack, report)
+    deployments = await _deployments(config, contexts, budgets, stack)
     opening = Opening(config, profile, deployments[0], stack, report, plan.eyes)
     llm, tts, asr = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1])), await hearing
     sleep = Sleep([deployment.ctx for deployment in deployments], config.home / "asleep")
-    stack.callback(sleep.close)
+    stack.callback(sleep.discard)
     thread = deployments[0].thread
     thread.start(sleep)
     for deployment in deployments:
-        stack.callback(deployment.registry.close)
+        stack.callback(deployment.registry.flush)
     stack.callback(thread.join, STOP_SECONDS)
     stack.callback(thread.stop)
     return Models(llm, tts, asr, profile, deployments, budgets)
@@ -182,7 +181,7 @@ def _placement(config: Config, profile: Profile, gpu: bool) -> Placement:
 
 
 async def _deployments(
-    config: Config, contexts: Sequence[ExecContext], budgets: Budgets, stack: AsyncExitStack, report: Report
+    config: Config, contexts: Sequence[ExecContext], budgets: Budgets, stack: AsyncExitStack
 ) -> tuple[Deployment, ...]:
     """One for each context, with a registry of its own; the thread, not started yet, and the journals are for all."""
     syncing = stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix="journals"))
@@ -199,7 +198,6 @@ async def _deployments(
         at = folder if config.capsule_mb else None
         registry = await asyncio.to_thread(Registry.standard, ctx, each, time.time, at, writer)
         found.append(Deployment(ctx, thread, registry, journals))
-    take_over(config.talks, journals, found[0].registry, report)
     return tuple(found)
 
 

@@ -129,7 +129,7 @@ async def open_talks(
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
         models = await _models(config, stack, report)
         own = await asyncio.to_thread(load_own_tools, config.home, builtin_names())
-        for line in own.told:
+        for line in own.problems:
             report(line)
         services = Services(
             Engines(models.llm, models.tts, models.asr),
@@ -189,7 +189,7 @@ async def _tidy(thread: EngineThread) -> None:
     """Give back what loading left over, once nobody has needed the models for a while: it takes a seventh of a second
     in which nothing else runs. From then on what talks left over, whenever it is quiet again."""
     await _quiet(thread, QUIET_S)
-    from assistant.device.context import give_back_freed, give_back_memory
+    from assistant.device.execution import give_back_freed, give_back_memory
 
     await asyncio.to_thread(give_back_memory)
     while True:

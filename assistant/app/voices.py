@@ -12,7 +12,7 @@ from assistant.app.places import local_path, present_profiles
 from assistant.asr.recording import words_in
 from assistant.base.errors import SettingError
 from assistant.contracts import ASR, KeptVoice
-from assistant.device.context import gpu_free_bytes
+from assistant.device.execution import gpu_free_bytes
 from assistant.personas import Persona
 from assistant.remote import is_address
 from assistant.tts.recording import open_recording

@@ -25,10 +25,6 @@ def samples_of(ms: float, rate: int) -> int:
     return round(ms * rate / 1000)
 
 
-def ms_of(samples: int, rate: int) -> float:
-    return samples * 1000 / rate
-
-
 def from_pcm16(data: bytes) -> Pcm:
     """Little-endian 16-bit samples. Raises ValueError on an odd number of bytes."""
     return np.frombuffer(data, "<i2").astype(np.float32) / 32768.0
@@ -95,19 +91,6 @@ def resample(pcm: Pcm, source_rate: int, target_rate: int) -> Pcm:
     if source_rate == target_rate:
         return pcm
     return np.asarray(samplerate.resample(pcm, target_rate / source_rate, "sinc_medium"), np.float32)
-
-
-def fade_out(pcm: Pcm, samples: int) -> Pcm:
-    """A copy whose last `samples` samples fade to silence, which avoids a click at the cut."""
-    out = pcm.copy()
-    n = min(samples, out.size)
-    if n:
-        out[-n:] *= np.cos(np.linspace(0.0, np.pi / 2, n, dtype=np.float32)) ** 2
-    return out
-
-
-def rms(pcm: Pcm) -> float:
-    return float(np.sqrt(np.mean(np.square(pcm, dtype=np.float64)))) if pcm.size else 0.0
 
 
 def read_sound(path: Path) -> tuple[Pcm, int]:

@@ -214,6 +214,6 @@ def remove(shelf: Shelf, keys: list[str]) -> int:
         raise AssistantError("name the capsules to remove, or pass --all")
     for key in keys:
         folder, name = shelf.find(key)
-        folder.remove(name)
+        folder.delete_file(name)
         print(f"removed {key}")
     return 0

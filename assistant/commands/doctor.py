@@ -136,7 +136,7 @@ def torch_and_gpu() -> Iterator[Finding]:
 def free_gpu_bytes() -> int:
     """0 without a GPU, or without a torch that could say."""
     try:
-        from assistant.device.context import gpu_free_bytes
+        from assistant.device.execution import gpu_free_bytes
 
         return gpu_free_bytes()
     except (ImportError, OSError):

@@ -87,7 +87,7 @@ def held_as(config: Config, names: list[str], repo: str, voice: bool) -> str:
     """The dtype of a model on a processor: the settings', else that of the profile that was named, or bfloat16."""
     from assistant.app.config import PROFILES, Profile
     from assistant.app.models import llm_dtype, voice_dtype
-    from assistant.device.placement import CPU
+    from assistant.device.device_choice import CPU
 
     alone = Profile("", "" if voice else repo, repo if voice else "", "bfloat16", 0)
     named = (PROFILES[name] for name in names if name in PROFILES)

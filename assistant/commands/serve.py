@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from assistant.app import start
     from assistant.app.config import Config
     from assistant.realtime.fields import Json
-    from assistant.server.context import ServerContext
+    from assistant.server.backend import ServerContext
     from assistant.server.security import Gate
     from assistant.server.starting import Starting
     from capsules.registry import Budgets, Listing
@@ -186,7 +186,7 @@ def context_of(app: start.App) -> ServerContext:
     """The process behind its talks, as the web server wants to know it."""
     from assistant.base.clock import LoopClock
     from assistant.realtime.settings import Character, Facts
-    from assistant.server.context import ServerContext
+    from assistant.server.backend import ServerContext
 
     tts = app.talks.engines.tts
     first = tts.voices[0] if tts.voices else "default"
@@ -245,7 +245,7 @@ def capsules_json(kept: Sequence[Listing], room: Budgets) -> Json:
 def about_json(app: start.App) -> Json:
     """The models that run here, and the larger profile that this machine could run."""
     from assistant.app.config import offer
-    from assistant.device.context import gpu_free_bytes
+    from assistant.device.execution import gpu_free_bytes
 
     facts = {name: value for name, value in app.facts.items() if name in {"device", "profile", "ready_s"}}
     larger = offer(gpu_free_bytes())

@@ -18,7 +18,7 @@ class Cost:
 class Synced:
     """How an engine's state was brought in line with a talk. `what` None: nothing was to be done."""
 
-    what: Literal["rollback", "restore", "snapshot", "rebuild"] | None
+    what: Literal["rollback", "restore", "rebuild"] | None
     position: int
     ms: float
 

@@ -82,7 +82,7 @@ class EngineLease(Generic[S]):
         """The facts about a talk, if there are any; its state need not be in the engine."""
         self._resting.pop(talk, None)
         if talk not in self._talks:
-            self._read(talk)
+            self._read_journal(talk)
         return self._talks.get(talk)
 
     def begin(self, talk: str, new: Callable[[], S]) -> S:
@@ -118,7 +118,7 @@ class EngineLease(Generic[S]):
 
     def fork(self, talk: str, branch: str) -> None:
         """`branch` begins with the state that `talk` is in; what was known of it is dropped."""
-        self._drop(branch)
+        self._drop_state(branch)
         state, capsule = self.find(talk), None
         if state is None:
             return
@@ -169,7 +169,7 @@ class EngineLease(Generic[S]):
     def inherit(self, talk: str, source: str) -> S:
         """A talk goes on with the state of another, which is no more."""
         state, owner, key = self._talks.pop(source), self.owner, self._keys.pop(source, None)
-        self._drop(talk)
+        self._drop_state(talk)
         self._talks[talk] = state
         if key is not None:
             self._keys[talk] = key
@@ -184,7 +184,7 @@ class EngineLease(Generic[S]):
 
     def discard(self, talk: str) -> None:
         """The talk is over, or begins anew: let go of its state, in its journal too."""
-        self._drop(talk)
+        self._drop_state(talk)
         if (journal := self._journals.find(talk)) is not None:
             journal.put(self._kind, {})
 
@@ -211,7 +211,7 @@ class EngineLease(Generic[S]):
         name = self._name(talk)
         return self._registry.put(capsule, self._state_key, name=name, pin=pin, save=save, bases=self._bases)
 
-    def _drop(self, talk: str) -> None:
+    def _drop_state(self, talk: str) -> None:
         self._resting.pop(talk, None)
         self._talks.pop(talk, None)
         self._outside_of(talk)
@@ -253,7 +253,7 @@ class EngineLease(Generic[S]):
             self._registry.charge(self._name(talk), 0)
         return capsule
 
-    def _read(self, talk: str) -> None:
+    def _read_journal(self, talk: str) -> None:
         """The facts in a talk's journal. Damaged ones are reported, and replaced by nothing."""
         journal = self._journals.find(talk)
         rows = {} if journal is None else journal.table(self._kind)

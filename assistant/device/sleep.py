@@ -74,6 +74,6 @@ class Sleep:
         self.latest = Waking(begin, self._now())
         self.count += 1
 
-    def close(self) -> None:
+    def discard(self) -> None:
         if self._away is not None:
-            self._away.close()
+            self._away.discard()

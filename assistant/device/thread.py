@@ -258,7 +258,7 @@ class EngineThread:
     # --------------------------------------------------------------------------- the thread
 
     def _serve(self) -> None:
-        while (job := self._next()) is not None:
+        while (job := self._next_step()) is not None:
             self.steps += 1
             job.steps += 1
             awake = self._awake_for(job)
@@ -280,7 +280,7 @@ class EngineThread:
                 return False
         return True
 
-    def _next(self) -> AnyJob | None:
+    def _next_step(self) -> AnyJob | None:
         with self._changed:
             while True:
                 cancelled = next((job for engine in self._queues.values() for job in engine if job.cancelled), None)

@@ -64,7 +64,7 @@ class PersonaSwitched:
 class StateChanged:
     """Extension: what a cut, an undo or a switch did to the models' state, and how long it took."""
 
-    what: Literal["rollback", "restore", "snapshot", "rebuild"]
+    what: Literal["rollback", "restore", "rebuild"]
     engine: Literal["llm", "tts"]
     position: int
     ms: float

@@ -162,7 +162,7 @@ class Overlaps:
 
     def observe(self, back: int) -> None:
         """A request shared all but the last `back` tokens of what was stored."""
-        self._seen.observe(back)
+        self._seen.add_rollback(back)
         self._count = self._count * 0.99 + 1
 
     def place(self, steps: Sequence[FoldStep], ends: Sequence[int]) -> tuple[int, ...]:

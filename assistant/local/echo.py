@@ -1,6 +1,8 @@
 """The loudspeaker's sound taken out of the microphone's: WebRTC's canceller, as LiveKit's package carries it.
 
-The package is the extra `talk`; without it there is no canceller and people wear headphones.
+The package is the extra `talk`. There is a second canceller on purpose, our own in `asr/own_voice.py`: it needs NumPy
+alone and stands behind every front. This one sits beside the devices and works sooner after the first word, but it is
+only there where the package is. Sound that it cleaned has little echo left for the other one to find.
 """
 
 from __future__ import annotations

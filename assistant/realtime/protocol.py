@@ -32,8 +32,9 @@ from assistant.realtime.events import (
 )
 from assistant.realtime.fields import MAX_ID, Fields, Json, parse_event
 from assistant.realtime.items import item_json, pictured_json, response_json
-from assistant.realtime.settings import AudioFormat, Facts, SessionConfig, merge, read_format
-from assistant.realtime.sound import SoundIn, SoundOut
+from assistant.realtime.replies import State, WireReplies
+from assistant.realtime.settings import Facts, SessionConfig, merge, read_format
+from assistant.realtime.sound import SoundIn
 
 CAUSES_KEPT = 1024
 """Events of the client whose ids are still known when something goes wrong with them: sound alone is fifty a second."""
@@ -41,7 +42,6 @@ SESSION_SECONDS = 24 * 3600
 APPEND_SAMPLES = 24_000
 """A long append reaches the talk in pieces of this size, so that back-pressure stays fine-grained."""
 
-State = Literal["idle", "listening", "thinking", "speaking"]
 Wanted = Literal["capsules", "personas"]
 
 
@@ -64,16 +64,6 @@ class Received:
     replies: tuple[Json, ...] = ()
     wanted: Wanted | None = None
     verb: CapsuleVerb | None = None
-
-
-@dataclass(slots=True)
-class _Reply:
-    """A reply that has begun and is not done."""
-
-    form: AudioFormat
-    voice: str | None
-    in_conversation: bool
-    outlets: dict[tuple[str, int], SoundOut]
 
 
 def read_extensions(names: Iterable[str]) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -116,14 +106,9 @@ class Protocol:
         self._causes: OrderedDict[str, str | None] = OrderedDict()
         self._updates: deque[tuple[str, SessionConfig]] = deque()
         """Sent to the talk and not yet answered by it: a second update is merged into the first, not into what held."""
-        self._formats: dict[str, AudioFormat] = {}
-        """What the latest `response.create` asked for, by its cause, until the reply begins or is refused."""
-        self._answers_form = self._config.output_format
         self._inlet = SoundIn()
-        self._replies: dict[str, _Reply] = {}
+        self._replies = WireReplies(self._config.output_format)
         self._state: State = "idle"
-        self._user_speaks = False
-        self._reply_state: State = "idle"
 
     @property
     def settings(self) -> Settings:
@@ -211,7 +196,7 @@ class Protocol:
 
     def _append(self, event: Fields, event_id: str | None) -> Received:
         form = self._input_format
-        pcm = self._inlet.take(event, form)
+        pcm = self._inlet.samples_of(event, form)
         cause = self._cause(event_id)
         pieces = range(0, len(pcm), APPEND_SAMPLES)
         return Received(
@@ -234,7 +219,7 @@ class Protocol:
         form = reply_format(event)
         cause = self._cause(event_id)
         if form is not None:
-            self._formats = {cause: read_format(form)}  # one only: a reply at a time, the talk refuses the others
+            self._replies.asked_for(cause, read_format(form))
         return Received((replace(command, cause=cause),))
 
     def _extension(self, kind: str, event: Fields, event_id: str | None, now_ms: float) -> Received:
@@ -267,7 +252,7 @@ class Protocol:
     def _command(self, command: Command, event_id: str | None) -> Received:
         return Received((replace(command, cause=self._cause(event_id)),))
 
-    def listing(self, wanted: Wanted, content: Json) -> Json:
+    def answer_listing(self, wanted: Wanted, content: Json) -> Json:
         """The answer to a `Received.wanted`."""
         return self._event(f"assistant.{wanted}", content)
 
@@ -284,8 +269,8 @@ class Protocol:
     def emit(self, event: Event) -> list[Json]:
         """The frames for one event of the talk; none where this client is not to see it."""
         frames = self._frames(event)
-        self._follow(event)  # after: a reply that is done is no longer among those that run, so the state falls to idle
-        state = self._now()
+        self._replies.follow(event)  # after: a reply that is done no longer runs, so the state falls to idle
+        state = self._replies.state
         if state != self._state:
             self._state = state
             if "state" in self.extensions:
@@ -340,19 +325,13 @@ class Protocol:
             latest = self._updates[-1][1] if self._updates else self._config
             self._input_format = latest.input_format
         if event.cause is not None:
-            self._formats.pop(event.cause, None)
+            self._replies.refused(event.cause)
         cause = self._causes.get(event.cause) if event.cause is not None else None
         return self._error(PeerError(event.code, event.message, event.param), cause, event.kind)
 
     def _response_created(self, event: talk.ResponseCreated) -> list[Json]:
-        response = event.response
-        form = self._config.output_format
-        if self._formats:
-            form = self._formats.popitem()[1]
-        if response.answer is not None:  # one request made them all
-            form = self._answers_form = self._answers_form if response.answer else form
-        self._replies[response.id] = _Reply(form, response.voice, response.in_conversation, {})
-        return [self._event("response.created", {"response": self._response(response)})]
+        self._replies.begun(event.response, self._config.output_format)
+        return [self._event("response.created", {"response": self._response(event.response)})]
 
     def _response_done(self, event: talk.ResponseDone) -> list[Json]:
         if event.response.id not in self._replies:
@@ -362,20 +341,17 @@ class Protocol:
         if event.timeline is not None and "timeline" in self.extensions:
             frames.append(self._event("assistant.timeline", timeline_json(event.timeline)))
         frames.append(self._event("response.done", {"response": self._response(event.response)}))
-        del self._replies[event.response.id]
+        self._replies.finished(event.response.id)
         return frames
 
     def _response(self, response: talk.Response) -> Json:
-        reply = self._replies[response.id]
+        form = self._replies.form(response.id)
         settings = self._config.settings
         # Said always, the persona's own where nobody chose: a client shows what it will hear.
         voice = response.voice or settings.voice or self._facts.character(settings.persona).voice
-        return response_json(response, self._conversation_id, {"format": reply.form.json(), "voice": voice})
+        return response_json(response, self._conversation_id, {"format": form.json(), "voice": voice})
 
     def _audio(self, event: talk.AudioDelta | talk.AudioDone, pcm: talk.Pcm, last: bool = False) -> list[Json]:
-        reply = self._replies[event.response_id]
-        key = (event.item_id, event.content_index)
-        outlet = reply.outlets.setdefault(key, SoundOut(reply.form))
         place = {
             "response_id": event.response_id,
             "item_id": event.item_id,
@@ -384,31 +360,8 @@ class Protocol:
         }
         return [
             self._event("response.output_audio.delta", place | {"delta": delta})
-            for delta in outlet.deltas(pcm, last)
+            for delta in self._replies.sound(event).deltas(pcm, last)
         ]
-
-    # --------------------------------------------------------------------------------- the state
-
-    def _follow(self, event: Event) -> None:
-        """What the event means for `assistant.state`; side branches mean nothing for it."""
-        match event:
-            case talk.SpeechStarted():
-                self._user_speaks = True
-            case talk.SpeechStopped() | talk.AudioCommitted() | talk.AudioCleared():
-                self._user_speaks = False
-            case talk.ResponseCreated() if event.response.in_conversation:
-                self._reply_state = "thinking"
-            case talk.AudioDelta() | talk.TextDelta() if self._is_main(event.response_id):
-                self._reply_state = "speaking"
-            case talk.ResponseDone() if not any(r.in_conversation for r in self._replies.values()):
-                self._reply_state = "idle"
-
-    def _is_main(self, response_id: str) -> bool:
-        reply = self._replies.get(response_id)
-        return reply is not None and reply.in_conversation
-
-    def _now(self) -> State:
-        return "listening" if self._user_speaks else self._reply_state
 
     # ----------------------------------------------------------------------------------- helpers
 

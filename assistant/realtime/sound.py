@@ -25,7 +25,7 @@ class SoundIn:
     def __init__(self) -> None:
         self._odd = b""
 
-    def take(self, event: Fields, form: AudioFormat) -> Pcm:
+    def samples_of(self, event: Fields, form: AudioFormat) -> Pcm:
         """The samples of an append. Raises PeerError, and then nothing was appended."""
         data = base64_bytes(event, "audio", MAX_APPEND)
         if form.type == "audio/pcmu":  # a byte is a sample: nothing can be odd

@@ -46,7 +46,7 @@ class EventStream:
         self._response = web.StreamResponse(headers=SSE_HEADERS)
         self.started = False
 
-    async def send(self, data: Json | str) -> None:
+    async def send_event(self, data: Json | str) -> None:
         if not self.started:  # not at birth: what fails before the first event can still be an HTTP status
             self.started = True
             await self._response.prepare(self._request)

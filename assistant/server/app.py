@@ -17,16 +17,16 @@ from assistant.base.ids import random_ids
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.settings import SessionConfig, merge
 from assistant.server.answers import error_body, json_fields, problem
+from assistant.server.backend import ServerContext
 from assistant.server.chat import chat_completions
-from assistant.server.context import ServerContext
 from assistant.server.kept import capsules
 from assistant.server.listen import MAX_FILE, audio_transcriptions
 from assistant.server.security import Gate, keys_of
-from assistant.server.sleep import sleep, wake
+from assistant.server.sleep_routes import sleep, wake
 from assistant.server.socket import SOCKETS, refuse_socket, serve_socket
 from assistant.server.speech import audio_speech
 from assistant.server.starting import PATIENCE_S, Starting
-from assistant.server.voices import voices
+from assistant.server.voice_routes import voices
 
 GUARDED_PATHS = ("/v1/", "/metrics")
 """Paths that a token protects; the page and `/healthz` are open to whoever reaches the server."""
@@ -196,7 +196,7 @@ async def _new_key(request: web.Request, field: str | None) -> tuple[str, int, J
     after = body.obj("expires_after") if field else None
     seconds = (after.integer("seconds", 10, 7200) if after else None) or 600
     key, expires = random_ids("ek"), int(time.time()) + seconds
-    context.keys.add(key, expires, dict(wanted.data))
+    context.keys.remember(key, expires, dict(wanted.data))
     return key, expires, {"id": random_ids("sess")} | config.json(context.facts)
 
 

@@ -33,7 +33,7 @@ from assistant.realtime.fields import Fields, Json
 from assistant.realtime.items import PICTURES, read_picture_part
 from assistant.realtime.settings import read_tool, read_tool_choice
 from assistant.server.answers import EventStream, error_body, json_fields, while_connected
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 from assistant.server.security import keys_of, realm_of
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -182,7 +182,7 @@ class Answer:
     calls: list[CallPiece] = field(default_factory=list)
     finish: str | None = None
 
-    def take(self, piece: ReplyPiece) -> Json | None:
+    def add_piece(self, piece: ReplyPiece) -> Json | None:
         """A piece's addition, as a delta of the wire."""
         match piece:
             case TextPiece() | BadCall():  # no call that a program could run; as text a person can see what it wrote
@@ -273,7 +273,7 @@ async def chat_completions(request: web.Request, context: ServerContext) -> web.
 async def _whole(answering: Answering) -> Json:
     async with aclosing(answering.pieces()) as pieces:
         async for index, piece in pieces:
-            answering.answers[index].take(piece)
+            answering.answers[index].add_piece(piece)
     choices = [answer.json(index) for index, answer in enumerate(answering.answers)]
     return _head(answering.chat, "chat.completion") | {"choices": choices, "usage": answering.usage()}
 
@@ -284,7 +284,7 @@ async def _stream(request: web.Request, answering: Answering) -> web.StreamRespo
     head = _head(answering.chat, "chat.completion.chunk")
 
     async def chunk(index: int, delta: Json, finish: str | None = None) -> None:
-        await out.send(head | {"choices": [{"index": index, "delta": delta, "finish_reason": finish}]})
+        await out.send_event(head | {"choices": [{"index": index, "delta": delta, "finish_reason": finish}]})
 
     begun = -1
     async with aclosing(answering.pieces()) as pieces:
@@ -295,17 +295,17 @@ async def _stream(request: web.Request, answering: Answering) -> web.StreamRespo
                     begun = index
                     await chunk(index, {"role": "assistant", "content": ""})
                 answer = answering.answers[index]
-                delta = answer.take(piece)
+                delta = answer.add_piece(piece)
                 if delta is not None or answer.finish is not None:
                     await chunk(index, delta or {}, answer.finish)
         except EngineFailed as error:
             if not out.started:
                 raise
-            await out.send(error_body(PeerError("engine_error", str(error)), "server_error"))
+            await out.send_event(error_body(PeerError("engine_error", str(error)), "server_error"))
         else:
             if answering.chat.include_usage:
-                await out.send(head | {"choices": [], "usage": answering.usage()})
-        await out.send("[DONE]")
+                await out.send_event(head | {"choices": [], "usage": answering.usage()})
+        await out.send_event("[DONE]")
     return await out.end()
 
 

@@ -16,8 +16,8 @@ from assistant.contracts import CapsuleKeeper, KeptCapsule, PromptReady, Statefu
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.protocol import CapsuleVerb
 from assistant.server.answers import json_fields, problem, while_connected
+from assistant.server.backend import ServerContext
 from assistant.server.chat import ChatRequest, opened_chat
-from assistant.server.context import ServerContext
 from assistant.server.security import from_elsewhere, keys_of, realm_of
 
 MAX_NAME = 200

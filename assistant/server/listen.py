@@ -22,7 +22,7 @@ from assistant.contracts import AsrFacts
 from assistant.events import Pcm
 from assistant.realtime.fields import Json
 from assistant.server.answers import EventStream, while_connected
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 
 MAX_FILE = 64 * 1024 * 1024
 MAX_SECONDS = 3600.0
@@ -164,6 +164,6 @@ async def _send_events(request: web.Request, segments: list[Segment], text: str,
     out = EventStream(request)
     for index, segment in enumerate(segments):
         delta = segment.text if index == 0 else f" {segment.text}"
-        await out.send({"type": "transcript.text.delta", "delta": delta})
-    await out.send({"type": "transcript.text.done", "text": text, "usage": usage})
+        await out.send_event({"type": "transcript.text.delta", "delta": delta})
+    await out.send_event({"type": "transcript.text.done", "text": text, "usage": usage})
     return await out.end()

@@ -23,7 +23,7 @@ from assistant.realtime.events import error_json
 from assistant.realtime.fields import Fields, Json
 from assistant.realtime.protocol import CapsuleVerb, Protocol, Received, WireSession, read_extensions
 from assistant.realtime.settings import SessionConfig, merge
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 from assistant.server.kept import do_verb
 from assistant.server.security import from_elsewhere, keys_of, realm_of
 from assistant.talk import Session
@@ -44,34 +44,34 @@ class Connection:
         self._ws, self._session, self._protocol, self._context = ws, session, protocol, context
         self._open = True
 
-    async def run(self, opening: list[Json]) -> None:
+    async def serve(self, opening: list[Json]) -> None:
         """Returns when the connection is over and the session has ended."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._run_session())
                 await self._send(opening)  # before anything is written from the talk: `session.created` comes first
-                group.create_task(self._write())
-                await self._read()
+                group.create_task(self._write_events())
+                await self._read_frames()
                 self._session.close()  # ends the session, which ends its events, which ends the writer and the group
         except* Exception:
             log.exception("session %s failed", self._session.talk)
             # Told before the close, because a client shows an error's words and of a close at most the number.
             problem = PeerError("server_error", "the session failed; connect again to go on")
             await self._send([_with_id(error_json(problem, None, "server_error"))])
-            await self._close(WSCloseCode.INTERNAL_ERROR)
+            await self._close_socket(WSCloseCode.INTERNAL_ERROR)
         finally:
             self._session.close()
 
     async def _run_session(self) -> None:
         await self._session.run()
-        await self._close(WSCloseCode.OK)
+        await self._close_socket(WSCloseCode.OK)
 
-    async def _write(self) -> None:
+    async def _write_events(self) -> None:
         """Goes on taking events after the peer has gone, so that the session can end."""
         async for event in self._session.events:
             await self._send(self._protocol.emit(event))
 
-    async def _read(self) -> None:
+    async def _read_frames(self) -> None:
         async for message in self._ws:
             if message.type == WSMsgType.TEXT:
                 now_ms = self._context.clock.now() * 1000
@@ -81,20 +81,20 @@ class Connection:
             else:
                 break
             try:
-                await self._take(step)
+                await self._carry_out(step)
             except ChannelClosed:  # the session ended by itself while this frame came in
                 break
 
-    async def _take(self, step: Received) -> None:
+    async def _carry_out(self, step: Received) -> None:
         await self._send(list(step.replies))
         # Waits where the talk's queue is full: the socket is not read meanwhile, and TCP slows the client down.
         for command in step.commands:
             await self._session.send(command)
         if step.wanted == "capsules":
-            await self._send([self._protocol.listing("capsules", self._context.capsules())])
+            await self._send([self._protocol.answer_listing("capsules", self._context.capsules())])
         elif step.wanted == "personas":
             current = {"current": self._session.settings.persona}
-            await self._send([self._protocol.listing("personas", self._context.personas() | current)])
+            await self._send([self._protocol.answer_listing("personas", self._context.personas() | current)])
         if step.verb is not None:
             await self._send([await self._do(step.verb)])
 
@@ -115,7 +115,7 @@ class Connection:
             except (ConnectionError, RuntimeError):  # aiohttp raises either, by how far the closing has come
                 self._open = False
 
-    async def _close(self, code: int) -> None:
+    async def _close_socket(self, code: int) -> None:
         self._open = False
         with contextlib.suppress(ConnectionError, RuntimeError):
             await self._ws.close(code=code)
@@ -180,7 +180,7 @@ async def _serve(
     llm, born_ms = context.talks.engines.llm, context.clock.now() * 1000
     wire = WireSession(session.id, session.talk, llm.state is not None, llm.sees, born_ms, int(time.time()))
     protocol = Protocol(wire, context.facts, config, extensions)
-    await Connection(ws, session, protocol, context).run(protocol.opening(session.items, problems))
+    await Connection(ws, session, protocol, context).serve(protocol.opening(session.items, problems))
 
 
 def _first_config(request: web.Request, context: ServerContext, key_session: Json | None) -> SessionConfig:

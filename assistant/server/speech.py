@@ -22,7 +22,7 @@ from assistant.base.pcm import to_pcm16
 from assistant.events import REPLY_RATE, Pcm
 from assistant.realtime.settings import read_voice
 from assistant.server.answers import EventStream, json_fields, while_connected
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 from assistant.text.segment import Segmenter
 
 MAX_INPUT = 4096
@@ -107,12 +107,12 @@ async def _send_events(
     samples = 0
     while (pcm := await while_connected(request, _next(sounds))) is not None:
         samples += len(pcm)
-        await out.send({"type": "speech.audio.delta", "audio": base64.b64encode(to_pcm16(pcm)).decode()})
+        await out.send_event({"type": "speech.audio.delta", "audio": base64.b64encode(to_pcm16(pcm)).decode()})
     if not samples:
         raise _unspoken()
     frames = round(samples * 25 / REPLY_RATE)
     usage = {"input_tokens": characters, "output_tokens": frames, "total_tokens": characters + frames}
-    await out.send({"type": "speech.audio.done", "usage": usage})
+    await out.send_event({"type": "speech.audio.done", "usage": usage})
     return await out.end()
 
 

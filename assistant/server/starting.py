@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from assistant.realtime.fields import Json
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 
 PATIENCE_S = 8.0
 """How long a websocket waits before it is refused: clients give up the handshake after ten seconds."""

@@ -39,7 +39,14 @@ turns          each turn's number and the time it takes
 view           what a reply sees: persona, tools, prompt
 """
 
-from assistant.talk.context import Engines, Services
-from assistant.talk.session import Session
+from typing import TYPE_CHECKING
+
+from capsules.exec.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from assistant.talk.context import Engines, Services
+    from assistant.talk.session import Session
 
 __all__ = ["Engines", "Services", "Session"]
+
+__getattr__ = lazy_names(__name__, {"context": "Engines Services", "session": "Session"})

@@ -96,11 +96,6 @@ class Conversation:
                 previous = entry.item.id
         return None
 
-    @property
-    def last_id(self) -> str | None:
-        visible = [entry.item.id for entry in self._entries.values() if not entry.hidden]
-        return visible[-1] if visible else None
-
     def add(self, entry: Entry, after: str | None = None) -> str | None:
         """Put an entry at the end, first (`after="root"`) or behind an item; returns the previous visible id."""
         item_id = entry.item.id

@@ -83,7 +83,7 @@ class OwnTools:
         return ", ".join(tool.spec.name for tool in self.tools)
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Messages for the person at the terminal."""
         return tuple(map(str, self.left_out))
 

@@ -94,10 +94,10 @@ class ToolRegistry:
     async def call(self, name: str, arguments: str) -> ToolResult:
         """Run a tool with JSON arguments. Every failure comes back as words that the model can pass on."""
         mark = self.kept.mark()
-        result = await self._call(name, arguments)
+        result = await self._call_tool(name, arguments)
         return replace(result, before=self.kept.changed(mark))
 
-    async def _call(self, name: str, arguments: str) -> ToolResult:
+    async def _call_tool(self, name: str, arguments: str) -> ToolResult:
         tool = self._tools.get(name)
         if tool is None:
             return _failure(f"there is no tool {name!r}; known: {', '.join(self._tools) or 'none'}")

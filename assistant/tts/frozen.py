@@ -11,8 +11,8 @@ from capsules.errors import CapsuleError
 from capsules.journal import JSON, Rows
 from tts_engine.engine import HiggsTTS
 from tts_engine.generator import SessionFacts
+from tts_engine.reference import Voice
 from tts_engine.sampling import VoiceSampling
-from tts_engine.voices import Voice
 
 
 @dataclass(slots=True)

@@ -20,8 +20,8 @@ from assistant.contracts import KeptVoice
 from capsules.durable import remove_durably
 from tts_engine.codec_files import codec_digest, reference_codes
 from tts_engine.errors import TTSError
+from tts_engine.reference import Voice
 from tts_engine.voice_file import SUFFIX, VoiceFile, read_voice_file, write_voice_file
-from tts_engine.voices import Voice
 
 OWN, DESIGNED, GIVEN = "own", "designed", "given"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")

@@ -15,8 +15,8 @@ from capsules.errors import CapsuleError
 from capsules.prefix import StateKey
 from capsules.registry import Registry, named_key
 from tts_engine.engine import HiggsTTS
+from tts_engine.reference import Voice, checked_codes
 from tts_engine.sampling import VoiceSampling
-from tts_engine.voices import Voice, checked_codes
 
 UNNAMED = "own"
 """The voice of a model that has none and for which none is kept: another person in each sentence."""

@@ -3,22 +3,39 @@
 On Linux the pages of a buffer go back to the system while its address is reserved, so captured graphs and views
 continue unchanged once the bytes are back: the process's state before and after is equal to the bit. The file has no
 name, so it disappears with the process; any part of it still in the system's page cache returns at the speed of memory.
+
+Weights that are mapped from a file have their bytes there already. Their pages are given back without a copy, and they
+are still mapped afterwards.
 """
 
 import ctypes
 import mmap
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Generator, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from capsules.errors import ContractMisuse
 from capsules.exec.buffer import Buffer, Role, storage_key
+from capsules.exec.errors import ContractMisuse
 
 SMALLEST = 1 << 16
 """Releasing an allocation below this many bytes saves nothing."""
-_DONT_NEED = 4  # MADV_DONTNEED
+_WILL_NEED, _DONT_NEED = 3, 4  # MADV_WILLNEED, MADV_DONTNEED
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ (\d+)")
+"""The first line of a mapping in /proc/self/smaps: from, to, and the file's inode, 0 for memory without a file."""
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One allocation. `constant`: only weights lie in it, which nobody writes."""
+
+    address: int
+    size: int
+    constant: bool
 
 
 class Away:
@@ -39,12 +56,13 @@ class Away:
         self._file: int | None = None
         self._blocks = _blocks(buffers)
         self._written: set[int] = set()
-        self._out: list[tuple[int, int, int]] = []
+        self._out: list[tuple[_Block, int | None]] = []
+        """What is away, and where in the file its bytes are; None: in the file that it is mapped from."""
 
     @property
     def nbytes(self) -> int:
         """Bytes now released."""
-        return sum(size for _, size, _ in self._out)
+        return sum(block.size for block, _ in self._out)
 
     def let_go(self) -> Generator[None, None, None]:
         """Release one allocation per step; memory released earlier comes back first. Raises OSError if the file cannot
@@ -52,49 +70,71 @@ class Away:
         self.bring_back()
         if self._file is None:
             self._file = _nameless(self._folder)
-        offset = 0
-        for address, size, constant in self._blocks:
-            if address not in self._written:
-                _write(self._file, _bytes_at(address, size), offset)
-            if constant:
-                self._written.add(address)
-            self._out.append((address, size, offset))
-            self._free(address, size)
-            offset += size
+        offset, mapped = 0, _unchanged_mappings()
+        for block in self._blocks:
+            kept = any(first <= block.address and block.address + block.size <= last for first, last in mapped)
+            if not kept and block.address not in self._written:
+                _write(self._file, _bytes_at(block), offset)
+                if block.constant:
+                    self._written.add(block.address)
+            self._out.append((block, None if kept else offset))
+            self._advise(block, _DONT_NEED)
+            offset += block.size
             yield None
 
     def bring_back(self) -> None:
         """Bring everything back, bit for bit."""
         while self._out:
-            address, size, offset = self._out[-1]
+            block, offset = self._out[-1]
             assert self._file is not None
-            _read(self._file, _bytes_at(address, size), offset)
+            if offset is None:
+                self._advise(block, _WILL_NEED)
+            else:
+                _read(self._file, _bytes_at(block), offset)
             self._out.pop()
 
-    def close(self) -> None:
+    def discard(self) -> None:
         """Delete the file; memory still released is lost."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
-    def _free(self, address: int, size: int) -> None:
+    def _advise(self, block: _Block, advice: int) -> None:
         """Free whole pages only: the rest of the first and the last belongs to somebody else."""
-        first = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE
-        last = (address + size) // mmap.PAGESIZE * mmap.PAGESIZE
+        first = -(-block.address // mmap.PAGESIZE) * mmap.PAGESIZE
+        last = (block.address + block.size) // mmap.PAGESIZE * mmap.PAGESIZE
         if last > first:
-            told = self._libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), _DONT_NEED)
+            told = self._libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), advice)
             if told != 0:
                 raise OSError(ctypes.get_errno(), "the system does not take memory back")
 
 
-def _blocks(buffers: Iterable[Buffer]) -> list[tuple[int, int, bool]]:
-    """(address, bytes, whether they never change) of every allocation worth releasing, once."""
-    found: dict[int, tuple[int, bool]] = {}
+def _blocks(buffers: Iterable[Buffer]) -> list[_Block]:
+    """Every allocation worth releasing, once."""
+    found: dict[int, _Block] = {}
     for buffer in buffers:
-        storage = buffer.tensor.untyped_storage()
         address, constant = storage_key(buffer.tensor), buffer.role is Role.WEIGHT
-        found[address] = (storage.nbytes(), constant and found.get(address, (0, True))[1])
-    return [(address, size, constant) for address, (size, constant) in found.items() if size >= SMALLEST]
+        constant = constant and (address not in found or found[address].constant)
+        found[address] = _Block(address, buffer.tensor.untyped_storage().nbytes(), constant)
+    return [block for block in found.values() if block.size >= SMALLEST]
+
+
+def _unchanged_mappings() -> list[tuple[int, int]]:
+    """(first, last) address of the files that are mapped and of which this process has no page of its own.
+
+    A private mapping gets such a page where somebody writes to it; that page's bytes are in no file.
+    """
+    found: dict[tuple[int, int], bool] = {}
+    here = (0, 0)
+    with suppress(FileNotFoundError), Path("/proc/self/smaps").open(encoding="utf-8") as smaps:
+        for line in smaps:
+            head = _MAPPING.match(line)
+            if head is not None:
+                here = (int(head[1], 16), int(head[2], 16))
+                found[here] = head[3] != "0"
+            elif line.startswith(("Anonymous:", "Swap:")) and line.split()[1] != "0":
+                found[here] = False
+    return [ends for ends, unchanged in found.items() if unchanged]
 
 
 def _nameless(folder: Path) -> int:
@@ -103,8 +143,8 @@ def _nameless(folder: Path) -> int:
         return os.dup(file.fileno())
 
 
-def _bytes_at(address: int, size: int) -> memoryview:
-    return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+def _bytes_at(block: _Block) -> memoryview:
+    return memoryview((ctypes.c_char * block.size).from_address(block.address)).cast("B")
 
 
 def _write(file: int, content: memoryview, offset: int) -> None:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import torch
 
-from capsules.errors import ContractMisuse
+from capsules.exec.errors import ContractMisuse
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.sync import Stream
 
@@ -19,7 +19,7 @@ class Backend(Protocol):
     def describe(self) -> str:
         """Names the deployment; part of every fingerprint."""
 
-    def stream(self, name: str, priority: int) -> Stream: ...
+    def new_stream(self, name: str, priority: int) -> Stream: ...
 
     def pool(self) -> object:
         """Memory for the temporaries of graphs that never replay at the same time."""

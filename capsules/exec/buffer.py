@@ -6,7 +6,7 @@ from enum import StrEnum
 import torch
 from torch import Tensor
 
-from capsules.errors import BufferMisuse
+from capsules.exec.errors import BufferMisuse
 
 
 class Role(StrEnum):
@@ -77,13 +77,6 @@ class Buffer:
         if not 0 <= position <= capacity:
             raise BufferMisuse(f"{self.name}: position {position} is outside 0..{capacity}")
         return self.tensor.narrow(self.live.axis, 0, position)
-
-    def dead_view(self, position: int) -> Tensor:
-        """The part that no step at `position` may depend on."""
-        if isinstance(self.live, Whole):
-            return self.tensor.new_empty(0)
-        capacity = self.tensor.shape[self.live.axis]
-        return self.tensor.narrow(self.live.axis, position, capacity - position)
 
     def check_address(self) -> None:
         if self.tensor.data_ptr() != self.address:

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from capsules.errors import BufferMisuse, CaptureError
 from capsules.exec.backend import Backend, backend_for
 from capsules.exec.buffer import Buffer, Prefix, Role, Whole, contains, storage_key
+from capsules.exec.errors import BufferMisuse, CaptureError
 from capsules.exec.graph import Graph
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.recycle import Recycler
@@ -22,7 +22,7 @@ class ExecContext:
 
     device   "cpu", "cuda" or "cuda:N"; raises ContractMisuse if it is not there
     kernels  cpu only: a folder for C++ kernels, built on first use and found again later; needs a compiler (raises
-             CompileError). Two to three times faster in bfloat16, equal to torch's own up to the order of sums
+             CompileError). Equal to torch's own up to the order of sums
     recordings  cpu only: a folder for recordings, which then need not run again at the next start
     Names are dotted; the part before the first dot is the scope, which an engine snapshots and releases as a whole.
     """
@@ -94,7 +94,7 @@ class ExecContext:
     def bytes(self, count: int) -> Tensor:
         """[count] uint8, uninitialised, for a copy of state that outlives the step; recycled when it is gone."""
         if self.device.type == "cpu":
-            return self._recycler.take(count)
+            return self._recycler.lend(count)
         return torch.empty(count, dtype=torch.uint8, device=self.device)
 
     def pool(self, name: str) -> object:
@@ -103,9 +103,9 @@ class ExecContext:
             self._pools[name] = self._backend.pool()
         return self._pools[name]
 
-    def stream(self, name: str, priority: int = 0) -> Stream:
+    def named_stream(self, name: str, priority: int = 0) -> Stream:
         if name not in self._streams:
-            self._streams[name] = self._backend.stream(name, priority)
+            self._streams[name] = self._backend.new_stream(name, priority)
         return self._streams[name]
 
     def shelf(self, facts: str, *packages: str) -> RecordingShelf | None:
@@ -162,7 +162,7 @@ class _Guarded:
         self._inner = inner
         self.device = inner.device
         self.describe = inner.describe
-        self.stream = inner.stream
+        self.new_stream = inner.new_stream
         self.pool = inner.pool
         self.synchronize = inner.synchronize
         self.capturing = False

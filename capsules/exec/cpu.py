@@ -26,7 +26,7 @@ class CpuBackend:
     def describe(self) -> str:
         return f"cpu {torch.backends.cpu.get_cpu_capability()} torch {torch.__version__}{self._suffix}"
 
-    def stream(self, name: str, priority: int) -> Stream:
+    def new_stream(self, name: str, priority: int) -> Stream:
         return HostStream(name)
 
     def pool(self) -> object:

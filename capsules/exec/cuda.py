@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from capsules.errors import CaptureError, ContractMisuse
+from capsules.exec.errors import CaptureError, ContractMisuse
 from capsules.exec.recorder import OwnerOf, Recording, watch
 from capsules.exec.sync import CudaStream, Stream
 
@@ -31,7 +31,7 @@ class Pool:
         self.stream = torch.cuda.Stream(device)
         self._graphs: list[torch.cuda.CUDAGraph] = []
 
-    def keep(self, graph: torch.cuda.CUDAGraph) -> Callable[[], None]:
+    def keep_alive(self, graph: torch.cuda.CUDAGraph) -> Callable[[], None]:
         """A replay of the graph that also keeps the pool alive."""
         self._graphs.append(graph)
         return partial(self._replay, graph)
@@ -55,7 +55,7 @@ class CudaBackend:
         kernels = "none" if kernel_trouble() else version("triton")
         return f"cuda {torch.cuda.get_device_name(self.device)} torch {torch.__version__} triton {kernels}"
 
-    def stream(self, name: str, priority: int) -> Stream:
+    def new_stream(self, name: str, priority: int) -> Stream:
         return CudaStream(name, self.device, priority)
 
     def pool(self) -> Pool:
@@ -81,7 +81,7 @@ class CudaBackend:
             if isinstance(first, torch.OutOfMemoryError):
                 raise first from None
             raise CaptureError(f"the device refused the capture: {str(first).splitlines()[0]}") from error
-        return Recording(place.keep(graph), touched)
+        return Recording(place.keep_alive(graph), touched)
 
     def synchronize(self) -> None:
         torch.cuda.synchronize(self.device)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from capsules.errors import CaptureError, GraphMissing
 from capsules.exec.backend import Backend
 from capsules.exec.buffer import Buffer
+from capsules.exec.errors import CaptureError, GraphMissing
 from capsules.exec.recorder import OwnerOf, Recording
 from capsules.exec.shapekey import ShapeKey
 from capsules.exec.shelf import RecordingShelf
@@ -48,12 +48,12 @@ class Graph:
             raise CaptureError(f"{self.name} {key}: {error}") from error
 
     def _kept(self, key: ShapeKey) -> Recording | None:
-        return None if self._shelf is None else self._shelf.find(self.name, key)
+        return None if self._shelf is None else self._shelf.recorded(self.name, key)
 
     def _captured(self, key: ShapeKey, fn: Callable[[], object], preserve: bool) -> Recording:
         recording = self._backend.capture(fn, self._pool, self._owner_of, preserve)
         if self._shelf is not None:
-            self._shelf.keep(self.name, key, recording)
+            self._shelf.store(self.name, key, recording)
         return recording
 
     def replay(self, key: ShapeKey) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from capsules.errors import CompileError
+from capsules.exec.errors import CompileError
 
 _FLAGS = ("-O3", "-march=native", "-std=c++20", "-fPIC", "-shared", "-Wno-psabi")
 _HEADERS = [Path(__file__).with_name(name) for name in ("vectors.h", "tiles.h")]

@@ -17,8 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from capsules.errors import CaptureError
 from capsules.exec.buffer import Buffer, Role
+from capsules.exec.errors import CaptureError
 from capsules.exec.tape import Tape
 
 OwnerOf = Callable[[Tensor], Buffer | None]
@@ -52,7 +52,7 @@ def record(fn: Callable[[], object], owner_of: OwnerOf, preserve: bool) -> Recor
     """Run `fn` once. Raises CaptureError. With `preserve`, touched buffers are restored, also after an error."""
     tape = Tape()
     touched = _run(fn, tape, owner_of, preserve)
-    return Recording(tape.finish(), touched, tape)
+    return Recording(tape.replayable(), touched, tape)
 
 
 def watch(fn: Callable[[], object], owner_of: OwnerOf, preserve: bool) -> tuple[Buffer, ...]:
@@ -81,7 +81,7 @@ class _Met:
     def constant(self, tensor: Tensor) -> None:
         self._tensors[tensor] = None
 
-    def call(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+    def append_call(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
         """Raises CaptureError for transfers between processor and device."""
         given = [tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, Tensor)]
         made = [tensor for tensor in tree_leaves(result) if isinstance(tensor, Tensor)]
@@ -128,7 +128,7 @@ class _Recorder(TorchDispatchMode):
             if isinstance(tensor, Tensor) and tensor not in self._tape:
                 self._enter(tensor)
         result = func(*args, **kwargs)
-        self._tape.call(func, args, kwargs, result)
+        self._tape.append_call(func, args, kwargs, result)
         return result
 
     def _enter(self, tensor: Tensor) -> None:

@@ -27,7 +27,7 @@ class Recycler:
         self._returned: deque[Tensor] = deque()  # filled from wherever the last reference dies, so without a lock
         self._free: OrderedDict[int, Tensor] = OrderedDict()  # by address, longest unused first
 
-    def take(self, nbytes: int) -> Tensor:
+    def lend(self, nbytes: int) -> Tensor:
         """[nbytes] uint8, uninitialised."""
         if nbytes < SMALLEST:
             return torch.empty(nbytes, dtype=torch.uint8)

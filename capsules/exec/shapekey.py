@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from capsules.errors import ContractMisuse
+from capsules.exec.errors import ContractMisuse
 
 
 @dataclass(frozen=True, init=False)

@@ -58,18 +58,18 @@ class RecordingShelf:
         with suppress(OSError):
             _let_old_go(folder, self._folder)
 
-    def find(self, graph: str, key: ShapeKey) -> Recording | None:
+    def recorded(self, graph: str, key: ShapeKey) -> Recording | None:
         """The recording made under this key in the same circumstances, bound to the buffers of this process."""
         try:
             row = json.loads(self._place(graph, key).read_text("utf-8"))
             native.load(row["libraries"], self._libraries)
             constants = [self._bound(*constant) for constant in row["constants"]]
-            tape = Tape.read(row["graph"], constants)
-            return Recording(tape.finish(), tuple(self._buffers[name] for name in row["touched"]), tape)
+            tape = Tape.from_text(row["graph"], constants)
+            return Recording(tape.replayable(), tuple(self._buffers[name] for name in row["touched"]), tape)
         except (OSError, ValueError, LookupError, TypeError, RuntimeError):
             return None  # absent, damaged, or its library is gone
 
-    def keep(self, graph: str, key: ShapeKey, recording: Recording) -> None:
+    def store(self, graph: str, key: ShapeKey, recording: Recording) -> None:
         """Store a recording for the next start. If it cannot be written or read back the same, it is recorded again
         then."""
         tape = recording.tape

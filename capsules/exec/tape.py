@@ -27,7 +27,7 @@ class Tape:
         self._whole = False
 
     @classmethod
-    def read(cls, text: str, constants: Sequence[Tensor]) -> "Tape":
+    def from_text(cls, text: str, constants: Sequence[Tensor]) -> "Tape":
         """A finished tape from its text. Raises RuntimeError if it is not one, or calls operators that are missing
         here."""
         tape = cls()
@@ -58,7 +58,7 @@ class Tape:
         self._bind(tensor, self._graph.addInput(f"c{len(self.constants)}"))
         self.constants.append(tensor)
 
-    def call(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+    def append_call(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
         """Append one call of an operator overload whose tensor arguments are all known to the tape."""
         schema = func._schema
         given = dict(zip((a.name for a in schema.arguments), args, strict=False)) | dict(kwargs)
@@ -76,7 +76,7 @@ class Tape:
             if isinstance(tensor, Tensor):
                 self._bind(tensor, output)
 
-    def finish(self) -> Callable[[], None]:
+    def replayable(self) -> Callable[[], None]:
         """A function that replays the tape. The tape keeps the constants alive and nothing else."""
         if not self._whole:
             self._graph.registerOutput(self._graph.insertConstant(None))

@@ -24,6 +24,7 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
     sample(logits [..., V], params, seed, position)            -> ids [...] int64
 
     attention   attend and write_rows, over a static KV buffer
+    drawing     draws inside a captured step, and penalties
     fp8         matrices of eight bits with a scale per block
     int4        matrices of four bits with a scale per group
     kernels/    Triton and C++ for the functions above
@@ -32,15 +33,14 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
     norm        RMS normalisation
     panels      matrices of eight and four bits for a processor
     rope        rotary position embedding
-    sampling    draws inside a captured step, and penalties
 """
 
 from capsules.nn.attention import attend, write_rows
+from capsules.nn.drawing import SamplerBuffers, count_token, penalise, sample
 from capsules.nn.linear import PackedWeight, Weight, embed, empty_matrix, linear
 from capsules.nn.mlp import gated_mlp
 from capsules.nn.norm import rms_norm
 from capsules.nn.rope import norm_rotate, rope_table, rotate, turns
-from capsules.nn.sampling import SamplerBuffers, count_token, penalise, sample
 
 __all__ = [
     "PackedWeight", "SamplerBuffers", "Weight", "attend", "count_token", "embed", "empty_matrix", "gated_mlp", "linear",

@@ -1,5 +1,7 @@
 """Memory that is let go and comes back: the same addresses, the same bits, and less of it meanwhile."""
 
+import mmap
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import torch
 from capsules import ExecContext, Role
 from capsules.exec import away
 from capsules.exec.away import Away
-from tests.capsules.toy import STEP, ToyHybrid, ToySampling
+from tests.capsules.toy import STEP, ToyHybrid, ToySampling, own_pages
 
 MIB = 1 << 20
 
@@ -39,7 +41,7 @@ def test_all_of_it_comes_back_and_less_is_held_meanwhile(tmp_path: Path) -> None
         buffer.check_address()
         address, content = before[buffer.name]
         assert buffer.address == address and torch.equal(buffer.tensor, content)
-    gone.close()
+    gone.discard()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -80,6 +82,45 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         list(gone.let_go())
     gone.bring_back()
     assert all(torch.equal(buffer.tensor, content) for buffer, content in zip(ctx.buffers(), before, strict=True))
+
+
+def mapped_context(path: Path) -> ExecContext:
+    """A weight of 32 MiB that is mapped from a file, and another one behind it in the same file."""
+    path.write_bytes(bytes(range(256)) * (33 * MIB // 256))
+    with path.open("rb") as file:
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    ctx = ExecContext("cpu")
+    ctx.adopt("a.w", torch.frombuffer(memory, dtype=torch.uint8, count=32 * MIB))
+    ctx.adopt("a.v", torch.frombuffer(memory, dtype=torch.uint8, count=MIB, offset=32 * MIB))
+    return ctx
+
+
+def test_weights_mapped_from_a_file_are_not_written_and_stay_mapped(tmp_path: Path) -> None:
+    ctx = mapped_context(tmp_path / "weights")
+    weight, before = ctx["a.w"].tensor, ctx["a.w"].tensor.clone()
+    folder = tmp_path / "away"
+    gone = Away(ctx.buffers(), folder)
+    for _ in range(2):
+        held = resident()
+        for _ in gone.let_go():
+            pass
+        assert gone.nbytes == 33 * MIB and held - resident() > 30 * MIB
+        assert os.fstat(gone._file).st_size == 0  # no second copy
+        gone.bring_back()
+        assert gone.nbytes == 0 and torch.equal(weight, before)
+        assert own_pages(weight.data_ptr()) == 0
+
+
+def test_a_mapped_weight_that_somebody_wrote_to_comes_back_as_it_was(tmp_path: Path) -> None:
+    ctx = mapped_context(tmp_path / "weights")
+    ctx["a.w"].tensor[5 * MIB] = 77
+    before = {buffer.name: buffer.tensor.clone() for buffer in ctx.buffers()}
+    gone = Away(ctx.buffers(), tmp_path / "away")
+    for _ in gone.let_go():
+        pass
+    gone.bring_back()
+    assert int(ctx["a.w"].tensor[5 * MIB]) == 77
+    assert all(torch.equal(buffer.tensor, before[buffer.name]) for buffer in ctx.buffers())
 
 
 @pytest.mark.parametrize("seed", [None, 7])

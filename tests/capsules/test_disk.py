@@ -63,8 +63,8 @@ def test_round_trip(folder):
     )  # fmt: skip
     folder.save("ada", capsule(1))
     assert same(folder.load("ada"), capsule(1))
-    folder.remove("ada")
-    folder.remove("ada")
+    folder.delete_file("ada")
+    folder.delete_file("ada")
     assert folder.keys() == ()
 
 

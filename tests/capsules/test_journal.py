@@ -25,7 +25,7 @@ def at_once(work):
 def reopened(path):
     journal = Journal(path, at_once)
     found = {name: dict(journal.table(name)) for name in ("words", "llm")}
-    journal.close()
+    journal.close_file()
     return found, journal.torn
 
 
@@ -37,7 +37,7 @@ def write(path, steps):
         assert journal.put(name, rows, ordered=name == "words")
         size = path.stat().st_size if path.exists() else 0
         known.append(({n: dict(journal.table(n)) for n in ("words", "llm")}, size))
-    journal.close()
+    journal.close_file()
     return known
 
 
@@ -59,7 +59,7 @@ def test_a_file_that_ends_at_any_byte_gives_what_was_whole_and_goes_on(tmp_path)
         assert found == wanted and torn == end - max(whole, len(HEAD) if end >= len(HEAD) else 0)
         journal = Journal(path, at_once)
         assert journal.put("llm", {"more": end})
-        journal.close()
+        journal.close_file()
         assert reopened(path) == ({**wanted, "llm": {"more": end}}, 0)
 
 
@@ -71,7 +71,7 @@ def test_tables_that_change_together_have_all_changed_or_none(tmp_path):
     assert journal.put_all({"llm": {"timer": 2}, "words": {"call": 1, "more": 2}}, ordered=("words",))
     assert journal.put_all({"llm": {"timer": 2}, "words": {"call": 1, "more": 2}}) and not journal.trouble
     data = path.read_bytes()
-    journal.close()
+    journal.close_file()
     before, after = ({"timer": 1}, {"call": 1}), ({"timer": 2}, {"call": 1, "more": 2})
     for end in range(begin, len(data) + 1):
         path.write_bytes(data[:end])
@@ -270,6 +270,6 @@ def test_an_entry_file_has_one_head(tmp_path):
     file = EntryFile(tmp_path / "f")
     file.append(b"")
     file.append(b"x")
-    file.sync()
-    file.close()
+    file.sync_to_disk()
+    file.close_file()
     assert read_entries(tmp_path / "f").payloads == (b"", b"x")

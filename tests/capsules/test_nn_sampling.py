@@ -8,7 +8,7 @@ from torch import Tensor
 
 from capsules import ExecContext, Role, ShapeKey
 from capsules.nn import SamplerBuffers, count_token, penalise, sample
-from capsules.nn.sampling import _uniform_at
+from capsules.nn.drawing import _uniform_at
 
 
 def params(temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0) -> SamplerBuffers:

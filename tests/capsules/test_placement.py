@@ -181,9 +181,9 @@ def test_hull_of_long_arcs(arcs):
 def test_histogram_forgets():
     seen = RollbackHistogram(gamma=0.9)
     for _ in range(40):
-        seen.observe(10)
+        seen.add_rollback(10)
     assert seen.law(100)[90] == pytest.approx(1)
-    seen.observe(30)
+    seen.add_rollback(30)
     law = seen.law(100)
     assert law.sum() == pytest.approx(1)
     assert law[70] == pytest.approx((1 - 0.9) / (1 - 0.9**41))
@@ -191,18 +191,18 @@ def test_histogram_forgets():
     assert RollbackHistogram().law(4).tolist() == [0, 0.25, 0.25, 0.25, 0.25]
     assert RollbackHistogram().law(0).tolist() == [1]
     with pytest.raises(ValueError, match="back by -1"):
-        seen.observe(-1)
+        seen.add_rollback(-1)
 
 
 def test_placer_re_solves_every_tenth_observation():
     placer = Placer(budget=3)
     boundaries = list(range(64, 64 * 20 + 1, 64))
-    before = placer.keep(boundaries, 1300)
+    before = placer.surviving(boundaries, 1300)
     for _ in range(9):
         placer.observe(1300 - 700)
-    assert placer.keep(boundaries, 1300) == before
+    assert placer.surviving(boundaries, 1300) == before
     placer.observe(1300 - 700)
-    assert placer.keep(boundaries, 1300) == {640, 1280}
+    assert placer.surviving(boundaries, 1300) == {640, 1280}
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -214,7 +214,7 @@ def test_doing_without_one_is_as_good_as_the_program(seed):
     for step in range(60):
         length = int(rng.integers(budget + 2, 3000))
         boundaries = sorted(rng.choice(np.arange(1, length + 1), budget + 1, replace=False).tolist())
-        kept = sorted(placer.keep(boundaries, length))
+        kept = sorted(placer.surviving(boundaries, length))
         law = seen.law(length)
         best = {*optimal(law[: boundaries[-1]], budget - 1, boundaries[:-1]), boundaries[-1]}
         assert len(kept) == budget and boundaries[-1] in kept
@@ -222,14 +222,14 @@ def test_doing_without_one_is_as_good_as_the_program(seed):
         if step % 3:
             back = int(rng.exponential(300)) if rng.random() < 0.8 else 4000
             placer.observe(back)
-            seen.observe(back)
+            seen.add_rollback(back)
 
 
 def test_mass_is_the_law_summed():
     seen = RollbackHistogram()
     assert seen.mass(50)(17) == 17
     for back in (3, 3, 40, 90, 200):
-        seen.observe(back)
+        seen.add_rollback(back)
     law, below = seen.law(100), seen.mass(100)
     sums = np.concatenate(([0.0], np.cumsum(law)))
     assert [below(t) / below(101) for t in range(102)] == pytest.approx(sums.tolist())
@@ -241,7 +241,7 @@ def test_placer_keeps_the_newest_and_no_more_than_the_budget(strategy):
     placer = Placer(budget=5, strategy=strategy)
     kept: frozenset[int] = frozenset()
     for position in range(64, 64 * 60, 64):
-        kept = placer.keep(sorted({*kept, position}), position + 10)
+        kept = placer.surviving(sorted({*kept, position}), position + 10)
         assert position in kept and len(kept) <= 5
         placer.observe(int(rng.exponential(200)))
     if strategy is not Strategy.NONE:
@@ -253,13 +253,13 @@ def test_placer_follows_a_drift():
     placer, boundaries = Placer(budget=4), list(range(64, 6401, 64))
     for back in (6000, 6100, 6200, 6300) * 25:
         placer.observe(back)
-    deep = placer.keep(boundaries, 6400)
+    deep = placer.surviving(boundaries, 6400)
     recent = RollbackHistogram()
     for back in (100, 300, 500) * 100:
         placer.observe(back)
-        recent.observe(back)
+        recent.add_rollback(back)
     law = recent.law(6400)
-    assert expected_recompute(law, sorted(placer.keep(boundaries, 6400))) < 64 * 2
+    assert expected_recompute(law, sorted(placer.surviving(boundaries, 6400))) < 64 * 2
     assert expected_recompute(law, sorted(deep)) > 64 * 4
 
 

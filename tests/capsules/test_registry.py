@@ -371,7 +371,7 @@ class Model(RuleBasedStateMachine):
     def every_capsule_can_be_found(self) -> None:
         if hasattr(self, "kept"):
             assert set(self.kept._entries) == set(self.kept.store)
-            assert {k for keys in self.kept._by_prefix.values() for k in keys} == set(self.kept.store)
+            assert self.kept._index.found_by_prefix() == set(self.kept.store)
 
 
 @pytest.mark.slow
@@ -443,10 +443,10 @@ class FullTier(MemoryTier):
 
     full = False
 
-    def put(self, key, held, notes):
+    def place_copy(self, key, held, notes):
         if self.full:
             raise CapsuleNotSaved("no room")
-        super().put(key, held, notes)
+        super().place_copy(key, held, notes)
 
 
 def test_a_device_that_is_full_before_its_budget_costs_speed_and_no_capsule():
@@ -559,7 +559,7 @@ def test_a_process_that_has_not_seen_the_other_writes_nothing_that_does_not_fit(
     one, two = (registry(path, gpu=0, host=0, disk=2 * size + 50) for _ in range(2))
     one.put(capsule([1], 100, 1), CHAT)
     with monkeypatch.context() as patch:
-        patch.setattr(DiskTier, "changed", lambda tier: False)
+        patch.setattr(DiskTier, "folder_changed", lambda tier: False)
         two.put(capsule([2], 100, 2), CHAT)
         assert two.put(capsule([3], 100, 3), CHAT) is None
     assert folder_bytes(path) <= 2 * size + 50 and two.counters.total("refused", cause="disk error") == 1
@@ -672,7 +672,7 @@ def test_reentry_takes_the_longest_usable_prefix_of_the_same_realm():
 def test_a_capsule_is_found_at_its_checkpoints_and_only_where_calls_ended_alike(tmp_path, quick):
     kept = registry(tmp_path)
     kept.put(capsule(WANTED, mark=6), CHAT, ends=[2, 4, 6], points=[2, 4], save=True)
-    kept.close()
+    kept.flush()
     for one in (kept, registry(tmp_path)):
         plan, found = one.reenter(CHAT, [1, 2, 3, 4, 9], ends=[2, 4, 5])
         assert (plan.way, plan.position, found.position) == (Way.RESTORE, 4, 6)
@@ -748,7 +748,7 @@ def test_a_file_that_somebody_removed_is_a_capsule_less(quick, tmp_path):
     assert kept.reenter(CHAT, WANTED)[1].host == {"mark": 2} and kept.get(keys[1]) is None
     assert kept.counters.total("evictions", cause="taken") == 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DiskTier, "changed", lambda tier: False)
+        patch.setattr(DiskTier, "folder_changed", lambda tier: False)
         (tmp_path / f"{keys[0]}.safetensors").unlink()
         with pytest.raises(CapsuleDamaged, match="cannot be read"):
             kept.get(keys[0])
@@ -827,12 +827,12 @@ def test_background_writes_are_readable_before_they_are_written(quick, tmp_path)
     first = kept.put(capsule([1], 100, 1), CHAT)
     second = kept.put(capsule([2], 100, 2), CHAT)
     assert places(kept, [first, second]) == ["disk", "host"] and not list(tmp_path.iterdir())
-    held = kept.store.tiers[-1].take(first)
+    held = kept.store.tiers[-1].fetch(first)
     assert held.capsule.host == {"mark": 1}
     later.run()
     assert [file.name for file in tmp_path.iterdir()] == [f"{first}.safetensors"]
-    kept.close()
-    assert kept.store.tiers[-1].take(first).capsule is not held.capsule
+    kept.flush()
+    assert kept.store.tiers[-1].fetch(first).capsule is not held.capsule
     assert kept.get(first).host == {"mark": 1}
     later.run()
 
@@ -864,7 +864,7 @@ def test_waiting_writes_are_bounded(quick, tmp_path):
     tier = DiskTier(tmp_path, 10_000, later, max_pending_bytes=250)
     mover = Mover(ExecContext("cpu"))
     for n in range(3):
-        tier.put(f"k{n}", mover.fresh(capsule([n], 100, n)), {})
+        tier.place_copy(f"k{n}", mover.fresh(capsule([n], 100, n)), {})
         assert len(later.jobs) <= 2
     tier.flush()
     assert len(list(tmp_path.iterdir())) == 3
@@ -873,7 +873,7 @@ def test_waiting_writes_are_bounded(quick, tmp_path):
 def test_other_errors_of_a_writer_are_not_swallowed(quick, tmp_path):
     later = Later()
     tier = DiskTier(tmp_path, 10_000, later)
-    tier.put("k", Mover(ExecContext("cpu")).fresh(capsule([1])), {})
+    tier.place_copy("k", Mover(ExecContext("cpu")).fresh(capsule([1])), {})
     later.jobs[0][0].set_exception(RuntimeError("broken"))
     with pytest.raises(RuntimeError, match="broken"):
         tier.failed()
@@ -931,7 +931,7 @@ class DeviceContext:
     def __init__(self) -> None:
         self.side = DeviceStream()
 
-    def stream(self, name: str) -> DeviceStream:
+    def named_stream(self, name: str) -> DeviceStream:
         return self.side
 
 

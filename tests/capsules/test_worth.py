@@ -34,27 +34,27 @@ def registry(budget: int, clock: SetClock, ttl_s: float | None = None) -> Regist
 def test_what_is_due_soon_is_worth_more_than_what_was_just_used():
     seen = Arrivals()
     for now in (0.0, 100.0, 200.0):
-        seen.asked("a", now)
+        seen.note_request("a", now)
     for now in (190.0, 290.0):
-        seen.asked("b", now)
-    assert seen.wait("a", 200.0) == 100 and seen.wait("a", 260.0) == 40
-    assert seen.wait("a", 299.0) == pytest.approx(10)  # never sooner than a tenth of its interval
-    assert seen.wait("b", 290.0) > seen.wait("a", 290.0)
-    assert seen.wait("a", 500.0) == 301  # overdue: as long again
+        seen.note_request("b", now)
+    assert seen.expected_wait_s("a", 200.0) == 100 and seen.expected_wait_s("a", 260.0) == 40
+    assert seen.expected_wait_s("a", 299.0) == pytest.approx(10)  # never sooner than a tenth of its interval
+    assert seen.expected_wait_s("b", 290.0) > seen.expected_wait_s("a", 290.0)
+    assert seen.expected_wait_s("a", 500.0) == 301  # overdue: as long again
 
 
 def test_a_state_that_comes_back_longer_after_its_visit_counts_one_use_a_visit():
     seen = Arrivals()
     for visit in range(4):
-        seen.asked("a", visit * 100.0)
-        seen.stored("a", visit * 100.0 + 30)
-    assert seen.wait("a", 300.0) == 100
+        seen.note_request("a", visit * 100.0)
+        seen.note_stored("a", visit * 100.0 + 30)
+    assert seen.expected_wait_s("a", 300.0) == 100
 
 
 def test_uses_are_remembered_of_what_has_gone_but_not_without_end():
     seen = Arrivals()
     for n in range(3 * REMEMBERED):
-        seen.stored(f"k{n}", float(n))
+        seen.note_stored(f"k{n}", float(n))
     assert len(seen._uses) == REMEMBERED
 
 

@@ -1,12 +1,14 @@
 """A small hybrid model with every kind of state: attention over a growing prefix, a recurrent fold, a conv window."""
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from capsules import Capsule, Checkpoint, ExecContext, Fingerprint, Prefix, Role, ShapeKey, Whole
+from capsules import Buffer, Capsule, Checkpoint, ExecContext, Fingerprint, Prefix, Role, ShapeKey, Whole
 from capsules import checkpoint as take_checkpoint
 from capsules import restore as put_back
 from capsules import rollback as roll_back
@@ -113,9 +115,28 @@ def scramble(ctx: ExecContext, scope: str) -> None:
             buffer.tensor.fill_(junk)
 
 
+def dead_view(buffer: Buffer, position: int) -> Tensor:
+    """The part that no step at `position` may depend on."""
+    if isinstance(buffer.live, Whole):
+        return buffer.tensor.new_empty(0)
+    capacity = buffer.tensor.shape[buffer.live.axis]
+    return buffer.tensor.narrow(buffer.live.axis, position, capacity - position)
+
+
 def poison_dead(ctx: ExecContext, scope: str, position: int) -> None:
     """Junk in every dead extent and in all scratch."""
     for buffer in ctx.buffers(scope, Role.STATE):
-        buffer.dead_view(position).fill_(999.0)
+        dead_view(buffer, position).fill_(999.0)
     for buffer in ctx.buffers(scope, Role.SCRATCH):
         buffer.tensor.fill_(999)
+
+
+def own_pages(address: int) -> int:
+    """Bytes of the mapping at an address that lie in no file: pages that somebody wrote to."""
+    at, found = False, 0
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if head := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            at = int(head[1], 16) <= address < int(head[2], 16)
+        elif at and line.startswith("Anonymous:"):
+            found = int(line.split()[1]) * 1024
+    return found

@@ -25,7 +25,7 @@ class FakeCudaBackend:
     def describe(self) -> str:
         return "fake cuda"
 
-    def stream(self, name: str, priority: int) -> Stream:
+    def new_stream(self, name: str, priority: int) -> Stream:
         return HostStream(name)
 
     def pool(self) -> object:

@@ -19,7 +19,7 @@ from assistant.base.clock import LoopClock
 from assistant.base.pcm import to_pcm16
 from assistant.realtime.settings import Character, Facts
 from assistant.server.app import make_app
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 from assistant.server.security import Gate
 from assistant.server.starting import Starting
 from tests.fakes.talk import PERSONAS, World

@@ -12,6 +12,7 @@ from capsules import Role
 from capsules.disk import CapsuleFolder
 from capsules.errors import CapsuleMismatch
 from llm_engine import Cancelled, HybridLLM, Sampling, StateError
+from tests.capsules.toy import dead_view
 
 pytestmark = pytest.mark.slow
 
@@ -118,7 +119,7 @@ def test_rollback_is_the_state_that_was_at_every_depth(
 
 def scramble_dead(llm: HybridLLM) -> None:
     for buffer in llm._ctx.buffers("llm", Role.STATE):
-        buffer.dead_view(llm.position).fill_(1e4)
+        dead_view(buffer, llm.position).fill_(1e4)
 
 
 @pytest.mark.parametrize("depth", [1, 16, 17, 99, 100, 120, 200, 250])

@@ -17,11 +17,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from capsules import ExecContext, Role, prepared
+from capsules.exec import away
+from capsules.exec.away import Away
+from capsules.exec.buffer import storage_key
 from capsules.nn.panels import BITS
 from capsules.prepared import NotPrepared, write_prepared
 from llm_engine import HybridLLM, weights
 from llm_engine.options import DTYPES
 from llm_engine.weights import prepare_weights
+from tests.capsules.toy import own_pages
 
 FILE = "weights.float32.prepared"
 
@@ -81,6 +85,31 @@ def test_a_prepared_model_is_the_same_model(
     assert told == []
     assert_equal(plain, talk(llm, ctx))
     assert all(buffer.address % 64 == 0 for buffer in ctx.buffers(role=Role.WEIGHT))
+
+
+@pytest.mark.slow
+def test_a_prepared_model_that_slept_goes_on_and_is_still_mapped(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two decodes; the file of what was let go holds state alone, no weight."""
+    monkeypatch.setattr(away, "SMALLEST", 1)
+    prepare(model)
+    llm, ctx, _ = start(model)
+    expected = talk(llm, ctx)[0][0] + llm.decode(8)
+    llm, ctx, _ = start(model)
+    weights_there = {buffer.name: buffer.tensor.clone() for buffer in ctx.buffers(role=Role.WEIGHT)}
+    said = talk(llm, ctx)[0][0]
+    gone = Away(ctx.buffers(), tmp_path / "away")
+    for _ in gone.let_go():
+        pass
+    assert {block.address for block, offset in gone._out if offset is None} == {
+        storage_key(buffer.tensor) for buffer in ctx.buffers(role=Role.WEIGHT)
+    }
+    gone.bring_back()
+    assert said + llm.decode(8) == expected
+    for buffer in ctx.buffers(role=Role.WEIGHT):
+        assert torch.equal(buffer.tensor, weights_there[buffer.name]), buffer.name
+        assert own_pages(buffer.tensor.data_ptr()) == 0
 
 
 def test_it_is_a_safetensors_file_like_any_other(model: Path) -> None:

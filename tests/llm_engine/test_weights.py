@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from capsules import ExecContext
+from capsules import ExecContext, Role
 from capsules.nn import PackedWeight
 from capsules.nn.fp8 import Fp8Weight, quantise_fp8, unpack_fp8
 from capsules.nn.int4 import Int4Weight, quantise_int4, unpack_int4
@@ -109,23 +109,34 @@ def test_a_tied_head_that_is_stored_anyway_is_skipped(copy: Callable[[str], Copy
     assert load(changed.write()).skipped == ("lm_head.weight",)
 
 
-def test_the_draft_block_is_kept(copy: Callable[[str], Copy]) -> None:
-    changed = copy("one")
+def draft_block(changed: Copy) -> dict[str, Tensor]:
+    """What a checkpoint with a draft block of one layer has besides, at random."""
     h = changed.config["hidden_size"]
-    block = {
-        name.replace("model.layers.3.", "mtp.layers.0."): t.clone()
+    layer = {
+        name.replace("model.layers.3.", "mtp.layers.0."): torch.randn_like(t)
         for name, t in changed.tensors.items()
         if name.startswith("model.layers.3.")
     }
-    norms = {f"mtp.{name}.weight": torch.zeros(h) for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm")}
-    changed.tensors |= block | norms | {"mtp.fc.weight": torch.randn(h, 2 * h)}
-    found = load(changed.write())
-    assert found.config.mtp_layers == 1
-    assert torch.equal(found.draft["mtp.fc"], changed.tensors["mtp.fc.weight"])
-    assert torch.equal(found.draft["mtp.layers.0.down"], changed.tensors["model.layers.3.mlp.down_proj.weight"])
-    changed.tensors.pop("mtp.norm.weight")
-    with pytest.raises(CheckpointError, match=r"mtp\.norm\.weight"):
-        load(changed.write())
+    norms = {f"mtp.{name}.weight": torch.randn(h) for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm")}
+    return layer | norms | {"mtp.fc.weight": torch.randn(h, 2 * h)}
+
+
+def test_the_draft_block_is_neither_loaded_nor_planned_for(copy: Callable[[str], Copy]) -> None:
+    """A checkpoint with it and one without make the same engine: weights, plan, fingerprint, tokens."""
+    changed, seen = copy("one"), []
+    without = dict(changed.tensors)
+    changed.config["mtp_num_hidden_layers"] = 1
+    for drafts in ({}, draft_block(changed), draft_block(changed)):
+        changed.tensors = without | drafts
+        path, ctx = changed.write(), ExecContext("cpu")
+        llm = HybridLLM.load(path, ctx, max_positions=100)
+        assert set(llm.loaded.skipped) == drafts.keys()
+        llm.append([1, 2, 3])
+        plans = [needed_bytes(path, "float32", 100, packed=packed) for packed in (False, True)]
+        held = {buffer.name: buffer.nbytes for buffer in ctx.buffers("llm", Role.WEIGHT)}
+        seen.append((llm.fingerprint, plans, held, llm.decode(8, Sampling.greedy())))
+    assert seen[0] == seen[1] == seen[2]
+    assert sum(seen[0][2].values()) == seen[0][1][0] - model_bytes(llm.config, "float32", 100, most=0)
 
 
 @pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16])

@@ -118,7 +118,7 @@ def test_every_sentence_is_encoded_twice_the_second_time_from_half_a_frame_on(tm
     for late, begin, silent in ((False, 0, 2), (True, half, 1)):  # centres at 20 and 60 ms; the phone ends at 65 or 45
         found = load_utterances(tmp_path, late)
         waves = [torch.from_numpy(c[begin:].astype(np.float32) / 32767)[None] for c in clips()]
-        assert all(np.array_equal(u.codes, codec.encode(w)[0]) for u, w in zip(found, waves, strict=True))
+        assert all(np.array_equal(u.codes, codec.to_codes(w)[0]) for u, w in zip(found, waves, strict=True))
         assert all(len(u.cursor) == u.codes.shape[1] for u in found)
         assert (found[0].cursor == 0).sum() == silent
 
@@ -172,7 +172,7 @@ def test_more_codebooks_keep_what_is_known_and_tell_more(tmp_path, monkeypatch):
     grow(tmp_path)
     after, waves = load_codec(tmp_path / "codec.pt"), torch.from_numpy(np.stack(clips()) / np.float32(32767))
     assert not (tmp_path / "shard0000.codes.pt").exists()
-    assert torch.equal(after.encode(waves)[:, :2], before.encode(waves))
+    assert torch.equal(after.to_codes(waves)[:, :2], before.to_codes(waves))
     reduced = before.quantiser.reduce(before.encoder(waves))
     errors = [(c.quantiser.lookup(c.quantiser.encode(reduced)) - reduced).square().mean() for c in (before, after)]
     assert errors[1] < errors[0]
@@ -191,11 +191,11 @@ def test_the_decoder_run_leaves_the_codes_alone(tmp_path):
     start = load_codec(tmp_path / "codec.pt")
     again = DecoderRun(CODEC_PLAN, start, clips(), None)
     wave = torch.from_numpy(clips()[0][:9_600].astype(np.float32) / 32767)[None]
-    codes, before = start.encode(wave), start.decode(start.encode(wave))
+    codes, before = start.to_codes(wave), start.to_sound(start.to_codes(wave))
     for _ in range(2):
         again.step()
-    assert torch.equal(again.codec.encode(wave), codes)
-    assert not torch.equal(again.codec.decode(codes), before)
+    assert torch.equal(again.codec.to_codes(wave), codes)
+    assert not torch.equal(again.codec.to_sound(codes), before)
 
 
 def test_the_decoder_run_against_critics_resumes_without_a_seam(tmp_path):
@@ -268,7 +268,7 @@ def test_a_frame_belongs_to_the_phone_at_its_centre():
 
 def test_the_teacher_says_the_phones_that_the_voice_will_read(heart):
     line = "It is so, a bee, B."
-    text = PhoneEncoder.load(SHIPPED).encode(line)
+    text = PhoneEncoder.load(SHIPPED).phones_of(line)
     symbols = heart.symbols(line, text)
     assert "".join(symbols) == "ɪt ɪz sˌO,ə bˈi,bˈi."
     wave, ends = heart(symbols, 1.0, 0)

@@ -84,4 +84,4 @@ def test_fifty_sleeps_change_nothing_and_leave_nothing(tmp_path: Path) -> None:
     expected = awake.state()
     assert all(torch.equal(tensor, expected[name]) for name, tensor in talk.state().items())
     assert max(held[-10:]) - max(held[5:15]) < 8 * MIB
-    gone.close()
+    gone.discard()

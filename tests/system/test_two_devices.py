@@ -9,7 +9,7 @@ import pytest
 from assistant.app.config import load_config
 from assistant.app.start import open_talks
 from assistant.contracts import Prompt, ReplyOptions, TextPiece
-from assistant.device.context import open_context
+from assistant.device.execution import open_context
 from capsules import ExecContext
 
 pytestmark = pytest.mark.slow

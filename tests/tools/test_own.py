@@ -90,7 +90,7 @@ def test_a_declared_function_can_still_be_called() -> None:
 
 
 def test_a_home_without_own_tools_is_none_the_worse(tmp_path: Path) -> None:
-    assert load(tmp_path).tools == () == load(tmp_path).told
+    assert load(tmp_path).tools == () == load(tmp_path).problems
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_file_with_a_mistake_is_left_out_and_told_in_a_line(home: Path, text: 
     write(home, "c.py", LAMP.replace("lamp(", "light("))
     own = load(home)
     assert own.names == "rain, light"
-    [line] = own.told
+    [line] = own.problems
     assert line.startswith(f"{path} is left out: ") and "\n" not in line
     for words in told:
         assert words in line

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from capsules import Role
+from tests.capsules.toy import dead_view
 from tts_engine.engine import HiggsTTS
 
 SCOPE = "tts"
@@ -50,4 +51,4 @@ def scramble(tts: HiggsTTS) -> None:
 def poison_dead(tts: HiggsTTS) -> None:
     """Junk wherever no step may look."""
     for buffer in tts._ctx.buffers(SCOPE, Role.STATE):
-        buffer.dead_view(tts.position).fill_(999)
+        dead_view(buffer, tts.position).fill_(999)

@@ -39,7 +39,7 @@ def test_left_frames_is_the_exact_reach_of_a_frame(module):
     changed = codes_of(frames)
     changed[:, at] = (changed[:, at] + 1) % SHAPE.codebook_size
     with torch.no_grad():
-        before, after = precise.decode(codes_of(frames)[None])[0], precise.decode(changed[None])[0]
+        before, after = precise.to_sound(codes_of(frames)[None])[0], precise.to_sound(changed[None])[0]
     moved = (after != before).view(frames, SHAPE.hop).any(1).nonzero().flatten()
     assert moved.min() == at, "a frame depends on a later one"
     assert moved.max() == at + SHAPE.left_frames, "left_frames is not the reach of the decoder"
@@ -48,7 +48,7 @@ def test_left_frames_is_the_exact_reach_of_a_frame(module):
 @pytest.mark.parametrize("size", [1, 3, 7])
 def test_windows_with_left_context_equal_one_shot(codec, size):
     codes, left = codes_of(40), SHAPE.left_frames
-    whole = codec.decode(codes)
+    whole = codec.to_sound(codes)
     parts = []
     for start in range(0, 40, size):
         end = min(40, start + size)
@@ -65,7 +65,7 @@ def test_too_little_context_differs(module):
     precise = copy.deepcopy(module).double()
     codes, left = codes_of(60)[None], SHAPE.left_frames - 1
     with torch.no_grad():
-        whole, short = precise.decode(codes)[0], precise.decode(codes[:, :, 40 - left : 41])[0]
+        whole, short = precise.to_sound(codes)[0], precise.to_sound(codes[:, :, 40 - left : 41])[0]
     assert not torch.equal(short[-SHAPE.hop :], whole[40 * SHAPE.hop : 41 * SHAPE.hop])
 
 
@@ -73,13 +73,13 @@ def test_what_lies_outside_the_valid_columns_is_not_heard(codec):
     codes = codes_of(9)
     junk = torch.cat([codes_of(20, 1), codes, codes_of(5, 2)], dim=1)
     made = codec.decode_window(junk, torch.tensor([20, 29]))[20 * SHAPE.hop : 29 * SHAPE.hop]
-    assert torch.equal(made, codec.decode(codes))
+    assert torch.equal(made, codec.to_sound(codes))
 
 
 @pytest.mark.parametrize("samples", [1, 959, 960, 961, 24_001])
 def test_encoding_covers_every_sample(codec, samples):
     wave = torch.randn(samples, generator=torch.Generator().manual_seed(1)) * 0.1
-    codes = codec.encode(wave)
+    codes = codec.to_codes(wave)
     assert codes.shape == (SHAPE.codebooks, -(-samples // SHAPE.hop))
     assert codes.dtype == torch.int64 and codes.min() >= 0 and codes.max() < SHAPE.codebook_size
 

@@ -23,7 +23,7 @@ def encoder():
 
 
 def spelled(encoder, text):
-    return " ".join(NAMES[i] for i in encoder.encode(text).ids)
+    return " ".join(NAMES[i] for i in encoder.phones_of(text).ids)
 
 
 def test_a_sentence_in_the_teachers_phones(encoder):
@@ -101,13 +101,13 @@ def test_what_would_have_no_vowel_is_spelled(encoder, word, phones):
 
 @pytest.mark.parametrize("text", ["", "   ", "...!?", "—", "你好", "🙂"])
 def test_nothing_to_say_gives_no_ids(encoder, text):
-    assert encoder.encode(text).ids == () and encoder.encode(text).words == ()
+    assert encoder.phones_of(text).ids == () and encoder.phones_of(text).words == ()
 
 
 @given(st.text(alphabet="abcXYZ '’.,?!-0123é好\n", max_size=60))
 @settings(max_examples=150, deadline=None)
 def test_words_partition_the_phones_whatever_the_text(text):
-    made = ENCODER.encode(text)
+    made = ENCODER.phones_of(text)
     assert set(made.ids) <= set(NAMES)
     place = 1
     for start, end, first, stop in made.words:

@@ -55,7 +55,7 @@ def test_l6_windows_with_ten_frames_either_side_are_one_shot_and_nine_are_not(en
 def test_l6_holds_in_every_captured_window_at_every_place(engine: HiggsTTS, frames: int) -> None:
     """The captured step over junk outside the valid columns, both true ends included."""
     codes = torch.randint(0, 1024, (8, frames), generator=torch.Generator().manual_seed(2))
-    whole, state = engine.decode(codes), engine._state
+    whole, state = engine.decode(codes), engine._chunks._state
     for size in engine._graphs.shapes.windows:
         for start in sorted({0, frames // 2, frames - 1}):
             window = Window(start, min(start + size - 20, frames), start - 10, size, frames)
@@ -213,7 +213,7 @@ def test_l6_holds_in_a_piece_that_a_guard_ended(tts: HiggsTTS, guard: str, monke
         else:
             table[0, 1025] = -torch.inf
         if guard == "silence":
-            monkeypatch.setattr("tts_engine.engine.SILENCE_PEAK", 2.0)  # everything passes for silence
+            monkeypatch.setattr("tts_engine.chunks.SILENCE_PEAK", 2.0)  # everything passes for silence
         spoken = torch.cat(list(tts.speak(text, sampling=sampling)))
     finally:
         table.copy_(kept)

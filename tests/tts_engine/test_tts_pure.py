@@ -21,10 +21,10 @@ from tts_engine.guards import SAME_ROWS, is_stuck, row_budget
 from tts_engine.markup import CONTROL_TAGS, strip_structure
 from tts_engine.piece import Piece, SpeechSession
 from tts_engine.prompt import ROW, voice_prompt
+from tts_engine.reference import prepare_reference
 from tts_engine.sampling import VoiceSampling, check_sampling
 from tts_engine.streaming import SIZES, AudioChunk, Costs, growth, next_window, schedule_for
 from tts_engine.text import speech_text
-from tts_engine.voices import prepare_reference
 
 FOUR = AudioConfig(4, 20)
 B, E = 18, 19
@@ -159,14 +159,14 @@ def test_prompt_ids(frontend: BpeFrontend) -> None:
     special = {name: 280 + i for i, name in enumerate(ADDED)}
     codes = torch.randint(0, 1024, (8, 3))
     prompt = voice_prompt(frontend, AudioConfig(8, 1026), codes, "so")
-    said = list(frontend.encode("so").ids)
+    said = list(frontend.text_ids("so").ids)
     assert (
         prompt.ids.tolist()
         == [special["<|tts|>"], special["<|ref_text|>"], *said, special["<|ref_audio|>"]] + [ROW] * 10
     )
     assert torch.equal(prompt.rows[-10:], delay(codes, AudioConfig(8, 1026)))
     assert voice_prompt(frontend, AudioConfig(8, 1026), None, None).ids.tolist() == [special["<|tts|>"]]
-    assert frontend.encode("<|sfx:laughter|>ha").ids[0] == special["<|sfx:laughter|>"]
+    assert frontend.text_ids("<|sfx:laughter|>ha").ids[0] == special["<|sfx:laughter|>"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_prompt_ids(frontend: BpeFrontend) -> None:
 )  # fmt: skip
 def test_text_cannot_inject_structure(frontend: BpeFrontend, text: str) -> None:
     allowed = {280 + ADDED.index(tag) for tag in CONTROL_TAGS}
-    assert all(i < 280 or i in allowed for i in frontend.encode(text).ids)
+    assert all(i < 280 or i in allowed for i in frontend.text_ids(text).ids)
 
 
 @given(st.text(alphabet="<|>abetx:_sfxcough ", max_size=60))

@@ -12,7 +12,7 @@ import torch
 from capsules import ExecContext
 from tests.tts_engine.sessions import run, state_bytes
 from tts_engine import ConfigRefused, EngineMisuse, HiggsTTS, ReferenceRefused, TTSError, Voice, VoiceSampling
-from tts_engine.voices import prepare_reference
+from tts_engine.reference import prepare_reference
 
 TEXT = "Hello there."
 Case = tuple[Callable[[HiggsTTS], Any], type[TTSError], str]

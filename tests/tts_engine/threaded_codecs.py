@@ -17,13 +17,13 @@ def differs(codec: Codec) -> bool:
     left, right = codec.left_frames, codec.right_frames
     frames = left + 3 + right
     codes = torch.randint(0, codec.codebook_size, (codec.codebooks, frames + 9))
-    whole = codec.decode(codes)
+    whole = codec.to_sound(codes)
     for start in (0, 4):
         window = codec.decode_window(codes[:, start : start + frames], torch.tensor([0, frames]))
         low, high = (left if start else 0), frames - right
         if not torch.equal(window[960 * low : 960 * high], whole[960 * (start + low) : 960 * (start + high)]):
             return True
-    return not torch.equal(codec.decode(codes[:, : 1 + right])[:960], whole[:960])
+    return not torch.equal(codec.to_sound(codes[:, : 1 + right])[:960], whole[:960])
 
 
 def main() -> None:

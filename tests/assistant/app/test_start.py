@@ -7,7 +7,7 @@ import pytest
 
 from assistant.app.start import QUIET_S, _fall_asleep, _tidy
 from assistant.base.errors import EngineFailed
-from assistant.device import context
+from assistant.device import execution
 from assistant.device.thread import EngineThread
 from tests.fakes.loop import run
 
@@ -76,8 +76,8 @@ def test_what_was_freed_goes_back_whenever_it_is_quiet_and_not_without_need(monk
             assert callable(function)
             function()
 
-        monkeypatch.setattr(context, "give_back_memory", lambda: note("all"))
-        monkeypatch.setattr(context, "give_back_freed", lambda: note("freed"))
+        monkeypatch.setattr(execution, "give_back_memory", lambda: note("all"))
+        monkeypatch.setattr(execution, "give_back_freed", lambda: note("freed"))
         monkeypatch.setattr(asyncio, "to_thread", at_once)
         tidying = asyncio.ensure_future(_tidy(cast(EngineThread, Twice(0.0))))
         await asyncio.sleep(1000.0)

@@ -1,4 +1,4 @@
-"""Sound as numbers: formats there and back, a stream resampled like the whole, fades and files."""
+"""Sound as numbers: formats there and back, a stream resampled like the whole, and files."""
 
 import numpy as np
 import pytest
@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 from assistant.base.errors import AssistantError
 from assistant.base.pcm import (
     Resampler,
-    fade_out,
     from_alaw,
     from_pcm16,
     from_ulaw,
     read_sound,
     resample,
-    rms,
     to_alaw,
     to_pcm16,
     to_ulaw,
@@ -38,7 +36,7 @@ def test_companded_sound_keeps_its_shape(there, back):
     codes = bytes(range(256))
     assert np.allclose(back(there(back(codes))), back(codes), atol=1e-4)  # every code means itself
     sine = (0.5 * np.sin(np.arange(4000) / 9)).astype(np.float32)
-    assert rms(back(there(sine)) - sine) < 0.01 * rms(sine) * 4
+    assert np.std(back(there(sine)) - sine) < 0.04 * np.std(sine)
 
 
 @pytest.mark.parametrize("rate", [8_000, 24_000, 44_100, 48_000])
@@ -52,12 +50,11 @@ def test_a_stream_is_resampled_like_the_whole(rate):
     assert np.abs(whole[4000:8000] - middle).max() < 0.02
 
 
-def test_fades_and_files(tmp_path):
-    faded = fade_out(np.ones(100, np.float32), 50)
-    assert faded[:50].min() == 1 and faded[-1] < 1e-6
-    write_wav(tmp_path / "a.wav", faded, 24_000)
+def test_a_file_comes_back(tmp_path):
+    falling = np.linspace(1.0, 0.0, 100, dtype=np.float32)
+    write_wav(tmp_path / "a.wav", falling, 24_000)
     pcm, rate = read_sound(tmp_path / "a.wav")
-    assert rate == 24_000 and np.abs(pcm - faded).max() < 1e-4
+    assert rate == 24_000 and np.abs(pcm - falling).max() < 1e-4
     (tmp_path / "b.wav").write_bytes(b"nothing")
     with pytest.raises(AssistantError, match=r"b\.wav cannot be read"):
         read_sound(tmp_path / "b.wav")

@@ -9,7 +9,7 @@ import torch
 
 from assistant.app.config import GIB, PROFILES
 from assistant.base.errors import AssistantError, SettingError
-from assistant.device.context import load_on
+from assistant.device.execution import load_on
 from assistant.device.memory_plan import WORKING_BYTES, plan
 from capsules import ExecContext
 from llm_engine import HybridLLM

@@ -41,7 +41,7 @@ def run(folder: Path, story: Callable[[House], Awaitable[None]]) -> None:
         finally:
             house.thread.stop()
             await asyncio.to_thread(house.thread.join)
-            house.sleep.close()
+            house.sleep.discard()
 
     asyncio.run(whole())
 

@@ -92,7 +92,7 @@ def test_the_first_reply_after_a_sleep_says_what_waking_took(engine, tmp_path, m
         return told
 
     assert bench.run(story()) == [False, True, False]
-    bench.sleep.close()
+    bench.sleep.discard()
 
 
 async def reply(llm, talk, asked, reply_id, n=30, **sampling):
@@ -375,7 +375,7 @@ def test_a_talk_survives_the_process(engine, tmp_path):
 
     app = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
     text, state = app.run_(before)
-    app.registry.close()
+    app.registry.flush()
     again = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
     _, _, ready = again.run_(after, text)
     assert ready.cached_tokens == state[0]
@@ -402,7 +402,7 @@ def test_an_undo_right_after_a_restart_folds_no_more_than_the_turns_it_takes_bac
     _, expected = LLMBench(roomy).run_(before, False)
     app = LLMBench(roomy, folder=tmp_path, disk_bytes=1 << 28)
     lines, _ = app.run_(before, True)
-    app.registry.close()
+    app.registry.flush()
     monkeypatch.setattr(FoldedSequence, "_refold", counted)
 
     async def after(llm):

@@ -2,6 +2,9 @@
 
 import base64
 import json
+import re
+from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ from tests.fakes.web import SPOKEN_ORDER
 
 CHARACTERS = {"ada": Character("Be kind.", "ada"), "bo": Character("Be brief.", "bo")}
 FACTS = Facts(model="tiny", voices=lambda: ("ada", "bo"), characters=CHARACTERS.get)
+PAGE = Path(__file__).parents[3] / "assistant/realtime/README.md"
 UNION: TypeAdapter = TypeAdapter(RealtimeServerEvent)
 
 
@@ -465,6 +469,12 @@ def test_extension_events_only_for_those_who_asked(event):
 
 def test_extension_events_are_the_protocols_own_list():
     assert {type(event) for event in EXTENSION_EVENTS} == set(talk.EXTENSIONS) == set(EXTENSION_WRITERS)
+
+
+def test_the_page_of_the_protocol_lists_the_kinds_of_memory_that_are_sent():
+    row = next(line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `assistant.memory`"))
+    kinds = get_args(get_type_hints(talk.StateChanged)["what"])
+    assert tuple(re.findall(r"`(\w+)`", row.partition("what (")[2].partition(")")[0])) == kinds
 
 
 def test_client_extensions():

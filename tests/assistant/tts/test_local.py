@@ -343,7 +343,7 @@ def test_a_parked_voice_goes_on_as_if_nobody_had_left(higgs, folder, tmp_path, r
     app = TTSBench(higgs, folder, tmp_path)
     if restart:
         heard = app.run(first)
-        app.registry.close()
+        app.registry.flush()
         higgs.open()
         state = TTSBench(higgs, folder, tmp_path).run(then, heard)
     else:
@@ -365,7 +365,7 @@ def test_a_forgotten_voice_is_gone_from_disk_too(higgs, folder, tmp_path):
 
 def test_voices_are_restored_from_disk_the_second_time(higgs, folder, tmp_path):
     first = TTSBench(higgs, folder, tmp_path)
-    first.registry.close()
+    first.registry.flush()
     again = TTSBench(higgs, folder, tmp_path)
     assert again.registry.counters.total("hits", way="name") == 2
     assert set(again.voices) == {"own", "other"}

@@ -31,7 +31,7 @@ class Keys:
     limit: int = 256
     _known: dict[str, tuple[float, Json]] = field(default_factory=dict)
 
-    def add(self, key: str, expires_at: float, session: Json) -> None:
+    def remember(self, key: str, expires_at: float, session: Json) -> None:
         """Remember a key; the oldest goes when there are too many, since a client may ask for keys for ever."""
         while len(self._known) >= self.limit:
             self._known.pop(next(iter(self._known)))

@@ -13,7 +13,7 @@ from aiohttp import web
 from assistant.base.errors import EngineFailed
 from assistant.device.thread import EngineThread
 from assistant.server.answers import problem
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 from assistant.server.security import from_elsewhere
 
 PATIENCE_S, STILL_S, LOOK_S = 10.0, 0.5, 0.1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assistant.device.placement import AskedDevices, place
+from assistant.device.device_choice import AskedDevices, place
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from assistant.device.thread import EngineThread
-from assistant.server.sleep import LOOK_S, PATIENCE_S, STILL_S, at_rest
+from assistant.server.sleep_routes import LOOK_S, PATIENCE_S, STILL_S, at_rest
 from tests.fakes.loop import run
 
 

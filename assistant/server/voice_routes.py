@@ -14,7 +14,7 @@ from assistant.base.errors import PeerError
 from assistant.contracts import KeptVoice, VoiceKeeper
 from assistant.realtime.fields import Json
 from assistant.server.answers import error_body, problem
-from assistant.server.context import ServerContext
+from assistant.server.backend import ServerContext
 from assistant.server.listen import read_form
 from assistant.server.security import from_elsewhere
 

@@ -6,7 +6,7 @@ import pytest
 
 from assistant.base.errors import AssistantError
 from assistant.device import context
-from assistant.device.context import open_context
+from assistant.device.execution import open_context
 
 
 @pytest.mark.parametrize("kernels", ["auto", "torch"])

@@ -1,0 +1,36 @@
+"""Pins that end by themselves."""
+
+from collections.abc import Callable
+
+from capsules.store import TieredStore
+
+
+class TimedPins:
+    """At most one for each capsule. Each is a pin of the store until its time is over."""
+
+    def __init__(self, store: TieredStore, clock: Callable[[], float]) -> None:
+        self._store, self._clock = store, clock
+        self._until: dict[str, float] = {}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._until
+
+    def pin_for(self, key: str, seconds: float) -> bool:
+        """Pin what is in the store, or pin it longer. False where pins would take more than half of a tier."""
+        if key not in self._until:
+            if not self._store.may_hold(key):
+                return False
+            self._store.pin(key)
+        self._until[key] = self._clock() + seconds
+        return True
+
+    def end_pin(self, key: str) -> None:
+        """Nothing happens if none is there."""
+        if self._until.pop(key, None) is not None:
+            self._store.unpin(key)
+
+    def end_overdue(self) -> None:
+        now = self._clock()
+        for key, until in tuple(self._until.items()):
+            if now > until:
+                self.end_pin(key)
