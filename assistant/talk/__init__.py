@@ -16,6 +16,7 @@ keeping        words and kept things as tables of the talk's journal
 messages       what reaches a session's inbox, and what turn-taking is told
 order          what is decided about a reply before it begins, and how it ended
 outlet         where a reply puts what it makes; of a candidate nothing leaves it
+overheard      is speech over a reply meant to stop it
 own_level      how loud the user is, and who begins far below that or hardly stands out
 pending        turns that are certain and not yet written down
 pictures       what a front shows is looked at before the talk knows of it

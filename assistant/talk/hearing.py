@@ -423,13 +423,14 @@ class Hearing:
         """How complete the words sound. The answer counts only while the voice has not risen again: the user may have
         gone on while the models were at it, and then it is about words that are not the last."""
         semantic = isinstance(self._detection, SemanticVad)
-        asked = semantic and text and not wants_more(text)
-        words = heard_words(text, await self._complete(turn, text) if asked else None)
+        known = self._context.known_words
+        asked = semantic and text and not wants_more(text, known)
+        words = heard_words(text, await self._complete(turn, text) if asked else None, known)
         if self._turn is turn and self._turns is not None and self._turns.fall == note.fall:
             if semantic:
                 self._words = words
-            known = words.complete is not None or note.sign is Sign.PAUSE  # what is not known yet may be by then
-            if known and probable_end(words):
+            judged = words.complete is not None or note.sign is Sign.PAUSE  # what is not known yet may be by then
+            if judged and probable_end(words):
                 await self._tell(UserMayBeDone(turn.item_id, text))
 
     async def _heard(self, turn: _Turn, heard: Partial, read_ms: float = -1.0) -> None:

@@ -13,6 +13,7 @@ from enum import Enum, auto
 
 from assistant.events import SemanticVad, ServerVad
 from assistant.talk.own_level import OwnLevel
+from assistant.text.talk_words import TalkWords
 from assistant.text.unfinished import wants_more
 
 ONSET_BLOCKS = 2
@@ -53,6 +54,7 @@ OPEN, COMPLETE = 0.01, 0.1
 slowest twentieth of the dev set's 96 complete requests waits for 580 ms, so for 290, and of its 72 pauses one more ends
 a turn, which is reopened."""
 USUAL_WORDS_PER_S = 2.6
+"""In English."""
 
 
 class Sign(Enum):
@@ -68,17 +70,22 @@ class Sign(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WordsSoFar:
-    """What is known of the words so far. `complete`: probability that they are a whole request, None if unknown.
-    `held`: their end wants more."""
+    """What is known of the words so far.
+
+    count      how many there are; 1 at most where the language has no list, so that no pace is judged
+    complete   probability that they are a whole request; None: unknown
+    held       their end wants more
+    """
 
     count: int = 0
     complete: float | None = None
     held: bool = False
 
 
-def heard_words(text: str, complete: float | None) -> WordsSoFar:
-    """What these words and the language model's judgement of them say."""
-    return WordsSoFar(len(text.split()), complete, wants_more(text))
+def heard_words(text: str, complete: float | None, known: TalkWords | None) -> WordsSoFar:
+    """These words, with the language model's judgement of them."""
+    count = len(text.split())
+    return WordsSoFar(min(count, 1) if known is None else count, complete, wants_more(text, known))
 
 
 def probable_end(words: WordsSoFar) -> bool:

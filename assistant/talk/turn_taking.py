@@ -27,16 +27,10 @@ from assistant.events import AudioCleared, SemanticVad, Settings, SpeechStarted,
 from assistant.talk.interruption import (
     Action,
     Manner,
-    Overheard,
     Phase,
     Signal,
     actions,
-    bare_words,
-    is_nod,
     manner_of,
-    nod_words,
-    only_stops,
-    verdict,
 )
 from assistant.talk.messages import (
     Cleared,
@@ -54,6 +48,8 @@ from assistant.talk.messages import (
     UserMayBeDone,
     UserProgress,
 )
+from assistant.talk.overheard import Overheard, nod_words, only_nods, only_stops, verdict
+from assistant.text.talk_words import TalkWords
 
 REOPEN_S = 1.5
 """Who goes on this soon after the end of a turn had not finished it."""
@@ -237,17 +233,19 @@ Step: TypeAlias = tuple[TurnTakingState, tuple[Effect, ...]]
 # ------------------------------------------------------------------------------------------------- step
 
 
-def step(state: TurnTakingState, message: TurnMessage, settings: Settings, now: float) -> Step:
+def step(
+    state: TurnTakingState, message: TurnMessage, settings: Settings, now: float, known: TalkWords | None
+) -> Step:
     """The next state, and what is to be done, in this order. Total: what cannot be in this state changes nothing."""
     match message:
         case UserBegan():
             return _began(state, message, settings, now)
         case UserProgress():
-            return _progress(state, message, settings, now)
+            return _progress(state, message, settings, now, known)
         case UserMayBeDone():
             return _may_be_done(state, message, settings)
         case UserEnded():
-            return _ended(state, message, settings, now)
+            return _ended(state, message, settings, now, known)
         case Cleared():
             return _cleared(state, message, settings, now)
         case ClientCancel():
@@ -294,7 +292,9 @@ def _began(state: TurnTakingState, began: UserBegan, settings: Settings, now: fl
     return state, (StopIdle(), *effects)
 
 
-def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings, now: float) -> Step:
+def _progress(
+    state: TurnTakingState, progress: UserProgress, settings: Settings, now: float, known: TalkWords | None
+) -> Step:
     effects: tuple[Effect, ...] = ()
     if state.overlap is None or state.overlap.item_id != progress.item_id:
         return state, effects
@@ -302,10 +302,10 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
         progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure,
         goes_on=state.overlap.joins is not None, nodded=state.overlap.nodded,
     )  # fmt: skip
-    nodded = state.overlap.nodded or (bool(bare_words(progress.text)) and is_nod(progress.text))
-    overlap = replace(state.overlap, text=progress.text, nod=nod_words(heard, state.overlap.nod), nodded=nodded)
+    nodded = state.overlap.nodded or only_nods(progress.text, known)
+    overlap = replace(state.overlap, text=progress.text, nod=nod_words(heard, state.overlap.nod, known), nodded=nodded)
     state = replace(state, overlap=overlap)
-    if state.judging is not None and (signal := verdict(heard, holds=state.lowered)) is not None:
+    if state.judging is not None and (signal := verdict(heard, known, holds=state.lowered)) is not None:
         state, effects = _answer(state, signal, settings, now)
     if progress.text:
         state, again = _reopen(state)
@@ -333,7 +333,9 @@ def _answers(state: TurnTakingState, settings: Settings) -> bool:
     return detection is not None and detection.create_response and not state.replying and state.judging is None
 
 
-def _ended(state: TurnTakingState, ended: UserEnded, settings: Settings, now: float) -> Step:
+def _ended(
+    state: TurnTakingState, ended: UserEnded, settings: Settings, now: float, known: TalkWords | None
+) -> Step:
     if ended.was_announced and (state.overlap is None or state.overlap.item_id != ended.item_id):
         return state, ()  # it was taken for a nod while its end was already on the way here
     effects: tuple[Effect, ...] = ()
@@ -356,7 +358,7 @@ def _ended(state: TurnTakingState, ended: UserEnded, settings: Settings, now: fl
     if state.replying:
         return replace(state, answer_due=True), (*effects, *guess)
     if isinstance(detection, SemanticVad):
-        if spoken is not None and (barged_in or spoken.joins) and only_stops(spoken.text):
+        if spoken is not None and (barged_in or spoken.joins) and only_stops(spoken.text, known):
             return state, (*effects, *guess)  # it stopped: that is the answer
         state = replace(state, answered=Answered(ended.item_id, ended.moment))
     return state, (*effects, StartReply())

@@ -1,6 +1,7 @@
 """Who speaks, as a pure step: every row of the table is asked, and whatever comes in whatever order, nothing hangs."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import pytest
@@ -48,8 +49,8 @@ from assistant.talk.turn_taking import (
     StopReply,
     TurnTakingState,
     reopens,
-    step,
 )
+from assistant.text.english import ENGLISH
 
 NOW, PAST, AHEAD = 10.0, 5.0, 15.0
 STOP = Settings(turn_detection=ServerVad())
@@ -59,6 +60,8 @@ LISTEN = Settings(duck=True, turn_detection=ServerVad(interrupt_response=False))
 ASKED = Settings(duck=True, turn_detection=SemanticVad(create_response=False))
 BY_HAND = Settings(turn_detection=None)
 FRONTS = {"stop": STOP, "judge": JUDGE, "duck": DUCK, "listen": LISTEN, "asked": ASKED, "by hand": BY_HAND}
+
+step = partial(turn_taking.step, known=ENGLISH)
 
 UNDECIDED, LIKELY = (100.0, "", 0.0), (300.0, "", 0.0)
 NOD, WORDS = (250.0, "mhm", 96.0, 3, True), (500.0, "ten minutes", 0.0)
