@@ -56,6 +56,7 @@ PURE = [
     "assistant/text/talk_words.py",
     "assistant/text/unfinished.py",
     "assistant/talk/conversation.py",
+    "assistant/talk/ear.py",
     "assistant/talk/expected.py",
     "assistant/talk/heard.py",
     "assistant/talk/interruption.py",

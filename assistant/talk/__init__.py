@@ -3,17 +3,20 @@
 album          pictures that are kept with a talk
 amends         nods are set aside, turns taken too early are reopened
 candidates     replies begun in private before the turn is certain
+completeness   how complete the words so far sound, by the language model
 context        what the parts of a session share, and what all sessions share
 conversation   the items of a talk, and what cutting and undoing does to them
+ear            sound to frozen observations, on a thread
 edits          what a front does to the conversation
 expected       words that this talk makes likelier, for the transcriber
 heard          samples played to words heard
-hearing        sound to speech events and words
+hearing        feeds the ear, reads the words, reports both
 idle           nobody speaks
 inlet          a front's commands come in: sound to hearing, the rest straight to the session
 interruption   what speech over a reply does to it, as a table
 keeping        words and kept things as tables of the talk's journal
 messages       what reaches a session's inbox, and what turn-taking is told
+off_loop       a session's work on other threads
 order          what is decided about a reply before it begins, and how it ended
 outlet         where a reply puts what it makes; of a candidate nothing leaves it
 overheard      is speech over a reply meant to stop it

@@ -32,9 +32,7 @@ class Scribe:
         self._transcriber: Transcriber | None = None
         self._held: list[Pcm] | None = None
         self._reading = self._waiting = False
-        self.expected: tuple[str, ...] = ()
-        """Words that the next utterance is likelier to have."""
-        self._told: tuple[str, ...] = ()
+        self._expected: tuple[str, ...] = ()
 
     async def open(self) -> None:
         """Loading one may take a while."""
@@ -58,13 +56,13 @@ class Scribe:
 
     # -------------------------------------------------------------------------- off the event loop
 
-    def begin(self) -> None:
-        """A new utterance; what was held of the one before is nobody's."""
+    def begin(self, expected: tuple[str, ...]) -> None:
+        """A new utterance, which is likelier to have these words; what was held of the one before is nobody's."""
         self._held = None
         self._open.reset()
-        if self.expected != self._told:
-            self._told = self.expected
-            self._open.expect(self._told)
+        if expected != self._expected:
+            self._expected = expected
+            self._open.expect(expected)
 
     def push(self, pcm: Pcm) -> None:
         """More sound; kept back while the user pauses."""

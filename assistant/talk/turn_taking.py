@@ -100,6 +100,14 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Joinable:
+    """A turn that may have been taken too early: speech that begins `until` this moment, clock seconds, joins it."""
+
+    item_id: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class TurnTakingState:
     """`judging` only while there is an overlap that waits for its verdict: the manner in which it is interrupted. Its
     reply may be `lowered`, `held` (silent, at its sample), or `withdrawn` (stopped before it sounded)."""
@@ -274,16 +282,17 @@ def _of_reply(
             return state if state.play_end is None else replace(state, play_end=min(state.play_end, now))
 
 
-def reopens(state: TurnTakingState, settings: Settings, moment: float) -> str | None:
-    """The turn that speech which began at `moment` would go on with. Only where we decide when turns are over, and
-    where replies are played as they come: who takes them faster goes on at once, and has heard all the same."""
+def joinable(state: TurnTakingState, settings: Settings) -> Joinable | None:
+    """The turn that speech may go on with. Only where we decide when turns are over, and where replies are played as
+    they come: a front that takes them faster goes on at once, and has heard all the same."""
     detection, answered = settings.turn_detection, state.answered
     if answered is None or not isinstance(detection, SemanticVad) or manner_of(settings) is Manner.LISTEN:
         return None
-    if not settings.paced or not detection.create_response or moment - answered.end > REOPEN_S:
+    if not settings.paced or not detection.create_response:
         return None
-    unheard = state.replying if state.sounds_since is None else moment - state.sounds_since <= LITTLE_S
-    return answered.item_id if unheard else None
+    if state.sounds_since is None:
+        return Joinable(answered.item_id, answered.end + REOPEN_S) if state.replying else None
+    return Joinable(answered.item_id, min(answered.end + REOPEN_S, state.sounds_since + LITTLE_S))
 
 
 def _began(state: TurnTakingState, began: UserBegan, settings: Settings, now: float) -> Step:

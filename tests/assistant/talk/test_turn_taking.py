@@ -48,7 +48,7 @@ from assistant.talk.turn_taking import (
     StopIdle,
     StopReply,
     TurnTakingState,
-    reopens,
+    joinable,
 )
 from assistant.text.english import ENGLISH
 
@@ -62,6 +62,13 @@ BY_HAND = Settings(turn_detection=None)
 FRONTS = {"stop": STOP, "judge": JUDGE, "duck": DUCK, "listen": LISTEN, "asked": ASKED, "by hand": BY_HAND}
 
 step = partial(turn_taking.step, known=ENGLISH)
+
+
+def reopens(state, settings, moment):
+    """The turn that speech which began at this moment joins."""
+    turn = joinable(state, settings)
+    return turn.item_id if turn is not None and moment <= turn.until else None
+
 
 UNDECIDED, LIKELY = (100.0, "", 0.0), (300.0, "", 0.0)
 NOD, WORDS = (250.0, "mhm", 96.0, 3, True), (500.0, "ten minutes", 0.0)
