@@ -30,7 +30,7 @@ replies        replies begin, run, and end
 reply          one reply from prompt to last sample
 scribe         the words of the turn under way, beside the detector
 session        the face to fronts, and which part answers which message
-shown          which of what the user shows counts, and when it enters the talk
+shown          pictures and frames: which of them count, and what of them is in the talk
 sync           the models' state is brought in line with the talk
 take_back      turns are taken back, and what tools did in them
 talks          opens, resumes and parks talks

@@ -18,7 +18,7 @@ class Completeness:
         self._asked: tuple[str, str] | None = None
         self._complete: float | None = None
 
-    async def probability(self, item_id: str, text: str) -> float | None:
+    async def judge_words(self, item_id: str, text: str) -> float | None:
         """That these words are the whole next turn. None: unknown. Not asked while a reply is being made: the model is
         its, and to fold these words would roll back what it is at."""
         context = self._context

@@ -167,12 +167,12 @@ class Ear:
         """End the stretch under way; where nothing was taken for speech, one of all sound that nobody has committed."""
         if self._stretch is None:
             sound = np.concatenate([*self._recent, self._rest])[-self._uncommitted :]
-            self._begin(Stretch(self._new_id(), False, self._samples - sound.size), sound, expected)
+            self._begin_stretch(Stretch(self._new_id(), False, self._samples - sound.size), sound, expected)
         closed = self.close_stretch()
         assert closed is not None
         return closed
 
-    def clear(self) -> str | None:
+    def clear_uncommitted(self) -> str | None:
         """Forget all sound that nobody has committed; returns the item of the stretch that was under way."""
         item_id = None if self._stretch is None else self._stretch.item_id
         self.forget_stretch()
@@ -193,9 +193,9 @@ class Ear:
             self._turns = None
             self._scribe.go_on()
         if self._stretch is None:
-            self._begin(Stretch(self._new_id(), False, self._samples), pcm, talk.expected)
+            self._begin_stretch(Stretch(self._new_id(), False, self._samples), pcm, talk.expected)
         else:
-            self._write(self._stretch, pcm)
+            self._write_down(self._stretch, pcm)
         self._uncommitted += pcm.size
         return []
 
@@ -253,10 +253,10 @@ class Ear:
             return None
         if sign is Sign.RESUMED:
             self._scribe.go_on()
-        stretch = self._write(stretch, sound)
+        stretch = self._write_down(stretch, sound)
         # Where no reply can be begun, too: what is written of a soft end is not to tell of candidates.
         if sign is Sign.PAUSE or (sign is Sign.FALLEN and not talk.judged):
-            self._scribe.hold()
+            self._scribe.hold_back()
         if sign is None:
             return None
         noted = self._noted(sign, stretch, turns)
@@ -275,7 +275,7 @@ class Ear:
         wanted = self._origin + turns.position - first + samples_of(padding_ms(talk.detection), HEARING_RATE)
         sound = np.concatenate(list(self._recent))[-wanted:]
         stretch = Stretch(self._new_id(), True, first, joins=None if joins is None else joins.item_id)
-        return replace(self._noted(Sign.ONSET, self._begin(stretch, sound, talk.expected), turns), at=start)
+        return replace(self._noted(Sign.ONSET, self._begin_stretch(stretch, sound, talk.expected), turns), at=start)
 
     def _joined(self, talk: TalkNow, moment: float) -> Stretch | None:
         """The stretch before, if speech that began at this moment goes on with it."""
@@ -288,13 +288,13 @@ class Ear:
         end = self._origin + turns.end_sample
         return Noted(sign, stretch, end, turns.speech_ms, turns.silence_ms, turns.fall, power)
 
-    def _begin(self, stretch: Stretch, sound: Pcm, expected: tuple[str, ...]) -> Stretch:
-        self._scribe.begin(expected)  # a turn that was set aside or cleared has left its words there
+    def _begin_stretch(self, stretch: Stretch, sound: Pcm, expected: tuple[str, ...]) -> Stretch:
+        self._scribe.begin_utterance(expected)  # a turn that was set aside or cleared has left its words there
         self._asked_ms = 0.0
-        return self._write(stretch, sound)
+        return self._write_down(stretch, sound)
 
-    def _write(self, stretch: Stretch, pcm: Pcm) -> Stretch:
-        self._scribe.push(pcm)
+    def _write_down(self, stretch: Stretch, pcm: Pcm) -> Stretch:
+        self._scribe.queue_sound(pcm)
         self._stretch = replace(stretch, samples=stretch.samples + pcm.size)
         return self._stretch
 

@@ -40,7 +40,7 @@ from assistant.talk.messages import (
 )
 from assistant.talk.off_loop import SessionThreads
 from assistant.talk.scribe import Scribe
-from assistant.talk.turn_end import Sign, heard_words, probable_end
+from assistant.talk.turn_end import Sign, heard_words
 from assistant.talk.turn_taking import joinable
 from assistant.text.unfinished import wants_more
 
@@ -154,7 +154,7 @@ class Hearing:
         for start in range(0, pcm.size, SLICE):
             part = pcm[start : start + SLICE]
             behind = pcm.size - start - part.size  # of this message: spoken that much before its last sample
-            played = self._context.playing.take(part.size, arrived - behind / HEARING_RATE)
+            played = self._context.playing.played_during(part.size, arrived - behind / HEARING_RATE)
             while part.size:
                 digested = await self._threads(partial(self._ear.digest, part, played, self._talk_now()))
                 self._so_far, taken = digested.so_far, digested.taken
@@ -254,7 +254,7 @@ class Hearing:
         return found
 
     async def _clear(self) -> None:
-        item_id = self._ear.clear()
+        item_id = self._ear.clear_uncommitted()
         self._so_far, self._words = self._ear.so_far, NOTHING_KNOWN
         await self._tell(Cleared(item_id))
         self._inlet.came_through()
@@ -305,13 +305,13 @@ class Hearing:
         semantic = isinstance(self._detection, SemanticVad)
         known = self._context.known_words
         asked = semantic and text and not wants_more(text, known)
-        words = heard_words(text, await self._completeness.probability(turn.item_id, text) if asked else None, known)
+        words = heard_words(text, await self._completeness.judge_words(turn.item_id, text) if asked else None, known)
         if self._so_far.detects and self._writes(turn.item_id) and self._so_far.fall == note.fall:
             if semantic:
                 self._words = words
-            judged = words.complete is not None or note.sign is Sign.PAUSE  # what is not known yet may be by then
-            if judged and probable_end(words):
-                await self._tell(UserMayBeDone(turn.item_id, text))
+            await self._tell(
+                UserMayBeDone(turn.item_id, text, words.complete, words.held, paused=note.sign is Sign.PAUSE)
+            )
 
     async def _write_down(self, note: Noted) -> None:
         item_id, seconds = note.stretch.item_id, note.stretch.samples / HEARING_RATE

@@ -88,11 +88,6 @@ def heard_words(text: str, complete: float | None, known: TalkWords | None) -> W
     return WordsSoFar(min(count, 1) if known is None else count, complete, wants_more(text, known))
 
 
-def probable_end(words: WordsSoFar) -> bool:
-    """The turn may be over with these words: a reply to them is worth beginning before it is certain."""
-    return words.count > 0 and not words.held and (words.complete is None or words.complete > OPEN)
-
-
 def end_silence_ms(detection: ServerVad | SemanticVad, words: WordsSoFar, speech_ms: float) -> float:
     """How long it must be quiet to end the turn now.
 

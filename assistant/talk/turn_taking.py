@@ -4,7 +4,8 @@ Pure, one state and one function:
 
     state, effects = step(state, message, settings, now)
 
-`TurnEffects` carries the effects out in their order, all of them, before the next message of the inbox is taken.
+`TurnEffects` carries the effects out in their order, all of them, before the next message of the inbox is taken. Every
+message is told here first, those that other parts answer too: it may end what is made in private.
 Replies tell their own facts (begun, sounding, ended) at the moment they happen and not by way of the inbox: a user's
 first sound that already waits there must find the reply as it is, else it would not stop it. Such facts have no
 effects.
@@ -14,7 +15,14 @@ or with the verdict where it is judged, or at the latest at its end, and never t
 in the table of `interruption`.
 
 A turn that was taken too early is reopened: the user goes on soon, and little or nothing of the answer was heard. Then
-the answer and the turn are taken back, and the new turn holds the words of both.
+the answer and the turn are taken back, and the new turn holds the words of both. The ear decides at the onset whether
+speech joins the last turn; here is when that turn is taken back.
+
+A candidate is a reply begun in private where the user may have finished. It is dropped when the user goes on, or when
+anything happens that may change what it would be, and released when its turn is written down as it was guessed.
+
+The newest frame of a camera enters the talk when the user begins to speak, types, or asks for a reply. It leaves with
+speech that was no turn.
 """
 
 from __future__ import annotations
@@ -23,7 +31,19 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TypeAlias
 
-from assistant.events import AudioCleared, SemanticVad, Settings, SpeechStarted, SpeechStopped, TranscriptPartial
+from assistant.events import (
+    AudioCleared,
+    CreateItem,
+    CreateResponse,
+    ReportHeard,
+    RetrieveItem,
+    SemanticVad,
+    Settings,
+    SpeechStarted,
+    SpeechStopped,
+    TranscriptPartial,
+)
+from assistant.talk.conversation import is_typed
 from assistant.talk.interruption import (
     Action,
     Manner,
@@ -33,13 +53,18 @@ from assistant.talk.interruption import (
     manner_of,
 )
 from assistant.talk.messages import (
+    CandidateChecked,
     Cleared,
     ClientCancel,
+    FrameCame,
     IdleOver,
+    NothingToCommit,
+    PictureCame,
     ReplyBegun,
     ReplyCut,
     ReplyEnded,
     ReplyOut,
+    ReplyOver,
     ReplySounding,
     SayNow,
     TurnMessage,
@@ -47,8 +72,10 @@ from assistant.talk.messages import (
     UserEnded,
     UserMayBeDone,
     UserProgress,
+    UserWords,
 )
 from assistant.talk.overheard import Overheard, nod_words, only_nods, only_stops, verdict
+from assistant.talk.turn_end import OPEN
 from assistant.text.talk_words import TalkWords
 
 REOPEN_S = 1.5
@@ -127,6 +154,8 @@ class TurnTakingState:
     answered: Answered | None = None
     guessing: str | None = None
     """The user pauses, and a reply to these words may be begun in private."""
+    frames: bool = False
+    """Frames of a camera have come."""
 
     @property
     def replying(self) -> bool:
@@ -204,7 +233,12 @@ class BeginCandidate:
 
 @dataclass(frozen=True, slots=True)
 class DropCandidate:
-    """The user goes on: what was answered in private never was."""
+    """What was answered in private never was."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseCandidate:
+    """What was answered in private is the reply of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +246,30 @@ class FoldWords:
     """The user still speaks; these words will not change."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowFrame:
+    """The newest frame enters the talk, if it shows anything new: for this turn, or else for the reply that is to
+    follow. `asked`: it stands before the words that a front asks a reply for. `ahead`: the model looks at it now."""
+
+    turn: str | None
+    ahead: bool
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HideFrame:
+    """The turn was none: the frame that was shown to it was never there. `settle`: what the models have seen of it is
+    taken back now, as no reply runs; else the next reply sees to that."""
+
+    turn: str
+    settle: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LookAhead:
+    """The model looks at a picture before the words to it have come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +290,11 @@ class StartIdle:
 
 
 Told: TypeAlias = SpeechStarted | SpeechStopped | TranscriptPartial | AudioCleared
-Guessing: TypeAlias = BeginCandidate | DropCandidate | FoldWords
+Guessing: TypeAlias = BeginCandidate | DropCandidate | ReleaseCandidate | FoldWords
+Showing: TypeAlias = ShowFrame | HideFrame | LookAhead
 Effect: TypeAlias = (
-    Told | Level | StopReply | SetAside | Reopen | CommitTurn | StartReply | Guessing | SpeakUp | StopIdle | StartIdle
+    Told | Level | StopReply | SetAside | Reopen | CommitTurn | StartReply | Guessing | Showing
+    | SpeakUp | StopIdle | StartIdle
 )
 Step: TypeAlias = tuple[TurnTakingState, tuple[Effect, ...]]
 
@@ -245,27 +305,58 @@ def step(
     state: TurnTakingState, message: TurnMessage, settings: Settings, now: float, known: TalkWords | None
 ) -> Step:
     """The next state, and what is to be done, in this order. Total: what cannot be in this state changes nothing."""
+    after, effects = _row(state, message, settings, now, known)
+    return after, (*effects, *_shown_to_speech(state, after, effects))
+
+
+def _row(
+    state: TurnTakingState, message: TurnMessage, settings: Settings, now: float, known: TalkWords | None
+) -> Step:
     match message:
-        case UserBegan():
-            return _began(state, message, settings, now)
         case UserProgress():
             return _progress(state, message, settings, now, known)
         case UserMayBeDone():
             return _may_be_done(state, message, settings)
         case UserEnded():
             return _ended(state, message, settings, now, known)
+        case CandidateChecked():
+            return state, (ReleaseCandidate() if message.fits else DropCandidate(),)
+        case FrameCame():
+            return _frame_came(state, message)
+        case PictureCame():
+            return state, () if state.replying else (LookAhead(),)
+        case ReplyBegun() | ReplySounding() | ReplyEnded() | ReplyCut():
+            return _of_reply(state, message, now), ()
+        case ReplyOut():
+            return state, (StartReply(),) if state.answer_due and not state.replying else ()
+        case UserWords():
+            return state, () if message.text.strip() else _hidden(state, message.item_id)
+        case NothingToCommit() | ReplyOver() | RetrieveItem() | ReportHeard():
+            return state, ()
+    # Anything else may change what a reply that is made in private would be.
+    state, dropped = _drop_guess(state)
+    state, effects = _changed(state, message, settings, now)
+    return state, (*dropped, *effects)
+
+
+def _changed(state: TurnTakingState, message: TurnMessage, settings: Settings, now: float) -> Step:
+    match message:
+        case UserBegan():
+            return _began(state, message, settings, now)
         case Cleared():
             return _cleared(state, message, settings, now)
         case ClientCancel():
             return _cancelled(state, settings, now)
-        case ReplyOut():
-            return state, (StartReply(),) if state.answer_due and not state.replying else ()
         case SayNow():  # dropped, not kept: a timer's words would come minutes after the timer
             return state, (StartReply(message.text),) if state.quiet else ()
         case IdleOver():  # the time may have run out while the user's first word waited in the inbox
             return state, (SpeakUp(),) if state.quiet else ()
+        case CreateItem() if is_typed(message) and state.frames:
+            return state, (ShowFrame(None, ahead=not state.replying),)
+        case CreateResponse(params=params) if params.input is None and params.conversation == "auto":
+            return state, (ShowFrame(None, ahead=True, asked=True),) if state.frames and not state.replying else ()
         case _:
-            return _of_reply(state, message, now), ()
+            return state, ()
 
 
 def _of_reply(
@@ -297,7 +388,7 @@ def joinable(state: TurnTakingState, settings: Settings) -> Joinable | None:
 
 def _began(state: TurnTakingState, began: UserBegan, settings: Settings, now: float) -> Step:
     overlap = Overlap(began.item_id, began.start_ms, began.moment, began.joins)
-    state, effects = _answer(replace(state, overlap=overlap, guessing=None), Signal.OVERLAP, settings, now)
+    state, effects = _answer(replace(state, overlap=overlap), Signal.OVERLAP, settings, now)
     return state, (StopIdle(), *effects)
 
 
@@ -320,8 +411,9 @@ def _progress(
         state, again = _reopen(state)
         effects = (*effects, *again)
     pauses = progress.fell or progress.silence_ms > 0
-    if state.guessing is not None and (not pauses or (progress.read and progress.text != state.guessing)):
-        state, effects = replace(state, guessing=None), (*effects, DropCandidate())
+    if not pauses or (progress.read and progress.text != state.guessing):
+        state, dropped = _drop_guess(state)
+        effects = (*effects, *dropped)
     if state.overlap is not None and _answers(state, settings) and progress.stable and state.guessing is None:
         effects = (*effects, FoldWords(progress.text[: progress.stable]))
     # Words go out only of speech that the front knows of, so after the verdict and not before.
@@ -333,7 +425,14 @@ def _progress(
 def _may_be_done(state: TurnTakingState, done: UserMayBeDone, settings: Settings) -> Step:
     if state.overlap is None or state.overlap.item_id != done.item_id or not _answers(state, settings):
         return state, ()
+    unknown, open_end = done.complete is None, done.complete is not None and done.complete <= OPEN
+    if not done.text.strip() or done.held or open_end or (unknown and not done.paused):
+        return state, ()
     return replace(state, guessing=done.text), (BeginCandidate(done.item_id, done.text),)
+
+
+def _drop_guess(state: TurnTakingState) -> Step:
+    return (state, ()) if state.guessing is None else (replace(state, guessing=None), (DropCandidate(),))
 
 
 def _answers(state: TurnTakingState, settings: Settings) -> bool:
@@ -360,8 +459,7 @@ def _ended(
     state = replace(state, overlap=None, answered=None)
     effects = (*effects, CommitTurn(ended.item_id, ended.moment, barged_in, yielded_ms))
     detection = settings.turn_detection
-    guess: tuple[Effect, ...] = () if state.guessing is None else (DropCandidate(),)
-    state = replace(state, guessing=None)
+    state, guess = _drop_guess(state)  # unless it is the reply that begins now
     if ended.by_hand or detection is None or not detection.create_response:
         return state, (*effects, *guess)
     if state.replying:
@@ -388,6 +486,40 @@ def _cancelled(state: TurnTakingState, settings: Settings, now: float) -> Step:
     state, effects = _answer(state, Signal.CLIENT_CANCEL, settings, now)
     # The front took back this reply, not the turn that was waiting behind it.
     return state, (*effects, StartReply()) if state.answer_due and not state.replying else effects
+
+
+# ---------------------------------------------------------------------------------------- what is shown
+
+
+def _frame_came(state: TurnTakingState, frame: FrameCame) -> Step:
+    """In the middle of speech it is shown to it, in place of one that was, if it differs much from that."""
+    state, overlap = replace(state, frames=True), state.overlap
+    if overlap is None or overlap.joins is not None:
+        return state, ()
+    if not (frame.changed if frame.turn == overlap.item_id else frame.new):
+        return state, ()
+    state, dropped = _drop_guess(state)
+    return state, (*dropped, ShowFrame(overlap.item_id, ahead=not state.replying))
+
+
+def _shown_to_speech(
+    before: TurnTakingState, after: TurnTakingState, effects: tuple[Effect, ...]
+) -> tuple[Effect, ...]:
+    """The user began to speak, or what began was no turn. Speech that goes on with a turn has been shown its frame."""
+    old, new = before.overlap, after.overlap
+    if (old and old.item_id) == (new and new.item_id):
+        return ()
+    found: tuple[Effect, ...] = ()
+    if old is not None and not any(isinstance(one, CommitTurn) and one.item_id == old.item_id for one in effects):
+        restarts = any(isinstance(one, StartReply) for one in effects)
+        found = _hidden(after, old.item_id, restarts)
+    if new is not None and new.joins is None and after.frames:
+        found = (*found, ShowFrame(new.item_id, ahead=not after.replying))
+    return found
+
+
+def _hidden(state: TurnTakingState, turn: str, restarts: bool = False) -> tuple[Effect, ...]:
+    return (HideFrame(turn, settle=not state.replying and not restarts),) if state.frames else ()
 
 
 # ---------------------------------------------------------------------------------------- the table asked
