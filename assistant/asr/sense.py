@@ -1,4 +1,4 @@
-"""Was anything sensible said? What a network writes down when it is given noise instead of speech. Pure.
+"""Was anything sensible said, or is this what a network writes down when it is given noise? Pure.
 
 Moonshine tiny, given silence, noise, hum, clicks, chords and knocks at five levels and three lengths (120 clips),
 wrote a lone `You` in 79, notes in 26, thanks for watching in 7, the same few words over and over or a sentence it did
@@ -14,7 +14,7 @@ from assistant.text.languages import talk_words
 LEAST_CHANCE = 0.25
 """Mean probability of the tokens. The prompts' lowest 1 % begins at 0.35, one-word prompts over the telephone."""
 MOST_REPEATS = {1: 6, 2: 6}
-"""Of one token or two: people do say no seven times."""
+"""In a row, of one token or two: people do say no seven times."""
 MOST_LONG_REPEATS = 3
 LONGEST_PERIOD = 12
 

@@ -15,6 +15,7 @@ idle           nobody speaks
 inlet          a front's commands come in: sound to hearing, the rest straight to the session
 interruption   what speech over a reply does to it, as a table
 keeping        words and kept things as tables of the talk's journal
+leaning        those words, renewed as the talk goes on
 messages       what reaches a session's inbox, and what turn-taking is told
 off_loop       a session's work on other threads
 order          what is decided about a reply before it begins, and how it ended

@@ -58,7 +58,7 @@ class Candidates:
         self._taking_back: set[asyncio.Task[None]] = set()
         self._dropped, self._wasted_ms = 0, 0.0
         self._trace: TurnTrace | None = None
-        """Of the turn that is over; None while it is not."""
+        """The times of the turn that is over; None while it is not."""
 
     def fold_words(self, text: str) -> None:
         """The user still speaks; the model may read what will not change. One at a time, the latest words win."""

@@ -87,7 +87,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """Where the ear stands behind a slice. `detects`: it decides itself when a turn begins and ends."""
+    """The ear's position behind a slice. `detects`: it decides itself when a turn begins and ends."""
 
     stretch: Stretch | None = None
     detects: bool = False
@@ -99,7 +99,7 @@ class SoFar:
 
 @dataclass(frozen=True, slots=True)
 class Digested:
-    """What was noticed in a slice, in order, and how many of its samples were taken: none behind a turn's end."""
+    """The signs noticed in a slice, in order, and how many of its samples were taken: none behind a turn's end."""
 
     notes: tuple[Noted, ...]
     taken: int
@@ -311,7 +311,7 @@ def padding_ms(detection: TurnDetection) -> int:
 
 
 def part_of(played: PlayedSound | None, start: int, samples: int) -> PlayedSound | None:
-    """What was played while these samples came."""
+    """The part of it that was played while these samples came."""
     if played is None:
         return None
     return PlayedSound(played.sound[start : start + samples], played.anew and start == 0)

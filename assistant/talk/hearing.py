@@ -20,14 +20,13 @@ from assistant.base.errors import ChannelClosed
 from assistant.base.pcm import Resampler
 from assistant.base.sound import HEARING_RATE
 from assistant.contracts import Partial
-from assistant.events import AppendAudio, ClearAudio, CommitAudio, Message, SemanticVad, ServerVad, TurnDetection
+from assistant.events import AppendAudio, ClearAudio, CommitAudio, SemanticVad, ServerVad, TurnDetection
 from assistant.talk.completeness import Completeness
 from assistant.talk.context import TalkContext
-from assistant.talk.conversation import item_text
 from assistant.talk.ear import NOTHING_KNOWN, Ear, Noted, SoFar, TalkNow, padding_ms, part_of
-from assistant.talk.expected import RECENT, expected
 from assistant.talk.inlet import Inlet
 from assistant.talk.interruption import Manner, manner_of
+from assistant.talk.leaning import Leaning
 from assistant.talk.messages import (
     Cleared,
     NothingToCommit,
@@ -59,7 +58,7 @@ STILL_MS = 1000.0
 
 @dataclass(slots=True)
 class _TurnText:
-    """What was read of a turn. `stable`: characters that will not change."""
+    """A turn as far as it was read. `stable`: characters that will not change."""
 
     item_id: str
     text: str = ""
@@ -82,12 +81,11 @@ class Hearing:
         self._time = SampleClock(HEARING_RATE)
         self._resampler: Resampler | None = None
         self._text = _TurnText("")
-        """Of the turn that began last."""
+        """The turn that began last."""
         self._words = NOTHING_KNOWN
         self._powers: tuple[float, ...] = ()
         self._set_aside: str | None = None
-        self._leaning: tuple[int, bool] | None = None
-        self._expected: tuple[str, ...] = ()
+        self._leaning = Leaning(context)
         self._completeness = Completeness(context)
 
     @property
@@ -138,11 +136,9 @@ class Hearing:
         so where turns are ended by hand: there a pause of any length is the front's own affair."""
         if self._so_far.stretch is None or not self._so_far.stretch.announced:
             return None
-        wait_ms = STILL_MS
         detection = self._detection
-        if isinstance(detection, ServerVad):
-            wait_ms = max(wait_ms, float(detection.silence_duration_ms))
-        return wait_ms / 1000
+        silence_ms = detection.silence_duration_ms if isinstance(detection, ServerVad) else 0
+        return max(STILL_MS, silence_ms) / 1000
 
     async def _append(self, command: AppendAudio, reading: asyncio.TaskGroup) -> None:
         if self._resampler is None or self._resampler.source_rate != command.rate:
@@ -150,7 +146,7 @@ class Hearing:
         pcm = self._resampler.feed(command.pcm)
         arrived = self._context.now()
         if self._so_far.stretch is None:
-            self._lean()
+            self._leaning.renew()
         for start in range(0, pcm.size, SLICE):
             part = pcm[start : start + SLICE]
             behind = pcm.size - start - part.size  # of this message: spoken that much before its last sample
@@ -175,20 +171,8 @@ class Hearing:
         return TalkNow(
             self._detection, now, over_reply=judges and turn.audible(now), judged=turn.judging is not None,
             joinable=joinable(turn, settings), set_aside=aside, words=self._words, powers=powers,
-            expected=self._expected,
+            expected=self._leaning.words,
         )  # fmt: skip
-
-    def _lean(self) -> None:
-        """Before an utterance: which words this talk makes likelier. It changes with an item, or when a reply ends."""
-        context = self._context
-        key = len(context.conversation), context.turn.replying
-        if key == self._leaning:
-            return
-        self._leaning = key
-        messages = [item for item in context.conversation.items if isinstance(item, Message)][-RECENT:]
-        reply = next((item_text(one) for one in reversed(messages) if one.role == "assistant"), "")
-        declared = (tool.name for tool in context.settings.tools)
-        self._expected = expected(context.view.kept.words, list(map(item_text, messages)), reply, declared)
 
     # ----------------------------------------------------------------------------------- what was noticed
 
@@ -217,11 +201,8 @@ class Hearing:
 
     async def _tell_progress(self, turn: _TurnText, speech_ms: float, silence_ms: float) -> None:
         so_far, read = self._so_far, turn.read_ms == speech_ms
-        await self._tell(
-            UserProgress(
-                turn.item_id, turn.text, speech_ms, silence_ms, turn.stable, read, so_far.sure, so_far.fall > 0
-            )
-        )
+        known = turn.text, speech_ms, silence_ms, turn.stable, read, so_far.sure, so_far.fall > 0
+        await self._tell(UserProgress(turn.item_id, *known))
 
     async def _tell_end(self, note: Noted, by_hand: bool) -> None:
         """Before its words are known: the item and the reply need not wait for the last pass of the transcriber."""
@@ -243,7 +224,7 @@ class Hearing:
             await self._tell(NothingToCommit(command.cause, had_ms))
             self._inlet.came_through()
             return
-        note = await self._end(partial(self._ear.commit, self._expected))
+        note = await self._end(partial(self._ear.commit, self._leaning.words))
         await self._tell_end(note, by_hand=True)
         self._inlet.came_through()  # the item is certain: what waits behind it need not wait for its words
         await self._write_down(note)

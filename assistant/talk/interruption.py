@@ -1,8 +1,8 @@
-"""What speech over a reply does to it, and what the front's own cancel does, as a table.
+"""The effect of speech over a reply, and of the front's own cancel, as a table.
 
 A row is the reply's phase, what was noticed, and the manner in which this front is interrupted; it gives the
-actions in order. `turn_taking.step` asks it, and every row can be asked: a test walks there. What it may ask and finds
-no row for, a cancel where nothing runs, is an error of the front and is answered before.
+actions in order. `turn_taking.step` asks it, and every row can be asked: a test walks there. There is no row for a
+cancel where nothing runs: that is an error of the front and is answered before.
 
 Manners: `stop`, server detection as the protocol has it: the first sign of speech stops the reply. `judge`, semantic
 detection: a front with plain protocol semantics hears of speech with the verdict and not before, because it would drop
@@ -18,8 +18,8 @@ from assistant.events import SemanticVad, ServerVad, Settings
 
 
 class Phase(Enum):
-    """Where the reply is. PRIVATE: being made, nothing audible yet. PLAYED_OUT: made, still sounding. JUDGED: speech
-    over it waits for its verdict, whether or not the reply is made by now."""
+    """The state of the reply. PRIVATE: being made, nothing audible yet. PLAYED_OUT: made, still sounding. JUDGED:
+    speech over it waits for its verdict, whether or not the reply is made by now."""
 
     NONE = auto()
     PRIVATE = auto()
@@ -29,8 +29,8 @@ class Phase(Enum):
 
 
 class Signal(Enum):
-    """What was noticed. OVERLAP: speech began. LIKELY: it is no nod so far. INTERRUPTION and BACKCHANNEL: the verdict
-    on it. CLEARED: the front took that sound back."""
+    """A thing that was noticed. OVERLAP: speech began. LIKELY: it is not a nod so far. INTERRUPTION and BACKCHANNEL:
+    the verdict on it. CLEARED: the front took that sound back."""
 
     OVERLAP = auto()
     LIKELY = auto()

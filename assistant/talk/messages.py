@@ -1,4 +1,4 @@
-"""What reaches a session's inbox besides commands, and what turn-taking is told.
+"""The messages that reach a session's inbox besides commands, and those that turn-taking alone is told.
 
 All of it in one place and frozen, so that the pure parts can be fed it and the others need not know each other. Times
 called `moment` or `play_end` are the clock's seconds.
@@ -73,7 +73,7 @@ class UserEnded:
 
 @dataclass(frozen=True, slots=True)
 class UserWords:
-    """What the turn said. `failed` holds the reason when the transcriber broke."""
+    """The words of the turn. `failed` holds the reason when the transcriber broke."""
 
     item_id: str
     text: str

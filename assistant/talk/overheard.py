@@ -41,7 +41,7 @@ less, sentences that cut in have 0.69 and more."""
 UNMISTAKABLE = 0.88
 """A sound below this may be a laugh or a hum that was read as words: where nothing can be held, CERTAIN_MS of it are
 waited for. With it the dev set's 13 coughs, laughs and hums of actors stop nothing there, without it 2 do; of 27 shouts
-2 are not let in, without it none. Where it can be held, to wait until UNCLEAR_MS spares 1 laugh and costs 1 shout."""
+2 are not let in, without it none. To wait until UNCLEAR_MS where it can be held spares 1 laugh and costs 1 shout."""
 SURE_OF_WORDS, MANY_WORDS = 0.4, 3
 """So much is enough where so many words were read: people who shout sound like no speech to the detector, coughs and
 laughs of the dev set are not read as sentences."""
@@ -49,8 +49,8 @@ CERTAIN_MS, UNCLEAR_MS = 480.0, 720.0
 """A front that holds the reply waits in silence, so its verdict has time until here, the longer where the words may be
 a slow nod that was misread. A pause ends the wait, if two words were read up to it and they are not a hum's."""
 HUM_MS = 640.0
-"""Where nothing can be held, nothing is stopped before this for words that may be the beginning of a hum ("And then",
-"In the me"): with it 54 of the dev set's 57 nods, coughs, laughs and hums stop nothing there, without 48."""
+"""Nothing is stopped before this for words that may be the beginning of a hum ("And then", "In the me"), if nothing can
+be held: with it 54 of the dev set's 57 nods, coughs, laughs and hums stop nothing there, without 48."""
 CLEAR_WORDS = 4
 """Ears do not write so many words for a hum, whatever the first of them is."""
 SECOND_LOOK_MS = 290.0

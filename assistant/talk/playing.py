@@ -1,4 +1,4 @@
-"""What a front must be playing now, known from what it was told. Pure: the clock is handed in.
+"""The sound that a front must be playing now, known from what it was told. Pure: the clock is handed in.
 
 A front that keeps to the protocol plays sound as it comes, one piece behind the other, and drops the rest when it is
 told that the user speaks. So its player is imitated here, a sample for every sample of the microphone: then what comes
@@ -18,7 +18,7 @@ from assistant.contracts import PlayedSound
 from assistant.events import AudioDelta, Duck, Event, ResponseDone, Resume, Settings, SpeechStarted, StopPlayback
 
 DUCKED = 0.25
-"""What a front lowers its sound to (`local/player.py`, `ui/`); one that does otherwise is learnt again."""
+"""The level to which a front lowers its sound (`local/player.py`, `ui/`); one that does otherwise is learnt again."""
 LINGERS_S = 0.25
 """A front that is told to stop goes on for about so long: the way there and its fade."""
 AHEAD_S = 0.25

@@ -132,12 +132,12 @@ class Session:
 
     @property
     def events(self) -> Channel[Event]:
-        """What the front is told, in order."""
+        """The events for the front, in order."""
         return self._context.events
 
     @property
     def settings(self) -> Settings:
-        """What holds now."""
+        """The settings that hold now."""
         return self._context.settings
 
     @property
@@ -146,12 +146,12 @@ class Session:
         return self.conversation.items
 
     def prompt_as(self, persona: str) -> Prompt:
-        """What the model reads of the talk as this persona."""
+        """The talk as the model reads it as this persona."""
         return self._context.view.prompt(replace(self.settings, persona=persona))
 
     @property
     def undoing(self) -> Slots:
-        """What the exchange before this one changed of what the session's own tools keep, as it was before."""
+        """Things kept by the session's own tools that the exchange before this one changed, as they were before."""
         return self.conversation.before(self.conversation.turns_back(EXCHANGE))
 
     async def send(self, command: Command) -> None:

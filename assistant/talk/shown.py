@@ -1,4 +1,4 @@
-"""What the user shows: pictures that are meant, and frames of a camera or a screen, of which only the newest counts.
+"""Pictures that the user shows: those that are meant, and frames of a camera or a screen. Only the newest frame counts.
 
 A picture with words, or alone, is meant: it stands where it was sent. Pictures of one size that come by themselves,
 soon after each other, are frames: that is what clients send while a camera is on, each as an item, for ever. A front of
@@ -63,7 +63,7 @@ class Shown:
         self._turn: str | None = None
         """The turn that it entered the talk for."""
         self._sizes: dict[tuple[int, int], tuple[str, float]] = {}
-        """Of what came alone: the last of each size, and when."""
+        """The last picture of each size that came alone, and when."""
         self.let_go: dict[str, None] = {}
         self._unreported: list[FrameShown] = []
 

@@ -1,4 +1,4 @@
-"""Who speaks: the user begins, goes on and ends, a reply is made and sounds, and what follows from it.
+"""Turn-taking: the user begins, goes on and ends, a reply is made and sounds, and what follows from it.
 
 Pure, one state and one function:
 
@@ -11,8 +11,8 @@ first sound that already waits there must find the reply as it is, else it would
 effects.
 
 An overlap is the user's speech that is under way, over a reply or over silence. It is announced to the front at once,
-or with the verdict where it is judged, or at the latest at its end, and never twice. What speech does to a reply stands
-in the table of `interruption`.
+or with the verdict where it is judged, or at the latest at its end, and never twice. The table of `interruption`
+says what speech does to a reply.
 
 A turn that was taken too early is reopened: the user goes on soon, and little or nothing of the answer was heard. Then
 the answer and the turn are taken back, and the new turn holds the words of both. The ear decides at the onset whether
@@ -79,7 +79,7 @@ from assistant.talk.turn_end import OPEN
 from assistant.text.talk_words import TalkWords
 
 REOPEN_S = 1.5
-"""Who goes on this soon after the end of a turn had not finished it."""
+"""A user who goes on this soon after the end of a turn had not finished it."""
 LITTLE_S = 0.85
 """Sound of a reply that says nothing yet: up to here it can be taken back as if it had never begun. Behind a prepared
 reply to a turn that ended after 150 ms this reaches whoever goes on after 900."""
@@ -106,7 +106,7 @@ class Overlap:
     """The turn that it goes on with, if that is reopened."""
     text: str = ""
     nod: str = ""
-    """What it says if it is a nod."""
+    """Its words if it is a nod."""
     nodded: bool = False
     """Nothing but a nod was read in it once."""
     announced: bool = False
@@ -176,7 +176,7 @@ class TurnTakingState:
 
 
 class Level(Enum):
-    """What a front's player is to do with the sound of the latest reply."""
+    """An order to a front's player about the sound of the latest reply."""
 
     LOWER = auto()
     HOLD = auto()
@@ -233,12 +233,12 @@ class BeginCandidate:
 
 @dataclass(frozen=True, slots=True)
 class DropCandidate:
-    """What was answered in private never was."""
+    """The answer that was made in private never was."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseCandidate:
-    """What was answered in private is the reply of the turn."""
+    """The answer that was made in private is the reply of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,7 +526,7 @@ def _hidden(state: TurnTakingState, turn: str, restarts: bool = False) -> tuple[
 
 
 def phase_of(state: TurnTakingState, now: float) -> Phase:
-    """Where the reply is. Judged speech comes first: it waits for its verdict even if another reply has begun since."""
+    """The state of the reply. Judged speech comes first: it waits for its verdict even if another reply has begun."""
     if state.judging is not None:
         return Phase.JUDGED
     if state.making is Making.NONE:
@@ -536,7 +536,7 @@ def phase_of(state: TurnTakingState, now: float) -> Phase:
 
 
 def _answer(state: TurnTakingState, signal: Signal, settings: Settings, now: float) -> Step:
-    """What the table says, in its order. Whatever is said of judged speech but "perhaps" ends the judging."""
+    """The actions of the table, in its order. Whatever is said of judged speech but "perhaps" ends the judging."""
     phase = phase_of(state, now)
     manner = state.judging or manner_of(settings)
     effects: tuple[Effect, ...] = ()

@@ -19,7 +19,7 @@ class TalkWords:
     hum: str
     """How a hum is written in the transcript."""
     hums_begin: frozenset[str]
-    """What ears write for the beginning of a hum."""
+    """Words that ears write for the beginning of a hum."""
     stopping: frozenset[str]
     """Words that interrupt at the first look."""
     cuts_in: frozenset[str]
@@ -31,7 +31,7 @@ class TalkWords:
     lone_fillers: frozenset[str]
     """Fillers that can be all that is said."""
     openers: frozenset[str]
-    """Where nothing but these was said, and the last is one of `starts`, something begins."""
+    """If nothing but these was said, and the last is one of `starts`, something begins."""
     starts: frozenset[str]
     set_apart: tuple[str, ...]
     """Fillers as ears write them behind a comma, at the end."""
