@@ -38,6 +38,7 @@ from assistant.contracts import Line, Prompt, StatefulLLM, Transcriber
 from assistant.events import Pcm, SemanticVad, ServerVad
 from assistant.talk.turn_end import Sign, TurnDetector, WordsSoFar, heard_words
 from assistant.talk.turn_taking import LITTLE_S, REOPEN_S
+from assistant.text.english import ENGLISH
 from recipes.turns.sounds import RATE, Studio, Take, requests
 from recipes.turns.texts import Part
 
@@ -222,7 +223,7 @@ def model_only(pause: Pause) -> WordsSoFar:
 
 
 def all_words(pause: Pause) -> WordsSoFar:
-    return heard_words(pause.text, pause.complete)
+    return heard_words(pause.text, pause.complete, ENGLISH)
 
 
 def sound_only(pause: Pause) -> WordsSoFar:
@@ -235,7 +236,7 @@ def words_and_sound(pause: Pause) -> WordsSoFar:
     if pause.acoustic is None or pause.complete is None:
         return all_words(pause)
     odds = [math.log((one + 1e-4) / (1 - one + 1e-4)) for one in (pause.complete, pause.acoustic)]
-    return heard_words(pause.text, 1 / (1 + math.exp(-sum(odds) / 2)))
+    return heard_words(pause.text, 1 / (1 + math.exp(-sum(odds) / 2)), ENGLISH)
 
 
 RULES: dict[str, tuple[ServerVad | SemanticVad, Words]] = {

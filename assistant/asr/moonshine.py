@@ -174,7 +174,7 @@ class MoonshineFollower:
         text = self._tokens.text(written.tokens)
         # It knows English alone; for a laugh it writes other scripts.
         english = any(character.isascii() and character.isalnum() for character in text)
-        return english and sensible(text, written.tokens, chance)
+        return english and sensible(text, written.tokens, chance, FACTS.languages)
 
     def _words(self, piece: _Piece) -> list[HeardWord]:
         """What a piece said: only what is held, if the rest makes no sense."""

@@ -117,7 +117,8 @@ class StreamingFollower:
         chances = [word.probability for word in words if word.probability is not None]
         confidence = sum(chances) / len(chances) if chances else None
         text = joined(words)
-        speech = sensible(text, [hash(word.text) for word in words], 1.0 if confidence is None else confidence)
+        chance = 1.0 if confidence is None else confidence
+        speech = sensible(text, [hash(word.text) for word in words], chance, self.facts.languages)
         return Transcript(text, words, confidence, speech)
 
 

@@ -244,7 +244,8 @@ class TransducerFollower:
         chances = [word.probability for word in words if word.probability is not None]
         confidence = sum(chances) / len(chances) if chances else None
         # the library softens its probabilities and they are not calibrated, so only repetition is judged
-        return Transcript(text, words, confidence, sensible(text, [hash(word.text) for word in words], 1.0))
+        speech = sensible(text, [hash(word.text) for word in words], 1.0, self.facts.languages)
+        return Transcript(text, words, confidence, speech)
 
 
 def _text(words: Sequence[HeardWord]) -> str:

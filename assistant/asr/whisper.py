@@ -50,7 +50,8 @@ class Reading:
 
     @property
     def sensible(self) -> bool:
-        return sensible(joined(self.words), self.tokens, self.chance)
+        languages = () if self.language is None else (self.language,)
+        return sensible(joined(self.words), self.tokens, self.chance, languages)
 
 
 class Whisper:

@@ -18,7 +18,7 @@ class Amends:
 
     async def set_aside(self, effect: SetAside) -> None:
         """Nothing is answered and no model reads it; what words there were stand in the transcript."""
-        self.hearing.drop(effect.item_id)
+        self.hearing.set_turn_aside(effect.item_id)
         if effect.words:
             item = Message(effect.item_id, "user", (AudioPart(effect.words),))
             previous = self._context.conversation.add(Entry(item, nod=True))

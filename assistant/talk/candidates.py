@@ -1,9 +1,9 @@
 """Candidates: a reply begun in private where the user may have finished, released when that is certain, else dropped.
 
-At most one per talk. It is an ordinary `Reply` whose outlet holds everything back, made from a draft of the
-conversation in which the guessed words stand. It is wanted if, when the turn is written down, the prompt of an ordinary
-reply is the very prompt that it was made from. A dropped one leaves no trace: what it made is forgotten with its
-outlet, and both models take its work back (`Stateful`). So where a model cannot, there are no candidates.
+`turn_taking` decides which of these happens; here it is carried out. There is at most one per talk. It is an ordinary
+`Reply` whose outlet holds everything back, made from a draft of the conversation in which the guessed words stand. A
+dropped one leaves no trace: what it made is forgotten with its outlet, and both models take its work back
+(`Stateful`). So where a model cannot, there are no candidates.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from assistant.contracts import Prompt
 from assistant.events import AudioPart, Message
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry
+from assistant.talk.messages import CandidateChecked
 from assistant.talk.order import ReplyOrder
 from assistant.talk.outlet import Outlet
 from assistant.talk.pending import PendingTranscripts
@@ -53,40 +54,42 @@ class Candidates:
         self._engines = context.services.engines
         self._possible = context.services.candidates and self._engines.capsules
         self._now: Candidate | None = None
-        self._hearing: asyncio.Task[None] | None = None
-        self._heard = ""
+        self._folding: asyncio.Task[None] | None = None
+        self._folded = ""
         self._taking_back: set[asyncio.Task[None]] = set()
         self._dropped, self._wasted_ms = 0, 0.0
         self._trace: TurnTrace | None = None
-        """Of the turn that is over; None while it is not."""
+        """The times of the turn that is over; None while it is not."""
 
-    def hear(self, text: str) -> None:
+    def fold_words(self, text: str) -> None:
         """The user still speaks; the model may read what will not change. One at a time, the latest words win."""
-        if not self._possible or text == self._heard or (self._hearing is not None and not self._hearing.done()):
-            return
-        self._heard = text
-        prompt = self._context.view.said(self._context.settings, text)
-        self._hearing = self._context.group.create_task(self._hear(prompt))
+        if self._possible and text != self._folded and not self._folds:
+            self._folded = text
+            prompt = self._context.view.said(self._context.settings, text)
+            self._folding = self._context.group.create_task(self._fold(prompt))
 
-    def look(self) -> None:
+    def look_ahead(self) -> None:
         """A picture is in the talk, and the words to it are still to come: the model may see it now."""
-        idle = self._hearing is None or self._hearing.done()
-        if self._engines.llm.state is not None and self._now is None and idle:
+        if self._engines.llm.state is not None and self._now is None and not self._folds:
             prompt = self._context.view.prompt(self._context.settings)
-            self._hearing = self._context.group.create_task(self._hear(prompt))
+            self._folding = self._context.group.create_task(self._fold(prompt))
 
-    async def _hear(self, prompt: Prompt) -> None:
+    @property
+    def _folds(self) -> bool:
+        return self._folding is not None and not self._folding.done()
+
+    async def _fold(self, prompt: Prompt) -> None:
         if (llm := self._engines.llm.state) is not None:
-            with suppress(EngineFailed):  # the reply meets it too, and tells
+            with suppress(EngineFailed):  # the reply meets it too, and reports it
                 await llm.fold_heard(self._context.talk, prompt)
 
-    async def begin(self, item_id: str, text: str) -> None:
+    async def begin_candidate(self, item_id: str, text: str) -> None:
         """Answer these words in private."""
         if not self._possible:
             return
         if self._now is not None and (self._now.item_id, self._now.text) == (item_id, text):
             return
-        await self.drop()
+        await self.drop_candidate()
         if self._trace is not None:
             self._dropped, self._wasted_ms, self._trace = 0, 0.0, None
         candidate = self._now = Candidate(item_id, text, self._order())
@@ -94,7 +97,7 @@ class Candidates:
         candidate.task = self._context.group.create_task(self._make(candidate, guessed))
 
     async def _make(self, candidate: Candidate, guessed: Entry) -> Failure | None:
-        """To its end. What fails is told where it is known whether anybody wanted it."""
+        """To its end. A failure is reported where it is known whether anybody wanted the reply."""
         await self._state_sync.wait()
         if candidate.item_id in self._context.conversation:
             return None  # the turn is over: it never began
@@ -111,19 +114,19 @@ class Candidates:
             failure = first_failure(group)
         return failure
 
-    def take(self) -> Candidate | None:
-        """The turn is over: whoever asks sees to it that the candidate, if there is one, is released or dropped."""
-        candidate, self._now, self._heard = self._now, None, ""
+    def hand_over(self) -> Candidate | None:
+        """The turn is over: the caller sees to it that the candidate, if there is one, is released or dropped."""
+        candidate, self._now, self._folded = self._now, None, ""
         return candidate
 
-    def fits(self, candidate: Candidate) -> bool:
-        """Whether it is the reply to the turn, now that this is written down."""
+    def check_against_turn(self, candidate: Candidate) -> CandidateChecked:
+        """Now that the turn is written down."""
         failed = candidate.task.done() and candidate.task.result() is not None
         if candidate.prompt is None or failed:
-            return False
-        return candidate.prompt == candidate.order.prompt(self._context.conversation)
+            return CandidateChecked(fits=False)
+        return CandidateChecked(fits=candidate.prompt == candidate.order.prompt(self._context.conversation))
 
-    async def release(self, candidate: Candidate, trace: TurnTrace) -> None:
+    async def release_candidate(self, candidate: Candidate, trace: TurnTrace) -> None:
         """Make it the reply of the turn, timed by `trace`."""
         for engine in self._engines.stateful:
             engine.confirm(self._context.talk)
@@ -135,9 +138,9 @@ class Candidates:
         self._context.services.metrics.candidates.labels("released" if in_time else "late").inc()
         await candidate.outlet.release(trace)
 
-    async def drop(self, candidate: Candidate | None = None) -> None:
+    async def drop_candidate(self, candidate: Candidate | None = None) -> None:
         """It never was. Its work stops before this returns, and is taken back ahead of whatever the models are asked
-        next; None: the one that nobody has taken."""
+        next; None: the one that was not handed over."""
         if candidate is None:
             candidate, self._now = self._now, None
         if candidate is None:
@@ -164,8 +167,8 @@ class Candidates:
         self._wasted_ms += wasted_ms
         self._note()
 
-    def tell(self, trace: TurnTrace) -> None:
-        """What is for nothing is told with this turn, also what is known of it later."""
+    def count_waste(self, trace: TurnTrace) -> None:
+        """Work for nothing is counted in this turn's times, also what is known of it later."""
         self._trace = trace
         self._note()
 
@@ -176,7 +179,7 @@ class Candidates:
 
     async def close(self) -> None:
         """Nothing of a candidate is left in the models' state, which is kept now."""
-        await self.drop()
+        await self.drop_candidate()
         if self._taking_back:
             await asyncio.wait(self._taking_back)
 

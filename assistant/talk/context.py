@@ -21,6 +21,8 @@ from assistant.talk.turn_taking import Effect, TurnTakingState, step
 from assistant.talk.view import ReplyView
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
+from assistant.text.languages import talk_words
+from assistant.text.talk_words import TalkWords
 from assistant.tools.kept import Slots
 from assistant.tools.registry import ToolRegistry
 
@@ -128,7 +130,7 @@ class TalkContext:
     def tell(self, message: TurnMessage) -> tuple[Effect, ...]:
         """Turn-taking learns of this now. What a reply tells of itself has no effects; those of everything else are
         `TurnEffects`' to carry out."""
-        self.turn, effects = step(self.turn, message, self.settings, self.now())
+        self.turn, effects = step(self.turn, message, self.settings, self.now(), self.known_words)
         return effects
 
     async def emit(self, event: Event) -> None:
@@ -141,6 +143,11 @@ class TalkContext:
         await self.events.send(event)
         if self.services.echo:
             self.playing.told(event, self.settings, self.now())
+
+    @property
+    def known_words(self) -> TalkWords | None:
+        """The words of the ears' language that steer the talk, if it has a list of them."""
+        return talk_words(self.services.asr.facts.languages)
 
     def now(self) -> float:
         return self.services.clock.now()

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 
 from assistant.base.errors import PeerError
 from assistant.contracts import Uttered
-from assistant.events import REPLY_RATE, AudioPart, FunctionCall, FunctionOutput, Item, Message, PicturePart, TextPart
+from assistant.events import (
+    REPLY_RATE,
+    AudioPart,
+    CreateItem,
+    FunctionCall,
+    FunctionOutput,
+    Item,
+    Message,
+    PicturePart,
+    TextPart,
+)
 from assistant.talk.heard import HeardCut, SpokenPiece, cut_pieces, heard, sample_of_char
 
 if TYPE_CHECKING:
@@ -254,6 +264,14 @@ def shows_only(item: Item) -> bool:
     if not isinstance(item, Message) or item.role != "user" or not item.content:
         return False
     return all(isinstance(part, PicturePart) for part in item.content)
+
+
+def is_typed(command: CreateItem) -> bool:
+    """Whether the user typed this now, words and no picture."""
+    item = command.item
+    if not isinstance(item, Message) or item.role != "user" or command.unread is not None or command.after is not None:
+        return False
+    return not any(isinstance(part, PicturePart) for part in item.content)
 
 
 def part_text(part: TextPart | AudioPart) -> str:

@@ -23,7 +23,7 @@ from assistant.events import (
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import item_text
 from assistant.talk.keeping import pictures_of
-from assistant.talk.messages import ReplyCut
+from assistant.talk.messages import FrameCame, PictureCame, ReplyCut
 from assistant.talk.replies import Replies
 from assistant.talk.shown import Shown
 from assistant.talk.sync import StateSync
@@ -41,7 +41,8 @@ class Edits:
         self._conversation = context.conversation
         self._heard_ms: dict[str, float] = {}
 
-    async def create(self, command: CreateItem) -> None:
+    async def create(self, command: CreateItem) -> FrameCame | PictureCame | None:
+        """Returns what turn-taking must know of what the item shows."""
         item = command.item
         if isinstance(item, Message) and item.role == "assistant":
             item = replace(item, content=tuple(TextPart(item_text(replace(item, content=(p,)))) for p in item.content))
@@ -49,10 +50,11 @@ class Edits:
         if pictures_of(entry):
             await self._context.services.offload(partial(self._context.keeping.keep, entry))
         previous = self._conversation.add(entry, command.after)
-        self._shown.added(entry)
+        came = self._shown.item_added(entry)
         item = entry.item
         await self._context.emit(ItemAdded(item, previous))
         await self._context.emit(ItemDone(item, previous))
+        return came
 
     async def delete(self, item_id: str) -> None:
         if item_id in self._shown.let_go:

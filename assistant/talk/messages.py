@@ -1,4 +1,4 @@
-"""What reaches a session's inbox besides commands, and what turn-taking is told.
+"""The messages that reach a session's inbox besides commands, and those that turn-taking alone is told.
 
 All of it in one place and frozen, so that the pure parts can be fed it and the others need not know each other. Times
 called `moment` or `play_end` are the clock's seconds.
@@ -44,11 +44,19 @@ class UserProgress:
 
 @dataclass(frozen=True, slots=True)
 class UserMayBeDone:
-    """The turn may be over with these words: a reply to them is worth beginning. They are for that alone: what was read
-    where the voice fell is shown to no front, which would see by it that a reply is begun."""
+    """The turn may be over with these words. They serve only to begin a reply: words that were read where the voice
+    fell are shown to no front, which would see by them that one is begun.
+
+    complete   probability that they are a whole request; None: unknown
+    held       their end wants more
+    paused     read at a pause, and not where the voice fell: what is not known yet is known by then
+    """
 
     item_id: str
     text: str
+    complete: float | None = None
+    held: bool = False
+    paused: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +73,7 @@ class UserEnded:
 
 @dataclass(frozen=True, slots=True)
 class UserWords:
-    """What the turn said. `failed` holds the reason when the transcriber broke."""
+    """The words of the turn. `failed` holds the reason when the transcriber broke."""
 
     item_id: str
     text: str
@@ -120,6 +128,24 @@ class SayNow:
     text: str
 
 
+# ------------------------------------------------------------------------------------ of what is shown
+
+
+@dataclass(frozen=True, slots=True)
+class FrameCame:
+    """The newest frame of a camera waits outside the talk. `turn`: the turn that the last one was shown to. `new`: the
+    model has none like it. `changed`: it differs much from the last one, and that was shown long enough ago."""
+
+    turn: str | None
+    new: bool
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PictureCame:
+    """A picture that is meant is in the talk, and the words to it are still to come."""
+
+
 Noticed: TypeAlias = UserBegan | UserProgress | UserMayBeDone | UserEnded | UserWords | NothingToCommit | Cleared
 Inbox: TypeAlias = Command | Refused | Noticed | ReplyOver | IdleOver | SayNow
 
@@ -155,12 +181,17 @@ class ReplyOut:
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateChecked:
+    """The turn is written down. `fits`: the reply that was made in private did not fail, and an ordinary one would have
+    the very prompt that it was made from."""
+
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ClientCancel:
     """The front takes the running reply back."""
 
 
 ReplyFact: TypeAlias = ReplyBegun | ReplySounding | ReplyEnded | ReplyCut
-TurnMessage: TypeAlias = (
-    UserBegan | UserProgress | UserMayBeDone | UserEnded | Cleared
-    | IdleOver | SayNow | ReplyFact | ReplyOut | ClientCancel
-)
+TurnMessage: TypeAlias = Inbox | ReplyFact | ReplyOut | CandidateChecked | ClientCancel | FrameCame | PictureCame

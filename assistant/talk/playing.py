@@ -1,9 +1,9 @@
-"""What a front must be playing now, known from what it was told. Pure: the clock is handed in.
+"""The sound that a front must be playing now, known from what it was told. Pure: the clock is handed in.
 
 A front that keeps to the protocol plays sound as it comes, one piece behind the other, and drops the rest when it is
 told that the user speaks. So its player is imitated here, a sample for every sample of the microphone: then what comes
 back does so at one delay for the whole reply, whatever the network and the devices add, and only that is unknown.
-`told` may be called on another thread than `take`.
+`told` may be called on another thread than `played_during`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from assistant.contracts import PlayedSound
 from assistant.events import AudioDelta, Duck, Event, ResponseDone, Resume, Settings, SpeechStarted, StopPlayback
 
 DUCKED = 0.25
-"""What a front lowers its sound to (`local/player.py`, `ui/`); one that does otherwise is learnt again."""
+"""The level to which a front lowers its sound (`local/player.py`, `ui/`); one that does otherwise is learnt again."""
 LINGERS_S = 0.25
 """A front that is told to stop goes on for about so long: the way there and its fade."""
 AHEAD_S = 0.25
@@ -52,7 +52,7 @@ class FrontPlayer:
             case _:
                 pass
 
-    def take(self, samples: int, now: float) -> PlayedSound | None:
+    def played_during(self, samples: int, now: float) -> PlayedSound | None:
         """While these `samples` of the microphone came, the last of them at `now`. None: nothing."""
         if not self._told and not self._queue:
             return None
@@ -80,18 +80,18 @@ class FrontPlayer:
         return PlayedSound(sound, anew)
 
     def _stop(self) -> None:
-        kept = self._take(round(LINGERS_S * HEARING_RATE))
+        kept = self._from_queue(round(LINGERS_S * HEARING_RATE))
         self._queue.clear()
         if kept.size:
             self._queue.append(kept)
         self._gain = 1.0
 
     def _next(self, samples: int) -> Pcm:
-        found = self._take(samples)
+        found = self._from_queue(samples)
         self._given += found.size
         return found
 
-    def _take(self, samples: int) -> Pcm:
+    def _from_queue(self, samples: int) -> Pcm:
         """From the front of the queue, fewer where there are no more."""
         parts, wanted = [np.zeros(0, np.float32)], samples
         while wanted and self._queue:

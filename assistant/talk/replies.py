@@ -21,6 +21,7 @@ from assistant.talk.prompt import entries_of
 from assistant.talk.reply import Reply
 from assistant.talk.sync import StateSync
 from assistant.talk.tool_effects import ToolEffects
+from assistant.talk.turn_taking import ReleaseCandidate
 from assistant.talk.turns import TurnTimes
 from assistant.telemetry.trace import TurnTrace
 
@@ -47,7 +48,7 @@ class Replies:
         self.last: Reply | None = None
         """The last reply of the conversation that is over; it may still sound."""
         self._context, self._state_sync, self._turns = context, state_sync, turns
-        self._idle, self._words, self._tool_effects = idle, words, tool_effects
+        self.idle, self._words, self._tool_effects = idle, words, tool_effects
         self.candidates = Candidates(context, state_sync, words, lambda: self._order(ResponseParams(), None))
         self._asides: dict[str, Active] = {}
         self._aside_talks: set[str] = set()
@@ -95,12 +96,12 @@ class Replies:
 
     async def start(self, params: ResponseParams, say: str | None = None) -> None:
         """Begin a reply. Raises PeerError, with nothing begun, for params that cannot be met."""
-        self._idle.stop()
+        self.idle.stop()
         aside = params.conversation == "none"
-        candidate = self.candidates.take()
+        candidate = self.candidates.hand_over()
         order = self._order(params, say) if candidate is None else candidate.order
         trace = self._turns.trace(aside=aside)
-        self.candidates.tell(trace)
+        self.candidates.count_waste(trace)
         await self._begin(order, trace, candidate)
 
     async def _begin(self, order: ReplyOrder, trace: TurnTrace, candidate: Candidate | None = None) -> None:
@@ -128,8 +129,8 @@ class Replies:
 
     async def _start_several(self, params: ResponseParams) -> None:
         """Each is, bit for bit, what it would have been alone: the models' states are forked before any begins."""
-        self._idle.stop()
-        await self.candidates.drop()
+        self.idle.stop()
+        await self.candidates.drop_candidate()
         orders = several(self._order(params, None) for _ in range(params.answers))
         await self._state_sync.wait()
         for order in orders[1:]:
@@ -140,7 +141,7 @@ class Replies:
             except EngineFailed as error:
                 raise PeerError("server_error", str(error)) from error
         trace = self._turns.trace(aside=False)
-        self.candidates.tell(trace)
+        self.candidates.count_waste(trace)
         for order in orders:
             main = order.response.in_conversation
             await self._begin(order, trace if main else self._turns.trace(aside=True))
@@ -189,12 +190,13 @@ class Replies:
         try:
             await self._words.ready()
             trace = active.reply.trace
-            if released := self.candidates.fits(candidate):
+            effects = self._context.tell(self.candidates.check_against_turn(candidate))
+            if released := ReleaseCandidate() in effects:
                 active.reply = candidate.reply
-                await self.candidates.release(candidate, trace)
+                await self.candidates.release_candidate(candidate, trace)
         finally:
             if not released:
-                await self.candidates.drop(candidate)
+                await self.candidates.drop_candidate(candidate)
         return released
 
     async def over(self, over: ReplyOver) -> bool:
@@ -250,7 +252,7 @@ class Replies:
         self._turns.ended(reply.trace)
         await self._tool_effects.do(reply.effects)
         self._state_sync.ahead()  # behind what the tools did, so that what is prepared is the talk as it is now
-        self._idle.start(reply.play_end)
+        self.idle.start(reply.play_end)
 
     async def _forget(self, talk: str) -> None:
         for engine in self._context.services.engines.stateful:

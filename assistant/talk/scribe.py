@@ -25,20 +25,18 @@ class OffLoop(Protocol):
 
 
 class Scribe:
-    """One transcriber of one session. `begin` and `push` run off the event loop, the rest on it."""
+    """One transcriber of one session. `begin_utterance` and `queue_sound` run off the event loop, the rest on it."""
 
     def __init__(self, asr: ASR, off_loop: OffLoop) -> None:
         self._asr, self._off_loop = asr, off_loop
         self._transcriber: Transcriber | None = None
         self._held: list[Pcm] | None = None
         self._reading = self._waiting = False
-        self.expected: tuple[str, ...] = ()
-        """Words that the next utterance is likelier to have."""
-        self._told: tuple[str, ...] = ()
+        self._expected: tuple[str, ...] = ()
 
     async def open(self) -> None:
         """Loading one may take a while."""
-        await self._off_loop(self._take)
+        await self._off_loop(self._load)
 
     def close(self) -> None:
         """Give the transcriber back, if there is one. No thread may be at work with it any more."""
@@ -46,7 +44,7 @@ class Scribe:
             self._asr.release(self._transcriber)
             self._transcriber = None
 
-    def _take(self) -> None:
+    def _load(self) -> None:
         # Kept here and not by whoever waits: when a session ends while one is being loaded, nobody waits any more, and
         # still it is to be given back.
         self._transcriber = self._asr.transcriber()
@@ -58,22 +56,22 @@ class Scribe:
 
     # -------------------------------------------------------------------------- off the event loop
 
-    def begin(self) -> None:
-        """A new utterance; what was held of the one before is nobody's."""
+    def begin_utterance(self, expected: tuple[str, ...]) -> None:
+        """A new utterance, which is likelier to have these words; what was held of the one before is nobody's."""
         self._held = None
         self._open.reset()
-        if self.expected != self._told:
-            self._told = self.expected
-            self._open.expect(self._told)
+        if expected != self._expected:
+            self._expected = expected
+            self._open.expect(expected)
 
-    def push(self, pcm: Pcm) -> None:
+    def queue_sound(self, pcm: Pcm) -> None:
         """More sound; kept back while the user pauses."""
         if self._held is not None:
             self._held.append(pcm)
         else:
             self._open.push(pcm)
 
-    def hold(self) -> None:
+    def hold_back(self) -> None:
         """The user pauses: what comes now is silence unless `go_on` follows."""
         if self._held is None:
             self._held = []

@@ -10,7 +10,8 @@ A front opens a session through `Talks`, runs it beside its own loop, sends comm
 
 One task owns the talk: commands and what hearing noticed reach it in order, one at a time, so no part needs a lock. A
 reply runs beside it and speaks to the front itself; it is cancelled before anything is said of its end, so nothing of
-it can follow. Who speaks is decided in `turn_taking`, all of it; the other messages go to the part that knows.
+it can follow. Turn-taking reacts to every message first: it alone decides who speaks. Then the part that knows answers
+those that ask for more.
 """
 
 from __future__ import annotations
@@ -83,10 +84,6 @@ from assistant.tools.kept import Slots
 
 Answer: TypeAlias = Callable[..., Awaitable[None]]
 """Takes a message of one kind."""
-BESIDE_CANDIDATES = (
-    UserProgress, UserMayBeDone, UserEnded, UserWords, NothingToCommit, ReplyOver, RetrieveItem, ReportHeard,
-)  # fmt: skip
-"""What leaves a reply that is made in private as it is. Anything else may change what it would be: it is dropped."""
 
 
 class _Closed(Exception):
@@ -120,27 +117,27 @@ class Session:
         self._state_sync = StateSync(context)
         self._preferences = Preferences(context, self._state_sync)
         take_back = TakeBack(context, self._state_sync)
-        turns, idle = TurnTimes(context), IdleTimer(context)
+        turns = TurnTimes(context)
         words = PendingTranscripts(context, turns)
         self._replies = Replies(
-            context, self._state_sync, turns, idle, words, ToolEffects(context, take_back, self._preferences)
-        )
-        self._turns = TurnEffects(
-            context, self._replies, turns, words, idle, Amends(context, self._hearing, take_back)
-        )
-        self._shown = Shown(context, self._replies.candidates.look, self._state_sync.soon)
+            context, self._state_sync, turns, IdleTimer(context), words,
+            ToolEffects(context, take_back, self._preferences),
+        )  # fmt: skip
+        self._shown = Shown(context, self._replies.candidates, self._state_sync)
+        amends = Amends(context, self._hearing, take_back)
+        self._turns = TurnEffects(context, self._replies, turns, words, amends, self._shown)
         self._answers = self._table(Edits(context, self._replies, self._state_sync, take_back, self._shown), words)
 
     # ---------------------------------------------------------------------------- what fronts use
 
     @property
     def events(self) -> Channel[Event]:
-        """What the front is told, in order."""
+        """The events for the front, in order."""
         return self._context.events
 
     @property
     def settings(self) -> Settings:
-        """What holds now."""
+        """The settings that hold now."""
         return self._context.settings
 
     @property
@@ -149,12 +146,12 @@ class Session:
         return self.conversation.items
 
     def prompt_as(self, persona: str) -> Prompt:
-        """What the model reads of the talk as this persona."""
+        """The talk as the model reads it as this persona."""
         return self._context.view.prompt(replace(self.settings, persona=persona))
 
     @property
     def undoing(self) -> Slots:
-        """What the exchange before this one changed of what the session's own tools keep, as it was before."""
+        """Things kept by the session's own tools that the exchange before this one changed, as they were before."""
         return self.conversation.before(self.conversation.turns_back(EXCHANGE))
 
     async def send(self, command: Command) -> None:
@@ -215,39 +212,40 @@ class Session:
     async def _serve(self) -> None:
         async for message in self._context.inbox:
             try:
-                if not (isinstance(message, BESIDE_CANDIDATES) or self._shown.idle_frame(message)):
-                    await self._replies.candidates.drop()
+                if not self._shown.is_frame(message):
+                    await self._turns.react_to(message)
                 await self._answers[type(message)](message)
-                self._shown.follow()
-                for frame in self._shown.told():
-                    await self._context.emit(frame)
+                await self._shown.report()
             except PeerError as error:
                 self._services.metrics.errors.labels(error.code).inc()
                 cause = getattr(message, "cause", None)
                 await self._context.emit(Error(error.code, str(error), error.param, cause))
 
     def _table(self, edits: Edits, words: PendingTranscripts) -> Mapping[type[Inbox], Answer]:
-        """Which part answers which message. A test holds it complete."""
-        turns = self._turns.take
+        """Which part answers which message, behind turn-taking. A test holds it complete."""
+        nothing = self._nothing_more
         return {
-            UserBegan: turns, UserProgress: turns, UserMayBeDone: turns, UserEnded: turns,
-            Cleared: turns, IdleOver: turns, SayNow: turns,
-            UserWords: partial(self._words, words),
+            UserBegan: nothing, UserProgress: nothing, UserMayBeDone: nothing, UserEnded: nothing,
+            Cleared: nothing, IdleOver: nothing, SayNow: nothing,
+            UserWords: words.arrived,
             NothingToCommit: self._refuse_commit,
             Refused: self._refuse,
             ReplyOver: self._reply_over,
-            CreateResponse: self._create_response,
+            CreateResponse: lambda command: self._replies.create(command.params),
             CancelResponse: self._cancel,
             UpdateSettings: lambda command: self._preferences.update(command.settings),
             SwitchPersona: self._switch_persona,
             RetrieveItem: self._retrieve,
-            CreateItem: edits.create,
+            CreateItem: partial(self._create_item, edits),
             DeleteItem: lambda command: edits.delete(command.item_id),
             TruncateItem: edits.truncate,
             ReportHeard: edits.heard,
             Undo: lambda command: edits.undo(command.turns),
             Rewind: edits.rewind,
         }  # fmt: skip
+
+    async def _nothing_more(self, message: Inbox) -> None:
+        """Turn-taking alone answers it."""
 
     async def _refuse_commit(self, nothing: NothingToCommit) -> None:
         raise PeerError(
@@ -258,18 +256,13 @@ class Session:
     async def _refuse(self, refused: Refused) -> None:
         raise refused.error
 
-    async def _words(self, pending: PendingTranscripts, words: UserWords) -> None:
-        self._shown.heard(words)  # before a reply that waits for them builds its prompt
-        await pending.arrived(words)
-
-    async def _create_response(self, command: CreateResponse) -> None:
-        if command.params.input is None and command.params.conversation == "auto" and self._replies.active is None:
-            self._shown.asked()
-        await self._replies.create(command.params)
+    async def _create_item(self, edits: Edits, command: CreateItem) -> None:
+        if (came := await edits.create(command)) is not None:
+            await self._turns.react_to(came)
 
     async def _reply_over(self, over: ReplyOver) -> None:
         if await self._replies.over(over):
-            await self._turns.take(ReplyOut())
+            await self._turns.react_to(ReplyOut())
         if self._sees != self._services.llm.sees:
             self._sees = not self._sees
             await self._context.emit(SightChanged(self._sees))
@@ -279,7 +272,7 @@ class Session:
         if active is None:
             raise PeerError("response_cancel_not_active", "Cancellation failed: no active response found")
         if active is self._replies.active:
-            await self._turns.take(ClientCancel())
+            await self._turns.react_to(ClientCancel())
         else:  # one beside the conversation is nobody's turn
             await self._replies.stop(active, "client_cancelled")
 

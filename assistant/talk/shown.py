@@ -1,23 +1,26 @@
-"""What the user shows: pictures that are meant, and frames of a camera or a screen, of which only the newest counts.
+"""Pictures that the user shows: those that are meant, and frames of a camera or a screen. Only the newest frame counts.
 
 A picture with words, or alone, is meant: it stands where it was sent. Pictures of one size that come by themselves,
 soon after each other, are frames: that is what clients send while a camera is on, each as an item, for ever. A front of
 ours says so of a frame. The newest waits in a slot and enters the talk when the user begins to speak, types, or asks
 for a reply; then it stands before the user's words, one to a turn. Their items stay, empty, so that clients find them.
 
-A model is asked to look as soon as a picture is in the talk, so that it was seen when the user has finished.
+`turn_taking` decides when a frame enters the talk and when it leaves; here it is carried out. A model is asked to look
+as soon as a picture is in the talk, so that it was seen when the user has finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from assistant.base.picture import difference
 from assistant.events import CreateItem, FrameShown, Message, PicturePart
+from assistant.talk.candidates import Candidates
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry, shows_only
-from assistant.talk.messages import Inbox, UserWords
+from assistant.talk.messages import FrameCame, Inbox, PictureCame
+from assistant.talk.sync import StateSync
+from assistant.talk.turn_taking import HideFrame, ShowFrame
 
 SERIES_S = 10.0
 """Pictures of one size that come alone, no further apart, are frames; and a frame is older news after as long."""
@@ -48,26 +51,21 @@ class Frame:
 
 
 class Shown:
-    """Belongs to the session's one task. `look` asks the model to look ahead at what is in the talk; `back` takes back
-    what it has seen of what is no more."""
+    """Belongs to the session's one task."""
 
-    def __init__(self, context: TalkContext, look: Callable[[], None], back: Callable[[], None]) -> None:
-        self._context, self._look, self._back = context, look, back
+    def __init__(self, context: TalkContext, candidates: Candidates, state_sync: StateSync) -> None:
+        self._context, self._candidates, self._state_sync = context, candidates, state_sync
         self._talk = context.conversation
         self._newest: Frame | None = None
         """Came last, and is not in the talk."""
-        self._taken: Frame | None = None
+        self._entered: Frame | None = None
         """Is in the talk for the turn under way, or for the last one."""
-        self._speech: str | None = None
-        """The user's speech under way, by the item that it will be."""
-        self._goes_on = False
-        """That speech goes on with a turn, which has shown what it is about."""
         self._turn: str | None = None
-        """The turn that the frame was taken for."""
+        """The turn that it entered the talk for."""
         self._sizes: dict[tuple[int, int], tuple[str, float]] = {}
-        """Of what came alone: the last of each size, and when."""
+        """The last picture of each size that came alone, and when."""
         self.let_go: dict[str, None] = {}
-        self._told: list[FrameShown] = []
+        self._unreported: list[FrameShown] = []
 
     @property
     def _sees(self) -> bool:
@@ -76,10 +74,9 @@ class Shown:
 
     # ------------------------------------------------------------------------------------ what comes in
 
-    def idle_frame(self, message: Inbox) -> bool:
-        """Whether this is a frame that changes nothing for the turn under way."""
-        frame = self._frame_of(message)
-        return frame is not None and not self._enters(frame)
+    def is_frame(self, message: Inbox) -> bool:
+        """Whether this brings a frame: that changes the talk only once it enters it."""
+        return self._frame_of(message) is not None
 
     def entry(self, command: CreateItem) -> Entry:
         """How an item comes into the talk; a frame's is empty."""
@@ -92,24 +89,32 @@ class Shown:
         frame = self._frame_of(command)
         if shows_only(item):
             self._count(item, now)
-        elif command.after is None and not any(isinstance(part, PicturePart) for part in item.content):
-            self._take()  # typed: what is shown now stands before it
         if frame is None:
             return Entry(item)
         if self._sees:
             self._newest = frame
         return Entry(replace(item, content=()), frame=True)
 
-    def added(self, entry: Entry) -> None:
-        """It is in the talk now."""
+    def item_added(self, entry: Entry) -> FrameCame | PictureCame | None:
+        """It is in the talk now. Returns what turn-taking must know of it."""
         if entry.frame:
-            if self._speech is not None and self._newest is not None and self._enters(self._newest):
-                self._instead()
             self._bound()
-        elif shows_only(entry.item):
-            for item_id in self._waiting()[:-MOST_MEANT]:
-                self._empty(item_id)
-            self._ahead()
+            return self._frame_came()
+        if not shows_only(entry.item):
+            return None
+        for item_id in self._waiting()[:-MOST_MEANT]:
+            self._empty(item_id)
+        return PictureCame() if self._sees else None
+
+    def _frame_came(self) -> FrameCame | None:
+        frame, shown = self._newest, self._entered
+        if frame is None or not self._sees:
+            return None
+        if shown is None:
+            return FrameCame(None, new=True, changed=False)
+        late = frame.at - shown.at >= HOLD_S
+        changed = late and difference(frame.part.look, shown.part.look) > CHANGED
+        return FrameCame(self._turn, not self._known(frame), changed)
 
     def _frame_of(self, message: Inbox) -> Frame | None:
         """The frame that this message brings, if it brings one and no more."""
@@ -161,55 +166,50 @@ class Shown:
 
     # -------------------------------------------------------------------------------- what enters the talk
 
-    def follow(self) -> None:
-        """After each message: the user began to speak, or what began was no turn."""
-        overlap = self._context.turn.overlap
-        speech = None if overlap is None else overlap.item_id
-        if speech == self._speech:
+    def show_frame(self, effect: ShowFrame) -> None:
+        """The newest frame enters the talk, behind all that was said, or before the words that a reply is asked to. It
+        takes the place of one that this turn has."""
+        if effect.turn is not None and self._entered is not None and self._turn == effect.turn:
+            self._empty(self._entered.item_id)
+            self._entered = None
+        before = None
+        if effect.asked:
+            shows, before = self._asked_about()
+            if shows:
+                return
+        if self._enter(effect.turn, before) and effect.ahead and self._sees:
+            self._candidates.look_ahead()
+
+    def hide_frame(self, effect: HideFrame) -> None:
+        """The turn was none: what it was shown was never there."""
+        frame = self._entered
+        if frame is None or self._turn != effect.turn:
             return
-        if self._speech is not None and not self._said(self._speech):
-            self._give_back(self._speech)
-        self._speech = speech
-        self._goes_on = overlap is not None and overlap.joins is not None
-        if overlap is not None and not self._goes_on:
-            self._take(speech)
+        self._entered = self._turn = None
+        self._newest = self._newest or frame
+        self._empty(frame.item_id)
+        if effect.settle:
+            self._state_sync.soon()
 
-    def told(self) -> list[FrameShown]:
-        """What the front is to be told since it was asked last."""
-        told, self._told = self._told, []
-        return told
+    async def report(self) -> None:
+        """Tell the front which frames are in the talk since it was told last."""
+        while self._unreported:
+            await self._context.emit(self._unreported.pop(0))
 
-    def heard(self, words: UserWords) -> None:
-        """What a turn said. Nothing: it was none."""
-        if not words.text.strip():
-            self._give_back(words.item_id)
-
-    def asked(self) -> None:
-        """The front asks for a reply to what was said and shown."""
+    def _asked_about(self) -> tuple[bool, str | None]:
+        """Whether the words that a reply is asked to have their picture, and the first of them."""
         said = None
         for entry in reversed([entry for entry in self._talk if not entry.waits and not entry.hidden]):
             if shows_only(entry.item):
-                return
+                return True, None
             if not isinstance(entry.item, Message) or entry.item.role != "user":
                 break
             said = said or entry.item.id
-        self._take(before=said)
-
-    def _said(self, item_id: str) -> bool:
-        return item_id in self._talk and not self._talk.entry(item_id).nod
-
-    def _enters(self, frame: Frame) -> bool:
-        """Whether a frame that comes now is for the turn under way."""
-        if self._speech is None or self._goes_on or not self._sees:
-            return False
-        if self._taken is None or self._turn != self._speech:
-            return not self._known(frame)
-        late = frame.at - self._taken.at >= HOLD_S
-        return late and difference(frame.part.look, self._taken.part.look) > CHANGED
+        return False, said
 
     def _known(self, frame: Frame) -> bool:
         """Whether the model still has a frame like this one: the last turn's."""
-        before = self._taken
+        before = self._entered
         if before is None or before.item_id not in self._talk or self._talk.entry(before.item_id).waits:
             return False
         order = [entry for entry in self._talk if not entry.frame or entry.item.id == before.item_id]
@@ -219,43 +219,20 @@ class Shown:
             return False
         return difference(frame.part.look, before.part.look) < SAME
 
-    def _take(self, turn: str | None = None, before: str | None = None) -> None:
-        """The newest frame enters the talk, behind all that was said, or in front of an item."""
+    def _enter(self, turn: str | None, before: str | None) -> bool:
         frame = self._newest
         if frame is None or frame.item_id not in self._talk or self._context.now() - frame.at > SERIES_S:
-            return
+            return False
         if self._known(frame):
-            return
-        self._newest, self._taken, self._turn = None, frame, turn
+            return False
+        self._newest, self._entered, self._turn = None, frame, turn
         self._talk.move(Entry(Message(frame.item_id, "user", (frame.part,)), frame=True), before)
-        self._told.append(FrameShown(frame.item_id, True))
-        self._ahead()
-
-    def _instead(self) -> None:
-        """In place of the frame that the turn has, if it has one."""
-        if self._taken is not None and self._turn == self._speech:
-            self._empty(self._taken.item_id)
-            self._taken = None
-        self._take(self._speech)
-
-    def _give_back(self, turn: str) -> None:
-        """It was no turn: what it was shown was never there."""
-        frame = self._taken
-        if frame is None or self._turn != turn:
-            return
-        self._taken = self._turn = None
-        self._newest = self._newest or frame
-        self._empty(frame.item_id)
-        if not self._context.turn.replying:  # else the models are the reply's, and the next one settles them
-            self._back()
+        self._unreported.append(FrameShown(frame.item_id, True))
+        return True
 
     def _empty(self, item_id: str) -> None:
         if item_id in self._talk:
             entry = self._talk.entry(item_id)
             assert isinstance(entry.item, Message)
             self._talk.put(replace(entry, item=replace(entry.item, content=()), frame=True))
-            self._told.append(FrameShown(item_id, False))
-
-    def _ahead(self) -> None:
-        if self._sees and not self._context.turn.replying:
-            self._look()
+            self._unreported.append(FrameShown(item_id, False))

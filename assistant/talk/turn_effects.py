@@ -17,21 +17,23 @@ from assistant.events import (
     TranscriptPartial,
 )
 from assistant.talk.amends import Amends
-from assistant.talk.candidates import Candidates
 from assistant.talk.context import TalkContext
-from assistant.talk.idle import IdleTimer
 from assistant.talk.messages import TurnMessage
 from assistant.talk.pending import PendingTranscripts
 from assistant.talk.replies import Replies
+from assistant.talk.shown import Shown
 from assistant.talk.turn_taking import (
     BeginCandidate,
     CommitTurn,
     DropCandidate,
     Effect,
     FoldWords,
+    HideFrame,
     Level,
+    LookAhead,
     Reopen,
     SetAside,
+    ShowFrame,
     SpeakUp,
     StartIdle,
     StartReply,
@@ -49,14 +51,14 @@ class TurnEffects:
     """Belongs to the session's one task: the effects of a message are all done before the next is taken."""
 
     def __init__(
-        self, context: TalkContext, replies: Replies, turns: TurnTimes, words: PendingTranscripts, idle: IdleTimer,
-        amends: Amends,
+        self, context: TalkContext, replies: Replies, turns: TurnTimes, words: PendingTranscripts, amends: Amends,
+        shown: Shown,
     ) -> None:  # fmt: skip
         self._context, self._replies, self._turns, self._words = context, replies, turns, words
-        self._idle, self._amends = idle, amends
-        self._candidates: Candidates = replies.candidates
+        self._amends, self._shown = amends, shown
+        self._candidates, self._idle = replies.candidates, replies.idle
 
-    async def take(self, message: TurnMessage) -> None:
+    async def react_to(self, message: TurnMessage) -> None:
         """Raises PeerError where a reply that is due cannot be made."""
         # All are decided before the first is done. What carrying them out brings about (a stopped reply ends) is told
         # to turn-taking in between, and has no effects, so nothing comes into the middle of this row.
@@ -81,11 +83,17 @@ class TurnEffects:
                 )
                 await self._words.commit(effect.item_id)
             case BeginCandidate():
-                await self._candidates.begin(effect.item_id, effect.text)
+                await self._candidates.begin_candidate(effect.item_id, effect.text)
             case DropCandidate():
-                await self._candidates.drop()
+                await self._candidates.drop_candidate()
             case FoldWords():
-                self._candidates.hear(effect.text)
+                self._candidates.fold_words(effect.text)
+            case ShowFrame():
+                self._shown.show_frame(effect)
+            case HideFrame():
+                self._shown.hide_frame(effect)
+            case LookAhead():
+                self._candidates.look_ahead()
             case StartReply():
                 await self._replies.start(ResponseParams(), effect.say)
             case SpeakUp():
@@ -96,7 +104,7 @@ class TurnEffects:
                 self._idle.start(effect.play_end)
 
     async def _set_level(self, level: Level) -> None:
-        """Of the latest message: a reply may have several, and the player is inside the last that it got."""
+        """The level of the latest message: a reply may have several, and the player is inside the last that it got."""
         sounding = next(self._replies.latest(), None)
         if sounding is not None and sounding.item_ids:
             await self._context.emit(LEVELS[level](sounding.id, sounding.item_ids[-1]))

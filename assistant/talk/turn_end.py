@@ -13,6 +13,7 @@ from enum import Enum, auto
 
 from assistant.events import SemanticVad, ServerVad
 from assistant.talk.own_level import OwnLevel
+from assistant.text.talk_words import TalkWords
 from assistant.text.unfinished import wants_more
 
 ONSET_BLOCKS = 2
@@ -24,7 +25,7 @@ PAUSE_MS = 32.0
 of silence what they write after 160 (the same 92 of 96 requests of the dev set right), and of 100 silences of one block
 97 go on for another."""
 FALLEN = 10 ** (-25 / 10)
-"""Of the power of the loudest block of a turn: below it the voice has fallen, perhaps for good. The detector notices a
+"""A share of the power of a turn's loudest block. Below it the voice has fallen, perhaps for good. A detector notices a
 silence 104 ms after the last sample of the dev set's complete requests (median), this 16 ms after it, and in the middle
 of a request another 2.4 times. Ears write then what they write in the silence: of 96 requests 93 alike, and 87 right
 instead of 85."""
@@ -53,11 +54,12 @@ OPEN, COMPLETE = 0.01, 0.1
 slowest twentieth of the dev set's 96 complete requests waits for 580 ms, so for 290, and of its 72 pauses one more ends
 a turn, which is reopened."""
 USUAL_WORDS_PER_S = 2.6
+"""In English."""
 
 
 class Sign(Enum):
-    """What a block showed. FALLEN: the voice has, though the detector takes it for speech still. PAUSE comes once per
-    silence, RESUMED when speech goes on after either."""
+    """The sign that a block gave. FALLEN: the voice has, though the detector takes it for speech still. PAUSE comes
+    once per silence, RESUMED when speech goes on after either."""
 
     ONSET = auto()
     FALLEN = auto()
@@ -68,22 +70,22 @@ class Sign(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WordsSoFar:
-    """What is known of the words so far. `complete`: probability that they are a whole request, None if unknown.
-    `held`: their end wants more."""
+    """The words so far, as they are known.
+
+    count      how many there are; 1 at most where the language has no list, so that no pace is judged
+    complete   probability that they are a whole request; None: unknown
+    held       their end wants more
+    """
 
     count: int = 0
     complete: float | None = None
     held: bool = False
 
 
-def heard_words(text: str, complete: float | None) -> WordsSoFar:
-    """What these words and the language model's judgement of them say."""
-    return WordsSoFar(len(text.split()), complete, wants_more(text))
-
-
-def probable_end(words: WordsSoFar) -> bool:
-    """The turn may be over with these words: a reply to them is worth beginning before it is certain."""
-    return words.count > 0 and not words.held and (words.complete is None or words.complete > OPEN)
+def heard_words(text: str, complete: float | None, known: TalkWords | None) -> WordsSoFar:
+    """These words, with the language model's judgement of them."""
+    count = len(text.split())
+    return WordsSoFar(min(count, 1) if known is None else count, complete, wants_more(text, known))
 
 
 def end_silence_ms(detection: ServerVad | SemanticVad, words: WordsSoFar, speech_ms: float) -> float:
@@ -121,7 +123,7 @@ class TurnDetector:
         the sound rose: a detector that does not know the kind of voice, one that shouts, takes long to believe it."""
         self._own = OwnLevel()
         self._before: deque[tuple[int, float, float]] = deque(maxlen=RISE_BLOCKS)
-        """Of the last blocks: where each began, its probability and its power."""
+        """The last blocks: where each began, its probability and its power."""
         self.reset()
 
     def reset(self) -> None:
@@ -163,7 +165,7 @@ class TurnDetector:
 
     @property
     def power(self) -> float:
-        """Of the speech of this turn, by what is loud in it."""
+        """The power of this turn's speech, by what is loud in it."""
         total, squares = self._powers
         return squares / total if total else 0.0
 
@@ -178,14 +180,14 @@ class TurnDetector:
 
     @property
     def _quiet_ms(self) -> float:
-        """What a turn's end is asked of: the silence; from the pause on and where we decide, all since the voice fell.
+        """A turn's end is asked of this: the silence; from the pause on and where we decide, all since the voice fell.
         Behind the last sample the detector hears speech on, for longer after some words than after others."""
         if isinstance(self._detection, ServerVad) or not self._paused:
             return self.silence_ms
         return max(self.silence_ms, (self._position - self._fell_at) * 1000 / self._rate)
 
     def know(self, words: WordsSoFar) -> None:
-        """What is known of the words now; counts from the next block on."""
+        """Take this as known of the words; it counts from the next block on."""
         self._words = words
 
     def was_user(self, power: float) -> None:
@@ -257,7 +259,7 @@ class TurnDetector:
         return Sign.ONSET
 
     def _risen(self) -> int:
-        """Where the sound rose that speech is believed in now; what is surely no user, our own voice, is none of it."""
+        """The sample where the sound rose that speech is believed in now, without our own voice before it."""
         floor, start = min(power for _, _, power in self._before), self._position
         for begin, probability, power in reversed(self._before):
             far = (self._position - begin) * 1000 / self._rate > RISE_MS

@@ -1,20 +1,28 @@
-"""Who speaks: the user begins, goes on and ends, a reply is made and sounds, and what follows from it.
+"""Turn-taking: the user begins, goes on and ends, a reply is made and sounds, and what follows from it.
 
 Pure, one state and one function:
 
     state, effects = step(state, message, settings, now)
 
-`TurnEffects` carries the effects out in their order, all of them, before the next message of the inbox is taken.
+`TurnEffects` carries the effects out in their order, all of them, before the next message of the inbox is taken. Every
+message is told here first, those that other parts answer too: it may end what is made in private.
 Replies tell their own facts (begun, sounding, ended) at the moment they happen and not by way of the inbox: a user's
 first sound that already waits there must find the reply as it is, else it would not stop it. Such facts have no
 effects.
 
 An overlap is the user's speech that is under way, over a reply or over silence. It is announced to the front at once,
-or with the verdict where it is judged, or at the latest at its end, and never twice. What speech does to a reply stands
-in the table of `interruption`.
+or with the verdict where it is judged, or at the latest at its end, and never twice. The table of `interruption`
+says what speech does to a reply.
 
 A turn that was taken too early is reopened: the user goes on soon, and little or nothing of the answer was heard. Then
-the answer and the turn are taken back, and the new turn holds the words of both.
+the answer and the turn are taken back, and the new turn holds the words of both. The ear decides at the onset whether
+speech joins the last turn; here is when that turn is taken back.
+
+A candidate is a reply begun in private where the user may have finished. It is dropped when the user goes on, or when
+anything happens that may change what it would be, and released when its turn is written down as it was guessed.
+
+The newest frame of a camera enters the talk when the user begins to speak, types, or asks for a reply. It leaves with
+speech that was no turn.
 """
 
 from __future__ import annotations
@@ -23,29 +31,40 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TypeAlias
 
-from assistant.events import AudioCleared, SemanticVad, Settings, SpeechStarted, SpeechStopped, TranscriptPartial
+from assistant.events import (
+    AudioCleared,
+    CreateItem,
+    CreateResponse,
+    ReportHeard,
+    RetrieveItem,
+    SemanticVad,
+    Settings,
+    SpeechStarted,
+    SpeechStopped,
+    TranscriptPartial,
+)
+from assistant.talk.conversation import is_typed
 from assistant.talk.interruption import (
     Action,
     Manner,
-    Overheard,
     Phase,
     Signal,
     actions,
-    bare_words,
-    is_nod,
     manner_of,
-    nod_words,
-    only_stops,
-    verdict,
 )
 from assistant.talk.messages import (
+    CandidateChecked,
     Cleared,
     ClientCancel,
+    FrameCame,
     IdleOver,
+    NothingToCommit,
+    PictureCame,
     ReplyBegun,
     ReplyCut,
     ReplyEnded,
     ReplyOut,
+    ReplyOver,
     ReplySounding,
     SayNow,
     TurnMessage,
@@ -53,10 +72,14 @@ from assistant.talk.messages import (
     UserEnded,
     UserMayBeDone,
     UserProgress,
+    UserWords,
 )
+from assistant.talk.overheard import Overheard, nod_words, only_nods, only_stops, verdict
+from assistant.talk.turn_end import OPEN
+from assistant.text.talk_words import TalkWords
 
 REOPEN_S = 1.5
-"""Who goes on this soon after the end of a turn had not finished it."""
+"""A user who goes on this soon after the end of a turn had not finished it."""
 LITTLE_S = 0.85
 """Sound of a reply that says nothing yet: up to here it can be taken back as if it had never begun. Behind a prepared
 reply to a turn that ended after 150 ms this reaches whoever goes on after 900."""
@@ -83,7 +106,7 @@ class Overlap:
     """The turn that it goes on with, if that is reopened."""
     text: str = ""
     nod: str = ""
-    """What it says if it is a nod."""
+    """Its words if it is a nod."""
     nodded: bool = False
     """Nothing but a nod was read in it once."""
     announced: bool = False
@@ -101,6 +124,14 @@ class Answered:
 
     item_id: str
     end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Joinable:
+    """A turn that may have been taken too early: speech that begins `until` this moment, clock seconds, joins it."""
+
+    item_id: str
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +154,8 @@ class TurnTakingState:
     answered: Answered | None = None
     guessing: str | None = None
     """The user pauses, and a reply to these words may be begun in private."""
+    frames: bool = False
+    """Frames of a camera have come."""
 
     @property
     def replying(self) -> bool:
@@ -143,7 +176,7 @@ class TurnTakingState:
 
 
 class Level(Enum):
-    """What a front's player is to do with the sound of the latest reply."""
+    """An order to a front's player about the sound of the latest reply."""
 
     LOWER = auto()
     HOLD = auto()
@@ -200,7 +233,12 @@ class BeginCandidate:
 
 @dataclass(frozen=True, slots=True)
 class DropCandidate:
-    """The user goes on: what was answered in private never was."""
+    """The answer that was made in private never was."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseCandidate:
+    """The answer that was made in private is the reply of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +246,30 @@ class FoldWords:
     """The user still speaks; these words will not change."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowFrame:
+    """The newest frame enters the talk, if it shows anything new: for this turn, or else for the reply that is to
+    follow. `asked`: it stands before the words that a front asks a reply for. `ahead`: the model looks at it now."""
+
+    turn: str | None
+    ahead: bool
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HideFrame:
+    """The turn was none: the frame that was shown to it was never there. `settle`: what the models have seen of it is
+    taken back now, as no reply runs; else the next reply sees to that."""
+
+    turn: str
+    settle: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LookAhead:
+    """The model looks at a picture before the words to it have come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,38 +290,73 @@ class StartIdle:
 
 
 Told: TypeAlias = SpeechStarted | SpeechStopped | TranscriptPartial | AudioCleared
-Guessing: TypeAlias = BeginCandidate | DropCandidate | FoldWords
+Guessing: TypeAlias = BeginCandidate | DropCandidate | ReleaseCandidate | FoldWords
+Showing: TypeAlias = ShowFrame | HideFrame | LookAhead
 Effect: TypeAlias = (
-    Told | Level | StopReply | SetAside | Reopen | CommitTurn | StartReply | Guessing | SpeakUp | StopIdle | StartIdle
+    Told | Level | StopReply | SetAside | Reopen | CommitTurn | StartReply | Guessing | Showing
+    | SpeakUp | StopIdle | StartIdle
 )
 Step: TypeAlias = tuple[TurnTakingState, tuple[Effect, ...]]
 
 # ------------------------------------------------------------------------------------------------- step
 
 
-def step(state: TurnTakingState, message: TurnMessage, settings: Settings, now: float) -> Step:
+def step(
+    state: TurnTakingState, message: TurnMessage, settings: Settings, now: float, known: TalkWords | None
+) -> Step:
     """The next state, and what is to be done, in this order. Total: what cannot be in this state changes nothing."""
+    after, effects = _row(state, message, settings, now, known)
+    return after, (*effects, *_shown_to_speech(state, after, effects))
+
+
+def _row(
+    state: TurnTakingState, message: TurnMessage, settings: Settings, now: float, known: TalkWords | None
+) -> Step:
     match message:
-        case UserBegan():
-            return _began(state, message, settings, now)
         case UserProgress():
-            return _progress(state, message, settings, now)
+            return _progress(state, message, settings, now, known)
         case UserMayBeDone():
             return _may_be_done(state, message, settings)
         case UserEnded():
-            return _ended(state, message, settings, now)
+            return _ended(state, message, settings, now, known)
+        case CandidateChecked():
+            return state, (ReleaseCandidate() if message.fits else DropCandidate(),)
+        case FrameCame():
+            return _frame_came(state, message)
+        case PictureCame():
+            return state, () if state.replying else (LookAhead(),)
+        case ReplyBegun() | ReplySounding() | ReplyEnded() | ReplyCut():
+            return _of_reply(state, message, now), ()
+        case ReplyOut():
+            return state, (StartReply(),) if state.answer_due and not state.replying else ()
+        case UserWords():
+            return state, () if message.text.strip() else _hidden(state, message.item_id)
+        case NothingToCommit() | ReplyOver() | RetrieveItem() | ReportHeard():
+            return state, ()
+    # Anything else may change what a reply that is made in private would be.
+    state, dropped = _drop_guess(state)
+    state, effects = _changed(state, message, settings, now)
+    return state, (*dropped, *effects)
+
+
+def _changed(state: TurnTakingState, message: TurnMessage, settings: Settings, now: float) -> Step:
+    match message:
+        case UserBegan():
+            return _began(state, message, settings, now)
         case Cleared():
             return _cleared(state, message, settings, now)
         case ClientCancel():
             return _cancelled(state, settings, now)
-        case ReplyOut():
-            return state, (StartReply(),) if state.answer_due and not state.replying else ()
         case SayNow():  # dropped, not kept: a timer's words would come minutes after the timer
             return state, (StartReply(message.text),) if state.quiet else ()
         case IdleOver():  # the time may have run out while the user's first word waited in the inbox
             return state, (SpeakUp(),) if state.quiet else ()
+        case CreateItem() if is_typed(message) and state.frames:
+            return state, (ShowFrame(None, ahead=not state.replying),)
+        case CreateResponse(params=params) if params.input is None and params.conversation == "auto":
+            return state, (ShowFrame(None, ahead=True, asked=True),) if state.frames and not state.replying else ()
         case _:
-            return _of_reply(state, message, now), ()
+            return state, ()
 
 
 def _of_reply(
@@ -276,25 +373,28 @@ def _of_reply(
             return state if state.play_end is None else replace(state, play_end=min(state.play_end, now))
 
 
-def reopens(state: TurnTakingState, settings: Settings, moment: float) -> str | None:
-    """The turn that speech which began at `moment` would go on with. Only where we decide when turns are over, and
-    where replies are played as they come: who takes them faster goes on at once, and has heard all the same."""
+def joinable(state: TurnTakingState, settings: Settings) -> Joinable | None:
+    """The turn that speech may go on with. Only where we decide when turns are over, and where replies are played as
+    they come: a front that takes them faster goes on at once, and has heard all the same."""
     detection, answered = settings.turn_detection, state.answered
     if answered is None or not isinstance(detection, SemanticVad) or manner_of(settings) is Manner.LISTEN:
         return None
-    if not settings.paced or not detection.create_response or moment - answered.end > REOPEN_S:
+    if not settings.paced or not detection.create_response:
         return None
-    unheard = state.replying if state.sounds_since is None else moment - state.sounds_since <= LITTLE_S
-    return answered.item_id if unheard else None
+    if state.sounds_since is None:
+        return Joinable(answered.item_id, answered.end + REOPEN_S) if state.replying else None
+    return Joinable(answered.item_id, min(answered.end + REOPEN_S, state.sounds_since + LITTLE_S))
 
 
 def _began(state: TurnTakingState, began: UserBegan, settings: Settings, now: float) -> Step:
     overlap = Overlap(began.item_id, began.start_ms, began.moment, began.joins)
-    state, effects = _answer(replace(state, overlap=overlap, guessing=None), Signal.OVERLAP, settings, now)
+    state, effects = _answer(replace(state, overlap=overlap), Signal.OVERLAP, settings, now)
     return state, (StopIdle(), *effects)
 
 
-def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings, now: float) -> Step:
+def _progress(
+    state: TurnTakingState, progress: UserProgress, settings: Settings, now: float, known: TalkWords | None
+) -> Step:
     effects: tuple[Effect, ...] = ()
     if state.overlap is None or state.overlap.item_id != progress.item_id:
         return state, effects
@@ -302,17 +402,18 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
         progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure,
         goes_on=state.overlap.joins is not None, nodded=state.overlap.nodded,
     )  # fmt: skip
-    nodded = state.overlap.nodded or (bool(bare_words(progress.text)) and is_nod(progress.text))
-    overlap = replace(state.overlap, text=progress.text, nod=nod_words(heard, state.overlap.nod), nodded=nodded)
+    nodded = state.overlap.nodded or only_nods(progress.text, known)
+    overlap = replace(state.overlap, text=progress.text, nod=nod_words(heard, state.overlap.nod, known), nodded=nodded)
     state = replace(state, overlap=overlap)
-    if state.judging is not None and (signal := verdict(heard, holds=state.lowered)) is not None:
+    if state.judging is not None and (signal := verdict(heard, known, holds=state.lowered)) is not None:
         state, effects = _answer(state, signal, settings, now)
     if progress.text:
         state, again = _reopen(state)
         effects = (*effects, *again)
     pauses = progress.fell or progress.silence_ms > 0
-    if state.guessing is not None and (not pauses or (progress.read and progress.text != state.guessing)):
-        state, effects = replace(state, guessing=None), (*effects, DropCandidate())
+    if not pauses or (progress.read and progress.text != state.guessing):
+        state, dropped = _drop_guess(state)
+        effects = (*effects, *dropped)
     if state.overlap is not None and _answers(state, settings) and progress.stable and state.guessing is None:
         effects = (*effects, FoldWords(progress.text[: progress.stable]))
     # Words go out only of speech that the front knows of, so after the verdict and not before.
@@ -324,7 +425,14 @@ def _progress(state: TurnTakingState, progress: UserProgress, settings: Settings
 def _may_be_done(state: TurnTakingState, done: UserMayBeDone, settings: Settings) -> Step:
     if state.overlap is None or state.overlap.item_id != done.item_id or not _answers(state, settings):
         return state, ()
+    unknown, open_end = done.complete is None, done.complete is not None and done.complete <= OPEN
+    if not done.text.strip() or done.held or open_end or (unknown and not done.paused):
+        return state, ()
     return replace(state, guessing=done.text), (BeginCandidate(done.item_id, done.text),)
+
+
+def _drop_guess(state: TurnTakingState) -> Step:
+    return (state, ()) if state.guessing is None else (replace(state, guessing=None), (DropCandidate(),))
 
 
 def _answers(state: TurnTakingState, settings: Settings) -> bool:
@@ -333,7 +441,9 @@ def _answers(state: TurnTakingState, settings: Settings) -> bool:
     return detection is not None and detection.create_response and not state.replying and state.judging is None
 
 
-def _ended(state: TurnTakingState, ended: UserEnded, settings: Settings, now: float) -> Step:
+def _ended(
+    state: TurnTakingState, ended: UserEnded, settings: Settings, now: float, known: TalkWords | None
+) -> Step:
     if ended.was_announced and (state.overlap is None or state.overlap.item_id != ended.item_id):
         return state, ()  # it was taken for a nod while its end was already on the way here
     effects: tuple[Effect, ...] = ()
@@ -349,14 +459,13 @@ def _ended(state: TurnTakingState, ended: UserEnded, settings: Settings, now: fl
     state = replace(state, overlap=None, answered=None)
     effects = (*effects, CommitTurn(ended.item_id, ended.moment, barged_in, yielded_ms))
     detection = settings.turn_detection
-    guess: tuple[Effect, ...] = () if state.guessing is None else (DropCandidate(),)
-    state = replace(state, guessing=None)
+    state, guess = _drop_guess(state)  # unless it is the reply that begins now
     if ended.by_hand or detection is None or not detection.create_response:
         return state, (*effects, *guess)
     if state.replying:
         return replace(state, answer_due=True), (*effects, *guess)
     if isinstance(detection, SemanticVad):
-        if spoken is not None and (barged_in or spoken.joins) and only_stops(spoken.text):
+        if spoken is not None and (barged_in or spoken.joins) and only_stops(spoken.text, known):
             return state, (*effects, *guess)  # it stopped: that is the answer
         state = replace(state, answered=Answered(ended.item_id, ended.moment))
     return state, (*effects, StartReply())
@@ -379,11 +488,45 @@ def _cancelled(state: TurnTakingState, settings: Settings, now: float) -> Step:
     return state, (*effects, StartReply()) if state.answer_due and not state.replying else effects
 
 
+# ---------------------------------------------------------------------------------------- what is shown
+
+
+def _frame_came(state: TurnTakingState, frame: FrameCame) -> Step:
+    """In the middle of speech it is shown to it, in place of one that was, if it differs much from that."""
+    state, overlap = replace(state, frames=True), state.overlap
+    if overlap is None or overlap.joins is not None:
+        return state, ()
+    if not (frame.changed if frame.turn == overlap.item_id else frame.new):
+        return state, ()
+    state, dropped = _drop_guess(state)
+    return state, (*dropped, ShowFrame(overlap.item_id, ahead=not state.replying))
+
+
+def _shown_to_speech(
+    before: TurnTakingState, after: TurnTakingState, effects: tuple[Effect, ...]
+) -> tuple[Effect, ...]:
+    """The user began to speak, or what began was no turn. Speech that goes on with a turn has been shown its frame."""
+    old, new = before.overlap, after.overlap
+    if (old and old.item_id) == (new and new.item_id):
+        return ()
+    found: tuple[Effect, ...] = ()
+    if old is not None and not any(isinstance(one, CommitTurn) and one.item_id == old.item_id for one in effects):
+        restarts = any(isinstance(one, StartReply) for one in effects)
+        found = _hidden(after, old.item_id, restarts)
+    if new is not None and new.joins is None and after.frames:
+        found = (*found, ShowFrame(new.item_id, ahead=not after.replying))
+    return found
+
+
+def _hidden(state: TurnTakingState, turn: str, restarts: bool = False) -> tuple[Effect, ...]:
+    return (HideFrame(turn, settle=not state.replying and not restarts),) if state.frames else ()
+
+
 # ---------------------------------------------------------------------------------------- the table asked
 
 
 def phase_of(state: TurnTakingState, now: float) -> Phase:
-    """Where the reply is. Judged speech comes first: it waits for its verdict even if another reply has begun since."""
+    """The state of the reply. Judged speech comes first: it waits for its verdict even if another reply has begun."""
     if state.judging is not None:
         return Phase.JUDGED
     if state.making is Making.NONE:
@@ -393,7 +536,7 @@ def phase_of(state: TurnTakingState, now: float) -> Phase:
 
 
 def _answer(state: TurnTakingState, signal: Signal, settings: Settings, now: float) -> Step:
-    """What the table says, in its order. Whatever is said of judged speech but "perhaps" ends the judging."""
+    """The actions of the table, in its order. Whatever is said of judged speech but "perhaps" ends the judging."""
     phase = phase_of(state, now)
     manner = state.judging or manner_of(settings)
     effects: tuple[Effect, ...] = ()

@@ -91,16 +91,16 @@ def test_sound_of_less_than_a_frame_has_a_level_too(samples: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "♪♪♪♪", "You", "Thank you for watching!", "...", "- -"])
 def test_what_noise_is_written_as_makes_no_sense(text: str) -> None:
-    assert not sensible(text, [1, 2, 3], 0.9)
+    assert not sensible(text, [1, 2, 3], 0.9, ("en",))
 
 
 @pytest.mark.parametrize("text", ["Yes.", "you?", "You.", "Thank you.", "Stop!", "5", "No, no, no."])
 def test_short_answers_make_sense(text: str) -> None:
-    assert sensible(text, list(range(9)), 0.5)
+    assert sensible(text, list(range(9)), 0.5, ("en",))
 
 
 def test_what_the_network_does_not_believe_makes_no_sense() -> None:
-    assert not sensible("I'm going to take a picture of the picture.", list(range(12)), 0.17)
+    assert not sensible("I'm going to take a picture of the picture.", list(range(12)), 0.17, ("en",))
 
 
 @pytest.mark.parametrize(("period", "most"), [(1, 6), (2, 6), (5, 3), (12, 3)])

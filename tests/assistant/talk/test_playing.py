@@ -36,7 +36,7 @@ def sound(seconds: float) -> AudioDelta:
 
 def taken(playing: FrontPlayer, begin: float, slices: int) -> np.ndarray:
     """What is played while the microphone brings so many slices from `begin` on."""
-    found = [playing.take(SLICE, begin + (n + 1) * 0.1) for n in range(slices)]
+    found = [playing.played_during(SLICE, begin + (n + 1) * 0.1) for n in range(slices)]
     return np.concatenate([np.zeros(SLICE, np.float32) if each is None else each.sound for each in found])
 
 
@@ -46,16 +46,16 @@ def level(part: np.ndarray) -> float:
 
 def test_it_begins_when_it_was_told_and_plays_on_without_a_gap():
     playing = FrontPlayer()
-    assert playing.take(SLICE, 0.1) is None
+    assert playing.played_during(SLICE, 0.1) is None
     playing.told(sound(1.0), SEMANTIC, 0.15)
-    first = playing.take(SLICE, 0.2)
+    first = playing.played_during(SLICE, 0.2)
     assert first is not None and first.anew
     assert not first.sound[: RATE // 20].any() and level(first.sound[RATE // 20 + 50 :]) > 0.3
     playing.told(sound(1.0), SEMANTIC, 0.3)
     rest = taken(playing, 0.2, 25)
     assert level(rest[: int(1.9 * RATE)]) == pytest.approx(0.5 / np.sqrt(2), rel=0.02)
     assert np.flatnonzero(rest)[-1] == pytest.approx(1.95 * RATE, abs=200)
-    assert playing.take(SLICE, 9.0) is None
+    assert playing.played_during(SLICE, 9.0) is None
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=lambda event: type(event).__name__)
@@ -89,13 +89,13 @@ def test_a_lowered_sound_is_lower():
 def test_a_front_that_plays_from_files_plays_nothing():
     playing = FrontPlayer()
     playing.told(sound(2.0), Settings(paced=False), 0.0)
-    assert playing.take(SLICE, 0.1) is None
+    assert playing.played_during(SLICE, 0.1) is None
 
 
 def test_sound_that_comes_at_once_meets_no_more_than_can_have_been_played():
     playing = FrontPlayer()
     playing.told(sound(5.0), SEMANTIC, 0.0)
-    at_once = np.concatenate([playing.take(SLICE, 0.1).sound for _ in range(30)])
+    at_once = np.concatenate([playing.played_during(SLICE, 0.1).sound for _ in range(30)])
     assert np.count_nonzero(np.abs(at_once) > 0.01) <= (0.1 + AHEAD_S) * RATE
     assert not at_once[int((0.2 + AHEAD_S) * RATE) :].any()
 
@@ -104,6 +104,6 @@ def test_a_microphone_that_was_muted_has_missed_what_was_played():
     playing = FrontPlayer()
     playing.told(sound(3.0), SEMANTIC, 0.0)
     taken(playing, 0.0, 5)
-    again = playing.take(SLICE, 2.1)
+    again = playing.played_during(SLICE, 2.1)
     assert again is not None and again.anew
     assert np.flatnonzero(taken(playing, 2.1, 20))[-1] == pytest.approx(0.9 * RATE, abs=200)

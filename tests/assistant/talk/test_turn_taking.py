@@ -1,6 +1,7 @@
 """Who speaks, as a pure step: every row of the table is asked, and whatever comes in whatever order, nothing hangs."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import pytest
@@ -10,19 +11,27 @@ from hypothesis import strategies as st
 
 from assistant.events import (
     AudioCleared,
+    CreateItem,
+    CreateResponse,
+    Message,
+    RetrieveItem,
     SemanticVad,
     ServerVad,
     Settings,
     SpeechStarted,
     SpeechStopped,
+    TextPart,
     TranscriptPartial,
+    UpdateSettings,
 )
 from assistant.talk import turn_taking
 from assistant.talk.interruption import TABLE, Manner, actions, manner_of
 from assistant.talk.messages import (
     Cleared,
     ClientCancel,
+    FrameCame,
     IdleOver,
+    PictureCame,
     ReplyBegun,
     ReplyCut,
     ReplyEnded,
@@ -31,25 +40,32 @@ from assistant.talk.messages import (
     SayNow,
     UserBegan,
     UserEnded,
+    UserMayBeDone,
     UserProgress,
+    UserWords,
 )
 from assistant.talk.turn_taking import (
     LITTLE_S,
     REOPEN_S,
+    BeginCandidate,
     CommitTurn,
+    DropCandidate,
+    HideFrame,
     Level,
+    LookAhead,
     Making,
     Reopen,
     SetAside,
+    ShowFrame,
     SpeakUp,
     StartIdle,
     StartReply,
     StopIdle,
     StopReply,
     TurnTakingState,
-    reopens,
-    step,
+    joinable,
 )
+from assistant.text.english import ENGLISH
 
 NOW, PAST, AHEAD = 10.0, 5.0, 15.0
 STOP = Settings(turn_detection=ServerVad())
@@ -60,6 +76,16 @@ ASKED = Settings(duck=True, turn_detection=SemanticVad(create_response=False))
 BY_HAND = Settings(turn_detection=None)
 FRONTS = {"stop": STOP, "judge": JUDGE, "duck": DUCK, "listen": LISTEN, "asked": ASKED, "by hand": BY_HAND}
 
+step = partial(turn_taking.step, known=ENGLISH)
+
+
+def reopens(state, settings, moment):
+    """The turn that speech which began at this moment joins."""
+    turn = joinable(state, settings)
+    return turn.item_id if turn is not None and moment <= turn.until else None
+
+
+TYPED = CreateItem(Message("typed", "user", (TextPart("hello"),)))
 UNDECIDED, LIKELY = (100.0, "", 0.0), (300.0, "", 0.0)
 NOD, WORDS = (250.0, "mhm", 96.0, 3, True), (500.0, "ten minutes", 0.0)
 
@@ -92,6 +118,17 @@ def may_come(state):
     return messages
 
 
+def may_come_beside(state):
+    """All that, with guesses, pictures and what a front does to the talk."""
+    messages = [*may_come(state), FrameCame("another", True, False), PictureCame(), UserMayBeDone("late", "wait"),
+                UserWords("late", "", None, 1.0), TYPED, CreateResponse(), RetrieveItem("a"),
+                UpdateSettings(STOP)]  # fmt: skip
+    if state.overlap is not None:
+        item_id = state.overlap.item_id
+        messages += [UserMayBeDone(item_id, "ten minutes"), FrameCame(item_id, False, True)]
+    return messages
+
+
 def after(state, message, settings):
     """The states that a step may lead to, once its effects are carried out: a stopped reply has ended somewhere."""
     state, effects = step(state, message, settings, NOW)
@@ -100,10 +137,23 @@ def after(state, message, settings):
     return [(step(state, ReplyEnded(end), settings, NOW)[0], effects) for end in (PAST, AHEAD)]
 
 
+def walked(coming, fronts):
+    """Every state that can be reached with any of the fronts, or several one after the other, and every step there."""
+    found, open_states, steps = {TurnTakingState()}, [TurnTakingState()], []
+    while open_states:
+        state = open_states.pop()
+        for message, settings in product(coming(state), fronts):
+            for reached, effects in after(state, message, settings):
+                steps.append((state, message, settings, reached, effects))
+                if reached not in found:
+                    found.add(reached)
+                    open_states.append(reached)
+    return found, steps
+
+
 @pytest.fixture(scope="module")
 def walk():
-    """Every state that can be reached with any of the fronts, or several one after the other, and every step there."""
-    found, open_states, steps, questions = {TurnTakingState()}, [TurnTakingState()], [], set()
+    questions = set()
 
     def noting(*question):
         questions.add(question)
@@ -111,15 +161,12 @@ def walk():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(turn_taking, "actions", noting)
-        while open_states:
-            state = open_states.pop()
-            for message, settings in product(may_come(state), FRONTS.values()):
-                for reached, effects in after(state, message, settings):
-                    steps.append((state, message, settings, reached, effects))
-                    if reached not in found:
-                        found.add(reached)
-                        open_states.append(reached)
-    return found, steps, questions
+        return *walked(may_come, FRONTS.values()), questions
+
+
+@pytest.fixture(scope="module")
+def steps_beside():
+    return walked(may_come_beside, [JUDGE])[1]
 
 
 def test_every_row_of_the_table_is_asked_and_nothing_beside_it(walk):
@@ -203,6 +250,47 @@ def test_the_wait_for_the_user_stops_with_speech_and_goes_on_where_there_was_non
         for effect in effects:
             if isinstance(effect, StartIdle):
                 assert not before.replying and reached.overlap is None and effect.play_end == before.play_end
+
+
+def test_a_candidate_is_dropped_once_or_its_turn_is_answered(steps_beside):
+    """So at most one is in the making, and none outlives its turn."""
+    beside = UserProgress | UserMayBeDone | UserEnded | UserWords | RetrieveItem | FrameCame | PictureCame | ReplyOut
+    facts = ReplyBegun | ReplySounding | ReplyEnded | ReplyCut
+    for before, message, _, reached, effects in steps_beside:
+        begun = [effect for effect in effects if isinstance(effect, BeginCandidate)]
+        drops = effects.count(DropCandidate())
+        assert drops <= 1 and len(begun) <= 1 and not (drops and begun)
+        if begun:
+            assert reached.guessing == begun[0].text and not reached.replying and reached.judging is None
+        elif before.guessing is not None and reached.guessing is None:
+            assert drops == 1 or (isinstance(message, UserEnded) and effects[-1] == StartReply())
+        else:
+            assert not drops and reached.guessing == before.guessing
+        if not isinstance(message, beside | facts):
+            assert reached.guessing is None and effects[:drops] == (DropCandidate(),) * drops
+
+
+def test_a_frame_is_shown_to_speech_once_and_hidden_where_that_was_no_turn(steps_beside):
+    for before, message, _, reached, effects in steps_beside:
+        shown = [effect for effect in effects if isinstance(effect, ShowFrame)]
+        hidden = [effect for effect in effects if isinstance(effect, HideFrame)]
+        if not reached.frames:
+            assert not shown and not hidden
+            continue
+        old, new = before.overlap, reached.overlap
+        if isinstance(message, UserBegan) and new.joins is None and (old is None or old.item_id != new.item_id):
+            assert [effect.turn for effect in shown] == [new.item_id]
+        elif shown:
+            assert isinstance(message, CreateItem | CreateResponse | FrameCame)
+        committed = [effect.item_id for effect in effects if isinstance(effect, CommitTurn)]
+        if old is not None and (new is None or new.item_id != old.item_id) and old.item_id not in committed:
+            assert [effect.turn for effect in hidden] == [old.item_id]
+        elif not isinstance(message, UserWords):
+            assert not hidden
+        for effect in shown:
+            assert effect.ahead is not reached.replying
+        assert not (reached.replying and any(effect.settle for effect in hidden))
+        assert LookAhead() not in effects or isinstance(message, PictureCame)
 
 
 # ---------------------------------------------------------------------------------- one history at a time
@@ -399,3 +487,32 @@ def test_what_was_heard_for_longer_is_no_more_taken_back():
                            progress("a", *WORDS))  # fmt: skip
     assert [Level.LOWER, SpeechStarted("a", 0), Level.DROP, StopReply("turn_detected"), Reopen("first")] == out[1:6]
     assert state.answered is None
+
+
+@pytest.mark.parametrize(
+    ("words", "begins"),
+    [
+        ({"text": "what time is it", "complete": 0.9}, True),
+        ({"text": "yes"}, True),
+        ({"text": "yes", "paused": False}, False),  # the model may know more by the pause
+        ({"text": "what time is it", "complete": 0.9, "paused": False}, True),
+        ({"text": "set a timer for ten", "complete": 0.01}, False),
+        ({"text": "set a timer for um", "complete": 0.9, "held": True}, False),
+        ({"text": " "}, False),
+    ],
+)  # fmt: skip
+def test_a_reply_is_begun_in_private_to_words_that_may_be_whole(words, begins):
+    state, out = told(JUDGE, UserBegan("a", 0, NOW), UserMayBeDone("a", **words))
+    assert (BeginCandidate("a", words["text"]) in out) == (state.guessing is not None) == begins
+
+
+def test_a_frame_that_changes_nothing_leaves_a_candidate_alone():
+    guessed, _ = told(JUDGE, FrameCame(None, True, False), UserBegan("a", 0, NOW), UserMayBeDone("a", "what is this"))
+    for came, effects in (
+        (FrameCame("a", new=True, changed=False), ()),
+        (FrameCame("before", new=False, changed=True), ()),
+        (FrameCame("a", new=False, changed=True), (DropCandidate(), ShowFrame("a", ahead=True))),
+        (FrameCame("before", new=True, changed=False), (DropCandidate(), ShowFrame("a", ahead=True))),
+    ):
+        assert step(guessed, came, JUDGE, NOW)[1] == effects
+    assert step(guessed, UserWords("a", "", None, 1.0), JUDGE, NOW)[1] == (HideFrame("a", settle=True),)

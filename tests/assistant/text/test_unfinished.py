@@ -2,6 +2,7 @@
 
 import pytest
 
+from assistant.text.english import ENGLISH
 from assistant.text.unfinished import wants_more
 from recipes.turns.texts import COMPLETE, INTERRUPTIONS
 
@@ -13,7 +14,7 @@ from recipes.turns.texts import COMPLETE, INTERRUPTIONS
      "My name is, well.", "Okay, and then, so", "What is seven plus?", "Make a note."],
 )  # fmt: skip
 def test_fillers_and_open_phrases(text):
-    assert wants_more(text)
+    assert wants_more(text, ENGLISH)
 
 
 @pytest.mark.parametrize(
@@ -23,9 +24,9 @@ def test_fillers_and_open_phrases(text):
      "I don't feel well.", "I think so.", "Please make a note."],
 )  # fmt: skip
 def test_what_can_be_the_end_of_a_request(text):
-    assert not wants_more(text)
+    assert not wants_more(text, ENGLISH)
 
 
 def test_no_complete_request_of_the_sets_is_held():
     texts = [text for part in ("dev", "test") for text in (*COMPLETE[part], *INTERRUPTIONS[part])]
-    assert [text for text in texts if wants_more(text)] == []
+    assert [text for text in texts if wants_more(text, ENGLISH)] == []
