@@ -62,13 +62,13 @@ def one_round(ctx: ExecContext, away: Away) -> dict[str, float]:
 
 
 def read_all(ctx: ExecContext) -> int:
-    """One byte of every 512, so that every page is touched."""
+    """Sum of one byte of every 512, so that every page is touched."""
     flat = (buffer.tensor.contiguous().view(-1).view(torch.uint8) for buffer in ctx.buffers())
     return sum(int(each[::512].sum()) for each in flat)
 
 
 def memory(state: str) -> dict[str, float]:
-    """Of this process, in bytes."""
+    """Memory of this process, in bytes."""
     rollup = Path("/proc/self/smaps_rollup").read_text()
     held = {name: int(size) * 1024 for name, size in re.findall(r"(?m)^(\w+): +(\d+) kB", rollup)}
     return {f"{state}: resident": held["Rss"], f"{state}: private": held["Anonymous"] + held["Swap"]}

@@ -1,4 +1,4 @@
-"""What lies in which tier and what may move: bytes used, pins, charges, and which delta leans on which base.
+"""The accounts of all tiers: bytes used, pins, charges, and which delta leans on which base.
 
 Nothing is moved here. The store moves bytes and enters what it did.
 """
@@ -28,7 +28,7 @@ class TierSlot:
 
 
 class TierAccounts:
-    """Of tiers from fast to slow, numbered from 0."""
+    """The accounts of tiers, numbered from 0, the fastest first."""
 
     def __init__(self, tiers: Sequence[Tier], counters: Counters) -> None:
         self._tiers, self._counters = tuple(tiers), counters
@@ -78,7 +78,7 @@ class TierAccounts:
         return all(self.pinned_bytes(t) + cost <= self._tiers[t].budget_bytes // 2 for t, cost in homes.items())
 
     def pinned_bytes(self, t: int) -> int:
-        """Of what stays in a tier whatever comes."""
+        """Bytes that stay in a tier whatever comes."""
         return sum(slot.homes[t] for key, slot in self.slots.items() if t in slot.homes and self._stays(t, key))
 
     def movable(self, t: int) -> list[tuple[str, TierSlot]]:

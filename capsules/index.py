@@ -1,4 +1,4 @@
-"""What is known of every capsule, found by its key or by the longest prefix of tokens. Policy without bytes."""
+"""Facts about every capsule, found by its key or by the longest prefix of tokens. Policy without bytes."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ class IndexEntry:
 
     @classmethod
     def on_disk(cls, about: About) -> "IndexEntry":
-        """Of a file that another process wrote, by its notes. What is not of their shape finds nothing."""
+        """Reads the notes of a file that another process wrote. Notes of another shape find nothing."""
         notes = about.notes
         ttl_s = float(notes["ttl_s"]) if notes.get("ttl_s") else None
         return cls(
@@ -50,7 +50,7 @@ class IndexEntry:
 
     @property
     def notes(self) -> dict[str, str]:
-        """What a file of this capsule keeps beside its bytes."""
+        """Notes that a file of this capsule keeps beside its bytes."""
         prefixes = " ".join(f"{position}:{digest}" for position, digest in self.prefixes.items())
         limit = "" if self.ttl_s is None else repr(self.ttl_s)
         return {"name": self.name, "realm": self.state_key, "prefixes": prefixes, "ttl_s": limit}

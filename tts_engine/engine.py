@@ -212,7 +212,7 @@ class HiggsTTS:
             self._generator.open_session(codes, voice.transcript, voice.name)
 
     def set_sampling(self, sampling: SamplingLike) -> None:
-        """Of all rows from now on. Raises EngineMisuse."""
+        """Sets how all rows from now on are drawn. Raises EngineMisuse."""
         self._generator.inputs.write_sampling(sampling)
         self._sampling = sampling
 
@@ -266,7 +266,7 @@ class HiggsTTS:
 
     @property
     def pieces(self) -> tuple[PieceFacts, ...]:
-        """Of the pieces that are in the context, in order."""
+        """Facts of the pieces that are in the context, in order."""
         return self._generator.session.piece_facts(self.config.audio)
 
     # ------------------------------------------------------------------------- capsules
@@ -329,7 +329,7 @@ class HiggsTTS:
         return costs
 
     def _timed_ms(self, call: Callable[[], None], clock: Callable[[], float], count: int = 1) -> float:
-        """Of one call out of `count`, until the device is done with all."""
+        """Time of one call out of `count`, until the device is done with all."""
         self._ctx.synchronize()
         began = clock()
         for _ in range(count):

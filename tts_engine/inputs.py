@@ -1,4 +1,4 @@
-"""What the host writes for the captured steps: prompts, the text of a piece, the row loop's place, and sampling."""
+"""Writes for the captured steps: prompts, the text of a piece, the row loop's place, and sampling."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ class Inputs:
         self._text_id, self._audio_id = text_id, steps.audio_id
 
     def write_sampling(self, sampling: SamplingLike) -> None:
-        """Of all rows from now on. Raises EngineMisuse."""
+        """Sets how all rows from now on are drawn. Raises EngineMisuse."""
         check_sampling(sampling)
         s, cursor, q = self._state, self._config.cursor, self._config.audio.codebooks
         for book, part in enumerate(self._config.temperatures):

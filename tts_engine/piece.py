@@ -151,7 +151,7 @@ class SpeechSession:
     prefix: int = 0  # positions of the voice
 
     def piece_facts(self, audio: AudioConfig) -> tuple[PieceFacts, ...]:
-        """Of the pieces that are in the context, in order."""
+        """Facts of the pieces that are in the context, in order."""
         first, facts = self.dropped, []
         for piece in self.pieces:
             frames = piece.complete(audio)
