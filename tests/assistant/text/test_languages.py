@@ -63,3 +63,11 @@ def test_the_same_words_steer_a_talk_in_english():
     stopping, nodding = (steered(words, 0.5, "en", duck=True) for words in ("stop", "mhm"))
     assert ("StopPlayback" in dict(stopping), "Nod" in dict(stopping)) == (True, False)
     assert ("StopPlayback" in dict(nodding), "Nod" in dict(nodding)) == (False, True)
+
+
+def test_a_second_language_is_one_row_more(monkeypatch):
+    words, nods = "ja genau", replace(ENGLISH, nods=frozenset(["ja", "genau"]))
+    assert "SpeechStarted" in dict(event for event in steered(words, 0.8, "de", duck=True) if event[1] < 10)
+    monkeypatch.setitem(LISTS, "de", nods)
+    early = dict(event for event in steered(words, 0.8, "de", duck=True) if event[1] < 10)
+    assert "Nod" in early and "SpeechStarted" not in early
