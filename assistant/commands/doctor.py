@@ -113,7 +113,7 @@ def torch_and_gpu() -> Iterator[Finding]:
         yield Finding("torch", "broken", str(error), "run `make run` again; it installs torch")
         return
     yield Finding("torch", "ok", f"{torch.__version__}, {torch.get_num_threads()} threads")
-    from assistant.device.context import has_driver
+    from assistant.device.execution import has_driver
     from capsules.exec.cuda import kernel_trouble, unusable
 
     trouble = unusable()

@@ -56,7 +56,7 @@ class LetterFrontend:
 
     specials: Mapping[str, int] = SPECIALS
 
-    def encode(self, text: str) -> Encoded:
+    def text_ids(self, text: str) -> Encoded:
         ids, words, at = [], [], 0
         for word in text.split():
             at = text.index(word, at)

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from assistant.base.errors import AssistantError
-from assistant.device import context
+from assistant.device import execution
 from assistant.device.execution import open_context
 
 
@@ -17,11 +17,11 @@ def test_without_a_compiler_torchs_own_operators_do(kernels, monkeypatch, tmp_pa
 
 
 def test_a_machine_without_a_gpu_says_so_instead_of_naming_a_package(monkeypatch, tmp_path):
-    monkeypatch.setattr(context, "unusable", lambda: "this torch is built without CUDA; install another")
-    monkeypatch.setattr(context, "DRIVER_PLACES", (tmp_path / "none",))
+    monkeypatch.setattr(execution, "unusable", lambda: "this torch is built without CUDA; install another")
+    monkeypatch.setattr(execution, "DRIVER_PLACES", (tmp_path / "none",))
     with pytest.raises(AssistantError, match=r"--device cuda: there is no NVIDIA GPU .*--device cpu works"):
         open_context("cuda")
-    monkeypatch.setattr(context, "DRIVER_PLACES", (tmp_path,))
+    monkeypatch.setattr(execution, "DRIVER_PLACES", (tmp_path,))
     with pytest.raises(AssistantError, match=r"--device cuda: this torch is built without CUDA; install another"):
         open_context("cuda")
 
