@@ -29,7 +29,6 @@
     vision_config   a tower's part of config.json
     vision_weights  and of the files
     weights         published checkpoints in and out
-    wordguide       which tokens may come next in a small model's reply
 """
 
 from llm_engine.config import LLMConfig

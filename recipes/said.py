@@ -1,6 +1,6 @@
 """The words that the small model says of itself: those of its replies in the talks that it learns from.
 
-Words that stood before do not count. With what it hears they are all that it may write: `llm_engine/wordguide.py`.
+Words that stood before do not count. With what it hears they are all that it may write: `assistant/llm/small/words.py`.
 """
 
 from __future__ import annotations

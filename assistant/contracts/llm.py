@@ -170,11 +170,6 @@ class LLM(TakesBack, Forks, Protocol):
         ...
 
     @property
-    def limited(self) -> bool:
-        """Whether it can pass on no other sentences than those it was trained on."""
-        ...
-
-    @property
     def sees(self) -> bool:
         """Whether it takes pictures. Where not, no line has any, and `[picture]` in the text says where one stood."""
         ...

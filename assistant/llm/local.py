@@ -90,10 +90,6 @@ class LocalLLM:
     # --------------------------------------------------------------------------------- the contract
 
     @property
-    def limited(self) -> bool:
-        return self._language.limited
-
-    @property
     def sees(self) -> bool:
         return self._sight.eyes is not None
 

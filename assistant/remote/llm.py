@@ -42,7 +42,6 @@ class RemoteLLM(NoWayBack):
     """Each reply sends the whole talk."""
 
     capsules = False
-    limited = False
     keeper = None
 
     def __init__(self, address: Address) -> None:

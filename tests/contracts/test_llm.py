@@ -98,7 +98,7 @@ def test_it_says_what_it_is(play):
         llm = subject.engine
         assert set(await llm.warm({"persona/ada": asking()})) == {"persona/ada"}
         assert llm.name and isinstance(llm.name, str)
-        assert isinstance(llm.capsules, bool) and isinstance(llm.limited, bool)
+        assert isinstance(llm.capsules, bool)
 
     play(story)
 

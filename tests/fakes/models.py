@@ -82,7 +82,6 @@ class FakeLLM(Guessing):
 
     name = "fake"
     capsules = True
-    limited = False
     keeper = None
 
     def __init__(

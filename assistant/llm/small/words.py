@@ -6,13 +6,17 @@ inside a sentence or a call, break a line or begin a call in the midst of what i
 count on.
 """
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from llm_engine.callguide import CallGuide
+from llm_engine.chat import Chat
 
 ROUNDS = 3
 """As often as this the same comes in a row, of at least `LEAST` and at most `MOST` tokens, and there the reply ends."""
@@ -139,6 +143,13 @@ class Vocabulary:
         return self._on[begun]
 
 
+def load_vocabulary(folder: Path, known: Collection[str]) -> Vocabulary:
+    """The vocabulary of a model that says `known` words of itself. Raises TextError."""
+    tokenizer = Chat.load(folder).tokenizer
+    texts = [tokenizer.decode([token], skip_special=False) for token in range(tokenizer.size)]
+    return Vocabulary(texts, known, tokenizer.stops())
+
+
 def _words_of(text: str) -> Words:
     """The words of a text, each in both numbers."""
     words = set(_LETTERS.findall(text.lower()))
@@ -219,10 +230,6 @@ class WordGuide:
     def stops(self) -> Sequence[int]:
         """The tokens that end a reply."""
         return self._vocabulary.stops
-
-    def stands(self) -> bool:
-        """False once a tool was called that the request cannot mean, or any where there is none."""
-        return self._calls.stands() and (self._calls.has_tools() or not self._in_call)
 
     @cached_property
     def _values(self) -> Words:
