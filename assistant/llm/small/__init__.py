@@ -36,9 +36,7 @@ REACH = 1024
 two questions in ten."""
 LONGEST_CALL = 160
 """Tokens in a row that show nothing, after which it has lost its way: its calls have a fifth."""
-TOOL_SETS_REMEMBERED = 64
-TURNS_REMEMBERED = 4096
-"""A talk is laid out anew for each reply; its earlier turns are not read again."""
+TOOL_SETS_REMEMBERED, TURNS_REMEMBERED = 64, 4096  # a talk is laid out anew for each reply
 LOST = "I did not catch that. Could you say it again?"
 """A sentence that it was taught, for where it came to nothing."""
 

@@ -17,9 +17,7 @@ from assistant.base.units import SCALES, find_unit, unit_names_in
 from assistant.contracts import Line, ToolCall
 from llm_engine.toolcalls import Schemas
 
-LATELY = 12
-"""Lines before the last in which a measure may have been named."""
-SHOPPING = "shopping"
+LATELY = 12  # lines before the last, in which a measure may have been named
 READ_OUT: Final = re.compile(r"^On your (.+) list: (.+)\.$")
 """How a reply says what is on a list (`recipes/texts/scenes_tools.py`)."""
 
@@ -175,14 +173,14 @@ def _put_right(value: str, asked: str) -> list[str]:
 def _on_list(asked: str, lines: Sequence[Line]) -> list[str]:
     """What is on the list that is spoken of, the last one if none is named: as far as it was told."""
     lists: dict[str, list[str]] = {}
-    name = SHOPPING
+    name = "shopping"
     for line in lines:
         if line.role == "assistant" and (read := READ_OUT.match(line.text)):
             name = read[1]
             lists[name] = read[2].split(", ")
         for call in line.calls:
             given = _arguments(call)
-            name = given.get("list", SHOPPING) if call.name.startswith("list_") else name
+            name = given.get("list", "shopping") if call.name.startswith("list_") else name
             changed, items = given.get("items", "").split(", "), lists.get(name, [])
             if call.name == "list_add":
                 lists[name] = [*items, *changed]

@@ -82,10 +82,9 @@ class ReplyGuide:
         if found or not self._untold:
             return found
         untold, said = self._next(self._untold), self._next(self._said)
-        if self._tokens and (not untold or untold == said):
-            return {}
         if self._tokens:  # each of many lines may be less probable than that none was told
-            return dict.fromkeys(untold, 1 / max(self._likeliest(), 1e-30))
+            parts = untold and untold != said
+            return dict.fromkeys(untold, 1 / max(self._likeliest(), 1e-30)) if parts else {}
         recalls = max(free, key=self._ahead(()).__getitem__) == self._your
         return dict.fromkeys(untold, WEIGHT) if recalls else {}
 

@@ -23,8 +23,7 @@ OF_QUESTIONS = COMMON | ASKS | words_of("again call called color date day kind m
 """… and these need not have been said where the answer was told: `which day`."""
 OF_WORDS = words_of("ask asked first hear last opening repeat said say")
 """A question with one of these may be about any line, not only those that told something."""
-LEAST = 1 / 2
-"""The share of the words of a question that a line must hold to be what is asked for."""
+LEAST = 1 / 2  # a line must hold more than this share of the words of a question to be what is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +67,4 @@ def _nearest(asked: frozenset[str], told: Sequence[str]) -> str:
         return ""
     shares = [len(wanted & {*map(stem, words_of(text))}) / len(wanted) for text in told]
     most = max(shares, default=0.0)
-    return told[len(shares) - 1 - shares[::-1].index(most)] if most >= LEAST else ""
+    return told[len(shares) - 1 - shares[::-1].index(most)] if most > LEAST else ""

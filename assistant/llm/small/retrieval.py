@@ -20,8 +20,7 @@ GOES_ON = frozenset({
 })  # fmt: skip
 """A request that ends with one of these, or has one among its first two words, may leave unsaid what it is about."""
 
-Takes = Mapping[str, object]
-"""JSON schema of a tool's parameters."""
+Takes = Mapping[str, object]  # JSON schema of a tool's parameters
 
 
 @dataclass(frozen=True, slots=True)

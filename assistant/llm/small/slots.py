@@ -59,8 +59,7 @@ COMMON = words_of(
     """
 )
 """Words that say nothing of what a request is about."""
-ORDERS = words_of("add begin check close end get open pause play read run send start stop write")
-"""Words that begin an order and are no value."""
+ORDERS = words_of("add begin check close end get open pause play read run send start stop write")  # never a value
 YES, NO = words_of("on true yes enable"), words_of("off false no not disable")
 YES_OR_NO = YES | NO
 EDGES = frozenset({
@@ -69,8 +68,7 @@ EDGES = frozenset({
     "up", "us", "with", "your",
 })  # fmt: skip
 """Words that no value begins or ends with."""
-LONGEST, MOST_SPANS = 12, 200
-"""Words of a value that was said in a row; with more ways to say one than this, any may come."""
+LONGEST, MOST_SPANS = 12, 200  # words of a value; with more ways to say one than this, any may come
 _SPOKEN = re.compile(r"(?:[^\s,.;:!?]|(?<=\d)[.,:](?=\d))+")
 _NUMBERS = re.compile(r"-?(?<![\d.])\d+(?:\.\d+)?")
 

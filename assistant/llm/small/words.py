@@ -23,8 +23,7 @@ ROUNDS = 3
 LEAST, MOST = 6, 48
 COUNTED, COUNTED_UNASKED = 999, 20
 """It counts no further than the largest number that stood before, at most to the first of these, at least the other."""
-LONGEST_VALUE = 48
-"""Tokens. What people ask to be noted has fewer."""
+LONGEST_VALUE = 48  # tokens; what people ask to be noted has fewer
 OF_CALLS = ("of", "sqrt")
 """All words that it has to write in a call and nobody needs to have said: in 7,083 calls of its texts."""
 
@@ -32,8 +31,7 @@ _LETTERS, _OTHERS, _NUMBER = re.compile(r"[a-z]+"), re.compile(r"[^a-z]+"), re.c
 _INNER_CAPITAL = re.compile("(?<![A-Za-z])[A-Za-z]+[A-Z][A-Za-z]*")
 _SIGNS = re.compile(r"[^a-z0-9 ,.:'()+*/^%-]")
 """What a value has only if it stood before; the others are of numbers, sums and times."""
-_SENTENCE_ENDS = (".", "?", "!")
-_ONE_MORE = re.compile(r"(\d+), (\d+)$")
+_SENTENCE_ENDS, _ONE_MORE = (".", "?", "!"), re.compile(r"(\d+), (\d+)$")
 _CALL, _CALL_END, _HIDDEN = "<tool_call>", "</tool_call>", ("<|", "<think", "</think", "<tool_resp", "</tool_resp")
 
 
@@ -72,26 +70,20 @@ class Vocabulary:
 
     def __init__(self, texts: Sequence[str], known: Collection[str], stops: Collection[int]) -> None:
         self.known, self.stops = Words(known), sorted(stops)
-        self.letters: dict[str, list[int]] = {}
-        """Tokens of letters alone; then those that begin a word behind something else, by its beginning."""
-        self.begins: dict[str, list[int]] = {}
+        self.letters: dict[str, list[int]] = {}  # tokens of letters alone
+        self.begins: dict[str, list[int]] = {}  # what begins a word behind something else, by its beginning
         self.ends: list[_Ends] = []
-        self.foreign: list[int] = []
-        """Parts of a character beyond the alphabet."""
-        self.opening: list[int] = []
-        self.markup: list[int] = []
-        self.after_value: list[int] = []
-        self.more: set[int] = set()
-        """What begins a call; what stands in one; of it, what can follow a value, and what leads to one more."""
-        self.angles: list[int] = []
-        self.line_ends: list[int] = []
-        self.spaced: set[int] = set()
+        self.foreign: list[int] = []  # parts of a character beyond the alphabet
+        self.opening: list[int] = []  # what begins a call
+        self.markup: list[int] = []  # what stands in one
+        self.after_value: list[int] = []  # markup that can follow a value
+        self.more: set[int] = set()  # markup that leads to one more parameter
+        self.angles: list[int] = []  # markup without letters
+        self.line_ends: list[int] = []  # what breaks a line, as only a call does
+        self.spaced: set[int] = set()  # what begins with a space
         self.periods: list[int] = []
-        """Of markup what has no letters; what breaks a line, as only a call does; what begins with a space; a full
-        stop."""
-        self.signs: dict[int, frozenset[str]] = {}
-        self.capital: set[int] = set()
-        """The unusual signs that a token holds; what begins with a capital, as no word goes on."""
+        self.signs: dict[int, frozenset[str]] = {}  # the unusual signs that a token holds
+        self.capital: set[int] = set()  # what begins with a capital, as no word goes on
         for token, text in enumerate(texts):
             if text and token not in stops and not text.startswith(_HIDDEN):
                 self._sort(token, text.lower())

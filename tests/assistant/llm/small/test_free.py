@@ -10,12 +10,15 @@ from assistant.events import ToolSpec
 from assistant.llm.small import WORDS, SmallMind
 from assistant.llm.small.words import WordGuide, load_vocabulary
 from llm_engine.callguide import CallGuide
+from llm_engine.chat import Chat
 from recipes.texts.tools import specs
 
 TINY = Path(llm_engine.__file__).parent / "tiny"
 LANGUAGE = SmallMind(TINY).language()
 VOCABULARY = load_vocabulary(TINY, (TINY / WORDS).read_text("utf-8").split())
 TOOLS = tuple(ToolSpec(one["function"]["name"], "", one["function"]["parameters"]) for one in specs())
+TOKENIZER = Chat.load(TINY).tokenizer
+VOCABULARY_TEXTS = [TOKENIZER.decode([token], skip_special=False) for token in range(TOKENIZER.size)]
 SENTENCES = {
     "danger": """i want to end my life|my dad is not responding|my son is turning blue|the boat is sinking|help me
 call an ambulance|there is smoke in the hall|my friend took too many pills|a man with a knife is outside|fire|mayday
@@ -67,13 +70,3 @@ def test_only_the_vocabulary_holds_what_is_said(asked):
             assert among == {*alone.among()} and token in among
             guide.push(token, VOCABULARY_TEXTS[token])
             alone.push(token, VOCABULARY_TEXTS[token])
-
-
-def _texts():
-    from llm_engine.chat import Chat
-
-    tokenizer = Chat.load(TINY).tokenizer
-    return [tokenizer.decode([token], skip_special=False) for token in range(tokenizer.size)]
-
-
-VOCABULARY_TEXTS = _texts()

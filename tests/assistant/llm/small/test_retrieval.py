@@ -111,12 +111,6 @@ def test_what_was_said_of_listed_values_and_switches_has_to_be_given():
     assert values(again, "setLight", "on") == [True]
 
 
-def test_what_is_counted_may_be_what_is_wanted():
-    cart = tool("add_to_cart", "", ["product", "quantity"], product=TEXT, quantity={"type": "integer"})
-    assert values(meant("put 3 avocados in my cart", tools=[cart]), "add_to_cart", "product")[0] == "avocados"
-    assert not meant("put 3 pounds in my cart", tools=[cart]).calls
-
-
 def test_an_answer_and_what_goes_on_are_read_with_what_was_said_before():
     assert [*meant("turn the light on", "Which one: kitchen or living room?", "the kitchen").calls] == ["setLight"]
     assert [*meant("heating to 21", "Done.", "and now 19").calls] == ["heating"]
