@@ -31,6 +31,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from assistant.app.places import shipped
 from assistant.asr import open_asr
 from assistant.asr.agreement import begin_alike
 from assistant.asr.moonshine import shipped_weights
@@ -38,9 +39,10 @@ from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE
 from assistant.contracts import ASR, AsrFacts, Partial, SpeechDetector, Transcriber, Transcript
 from assistant.events import AppendAudio, Pcm
+from assistant.llm.small import SmallMind
+from assistant.llm.small.reading import for_small_model
 from assistant.talk.messages import UserBegan, UserEnded, UserProgress, UserWords
 from assistant.talk.turn_end import SHORTEST_END_MS
-from assistant.text.small_model import for_small_model
 from recipes.asr.ears import stage
 from recipes.asr.score import every, human_clips
 
@@ -303,7 +305,7 @@ def main() -> None:
     for each in beside:
         each.start()
     before, began = memory_mb(), time.perf_counter()
-    asr = OneClocked(open_asr(a.asr, limited=True))
+    asr = OneClocked(open_asr(a.asr, rescorer=SmallMind(shipped("llm")).rescorer))
     load_s = time.perf_counter() - began
     played, loads = [], []
     for name, sound, wanted in recordings(a.recordings, a.people, a.every):

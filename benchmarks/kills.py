@@ -59,12 +59,13 @@ from assistant.events import (
     TruncateItem,
     Undo,
 )
-from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
+from assistant.llm.small import SmallMind
 from assistant.personas import load_personas
 from assistant.talk import Engines, Services
 from assistant.talk.keeping import entry_row
 from assistant.talk.talks import Talks
+from assistant.tools.builtin import TRAINED_TOOLS
 from assistant.tts.local import LocalTTS
 from assistant.tts.voices import load_voices
 from capsules import Capsule, ExecContext
@@ -143,11 +144,11 @@ class Playing:
             self.registry = Registry.standard(machine.ctx, budgets, time.time, self.folder / "capsules", pool)
             voices = load_voices(machine.tts, TTS, self.registry)
             deployment = Deployment(machine.ctx, thread, self.registry, Journals(self.folder / "talks", pool))
-            self.llm = LocalLLM(deployment, machine.llm, load_language(LLM, limited=True), "tiny", Sampling.greedy())
+            self.llm = LocalLLM(deployment, machine.llm, SmallMind(LLM).language(), "tiny", Sampling.greedy())
             self.tts = LocalTTS(deployment, machine.tts, voices, "tiny")
             services = Services(
                 Engines(self.llm, self.tts, machine.ears), LoopClock(), personas, asyncio.to_thread,
-                tools=lambda session: _own_tools(personas, session, lambda: NOON, limited=True),
+                tools=lambda session: _own_tools(personas, session, lambda: NOON, names=TRAINED_TOOLS),
             )  # fmt: skip
             settings = Settings(persona="ada", turn_detection=None, paced=False)
             talks = Talks(services, settings=settings, journals=deployment.journals)

@@ -43,7 +43,7 @@ def bytes_of(registry: Registry, key: str | None) -> dict[str, int]:
 
 
 def measure_talks(engine: HybridLLM, folder: Path, persona: str, talks: int, place: Path) -> dict[str, object]:
-    encode = load_language(folder, limited=False).encode
+    encode = load_language(folder).encode
     base, turn = encode(persona), encode(TURN)
     engine.reset()
     engine.append(base)

@@ -104,7 +104,7 @@ async def fresh(engine: HybridLLM, folder: Path) -> AsyncIterator[Requests]:
     ctx = engine._ctx
     thread = EngineThread()
     registry = Registry.standard(ctx, Budgets(host_bytes=1 << 31), time.time)
-    language = load_language(folder, limited=False)
+    language = load_language(folder)
     thread.start()
     try:
         yield Requests(LocalLLM(Deployment(ctx, thread, registry), engine, language, "bench", Sampling.greedy()))
@@ -120,7 +120,7 @@ async def cold(engine: HybridLLM, folder: Path, prompt: Prompt) -> Asked:
 
 def document(folder: Path) -> str:
     """A text of this many tokens."""
-    encode, text = load_language(folder, limited=False).encode, []
+    encode, text = load_language(folder).encode, []
     number = 0
     while len(encode(" ".join(text))) < DOCUMENT_TOKENS:
         number += 1
@@ -133,7 +133,7 @@ async def chat(engine: HybridLLM, folder: Path) -> list[dict[str, object]]:
     whose closing mark may be found too."""
     lines: tuple[Line, ...] = (Line("user", "count to five"),)
     rows: list[dict[str, object]] = []
-    encode = load_language(folder, limited=False).encode
+    encode = load_language(folder).encode
     async with fresh(engine, folder) as requests:
         found = []
         for turn in range(4):

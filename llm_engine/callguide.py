@@ -29,8 +29,6 @@ class CallGuide:
     schemas  JSON schema of the parameters by tool name
     lead     what the model's template writes before each value
     encode   text to tokens
-    unmeant  tools among them that the request cannot mean: a call of one does not stand
-    once     a listed value is given to one parameter only, as far as others are left: the lists hold what was said
     """
 
     def __init__(
@@ -38,17 +36,12 @@ class CallGuide:
         schemas: Schemas,
         lead: str,
         encode: Callable[[str], Sequence[int]],
-        unmeant: Collection[str] = (),
-        *,
-        once: bool = False,
     ) -> None:
-        self._schemas, self.lead, self._encode, self._unmeant = schemas, lead, encode, frozenset(unmeant)
-        self._once = once
+        self._schemas, self.lead, self._encode = schemas, lead, encode
         self._spells = len(encode("1234")) == 4  # where several digits are one token, numbers are left alone
         self._tokens: list[int] = []  # of the call, its opening tag included; outside of one, those without text yet
         self._text: str | None = None  # what stands behind the tag
         self._pending = False  # a part of a character, that has no text yet
-        self._stands = True
 
     def push(self, token: int, text: str) -> None:
         """The next token of the reply, and the text that it brought."""
@@ -60,19 +53,8 @@ class CallGuide:
             self._text = text.removeprefix(_CALL)
         elif text:
             self._tokens = []
-        if self._text is not None:
-            function = _FUNCTION.match(self._text)
-            self._stands = self._stands and (function is None or function[1] not in self._unmeant)
-            if _CALL_END in self._text:
-                self._tokens, self._text = [], None
-
-    def stands(self) -> bool:
-        """False once an `unmeant` tool was called."""
-        return self._stands
-
-    def has_tools(self) -> bool:
-        """Whether there is any to be called."""
-        return bool(self._schemas)
+        if self._text is not None and _CALL_END in self._text:
+            self._tokens, self._text = [], None
 
     def among(self) -> list[int]:
         """The tokens that may come next; none says that any may."""
@@ -117,6 +99,13 @@ class CallGuide:
             return None, set()
         return schema, {*_PARAMETER.findall(function.string)}
 
+    def _values(
+        self, schema: Mapping[str, Any], key: str, given: Sequence[str], wanted: Collection[str]
+    ) -> Sequence[str]:
+        """The values that a parameter may have, where its schema lists them. `given`: values of the parameters before
+        it; `wanted`: parameters that are still required."""
+        return listed(schema, key)
+
     def _ways(self, text: str) -> Iterator[str]:
         """How a call's text may go on, each as far as it is certain; none where it is free."""
         function = _FUNCTION.match(text)
@@ -132,13 +121,12 @@ class CallGuide:
             used.add(key)
             end = text.find(_VALUE_END, begin)
             if end < 0:
-                others = [_listed(schema, other) for other in _required(schema) - used] if self._once else []
-                for value in _leaving(_left(_listed(schema, key), given), others):
+                for value in self._values(schema, key, given, _required(schema) - used):
                     yield from _further(text[:begin] + self.lead + value + _VALUE_END, schema, used)
                 if self._spells and (kind := _type(schema, key)) in ("number", "integer"):
                     yield from _numbers(text, begin, self.lead, kind, schema, used)
                 return
-            given += [text[begin:end].removeprefix(self.lead)] if self._once else []
+            given.append(text[begin:end].removeprefix(self.lead))
             at = end + len(_VALUE_END)
         yield from _further(text[:at], schema, used)
 
@@ -182,26 +170,7 @@ def _type(schema: Mapping[str, Any], key: str) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def _left(listed: Sequence[str], given: Sequence[str]) -> Sequence[str]:
-    """The listed values that share no word with what was given already, or at least are not in it nor hold it, if there
-    are any; switches apart."""
-    if {*listed} <= {"true", "false"}:
-        return listed
-    taken = {word for value in given for word in value.split()}
-    apart = [value for value in listed if taken.isdisjoint(value.split())]
-    rows = [f" {value} " for value in given]
-    other = [value for value in listed if not any(f" {value} " in row or row in f" {value} " for row in rows)]
-    return apart or other or listed
-
-
-def _leaving(values: Sequence[str], others: Sequence[Sequence[str]]) -> Sequence[str]:
-    """The values that leave one to each of the other parameters that are still to be given, if there are any."""
-    ways = [[{*value.split()} for value in listed] for listed in others if listed]
-    leaving = [value for value in values if all(any(map({*value.split()}.isdisjoint, way)) for way in ways)]
-    return leaving or values
-
-
-def _listed(schema: Mapping[str, Any], key: str) -> Sequence[str]:
+def listed(schema: Mapping[str, Any], key: str) -> Sequence[str]:
     """The values of a parameter whose schema lists them, as a call writes them."""
     declared = (schema.get("properties") or {}).get(key)
     if not isinstance(declared, Mapping):

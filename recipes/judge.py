@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from assistant.contracts import Line, Prompt, ToolCall
 from assistant.events import ToolSpec
-from assistant.llm.language import load_language
+from assistant.llm.small import SmallMind
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.model import forward_train
@@ -51,7 +51,7 @@ class ReplyJudge:
         self.encoder = TalkEncoder(self.tokenizer)
         self.llm = HybridLLM.load(path, ExecContext("cpu"), dtype="float32", max_positions=2048)
         self._params = {name: p.float() for name, p in load_file(path / "model.safetensors").items()}
-        self._language = load_language(path, limited=True)
+        self._language = SmallMind(path).language()
         self.tokens, self.seconds = 0, 0.0
 
     def replies(self, talk: Talk) -> Iterator[tuple[TalkTurn, str]]:
@@ -76,13 +76,32 @@ class ReplyJudge:
     def _may_say(self, talk: Talk, turn: int, wanted: Sequence[int], logits: torch.Tensor) -> bool:
         """Whether the assistant would let the model say its own choice, which `logits` [T, V] show."""
         at = 0
-        guide = self._language.guide(prompt_of(talk, turn), lambda token: float(logits[at].softmax(-1)[token]), None)
-        for at, token in enumerate(wanted):  # noqa: B007 (the guide asks for it)
-            among = guide.among()
-            if among and token not in among:
-                return False
-            guide.push(token, self.tokenizer.decode([token], skip_special_tokens=False))
-        return guide.stands() is not False
+
+        def ahead(ids: Sequence[int]) -> Sequence[float]:
+            if [*ids] != [*wanted[at : at + len(ids)]]:
+                raise LookupError  # what it would say behind other tokens is not known here
+            chances: Sequence[float] = logits[at + len(ids)].softmax(-1).tolist()
+            return chances
+
+        try:
+            guide = self._language.guide(prompt_of(talk, turn), ahead)
+            for at, token in enumerate(wanted):  # noqa: B007 (the guide asks for it)
+                if (among := guide.among()) and token not in among:
+                    return False
+                guide.push(token, self.tokenizer.decode([token], skip_special_tokens=False))
+        except LookupError:
+            return False
+        return True
+
+    def _ahead(self, ids: Sequence[int]) -> Sequence[float]:
+        begin = self.llm.position
+        self.llm.catch_up()
+        if ids:
+            self.llm.append(ids)
+        chances: Sequence[float] = self.llm.logits.softmax(-1).tolist()
+        if ids:
+            self.llm.rollback(begin)
+        return chances
 
     def reply(self, talk: Talk, turn: int) -> str:
         """The reply under the assistant's rules: words that it knows or heard, and only calls that the request may
@@ -91,14 +110,10 @@ class ReplyJudge:
         self.llm.append(self.encoder.prompt(talk, turn))
         self.llm.set_sampling(Sampling.greedy())
         started, asked = time.process_time(), prompt_of(talk, turn)
-        guide, begin, ids = self._language.guide(asked, self.llm.probability, None), self.llm.position, list[int]()
+        guide, ids = self._language.guide(asked, self._ahead), list[int]()
         while len(ids) < 160 and ids[-1:] != [self.encoder.end]:
             ids.append(self.llm.step(guide.among()))
             guide.push(ids[-1], self.tokenizer.decode(ids[-1:], skip_special_tokens=False))
-            if guide.stands() is False:
-                self.llm.rollback(begin)
-                rejected = self.tokenizer.decode(ids, skip_special_tokens=False)
-                guide, ids = self._language.guide(asked, self.llm.probability, rejected), []
         self.seconds += time.process_time() - started
         self.tokens += len(ids)
         ended = bool(ids) and ids[-1] == self.encoder.end

@@ -34,7 +34,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-from assistant.llm.language import WORDS
+from assistant.llm.small import WORDS
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.model import forward_train, init_params
 from llm_engine.weights import save_checkpoint

@@ -35,7 +35,7 @@ four most usual of a kind, which the product is to know.
 written anywhere, so a talk's tokens only grow at their end; the tools block lists by name only what the model knows by heart
 (`recipes/texts/tools.py`), and every other tool in two short lines, what it does and what it takes; and a space stands before each argument, each result and each of the user's
 turns, so that a word is the same tokens in all of them (the template writes it, who parses a call takes it off). Numbers must come as digits and names with capitals:
-`assistant.text.small_model.for_small_model` does that to a transcript. Use greedy decoding.
+`assistant.llm.small.reading.for_small_model` does that to a transcript. Use greedy decoding.
 
 **Training** on one thread of a shared CPU, the last part of run 9 and runs 10 to 15 on one each of two processes (`--processes 2`), {tokens:.2f} million tokens in {minutes} minutes. Every command is repeated until it says
 done; where a run was taken up with other numbers or other texts, the step is named. `texts` is the hash of `recipes/texts`.

@@ -57,8 +57,8 @@ from assistant.events import (
     ToolUsed,
     TranscriptCompleted,
 )
+from assistant.llm.small.reading import for_small_model
 from assistant.talk import Session
-from assistant.text.small_model import for_small_model
 from assistant.text.written import as_written
 from recipes.asr import ears
 from recipes.hearing import count_grams, pronunciations, write_arpa

@@ -1,6 +1,7 @@
 """The words that the small model uses of its own accord: those of its replies in the talks it learns from.
 
-Words that appeared before do not count. Besides words it hears, it may write only these: `llm_engine/wordguide.py`.
+Words that appeared before do not count. Besides words it hears, it may write only these:
+`assistant/llm/small/words.py`.
 """
 
 from __future__ import annotations

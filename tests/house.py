@@ -325,8 +325,9 @@ def _pages(root: Path) -> list[Path]:
 
 SMALL_ROOM = "assistant/llm/small/"
 SMALL_MARKS = re.compile(
-    r"\b(limited|SmallMind|small_model|for_small_model|wordguide|WordGuide|known_tools|known_replies|reply_guide"
-    r"|tool_retrieval|emergency|recall|TRAINED_TOOLS|assistant\.llm\.small|SMALL_REACH)\b"
+    r"\b(limited|small_mind|SmallMind|small_model|for_small_model|wordguide|WordGuide|ReplyGuide|SaidCallGuide"
+    r"|by_heart|known_tools|known_replies|reply_guide|tool_retrieval|emergency|recall|TRAINED_TOOLS"
+    r"|assistant\.llm\.small|SMALL_REACH)\b"
 )
 """Names by which a file shows that it knows of the shipped model."""
 
@@ -338,7 +339,7 @@ def small_mentions(root: Path = ROOT) -> list[str]:
 
 
 def _code(file: File) -> str:
-    """Names and attributes of a file, with neither strings nor comments."""
+    """Names of a file, those that it defines included, with neither strings nor comments."""
     used = []
     for node in file.nodes:
         if isinstance(node, ast.Name):
@@ -349,6 +350,10 @@ def _code(file: File) -> str:
             used.append(node.arg)
         elif isinstance(node, ast.ImportFrom):
             used += [node.module or "", *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            used += [alias.name for alias in node.names]
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            used.append(node.name)
     return " ".join(used)
 
 

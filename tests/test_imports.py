@@ -42,13 +42,9 @@ PURE = [
     "capsules/metrics.py",
     "llm_engine/callguide.py",
     "llm_engine/toolcalls.py",
-    "llm_engine/wordguide.py",
     "tts_engine/text.py",
     "tts_engine/text_tables.py",
     "assistant/device/schedule.py",
-    "assistant/llm/recall.py",
-    "assistant/llm/reply_guide.py",
-    "assistant/llm/tool_retrieval.py",
     "assistant/device/memory_plan.py",
     "assistant/asr/foreground.py",
     "assistant/text/english.py",
@@ -73,7 +69,7 @@ PURE = [
 ]
 PURE += [
     path.relative_to(ROOT).as_posix()
-    for folder in ("events", "contracts")
+    for folder in ("events", "contracts", "llm/small")
     for path in sorted((ROOT / "assistant" / folder).glob("*.py"))
 ]
 LOADED = ("torch", "asyncio", "aiohttp", "websockets", "sounddevice")

@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from assistant.app.config import Config, Profile
 from assistant.app.hub import RepoPart, is_present, model_folder
-from assistant.app.places import local_path, shipped
+from assistant.app.places import local_path
 from assistant.asr import AUTO, module_of, open_asr
 from assistant.asr.local import LocalASR
 from assistant.asr.paced import Paced
 from assistant.asr.streaming import FILES, WORD_TIMES, Size, name_of
-from assistant.contracts import ASR
+from assistant.contracts import ASR, Rescorer
+from assistant.llm.small import SmallMind, small_mind
 from assistant.remote import RemoteFollower, TranscriptionServer, is_address, read_address
 
 REPO = "moonshine-ai/moonshine-voice-assets"
@@ -29,8 +30,12 @@ LAPTOP, DESKTOP = SIZES[1], SIZES[0]
 """Sizes that are fetched by default: by themselves, and with models that need a desktop's GPU."""
 LICENCE = "MIT"
 
-Hearing: TypeAlias = "asyncio.Future[ASR]"
-"""The ears, when they are warm."""
+@dataclass(frozen=True)
+class Hearing:
+    """The ears, once they are warm, and the small mind that answers what they hear; None where another model does."""
+
+    asr: asyncio.Future[ASR]
+    mind: SmallMind | None
 
 
 def part_of(size: Size, word_times: bool = False) -> RepoPart:
@@ -66,25 +71,21 @@ def check_ears(config: Config) -> None:
         module_of(config.asr)
 
 
-def limited(config: Config, profile: Profile) -> bool:
-    """Is the language model one that knows the requests it was trained on and no others: the shipped one, or another
-    of its recipe, known by the same tokenizer? Raises SettingError where no model lies."""
-    words, small = (path / "tokenizer.json" for path in (local_path(config, "llm", profile.llm), shipped("llm")))
-    return words.is_file() and words.read_bytes() == small.read_bytes()
-
-
 def begin_hearing(
     config: Config, profile: Profile, stack: AsyncExitStack, report: Callable[[str], None]
 ) -> Hearing:
     """`open_ears` on a thread of its own, waited for before `stack` is left. Raises SettingError."""
     check_ears(config)
-    hearing = asyncio.ensure_future(asyncio.to_thread(open_ears, config, report, limited(config, profile)))
-    stack.push_async_callback(asyncio.wait, [hearing])
-    return hearing
+    mind = small_mind(local_path(config, "llm", profile.llm))
+    asr = asyncio.ensure_future(asyncio.to_thread(open_ears, config, report, mind.rescorer if mind else None))
+    stack.push_async_callback(asyncio.wait, [asr])
+    return Hearing(asr, mind)
 
 
-def open_ears(config: Config, report: Callable[[str], None] = lambda line: None, limited: bool = False) -> ASR:
-    """The ears that the settings name, warm. Takes seconds; call it off the event loop. `limited`: see `open_asr`.
+def open_ears(
+    config: Config, report: Callable[[str], None] = lambda line: None, rescorer: Callable[[], Rescorer] | None = None
+) -> ASR:
+    """The ears that the settings name, warm. Takes seconds; call it off the event loop. `rescorer`: see `open_asr`.
 
     Raises SettingError, and EngineFailed for a server that does not answer.
     """
@@ -94,4 +95,4 @@ def open_ears(config: Config, report: Callable[[str], None] = lambda line: None,
         report(f"hearing runs at {config.asr}; it answered in {server.took_s * 1000:.0f} ms")
         return LocalASR(server.facts, lambda: Paced(RemoteFollower(server)))
     fetched = [ears_folder(config.models, size) for size in fetched_sizes(config.models)]
-    return open_asr(config.asr, report, fetched, limited)
+    return open_asr(config.asr, report, fetched, rescorer)

@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
-from assistant.app.config import TINY, Config, Profile, choose_profile, reason
-from assistant.app.ears import Hearing, begin_hearing, limited
+from assistant.app.config import Config, Profile, choose_profile, reason
+from assistant.app.ears import Hearing, begin_hearing
 from assistant.app.places import local_path, present_profiles
 from assistant.base.errors import SettingError
 from assistant.contracts import ASR, LLM, TTS
@@ -24,7 +24,9 @@ from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
 from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
+from assistant.llm.small import LOST, SmallMind
 from assistant.remote import RemoteLLM, RemoteTTS, is_address, read_address
+from assistant.tools.builtin import TRAINED_TOOLS
 from assistant.tts.local import LocalTTS, VoiceOptions
 from assistant.tts.voices import load_voices
 from capsules import ExecContext
@@ -61,6 +63,10 @@ class Models:
     """The language model's and the voice's; one where they share a device."""
     budgets: Budgets
     """Room for the capsules of all deployments together."""
+    builtin: tuple[str, ...] | None = None
+    """The built-in tools that the language model is shown; None: all."""
+    lost: str | None = None
+    """What is said for a language model that came to nothing; None: that is its client's to decide."""
 
     @property
     def deployment(self) -> Deployment:
@@ -87,6 +93,7 @@ class Opening:
     deployment: Deployment
     stack: AsyncExitStack
     report: Report
+    mind: SmallMind | None
     eyes: bool = True
     """Whether a language model's have room."""
 
@@ -104,12 +111,14 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
         local_path(config, name, repository)  # a wrong one is told before anything takes its time
     hearing = hearing or begin_hearing(config, profile, stack, report)
     placed = _placement(config, profile, bool(free))
-    contexts = [_context(config, profile, placed, device, report) for device in placed.devices]
+    contexts = [_context(config, profile, hearing, placed, device, report) for device in placed.devices]
     plan = _gpu_plan(config, profile, placed, report)
     budgets = capsule_budgets(config.capsule_mb * MIB, plan.room)
     deployments = await _deployments(config, contexts, budgets, stack)
-    opening = Opening(config, profile, deployments[0], stack, report, plan.eyes)
-    llm, tts, asr = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1])), await hearing
+    mind = hearing.mind
+    opening = Opening(config, profile, deployments[0], stack, report, mind, plan.eyes)
+    llm, tts = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1]))
+    asr = await hearing.asr
     sleep = Sleep([deployment.ctx for deployment in deployments], config.home / "asleep")
     stack.callback(sleep.discard)
     thread = deployments[0].thread
@@ -118,7 +127,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
         stack.callback(deployment.registry.flush)
     stack.callback(thread.join, STOP_SECONDS)
     stack.callback(thread.stop)
-    return Models(llm, tts, asr, profile, deployments, budgets)
+    return Models(llm, tts, asr, profile, deployments, budgets, TRAINED_TOOLS if mind else None, LOST if mind else None)
 
 
 async def open_llm(opening: Opening) -> LLM:
@@ -136,9 +145,10 @@ async def open_llm(opening: Opening) -> LLM:
     load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=eyes, tell=opening.report)
     dtype = llm_dtype(config.llm_dtype or profile.dtype, ctx.device.type)
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
-    sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
+    language = opening.mind.language() if opening.mind else load_language(path)
+    sampling = Sampling.greedy() if opening.mind else Sampling(temperature=0.7, top_k=20, top_p=0.95)
     name = path.name if config.llm else f"{profile.name}-llm"
-    return LocalLLM(opening.deployment, engine, load_language(path, limited=limited(config, profile)), name, sampling)
+    return LocalLLM(opening.deployment, engine, language, name, sampling)
 
 
 async def open_tts(opening: Opening) -> TTS:
@@ -201,8 +211,10 @@ async def _deployments(
     return tuple(found)
 
 
-def _context(config: Config, profile: Profile, placed: Placement, device: str, report: Report) -> ExecContext:
-    small = (placed.llm != CPU or profile.name == TINY) and (placed.tts != CPU or not profile.tts)
+def _context(
+    config: Config, profile: Profile, hearing: Hearing, placed: Placement, device: str, report: Report
+) -> ExecContext:
+    small = (placed.llm != CPU or hearing.mind is not None) and (placed.tts != CPU or not profile.tts)
     threads = config.threads or (1 if small else 0)  # two threads over the shipped models' matrices lose time
     ctx = open_context(device, threads, config.kernels, config.compiled, config.recordings)
     if " kernels " in ctx.describe() and not any(config.compiled.glob("*.so")):

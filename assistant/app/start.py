@@ -136,7 +136,8 @@ async def open_talks(
             LoopClock(),
             personas,
             partial(_in_pool, pool),
-            tools=partial(_own_tools, personas, now=now, own=own.tools, limited=models.llm.limited),
+            tools=partial(_own_tools, personas, now=now, own=own.tools, names=models.builtin),
+            lost=models.lost,
             trace_log=TraceLog(config.logs / "turns.jsonl"),
             candidates=config.uses("candidates"),
             echo=config.uses("echo"),
@@ -232,7 +233,7 @@ def _make_home(home: Path) -> None:
 
 def _own_tools(
     personas: dict[str, Persona], session: ToolHost, now: Callable[[], dt.datetime] = _wall_clock,
-    *, own: Iterable[Tool] = (), limited: bool = False,
+    *, own: Iterable[Tool] = (), names: Sequence[str] | None = None,
 ) -> ToolRegistry:  # fmt: skip
     household = BuiltinTools(
         Kept(session.say, now),
@@ -241,7 +242,7 @@ def _own_tools(
         lambda: session.settings.persona,
         lambda: session.undoing,
     )
-    return builtin_tools(household, own, limited=limited)
+    return builtin_tools(household, own, names)
 
 
 async def _rehearse(talks: Talks, persona: Persona, beginnings: Mapping[str, Prompt], report: Report) -> None:

@@ -34,11 +34,11 @@ from pathlib import Path
 
 from assistant.asr.rehearsal import keeps_up
 from assistant.base.errors import SettingError
-from assistant.contracts import ASR
+from assistant.contracts import ASR, Rescorer
 
 AUTO = "auto"
 KINDS = {"moonshine": "assistant.asr.moonshine", "pocketsphinx": "assistant.asr.pocketsphinx"}
-"""A setting's value → the module whose `open_asr(limited)` makes it. A new engine is one file and one row here; `auto`
+"""A setting's value → the module whose `open_asr(rescorer)` makes it. A new engine is one file and one row here; `auto`
 takes the first that runs on this machine. A fetched streaming size comes before all of them, if it keeps up."""
 FOLDERS = {
     "streaming_config.json": "assistant.asr.streaming",
@@ -51,20 +51,21 @@ EXTRAS = {"assistant.asr.transducer": "transducer", "assistant.asr.whisper": "wh
 
 
 def open_asr(
-    asked: str, report: Callable[[str], None] = lambda line: None, fetched: Sequence[Path] = (), limited: bool = False
-) -> ASR:
+    asked: str, report: Callable[[str], None] = lambda line: None, fetched: Sequence[Path] = (),
+    rescorer: Callable[[], Rescorer] | None = None,
+) -> ASR:  # fmt: skip
     """Ears, warm: of a kind, `auto`, or a model's folder. Takes seconds; call it off the event loop.
 
     Raises SettingError for what cannot be opened; `auto` passes it over and reports why. `fetched`: the folders that
-    `auto` may take, the best first. `limited`: what is said is meant for a model that knows the requests it was
-    trained on and no others.
+    `auto` may take, the best first. `rescorer` opens a second opinion for ears that choose among several texts.
     """
     if asked == AUTO:
-        return _best(fetched, report, limited)
+        return _best(fetched, report, rescorer)
     module = module_of(asked)
     try:
         opening = import_module(module)
-        found: ASR = opening.open_asr(limited) if asked in KINDS else opening.open_asr(Path(asked).expanduser())
+        needed = (rescorer and rescorer()) if asked in KINDS else Path(asked).expanduser()
+        found: ASR = opening.open_asr(needed)
     except ImportError as error:
         extra = EXTRAS.get(module, "ears")
         raise SettingError(
@@ -88,7 +89,9 @@ def module_of(asked: str) -> str:
     raise SettingError(f"--asr: {folder} does not contain a supported model; it must have one of: {needs}")
 
 
-def _best(fetched: Sequence[Path], report: Callable[[str], None], limited: bool) -> ASR:
+def _best(
+    fetched: Sequence[Path], report: Callable[[str], None], rescorer: Callable[[], Rescorer] | None
+) -> ASR:
     for folder in fetched:
         try:
             asr = open_asr(str(folder))
@@ -102,7 +105,7 @@ def _best(fetched: Sequence[Path], report: Callable[[str], None], limited: bool)
     *better, last = KINDS
     for kind in better:
         try:
-            return open_asr(kind, limited=limited)
+            return open_asr(kind, rescorer=rescorer)
         except SettingError as error:
             report(f"hearing falls back to {last}, which knows few words: {error}")
-    return open_asr(last, limited=limited)
+    return open_asr(last, rescorer=rescorer)

@@ -1,11 +1,12 @@
 """What do people ask an assistant? Which of several texts was more likely said, and what the sound may have said if it
 was something of that kind.
 
-Two are asked: the trigram of the ears of last resort, and the shipped language model, which sees the whole sentence.
+Two are asked: the trigram of the ears of last resort, and a `Rescorer`, which sees the whole sentence. The figures are
+of the shipped language model as one.
 The decoder of those ears makes more errors than the network, but others: where it was unsure, their text is one more to
 choose from, as likely as the network finds it. What lies outside the trigram's words counts the same whatever it is, so
 among open texts it hardly chooses. Its weight was fitted on sentences and voices of their own: the largest at which not
-a word more of open sentences in human-like voices is wrong. So was the model's: at 0.3 of 1,389 words of people's 61
+a word more of open sentences in human-like voices is wrong. So was the rescorer's: at 0.3 of 1,389 words of people's 61
 are wrong as without it, at 0.4 and less of the trigram 70, and of 372 requests in accented voices 300 are right, 287
 without it.
 """
@@ -20,22 +21,19 @@ from pathlib import Path
 import numpy as np
 from pocketsphinx import Config, LogMath, NGramModel
 
-import llm_engine
 from assistant.asr.level import gain
 from assistant.asr.pocketsphinx import TINY, open_decoder
 from assistant.base.sound import Pcm
-from assistant.text.small_model import for_small_model, without_hesitations
+from assistant.contracts import Rescorer
+from assistant.text.hesitations import without_hesitations
 from assistant.text.written import as_written
-from llm_engine.likelihood import Likelihood
 from tts_engine.text import speech_text
 
-WEIGHT = MODEL_WEIGHT = 0.3
-BEGIN, END = "<|im_start|>user\n", "<|im_end|>"
-"""What stands around a request: how a system turn begins moves no choice, and costs four times as long."""
+WEIGHT = RESCORER_WEIGHT = 0.3
 LEAST = -12.0
 """The logarithm of the probability of a word that one does not know, or of one that it hardly saw there."""
 KNOWN = -3.5
-"""The mean over the model's tokens from which on a text is something that people ask: between -4 and -3 the same."""
+"""The mean over the rescorer's parts from which on a text is something that people ask: between -4 and -3 the same."""
 USUAL = -6.0
 """The same below which a word is hardly one that people say there: of 110 requests in small voices as many are right as
 where the decoder is always asked, and it is asked half as often; at -8 one less is right."""
@@ -49,8 +47,8 @@ _WORDS = re.compile(r"[a-z']+")
 class Likely:
     """One for all talks; one thread at a time asks it."""
 
-    def __init__(self, folder: Path = TINY, model: Path = Path(llm_engine.__file__).parent / "tiny") -> None:
-        self._model = Likelihood(model)
+    def __init__(self, rescorer: Rescorer, folder: Path = TINY) -> None:
+        self._rescorer = rescorer
         self._math = LogMath()
         self._trigram = NGramModel(Config(loglevel="FATAL"), self._math, str(folder / "words.lm"))
         self._decoder = open_decoder(folder, EVERY)
@@ -58,22 +56,16 @@ class Likely:
 
     def choose(self, texts: Sequence[str], scores: Sequence[float], quickly: bool = False) -> int:
         """Which of the texts, each as likely by its sound as its score, a natural logarithm, was said most likely.
-        `quickly`: the model is not asked."""
+        `quickly`: the rescorer is not asked."""
         said = [score + WEIGHT * sum(max(LEAST, one) for one in self._chances(text))
                 for text, score in zip(texts, scores, strict=True)]  # fmt: skip
         best = int(np.argmax(said))
         if quickly or len(texts) == 1:
             return best
-        known = [np.maximum(LEAST, chances) for chances in self._by_model(texts)]
-        other = int(np.argmax([one + MODEL_WEIGHT * chances.sum() for one, chances in zip(said, known, strict=True)]))
+        known = [np.maximum(LEAST, chances) for chances in self._rescorer.chances(texts)]
+        weighed = [one + RESCORER_WEIGHT * chances.sum() for one, chances in zip(said, known, strict=True)]
+        other = int(np.argmax(weighed))
         return other if known[other].mean() >= KNOWN else best
-
-    def _by_model(self, texts: Sequence[str]) -> list[list[float]]:
-        """Of each the natural logarithms of the probabilities of its tokens and its end."""
-        asked = [f" {for_small_model(text)}{END}" for text in texts]
-        once = list(dict.fromkeys(asked))
-        chances = dict(zip(once, self._model(BEGIN, once), strict=True))
-        return [chances[text] for text in asked]
 
     def usual(self, text: str) -> bool:
         """Whether each of its words is one that people go on with there."""

@@ -25,7 +25,7 @@ from assistant.asr.sense import sensible
 from assistant.base.errors import SettingError
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE, Pcm
-from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
+from assistant.contracts import AsrFacts, HeardWord, Partial, Rescorer, Transcript
 
 if TYPE_CHECKING:
     from assistant.asr.likely import Likely
@@ -199,11 +199,11 @@ def _text(words: Sequence[HeardWord]) -> str:
     return " ".join(word.text for word in words)
 
 
-def open_asr(limited: bool = False) -> LocalASR:
-    """Ears that one network stands behind, shared by all talks and warm. Raises SettingError, ImportError."""
+def open_asr(rescorer: Rescorer | None = None) -> LocalASR:
+    """Ears over one network, shared by all talks and warm. Raises SettingError, ImportError."""
     network, likely = load_moonshine(), None
-    if limited:
+    if rescorer is not None:
         from assistant.asr.likely import Likely  # loads the voice's reading of numbers: only where it is wanted
 
-        likely = Likely()
+        likely = Likely(rescorer)
     return LocalASR(FACTS, lambda: moonshine(network, likely))

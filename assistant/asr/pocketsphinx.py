@@ -16,7 +16,7 @@ from pocketsphinx import Config, Decoder
 from assistant.asr.local import LocalASR
 from assistant.asr.paced import Paced
 from assistant.base.sound import HEARING_RATE, Pcm
-from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
+from assistant.contracts import AsrFacts, HeardWord, Partial, Rescorer, Transcript
 
 FACTS = AsrFacts("pocketsphinx", ("en",), cased=False, cadence_ms=100.0, bias=False, word_times=True)
 TINY = Path(__file__).parent / "tiny"
@@ -124,7 +124,7 @@ def _text(words: Sequence[HeardWord]) -> str:
     return " ".join(word.text for word in words)
 
 
-def open_asr(_limited: bool = False) -> LocalASR:
+def open_asr(_rescorer: Rescorer | None = None) -> LocalASR:
     """Ears with this decoder, one instance loaded. Its vocabulary is that of requests, whichever model answers."""
     asr = LocalASR(FACTS, pocketsphinx)
     asr.warm()

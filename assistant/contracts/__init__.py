@@ -6,7 +6,7 @@ state it has to the state that is wanted. That is how an undo, a barge-in and a 
 
 llm     prompts, pieces of a reply, `LLM`; one that keeps the state of talks, `StatefulLLM`
 tts     sound and the marks in it, `TTS`, `StatefulTTS`; voices that are kept, `VoiceKeeper`
-asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`
+asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`; a second opinion, `Rescorer`
 keeper  capsules for programs, `CapsuleKeeper`
 work    what an engine's work cost and did; states that are forked, taken back, parked and forgotten, `Stateful`
 """
@@ -18,6 +18,7 @@ from assistant.contracts.asr import (
     HeardWord,
     Partial,
     PlayedSound,
+    Rescorer,
     SpeechBlock,
     SpeechDetector,
     Transcriber,
@@ -47,7 +48,7 @@ from assistant.contracts.work import Cost, Stateful, Synced
 __all__ = [
     "ASR", "CANNOT_SEE", "LLM", "MOST_TERMS", "PICTURE", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper",
     "Cost", "HeardWord", "KeptCapsule", "KeptVoice", "Line", "Mark", "Partial", "PlacedPicture", "PlayedSound",
-    "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions", "ReplyPiece", "SpeechBlock", "SpeechChunk", "SpeechDetector",
-    "Stateful", "StatefulLLM", "StatefulTTS", "Synced", "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered",
-    "VoiceKeeper",
+    "Prompt", "PromptReady", "ReplyEnd", "ReplyOptions", "ReplyPiece", "Rescorer", "SpeechBlock", "SpeechChunk",
+    "SpeechDetector", "Stateful", "StatefulLLM", "StatefulTTS", "Synced", "TextPiece", "ToolCall", "Transcriber",
+    "Transcript", "Uttered", "VoiceKeeper",
 ]  # fmt: skip

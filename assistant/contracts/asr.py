@@ -148,6 +148,14 @@ class Transcriber(Protocol):
         """The talk is over: drop the utterance and all that was learnt of the speaker, the expected words too."""
 
 
+class Rescorer(Protocol):
+    """A second opinion on what was said, from whoever answers it. Any thread may ask."""
+
+    def chances(self, texts: Sequence[str]) -> list[list[float]]:
+        """For each text the natural logarithms of the probabilities of its parts and its end, as a request."""
+        ...
+
+
 class ASR(Protocol):
     """Makes detectors and transcribers. One per process; what it makes follows one talk at a time."""
 

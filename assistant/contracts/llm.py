@@ -165,11 +165,6 @@ class LLM(Protocol):
     def name(self) -> str: ...
 
     @property
-    def limited(self) -> bool:
-        """Whether it can pass on no other sentences than those it was trained on."""
-        ...
-
-    @property
     def sees(self) -> bool:
         """Whether it takes pictures. If not, no line has any, and `[picture]` in the text marks where one stood."""
         ...

@@ -15,8 +15,6 @@ from llm_engine.textcut import StopStrings
 from llm_engine.toolcalls import MalformedCall, Piece
 
 MOST_TOKENS = 1024
-MOST_HIDDEN = 160
-"""Tokens in a row that show nothing, a call's, after which a limited model has lost its way: its calls have a fifth."""
 
 
 class Writing:
@@ -27,27 +25,24 @@ class Writing:
     ) -> None:
         self.reason: Literal["stop", "length", "tool_calls"] = "length"
         self._llm, self._stop_tokens, self._state = llm, language.stops, state
-        self._language, self._prompt, self._options = language, prompt, options
-        self._most_hidden = MOST_HIDDEN if language.limited else MOST_TOKENS
-        self._begin = llm.position
-        self._start(None)
+        self._most_hidden = language.longest_call or MOST_TOKENS
+        self._written = self._state.written[options.reply_id] = Written()
+        self._text, self._calls = language.text_stream(), language.call_stream(prompt)
+        self._ends = StopStrings(options.stop)
+        self._guide = language.guide(prompt, self._ahead)
         self._room = max(0, min(options.max_tokens or MOST_TOKENS, llm.max_positions - llm.position - 1))
         self._call_id = f"call_{options.reply_id.removeprefix('resp_').replace('.', '_')}"
 
-    def _start(self, rejected: str | None) -> None:
-        language, prompt = self._language, self._prompt
-        self._written = self._state.written[self._options.reply_id] = Written()
-        self._text, self._calls = language.text_stream(), language.call_stream(prompt)
-        self._ends = StopStrings(self._options.stop)
-        self._held: list[ReplyPiece] = []
-        self._guide = language.guide(prompt, self._llm.probability, rejected)
-
-    def _start_again(self) -> None:
-        """As if nothing had been written; the guide is told what had been."""
-        rejected = self._written.text
-        self._llm.rollback(self._begin)
-        self._state.log.truncate(self._begin)
-        self._start(rejected)
+    def _ahead(self, ids: Sequence[int]) -> Sequence[float]:
+        """How probable each token is behind `ids`. The state is left as it was."""
+        llm, begin = self._llm, self._llm.position
+        llm.catch_up()
+        if ids:
+            llm.append(ids)
+        chances: Sequence[float] = llm.logits.softmax(-1).tolist()
+        if ids:
+            llm.rollback(begin)
+        return chances
 
     @property
     def tokens(self) -> int:
@@ -55,7 +50,7 @@ class Writing:
 
     def steps(self) -> Work[ReplyPiece]:
         """Decode until the model ends its turn; the ending token is not folded, the next append begins with it."""
-        hidden, told = 0, False
+        hidden = 0
         while self.tokens < self._room:
             token = self._llm.step(self._guide.among())
             if token in self._stop_tokens:
@@ -67,12 +62,7 @@ class Writing:
             self._guide.push(token, text)
             found = self._upto_stop(self._calls.push(text))
             self._written.add(token, _words(found))
-            pieces, stands = [*self._held, *self._pieces(found)], self._guide.stands()
-            if stands is False and not told:
-                self._start_again()
-                pieces, hidden = [], 0
-            self._held, pieces = (pieces, []) if stands is None else ([], pieces)
-            told = told or bool(pieces)
+            pieces = [*self._pieces(found)]
             yield from pieces
             if not pieces:
                 yield None
@@ -86,7 +76,7 @@ class Writing:
         found = self._upto_stop([*self._calls.push(self._text.finish()), *self._calls.finish()])
         found.append(self._ends.finish())
         self._written.text += _words(found)
-        yield from (*self._held, *self._pieces(found))
+        yield from self._pieces(found)
         if self._written.calls and self.reason == "stop":
             self.reason = "tool_calls"
 

@@ -55,10 +55,6 @@ class LocalLLM:
         self._guesses: Guesses[TalkBefore, TalkState] = Guesses(thread, EngineKind.LLM, self._lease)
 
     @property
-    def limited(self) -> bool:
-        return self._language.limited
-
-    @property
     def sees(self) -> bool:
         return self._sight.eyes is not None
 

@@ -41,7 +41,6 @@ NO_EYES = re.compile(
 class RemoteLLM:
     """Each reply sends the whole talk."""
 
-    limited = False
     state = None
 
     def __init__(self, address: Address) -> None:

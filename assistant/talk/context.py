@@ -90,6 +90,8 @@ class Services:
     ids: Ids = random_ids
     candidates: bool = True
     """Whether replies are begun in private before a turn is certain to be over."""
+    lost: str | None = None
+    """What is said for a model that came to nothing, or was not understood by it; None: such a model is asked on."""
     echo: bool = False
     """Whether our own voice is taken out of what the microphone brings."""
 

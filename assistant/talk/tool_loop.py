@@ -5,12 +5,12 @@ the model is asked again; calls that are the client's go out like words, for the
 
 A candidate runs only tools that read; at any other call it waits until it is certain.
 
-A limited model may lose its way: to words that make no sense to it, it writes a call that cannot be read. Silence would
-be no answer, so it says that it did not understand; where no word was recognised, without being asked. With a large
-model that is its client's to decide.
+A model for which `Services.lost` holds a sentence may lose its way: to words that make no sense to it, it writes a call
+that cannot be read. Silence is not an answer, so the sentence is said; where no word was recognised, without asking the
+model. With any other model that is its client's to decide.
 
-A tool that fails says why in a sentence. A large model reads it: it may mend its call, and it tells the reason in the
-words and the language of the talk. A limited one has no words for it, so there the sentence itself is said.
+A tool that fails says why in a sentence. Most models read it: they may mend their call, and give the reason in the
+words and the language of the talk. One that may lose its way has no words for it, so the sentence itself is said.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ MAX_ROUNDS = 4
 """Passes within one reply; a model that asks for more tools is going in circles."""
 FILLER_AFTER_S = 0.8
 FILLER = "One moment."
-LOST = "I did not catch that. Could you say it again?"
-"""Said where a limited model came to nothing at all; a sentence that it knows of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ class ToolLoop:
         self.status: ResponseStatus = "completed"
         self.reason: str | None = None
         self._order, self._context, self._out, self._outlet = order, context, out, outlet
-        self._llm = context.services.llm
+        self._llm, self._lost = context.services.llm, context.services.lost
         self._put = False
         """Whether anything of this reply went out."""
 
@@ -83,23 +81,23 @@ class ToolLoop:
             for place in range(MAX_ROUNDS):
                 results = await self._pass(self._reply_id(place))
                 if not results:
-                    if self._llm.limited and not self._put and self._order.options.max_tokens is None:
-                        await self._say(LOST, place + 1)
+                    if self._lost is not None and not self._put and self._order.options.max_tokens is None:
+                        await self._say(self._lost, place + 1)
                         self.status, self.reason = "completed", None
                     return
-                if self._llm.limited and (said := [result.say for result in results if result.say is not None]):
+                if self._lost is not None and (said := [result.say for result in results if result.say is not None]):
                     await self._say(" ".join(said), place + 1)
                     return
             self.status, self.reason = "incomplete", "tool_rounds"
 
     def _known_answer(self) -> str | None:
-        """What is said without asking the model: about a picture that it does not see, and, if it is limited, where no
-        word was understood. Of a candidate, by the words so far."""
+        """What is said without asking the model: about a picture that it does not see, and, if it may lose its way,
+        where no word was understood. Of a candidate, by the words so far."""
         prompt = self._order.prompt(self._outlet.conversation)
         if not self._llm.sees and prompt.asks_to_see:
             return CANNOT_SEE
         asked = [line.text for line in prompt.lines[-2:] if line.role == "user"]
-        return LOST if self._llm.limited and asked == [NOT_UNDERSTOOD] else None
+        return self._lost if asked == [NOT_UNDERSTOOD] else None
 
     async def _say(self, text: str, place: int) -> None:
         await self._out.send(TextOut(text, self._reply_id(place)))

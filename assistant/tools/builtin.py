@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import inspect
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from assistant.tools import answers
@@ -275,10 +275,11 @@ def builtin_names(tools: type[BuiltinTools] = BuiltinTools) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*TRAINED_TOOLS, *declared)))
 
 
-def builtin_tools(household: BuiltinTools, own: Iterable[Tool] = (), *, limited: bool = False) -> ToolRegistry:
-    """The tools of a talk: the built-in ones over one household, and `own` ones. A `limited` model (see `LLM.limited`)
-    gets only those built-in tools that it learnt in training."""
+def builtin_tools(
+    household: BuiltinTools, own: Iterable[Tool] = (), names: Sequence[str] | None = None
+) -> ToolRegistry:
+    """The tools of a talk: the built-in ones of these names over one household, all if None, and `own` ones."""
     registry = ToolRegistry(kept=household.kept)
-    for name in TRAINED_TOOLS if limited else builtin_names(type(household)):
+    for name in builtin_names(type(household)) if names is None else names:
         registry.tool(getattr(household, name), reads=name in READING)
     return ToolRegistry((*registry, *own), household.kept)

@@ -20,6 +20,7 @@ from assistant.asr.paced import Paced
 from assistant.base.clock import LoopClock
 from assistant.contracts import ASR, LLM, TTS, AsrFacts, SpeechDetector, Transcriber
 from assistant.events import AppendAudio, SemanticVad, Settings
+from assistant.llm.small import SmallMind
 from assistant.personas import DEFAULT, Persona
 from assistant.talk.context import Engines, Offload, Services, TalkContext
 from assistant.talk.conversation import Conversation
@@ -35,6 +36,7 @@ Recognise: TypeAlias = Callable[[Sound], str]
 """float32 in ±1 at 16 kHz, an utterance with its surroundings -> its words, empty if nothing was understood."""
 
 RATE = 16_000
+TINY = Path(__file__).parents[2] / "llm_engine" / "tiny"
 BEFORE_S, AFTER_S = 0.4, 1.5
 PUSH = RATE // 10
 MUTED_S = 10.0
@@ -58,9 +60,9 @@ def within(sound: Sound) -> Sound:
 
 
 def opened(kind: str) -> ASR:
-    """A value of the setting `asr`; a suffix `+limited` means as used with the shipped language model."""
-    name, _, limited = kind.partition("+")
-    return open_asr(name, limited=bool(limited))
+    """A value of the setting `asr`; a suffix `+rescored` means as used with the shipped language model."""
+    name, _, rescored = kind.partition("+")
+    return open_asr(name, rescorer=SmallMind(TINY).rescorer if rescored else None)
 
 
 def words(kind: str) -> Recognise:

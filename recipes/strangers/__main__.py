@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import torch
 
-from assistant.text.small_model import for_small_model
+from assistant.llm.small.reading import for_small_model
 from recipes.chatml import parse_call
 from recipes.judge import REFUSING, ReplyJudge, garbled
 from recipes.score import TINY, Tally

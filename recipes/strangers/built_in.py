@@ -6,7 +6,7 @@ import random
 import re
 from typing import Any, Final
 
-from assistant.text.small_model import for_small_model
+from assistant.llm.small.reading import for_small_model
 from recipes.chatml import parse_call
 from recipes.judge import ReplyJudge, garbled
 from recipes.score import Tally

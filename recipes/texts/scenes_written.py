@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from assistant.llm.recall import KEPT
+from assistant.llm.small.recall import KEPT
 from recipes.texts.phrases import split_phrases
 from recipes.texts.scene import Declaration, Parameter, Scene, Talk, Unusable
 from recipes.texts.scenes_declared import ANSWERS, BUILT_IN, CHAT, PutCall, outcome, which

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from assistant.llm.recall import KEPT
+from assistant.llm.small.recall import KEPT
 from assistant.text.names import capitals
 from assistant.tools import answers
 from recipes.texts.phrases import split_phrases

@@ -17,8 +17,8 @@ from unittest import mock
 from assistant.contracts import LLM, TTS, Prompt
 from assistant.device.deployment import Deployment
 from assistant.device.thread import EngineThread
-from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
+from assistant.llm.small import SmallMind
 from assistant.remote import Address, RemoteLLM, RemoteTTS
 from assistant.tts.local import LocalTTS
 from assistant.tts.voices import load_voices
@@ -91,7 +91,7 @@ async def local_llm() -> AsyncIterator[Subject[LLM]]:
     model.reset()
     async with _threaded() as thread:
         deployment = Deployment(model._ctx, thread, _registry(model._ctx))
-        llm = LocalLLM(deployment, model, load_language(TINY_LLM, limited=True), "tiny", Sampling.greedy())
+        llm = LocalLLM(deployment, model, SmallMind(TINY_LLM).language(), "tiny", Sampling.greedy())
         yield Subject(llm, lambda: thread.waiting > 0, lambda: _broken(model))
 
 

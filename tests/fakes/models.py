@@ -81,7 +81,6 @@ class FakeLLM(Guessing):
     """Answers with what `answers` says to a prompt: words, or a tool call. One token is one word, or one picture."""
 
     name = "fake"
-    limited = False
 
     def __init__(
         self, answers: Callable[[Prompt], Sequence[Answer]], *, token_s: float = 0.01, prefill_s: float = 0.02,

@@ -64,14 +64,16 @@ class World:
         offload: Callable[[Callable[[], Any]], Awaitable[Any]] = inline,
         candidates: bool = True,
         sees: bool = False,
+        lost: str | None = None,
     ) -> None:
-        """`llm`, `tts`, `asr`: others than the fake ones. `offload`: how hearing works, at once if not given."""
+        """`llm`, `tts`, `asr`: others than the fake ones. `offload`: how hearing works, at once if not given.
+        `lost`: see `Services.lost`."""
         self.llm = FakeLLM(answers, sees=sees)
         self.tts = FakeTTS(speed=speed)
         self.asr = FakeEars()
         services = Services(
             Engines(llm or self.llm, tts or self.tts, asr or self.asr), LoopClock(), PERSONAS,
-            offload, tools=lambda session: tools(), ids=counting_ids(), candidates=candidates,
+            offload, tools=lambda session: tools(), ids=counting_ids(), candidates=candidates, lost=lost,
         )  # fmt: skip
         settings = settings or Settings(persona="ada", turn_detection=ServerVad())
         self.talks = Talks(

@@ -182,39 +182,6 @@ def test_what_is_required_and_is_no_name_is_left_out() -> None:
         assert not guide.lacks()
 
 
-@pytest.mark.parametrize("encode", [tiny, letters])
-def test_a_call_of_what_is_not_meant_does_not_stand(encode: Callable[[str], Sequence[int]]) -> None:
-    for name, stands in (("set_lights", False), ("anything", True)):
-        guide = CallGuide(SCHEMAS, "", encode, ["set_lights"])
-        assert guide.stands() and guide.has_tools()
-        for token in encode(f"{CALL}\n<function={name}>\n</function>\n</tool_call>"):
-            assert token in guide.among() or not guide.among(), "it may be written: so it is known what is meant"
-            guide.push(token, text_of(encode, token))
-        assert guide.stands() is stands
-    assert not CallGuide({}, "", encode).has_tools()
-
-
-@pytest.mark.parametrize("once", [True, False])
-def test_of_what_was_said_each_is_given_once_if_anything_else_is_left(once: bool) -> None:
-    said = {"enum": ["Anna", "Anna is late", "late"]}
-    schemas = {"send": {"properties": {"to": said, "text": said, "more": said}}}
-    guide = CallGuide(schemas, " ", letters, once=once)
-    for token in letters(f"{CALL}\n<function=send>\n<parameter=to>\n Anna\n</parameter>\n<parameter=text>\n "):
-        guide.push(token, text_of(letters, token))
-    assert {chr(token) for token in guide.among()} == ({"l"} if once else {"A", "l"})
-    for token in letters("late\n</parameter>\n<parameter=more>\n "):
-        guide.push(token, text_of(letters, token))
-    assert {chr(token) for token in guide.among()} == {"A", "l"}, "nothing else is left"
-
-
-def test_two_switches_may_be_set_alike() -> None:
-    switch = {"type": "boolean", "enum": [True, False]}
-    guide = CallGuide({"set": {"properties": {"fan": switch, "light": switch}}}, " ", letters, once=True)
-    for token in letters(f"{CALL}\n<function=set>\n<parameter=fan>\n true\n</parameter>\n<parameter=light>\n "):
-        guide.push(token, text_of(letters, token))
-    assert {chr(token) for token in guide.among()} == {"t", "f"}
-
-
 def test_the_name_of_a_parameter_may_hold_spaces() -> None:
     guide = CallGuide({"go": {"properties": {"level number": {"enum": ["roof"]}}}}, " ", letters)
     call = f"{CALL}\n<function=go>\n<parameter=level number>\n roof\n</parameter>\n</function>\n</tool_call>"
@@ -223,23 +190,3 @@ def test_the_name_of_a_parameter_may_hold_spaces() -> None:
         guide.push(token, text_of(letters, token))
     read = read_call(call.removeprefix(CALL).removesuffix("</tool_call>"), {"go": {}}, " ")
     assert isinstance(read, ParsedCall) and '"level number": "roof"' in read.arguments_json
-
-
-@pytest.mark.parametrize("once", [True, False])
-def test_what_was_said_leaves_something_to_each_of_the_others(once: bool) -> None:
-    dish = {"enum": ["2", "2 soups", "soups"]}
-    schemas = {"send": {"properties": {"dish": dish, "count": {"enum": [2]}}, "required": ["dish", "count"]}}
-    guide = CallGuide(schemas, " ", letters, once=once)
-    for token in letters(f"{CALL}\n<function=send>\n<parameter=dish>\n "):
-        guide.push(token, text_of(letters, token))
-    assert {chr(token) for token in guide.among()} == ({"s"} if once else {"2", "s"})
-
-
-def test_of_rows_of_words_the_next_value_shares_none_with_the_last() -> None:
-    rows = {"enum": ["red", "red velvet", "velvet cake", "cake"]}
-    schemas = {"bake": {"properties": {"color": rows, "kind": rows}, "required": ["color", "kind"]}}
-    guide = CallGuide(schemas, " ", letters, once=True)
-    begun = f"{CALL}\n<function=bake>\n<parameter=color>\n red velvet\n</parameter>\n<parameter=kind>\n "
-    for token in letters(begun):
-        guide.push(token, text_of(letters, token))
-    assert {chr(token) for token in guide.among()} == {"c"}, "velvet cake shares a word"

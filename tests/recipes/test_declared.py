@@ -63,7 +63,7 @@ def test_what_a_declaration_becomes(encoder: TalkEncoder) -> None:
 
 def test_built_in_tools_cost_their_names_as_ever() -> None:
     household = BuiltinTools(Kept(), lambda: dt.datetime(2026, 11, 20), {"ada": "Ada"}, lambda: "ada")
-    specs = builtin_tools(household, limited=True).specs
+    specs = builtin_tools(household, names=TRAINED_TOOLS).specs
     assert LAYOUT.system("You are Ada.", specs) == (
         f"<|im_start|>system\n# Tools\n\n<tools>\n{' '.join(TRAINED_TOOLS)}\n</tools>\n\nYou are Ada.<|im_end|>\n"
     )

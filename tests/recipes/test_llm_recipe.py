@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
-from assistant.llm.language import WORDS
+from assistant.llm.small import WORDS
 from capsules import ExecContext
 from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import ChatTemplate

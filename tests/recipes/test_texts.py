@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from assistant.text.small_model import for_small_model
+from assistant.llm.small.reading import for_small_model
 from assistant.text.written import as_written
 from assistant.tools import answers, builtin
 from recipes import misheard as recogniser

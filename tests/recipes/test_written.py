@@ -6,7 +6,7 @@ import re
 import pytest
 from tokenizers import Tokenizer
 
-from assistant.text.small_model import for_small_model
+from assistant.llm.small.reading import for_small_model
 from assistant.text.written import as_written
 from recipes.chatml import TalkEncoder
 from recipes.llm import TINY

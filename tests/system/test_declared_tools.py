@@ -9,8 +9,8 @@ from tokenizers import Tokenizer
 import llm_engine
 from assistant.contracts import Prompt
 from assistant.events import ServerVad, Settings
-from assistant.llm.language import load_language
-from assistant.tools.builtin import BuiltinTools, builtin_tools
+from assistant.llm.small import SmallMind
+from assistant.tools.builtin import TRAINED_TOOLS, BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from llm_engine.toolcalls import ParsedCall
 from recipes.chatml import TalkEncoder, call_text
@@ -73,17 +73,17 @@ def test_a_declared_tool_stands_in_the_prompt_as_in_training_and_its_calls_are_r
         assert laid_out(prompt) == encoder.prompt(talk, turn)
     assert len(encoder.system(talk)) - len(encoder.system(Talk(persona, TOOL_NAMES))) == 38
 
-    calls = load_language(TINY, limited=True).call_stream(prompts[0])
+    calls = SmallMind(TINY).language().call_stream(prompts[0])
     assert calls.push(call_text(*TURNS[1].call)) == [ParsedCall("set_light", {"room": "kitchen", "on": True})]
 
 
 def household():
-    return builtin_tools(BuiltinTools(Kept(), lambda: None, {"ada": "Ada"}, lambda: "ada"), limited=True)
+    return builtin_tools(BuiltinTools(Kept(), lambda: None, {"ada": "Ada"}, lambda: "ada"), names=TRAINED_TOOLS)
 
 
 def laid_out(prompt: Prompt) -> list[int]:
     """A prompt's tokens as the product lays it out for the shipped model, the reply's opening included."""
-    language = load_language(TINY, limited=True)
+    language = SmallMind(TINY).language()
     layout, text = language.layout, ""
     for line in prompt.lines:
         if line.role == "assistant":

@@ -25,11 +25,11 @@ from assistant.events import (
     TextPart,
     TranscriptPartial,
 )
-from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
+from assistant.llm.small import SmallMind
 from assistant.talk import Engines, Services, Session
 from assistant.talk.messages import UserBegan, UserMayBeDone, UserProgress
-from assistant.tools.builtin import BuiltinTools, builtin_tools
+from assistant.tools.builtin import TRAINED_TOOLS, BuiltinTools, builtin_tools
 from assistant.tools.kept import Kept
 from assistant.tts.local import LocalTTS, VoiceOptions
 from assistant.tts.voices import load_voices
@@ -61,7 +61,7 @@ class House:
             Deployment(engine._ctx, self.thread, Registry.standard(engine._ctx, budgets, lambda: 0.0))
             for engine in (llm, tts)
         ]
-        language = load_language(TINY_LLM, limited=True)
+        language = SmallMind(TINY_LLM).language()
         voices = load_voices(tts, TINY_TTS, deployments[1].registry)
         self.llm = LocalLLM(deployments[0], llm, language, "tiny", sampling[0])
         self.tts = LocalTTS(deployments[1], tts, voices, "tiny", VoiceOptions(sampling=sampling[1]))
@@ -69,7 +69,7 @@ class House:
         household = BuiltinTools(self.kept, self.kept._now, {}, lambda: "ada", rng=random.Random(1))
         services = Services(
             Engines(self.llm, self.tts, FakeEars()), LoopClock(), PERSONAS, inline,
-            tools=lambda host: builtin_tools(household, limited=True), ids=counting_ids(),
+            tools=lambda host: builtin_tools(household, names=TRAINED_TOOLS), ids=counting_ids(),
         )  # fmt: skip
         self.session = Session("talk", services, Settings(persona="ada", paced=False))
         self.metrics = services.metrics

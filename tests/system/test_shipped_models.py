@@ -38,12 +38,13 @@ from assistant.events import (
     TruncateItem,
     Undo,
 )
-from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
+from assistant.llm.small import SmallMind
 from assistant.personas import load_personas
 from assistant.talk import Engines, Services
 from assistant.talk.conversation import item_text
 from assistant.talk.talks import Talks
+from assistant.tools.builtin import TRAINED_TOOLS
 from assistant.tts.local import LocalTTS
 from assistant.tts.speaking import FRAME_SAMPLES
 from assistant.tts.voices import load_voices
@@ -75,12 +76,12 @@ class ShippedTalk:
         registry = Registry.standard(ctx, Budgets(host_bytes=1 << 28), lambda: 0.0)
         self.voices = load_voices(self.higgs, TTS, registry)
         deployment = Deployment(ctx, self.engine_thread, registry)
-        self.llm = LocalLLM(deployment, self.hybrid, load_language(LLM, limited=True), "tiny", Sampling.greedy())
+        self.llm = LocalLLM(deployment, self.hybrid, SmallMind(LLM).language(), "tiny", Sampling.greedy())
         self.tts = LocalTTS(deployment, self.higgs, self.voices, "tiny")
         personas = load_personas()
         services = Services(
             Engines(self.llm, self.tts, open_asr()), LoopClock(), personas, asyncio.to_thread,
-            tools=lambda session: _own_tools(personas, session, limited=True),
+            tools=lambda session: _own_tools(personas, session, names=TRAINED_TOOLS),
         )  # fmt: skip
         self.talks = Talks(services, settings=Settings(persona="ada", turn_detection=None, paced=False))
 

@@ -4,7 +4,8 @@ import datetime as dt
 from pathlib import Path
 
 import llm_engine
-from assistant.llm.language import Language, load_language
+from assistant.llm.language import Language
+from assistant.llm.small import SmallMind
 from assistant.tools import tool
 from assistant.tools.builtin import TRAINED_TOOLS, BuiltinTools, builtin_names, builtin_tools
 from assistant.tools.kept import Kept
@@ -37,12 +38,12 @@ def tokens(registry: ToolRegistry, language: Language) -> list[int]:
 
 
 def test_of_the_built_in_tools_a_limited_model_is_shown_those_it_knows_and_a_persons_own_are_declared() -> None:
-    language = load_language(TINY, limited=True)
-    before = builtin_tools(household(BuiltinTools), limited=True)
+    language = SmallMind(TINY).language()
+    before = builtin_tools(household(BuiltinTools), names=TRAINED_TOOLS)
     assert tuple(spec.name for spec in before.specs) == TRAINED_TOOLS
-    assert tokens(before, language) == tokens(builtin_tools(household(More), limited=True), language)
+    assert tokens(before, language) == tokens(builtin_tools(household(More), names=TRAINED_TOOLS), language)
     assert tokens(before, language) != tokens(builtin_tools(household(More)), language), "the check sees a tool more"
-    own = language.layout.system("You are Ada.", builtin_tools(household(More), [lamp], limited=True).specs)
+    own = language.layout.system("You are Ada.", builtin_tools(household(More), [lamp], names=TRAINED_TOOLS).specs)
     assert f"{TRAINED_TOOLS[-1]}\n switch the lamp of a room\nlamp(room)\n</tools>" in own
 
 

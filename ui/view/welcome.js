@@ -19,6 +19,7 @@ export function welcome({ onAsk, onLarger }) {
   root.replaceChildren(
     make("p.hello", { text: "Say something." }),
     make("p.how", { text: "Interrupt whenever you like: it knows how much of its reply you heard." }),
+    make("p.how", { text: "Not for emergencies: it cannot call for help." }),
     make("ul.ideas", { "aria-label": "Things to ask" }, ...IDEAS.map((text) =>
       make("li", {}, make("button", { type: "button", text, onclick: () => onAsk(text) })))),
     about,

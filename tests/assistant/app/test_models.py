@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from assistant.app.config import PROFILES, load_config
-from assistant.app.ears import limited
 from assistant.app.models import (
     MIB,
     ON_GPU,
@@ -18,6 +17,7 @@ from assistant.app.models import (
 )
 from assistant.app.places import shipped
 from assistant.base.errors import SettingError
+from assistant.llm.small import WORDS, SmallMind, small_mind
 
 
 def test_eight_bits_are_those_that_the_device_reads() -> None:
@@ -71,12 +71,8 @@ def test_capsules_share_one_budget() -> None:
     assert (nothing.gpu_bytes, nothing.host_bytes, nothing.disk_bytes) == (0, 0, 0)
 
 
-def test_a_model_of_the_shipped_ones_recipe_is_known_by_its_words(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    words = tmp_path / "tokenizer.json"
-    words.write_bytes((shipped("llm") / "tokenizer.json").read_bytes())
-    config, tiny = load_config({"llm": str(tmp_path)}, {}), PROFILES["tiny"]
-    assert limited(config, tiny) and limited(load_config({}, {}), tiny)
-    words.write_text("{}")
-    assert not limited(config, tiny)
-    assert not limited(load_config({"llm": "http://127.0.0.1:8000/v1"}, {}), tiny)
+def test_a_model_of_the_shipped_ones_recipe_is_known_by_the_words_beside_it(tmp_path: Path) -> None:
+    assert small_mind(shipped("llm")) == SmallMind(shipped("llm"))
+    assert small_mind(tmp_path) is None and small_mind(Path("http://127.0.0.1:8000/v1")) is None
+    (tmp_path / WORDS).write_text("hello\n")
+    assert small_mind(tmp_path) == SmallMind(tmp_path)

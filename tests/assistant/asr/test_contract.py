@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import llm_engine
 from assistant.asr.agreement import bare
 from assistant.asr.likely import Likely
 from assistant.asr.local import LocalASR
@@ -32,6 +33,7 @@ from assistant.asr.transducer import Transducer, TransducerFollower
 from assistant.asr.whisper import Whisper, WhisperFollower, open_whisper
 from assistant.contracts import MOST_TERMS, AsrFacts, HeardWord, Partial, Transcript
 from assistant.events import Pcm
+from assistant.llm.small.rescoring import Requests
 from assistant.remote import RemoteFollower, TranscriptionServer, read_address
 from tests.fakes.random_whisper import write_ct2, write_hf
 from tests.fakes.talk import World
@@ -149,6 +151,9 @@ def random_whisper(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_ct2(write_hf(root / "hf"), root / "ct2")
 
 
+SHIPPED_LLM = Path(llm_engine.__file__).parent / "tiny"
+
+
 @pytest.fixture(scope="session")
 def opened_whisper(random_whisper: Path) -> Whisper:
     return open_whisper(random_whisper)
@@ -165,7 +170,7 @@ def slow(kind: str) -> object:
 KINDS = (
     "scripted",
     slow("moonshine"),
-    slow("moonshine, limited"),
+    slow("moonshine, rescored"),
     slow("pocketsphinx"),
     slow("remote"),
     "streaming, scripted",
@@ -205,8 +210,8 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
                 return Scripted()
             case "moonshine":
                 return MoonshineFollower(network)
-            case "moonshine, limited":
-                return MoonshineFollower(network, Likely())
+            case "moonshine, rescored":
+                return MoonshineFollower(network, Likely(Requests(SHIPPED_LLM)))
             case "pocketsphinx":
                 return PocketsphinxFollower(TINY)
             case "remote" | "another server":

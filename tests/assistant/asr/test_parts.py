@@ -1,8 +1,11 @@
 """The parts of the streaming ears: which words are stable, where speech is cut, what noise is, what a draft may do."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import llm_engine
 from assistant.asr.agreement import Agreement, begin_alike
 from assistant.asr.cutting import EARLY_S, LONGEST_S, cut_point
 from assistant.asr.grown import splice
@@ -14,8 +17,10 @@ from assistant.asr.paced import LONGEST_CADENCE_MS, SHARE, Paced
 from assistant.asr.sense import repeats, sensible
 from assistant.contracts import Partial, Transcript
 from assistant.events import Pcm
+from assistant.llm.small.rescoring import Requests
 
 RATE = 16_000
+REQUESTS = Requests(Path(llm_engine.__file__).parent / "tiny")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +208,7 @@ def test_a_rival_is_as_likely_as_if_it_had_been_the_draft(network: Network, two_
 
 
 def test_requests_are_likelier_than_what_sounds_like_them() -> None:
-    likely = Likely()
+    likely = Likely(REQUESTS)
     pairs = (
         ("What is half of eighty?", "What is half of A. D."),
         ("Flip a coin.", "Flipper coin."),
@@ -215,14 +220,14 @@ def test_requests_are_likelier_than_what_sounds_like_them() -> None:
         assert all(likely.choose(strange, np.eye(6)[at] * 1e6, quickly) == at for at in range(6))
 
 
-def test_the_model_chooses_only_among_what_it_takes_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    likely = Likely()
+def test_a_rescorer_chooses_only_among_what_it_takes_for_requests() -> None:
+    likely = Likely(REQUESTS)
     said, heard = "His voice was soft and grave.", "His voice was soft and brave."
     by_trigram = likely.choose((said, heard), (0.0, 0.0), quickly=True)
     for mean, chosen in ((-3.6, by_trigram), (-3.4, 1 - by_trigram)):  # of the other text, which the model prefers
         chances = [[-50.0] * 8, [-50.0] * 8]
         chances[1 - by_trigram] = [mean] * 8
-        monkeypatch.setattr(likely, "_by_model", lambda texts, chances=chances: chances)
+        likely = Likely(type("Scripted", (), {"chances": lambda self, texts, chances=chances: chances})())
         assert likely.choose((said, heard), (0.0, 0.0)) == chosen
 
 
@@ -237,7 +242,7 @@ def test_what_is_no_usual_request_is_read_once_more_played_quicker(
         return plain(self, sound, draft, held, bias)
 
     monkeypatch.setattr(Network, "read", reads)
-    likely = Likely()
+    likely = Likely(REQUESTS)
     unsure = two_cities[: int(3.3 * RATE)] + noisy(3.3, 0.02)
     for sound, times in (unsure, 2), (spoken("what time is it"), 1):
         read.clear()
@@ -253,7 +258,7 @@ def test_what_is_no_usual_request_is_read_once_more_played_quicker(
 
 
 def test_hesitating_makes_no_request_less_likely() -> None:
-    likely = Likely()
+    likely = Likely(REQUESTS)
     both = ("Set a timer for, um, twenty minutes.", "Set a timer for twenty minutes.")
     assert [likely.choose(both, scores) for scores in ((1e-6, 0.0), (0.0, 1e-6))] == [0, 1]
     assert likely.usual("What is, uh, half of eighty?")
@@ -261,7 +266,7 @@ def test_hesitating_makes_no_request_less_likely() -> None:
 
 
 def test_what_people_ask_is_usual_and_what_sounds_like_it_is_not() -> None:
-    likely = Likely()
+    likely = Likely(REQUESTS)
     assert all(map(likely.usual, ("What time is it?", "Who are you?", "Tell me a story.")))
     assert not any(map(likely.usual, ("What jays it?", "A count to twenty.", "Can't to twinkie.", "")))
 
@@ -288,7 +293,7 @@ def test_likelier_words_do_not_cost_what_was_said_behind_them() -> None:
         def rivals(self, *asked: object) -> list[Decoded]:
             return [greedy, short]
 
-    likely = Likely()
+    likely = Likely(REQUESTS)
     assert likely.choose(("how long", "how long now"), (short.score, greedy.score)) == 0
     follower = MoonshineFollower(TwoTexts(), likely)  # type: ignore[arg-type]  # as much of a network as is asked
     follower._write(follower._piece, noisy(1.0, 0.01), last=True)
@@ -321,7 +326,7 @@ def test_somebody_else_is_asked_only_where_the_network_was_unsure(network: Netwo
 
 
 def test_what_a_request_may_have_been_is_told_in_words_and_in_digits(spoken) -> None:
-    likely = Likely()
+    likely = Likely(REQUESTS)
     sound = spoken("set a timer for twelve minutes")
     whole = likely.hears(sound)
     assert whole == ("Set a timer for twelve minutes", "Set a timer for 12 minutes") == likely.hears(sound)

@@ -7,7 +7,7 @@ import pytest
 from assistant.contracts import Line, ToolCall
 from assistant.events import ToolSpec
 from assistant.llm.chat_layout import find_layout
-from assistant.llm.language import load_language
+from assistant.llm.small import SmallMind
 from tests.fakes.engines import render
 
 LAYOUT = find_layout(render)
@@ -48,5 +48,5 @@ def test_the_small_models_template_has_these_parts():
     ("[picture] What time is it?", "what time is it"), ("Look [picture] here.", "look here"), ("[picture]", "picture"),
 ])  # fmt: skip
 def test_a_small_model_reads_the_words_beside_a_picture_alone(said, read):
-    small = load_language(Path("llm_engine/tiny"), limited=True)
+    small = SmallMind(Path("llm_engine/tiny")).language()
     assert small.layout.begun(Line("user", said)).split() == ["<|im_start|>user", *read.split()]

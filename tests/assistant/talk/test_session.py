@@ -320,36 +320,36 @@ async def divide() -> str:
     raise AnswerError("nothing can be divided by zero")
 
 
-@pytest.mark.parametrize("limited", [True, False])
-def test_a_limited_mind_that_comes_to_nothing_says_so(limited):
-    world = World(lambda prompt: [])
-    world.llm.limited = limited
+LOST = "I did not catch that. Could you say it again?"
+
+
+@pytest.mark.parametrize("lost", [LOST, None])
+def test_a_model_that_may_lose_its_way_says_so(lost):
+    world = World(lambda prompt: [], lost=lost)
     session = world.play((0.0, typed("fifty per cent of achy", "a")), (0.1, CreateResponse()), until=4)
     said = [item_text(item) for item in session.items[1:]]
-    assert said == (["I did not catch that. Could you say it again?"] if limited else [])
+    assert said == ([LOST] if lost else [])
     assert [done.response.status for done in world.of(ResponseDone)] == ["completed"]
 
 
-@pytest.mark.parametrize(("limited", "before"), [(True, ""), (False, ""), (True, "hello")])
-def test_a_limited_mind_is_not_asked_about_what_nobody_understood(limited, before):
-    world = World(lambda prompt: ["I was asked."])
-    world.llm.limited = limited
+@pytest.mark.parametrize(("lost", "before"), [(LOST, ""), (None, ""), (LOST, "hello")])
+def test_a_model_that_may_lose_its_way_is_not_asked_about_what_nobody_understood(lost, before):
+    world = World(lambda prompt: ["I was asked."], lost=lost)
     first = [(0.0, typed(before, "a"))] if before else []  # words that wait for their answer
     session = world.play(*first, (0.1, typed("", "b")), (0.2, CreateResponse()), until=4)
-    said = "I did not catch that. Could you say it again?" if limited and not before else "I was asked."
+    said = LOST if lost and not before else "I was asked."
     assert item_text(session.items[-1]) == said
 
 
-@pytest.mark.parametrize("limited", [True, False])
-def test_why_a_tool_failed_is_said_by_a_mind_that_can_and_else_for_it(limited):
+@pytest.mark.parametrize("lost", [LOST, None])
+def test_why_a_tool_failed_is_said_by_a_mind_that_can_and_else_for_it(lost):
     def answers(prompt):
         return [("divide", {})] if prompt.lines[-1].role == "user" else ["I read " + prompt.lines[-1].text]
 
-    world = World(answers, tools=tools_of(divide))
-    world.llm.limited = limited
+    world = World(answers, tools=tools_of(divide), lost=lost)
     session = world.play((0.0, typed("go")), (0.1, CreateResponse()), until=8)
     [done] = world.of(ResponseDone)
-    said = "Nothing can be divided by zero." if limited else 'I read {"error": "nothing can be divided by zero"}'
+    said = "Nothing can be divided by zero." if lost else 'I read {"error": "nothing can be divided by zero"}'
     assert [item.content[0].transcript for item in done.response.output] == [said]
     lines = build("", (), session.conversation).lines
     assert [line.role for line in lines] == ["user", "assistant", "tool", "assistant"] and lines[-1].text == said

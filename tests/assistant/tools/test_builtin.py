@@ -17,7 +17,7 @@ NOON = dt.datetime(2026, 11, 20, 12, 0, tzinfo=dt.UTC)
 
 def test_built_in_tools_are_those_the_small_model_learnt():
     household = BuiltinTools(Kept(), lambda: NOON, {"ada": "Ada"}, lambda: "ada")
-    registry = builtin_tools(household, limited=True)
+    registry = builtin_tools(household, names=TRAINED_TOOLS)
     assert tuple(PARAMETERS) == TRAINED_TOOLS == tuple(spec.name for spec in registry.specs)
     for spec in registry.specs:
         learnt = PARAMETERS[spec.name]

@@ -14,15 +14,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from assistant.text.hesitations import without_hesitations
 from assistant.text.names import capitals
 from assistant.text.numbers import digits
 
-_HESITATION: Final = re.compile(r"(?<![\w'-])(?:u+h+|u+m+|uhm+|erm*|ah+|h+m+|mm+)(?![\w'-])[,.…]*\s*", re.IGNORECASE)
-_ASIDE: Final = re.compile(
-    r"(?<=\S )let me (?:(?:see|think)(?=[,.…])|think(?! (?:it |this |that )?(?:about|of|over|through)\b))[,.…]*\s*",
-    re.IGNORECASE,
-)
-"""Within a sentence; at its beginning it is one of the words that the small model learnt to hear."""
 _UNITS: Final = {
     "km": "kilometers", "cm": "centimeters", "mm": "millimeters", "kg": "kilograms", "lb": "pounds", "lbs": "pounds",
     "oz": "ounces", "ft": "feet", "mi": "miles", "mph": "miles per hour", "hr": "hours", "hrs": "hours",
@@ -52,11 +47,6 @@ def for_small_model(text: str) -> str:
     for pattern, replacement in _AFTER:
         line = pattern.sub(replacement, line)
     return capitals(digits(line))
-
-
-def without_hesitations(text: str) -> str:
-    """What is said, without what is said only to gain time."""
-    return _ASIDE.sub("", _HESITATION.sub("", text))
 
 
 def _money(match: re.Match[str]) -> str:

@@ -6,21 +6,24 @@ inside a sentence or a call, break a line or begin a call in the midst of what i
 count on.
 """
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from llm_engine.callguide import CallGuide
+from llm_engine.chat import Chat
 
 ROUNDS = 3
 """As often as this the same comes in a row, of at least `LEAST` and at most `MOST` tokens, and there the reply ends."""
 LEAST, MOST = 6, 48
 COUNTED, COUNTED_UNASKED = 999, 20
 """It counts no further than the largest number that stood before, at most to the first of these, at least the other."""
-LONGEST_VALUE = 48
-"""Tokens. What people ask to be noted has fewer."""
+LONGEST_VALUE = 48  # tokens; what people ask to be noted has fewer
 OF_CALLS = ("of", "sqrt")
 """All words that it has to write in a call and nobody needs to have said: in 7,083 calls of its texts."""
 
@@ -28,8 +31,7 @@ _LETTERS, _OTHERS, _NUMBER = re.compile(r"[a-z]+"), re.compile(r"[^a-z]+"), re.c
 _INNER_CAPITAL = re.compile("(?<![A-Za-z])[A-Za-z]+[A-Z][A-Za-z]*")
 _SIGNS = re.compile(r"[^a-z0-9 ,.:'()+*/^%-]")
 """What a value has only if it stood before; the others are of numbers, sums and times."""
-_SENTENCE_ENDS = (".", "?", "!")
-_ONE_MORE = re.compile(r"(\d+), (\d+)$")
+_SENTENCE_ENDS, _ONE_MORE = (".", "?", "!"), re.compile(r"(\d+), (\d+)$")
 _CALL, _CALL_END, _HIDDEN = "<tool_call>", "</tool_call>", ("<|", "<think", "</think", "<tool_resp", "</tool_resp")
 
 
@@ -68,26 +70,20 @@ class Vocabulary:
 
     def __init__(self, texts: Sequence[str], known: Collection[str], stops: Collection[int]) -> None:
         self.known, self.stops = Words(known), sorted(stops)
-        self.letters: dict[str, list[int]] = {}
-        """Tokens of letters alone; then those that begin a word behind something else, by its beginning."""
-        self.begins: dict[str, list[int]] = {}
+        self.letters: dict[str, list[int]] = {}  # tokens of letters alone
+        self.begins: dict[str, list[int]] = {}  # what begins a word behind something else, by its beginning
         self.ends: list[_Ends] = []
-        self.foreign: list[int] = []
-        """Parts of a character beyond the alphabet."""
-        self.opening: list[int] = []
-        self.markup: list[int] = []
-        self.after_value: list[int] = []
-        self.more: set[int] = set()
-        """What begins a call; what stands in one; of it, what can follow a value, and what leads to one more."""
-        self.angles: list[int] = []
-        self.line_ends: list[int] = []
-        self.spaced: set[int] = set()
+        self.foreign: list[int] = []  # parts of a character beyond the alphabet
+        self.opening: list[int] = []  # what begins a call
+        self.markup: list[int] = []  # what stands in one
+        self.after_value: list[int] = []  # markup that can follow a value
+        self.more: set[int] = set()  # markup that leads to one more parameter
+        self.angles: list[int] = []  # markup without letters
+        self.line_ends: list[int] = []  # what breaks a line, as only a call does
+        self.spaced: set[int] = set()  # what begins with a space
         self.periods: list[int] = []
-        """Of markup what has no letters; what breaks a line, as only a call does; what begins with a space; a full
-        stop."""
-        self.signs: dict[int, frozenset[str]] = {}
-        self.capital: set[int] = set()
-        """The unusual signs that a token holds; what begins with a capital, as no word goes on."""
+        self.signs: dict[int, frozenset[str]] = {}  # the unusual signs that a token holds
+        self.capital: set[int] = set()  # what begins with a capital, as no word goes on
         for token, text in enumerate(texts):
             if text and token not in stops and not text.startswith(_HIDDEN):
                 self._sort(token, text.lower())
@@ -137,6 +133,13 @@ class Vocabulary:
         if begun not in self._on:
             self._on[begun] = frozenset(self.on(self.known, begun))
         return self._on[begun]
+
+
+def load_vocabulary(folder: Path, known: Collection[str]) -> Vocabulary:
+    """The vocabulary of a model that says `known` words of itself. Raises TextError."""
+    tokenizer = Chat.load(folder).tokenizer
+    texts = [tokenizer.decode([token], skip_special=False) for token in range(tokenizer.size)]
+    return Vocabulary(texts, known, tokenizer.stops())
 
 
 def _words_of(text: str) -> Words:
@@ -219,10 +222,6 @@ class WordGuide:
     def stops(self) -> Sequence[int]:
         """The tokens that end a reply."""
         return self._vocabulary.stops
-
-    def stands(self) -> bool:
-        """False once a tool was called that the request cannot mean, or any where there is none."""
-        return self._calls.stands() and (self._calls.has_tools() or not self._in_call)
 
     @cached_property
     def _values(self) -> Words:

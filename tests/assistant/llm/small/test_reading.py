@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.text.small_model import for_small_model
+from assistant.llm.small.reading import for_small_model
 from assistant.text.written import as_written
 from recipes.texts.talks import user_utterances
 from recipes.texts.words import spoken_number

@@ -9,8 +9,8 @@ import pytest
 from tokenizers import Tokenizer
 
 import llm_engine
+from assistant.llm.small.words import COUNTED, COUNTED_UNASKED, LONGEST_VALUE, ROUNDS, Vocabulary, WordGuide
 from llm_engine.callguide import CallGuide
-from llm_engine.wordguide import COUNTED, COUNTED_UNASKED, LONGEST_VALUE, ROUNDS, Vocabulary, WordGuide
 
 STOP, CALL = "<|im_end|>", "<tool_call>"
 LETTERS = [*map(chr, range(32, 127)), "\n", "�", STOP, "<|im_start|>", CALL, "</tool_call>"]
@@ -202,12 +202,3 @@ def test_it_counts_as_far_as_it_was_told() -> None:
 
 def test_markup_is_of_calls() -> None:
     assert "<" not in Reply(LETTERS).may() and "<" in Reply(LETTERS, OPEN).type(*ITEM, *" 3 ").may()
-
-
-def test_where_there_is_nothing_to_be_called_a_call_does_not_stand() -> None:
-    for calls, stands in ((CallGuide(MANY, " ", list), True), (CallGuide({}, " ", list), False)):
-        reply = Reply(LETTERS)
-        reply.guide = WordGuide(reply.vocabulary, HEARD, HEARD, calls)
-        assert CALL in reply.may() and reply.guide.stands()
-        reply.write(reply.texts.index(CALL))
-        assert reply.guide.stands() is stands
