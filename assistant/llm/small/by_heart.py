@@ -24,7 +24,7 @@ READ_OUT: Final = re.compile(r"^On your (.+) list: (.+)\.$")
 _NUMBER: Final = r"\d+(?:\.\d+)?"
 _NUMBERS: Final = re.compile(r"(?<![\d.:])\d{1,2}:\d{2}(?!\d)|-?(?<![\d.:])\d+(?:\.\d+)?(?![\d:])")
 _SUM: Final = re.compile(rf"(?<![\d.])-?{_NUMBER}(?:\^{_NUMBER}|%?(?: (?:[-+*/^]|of) {_NUMBER})+)(?![\d.%])")
-_DAY: Final = re.compile(
+DAY: Final = re.compile(
     rf"\b(?:(?:the )?day after tomorrow|tomorrow|yesterday|{'|'.join((*DAYS, *AROUND_EASTER, *NTH_WEEKDAYS))}"
     rf"|{'|'.join(sorted(FEASTS, key=len, reverse=True))}|(?:{'|'.join(MONTHS)})(?: \d{{1,2}})?)\b",
     re.IGNORECASE,
@@ -36,7 +36,6 @@ _DURATION: Final = re.compile(
 _TIME: Final = re.compile(r"(?<![\d:])(?:\d{1,2}:\d{2}(?: [ap]m)?|\d{1,2} [ap]m)\b")
 NTH: Final = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4}
 _PLACE: Final = re.compile(rf"\b(?:the|very) ({'|'.join(NTH)}|last|middle)\b")
-_HALF: Final = re.compile(r"\d [ap]m\b")
 _IS_IT: Final = re.compile(r"\b(?:is it|it's|isn't|today|now|right)\b")
 
 Values: TypeAlias = Mapping[str, Sequence[str]]
@@ -111,7 +110,7 @@ def _times(asked: str, before: Sequence[Line]) -> Values:
 
 
 def _days(asked: str, before: Sequence[Line]) -> Values:
-    found = [*dict.fromkeys(day.removeprefix("the ") for day in _DAY.findall(asked))]
+    found = [*dict.fromkeys(day.removeprefix("the ") for day in DAY.findall(asked))]
     return {"day": found} if len(found) == 1 and {*_NUMBERS.findall(asked)} <= {*_NUMBERS.findall(found[0])} else {}
 
 
@@ -164,8 +163,8 @@ def _put_right(value: str, asked: str) -> list[str]:
     wrong, right = [n for n in said if n in held], [n for n in said if n not in held]
     if len(wrong) != 1 or len(right) != 1 or (":" in wrong[0]) != (":" in right[0]):
         return []
-    if ":" in wrong[0] and _HALF.search(asked):
-        return []  # of the day: then the whole time is another
+    if ":" in wrong[0] and re.search(r"\d [ap]m\b", asked):  # of the day: then the whole time is another
+        return []
     places = [found.span() for found in _NUMBERS.finditer(value) if found[0] == wrong[0]]
     return [f"{value[:begin]}{right[0]}{value[end:]}" for begin, end in places]
 

@@ -1,8 +1,7 @@
 """Holds one reply of the small model to words that it knows or heard, and weighs how it begins by what was retrieved.
 
 Retrieval is evidence and not an order: a beginning that it speaks for counts `WEIGHT` times as probable as the model
-finds it, and the model may still begin otherwise. A line that is repeated and a question that is asked go on to their
-end once they were begun. Where nothing was retrieved, every beginning is free.
+finds it, and the model may still begin otherwise. A line that is repeated and a question go on to their end once begun.
 """
 
 from __future__ import annotations

@@ -3,10 +3,6 @@
 An engine writes as its subtitles did (`Um, set a timer for twenty-five minutes.`, `It's $150 at 7 p.m.`); the small
 model knows lower-case words without marks, numbers in digits, American spelling, and the names it knows in capitals.
 Larger models read the engine's text as it is. What is in this form already stays as it is.
-
-    for_small_model("Um, wake me at 7 p.m., please.")        wake me at 7:00 pm please
-    for_small_model("What's 25 x 4?")                        what's 25 * 4
-    for_small_model("It is $150, 30% off.")                  it is 150 dollars 30% off
 """
 
 from __future__ import annotations

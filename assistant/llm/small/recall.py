@@ -6,11 +6,13 @@ which of ten lines it was, it takes for another every fifth time. A larger model
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from assistant.contracts import Line
+from assistant.llm.small.by_heart import DAY
 from assistant.llm.small.slots import COMMON, spoken, stem, words_of
 
 SAID, TOLD, NOT_YET = "You said:", "Your", "You have not told me yet."
@@ -23,7 +25,13 @@ OF_QUESTIONS = COMMON | ASKS | words_of("again call called color date day kind m
 """… and these need not have been said where the answer was told: `which day`."""
 OF_WORDS = words_of("ask asked first hear last opening repeat said say")
 """A question with one of these may be about any line, not only those that told something."""
-LEAST = 1 / 2  # a line must hold more than this share of the words of a question to be what is asked for
+LEAST = 1 / 2  # the share of the words of a question that a line must hold to be what is asked for
+WHEN = rf"(?i:\d|{DAY.pattern}|\b(?:first|second|third|\w{{3,}}th|noon|\w*night|morning|evening|\w*today)\b)"
+ANSWERS = (
+    (r"\b(?:when|what time|(?:what|which) (?:day|date|month|year)|how (?:many|much|old|far))\b", WHEN),
+    (r"\b(?:who|whose|name|named|called)\b", r"[A-Z]|'s\b|\b(?:name|named|called)\b"),
+)
+"""How one asks for a number, a day or a name, and what a line must hold to answer that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,8 @@ def what_was_told(lines: Sequence[Line]) -> Recall:
     asked = lines[-1].text
     before = [line.text for line in lines[:-1] if line.role == "user"]
     told = [line.text for line, reply in pairwise(lines) if line.role == "user" and _tells(line.text, reply)]
-    nearest = _nearest(words_of(asked), told)
+    answers = [text for text in told if all(re.search(it, text) or not re.search(asks, asked) for asks, it in ANSWERS)]
+    nearest = _nearest(words_of(asked), answers)
     said = before if words_of(asked) & OF_WORDS or not told else told
     return Recall(tuple(dict.fromkeys(map(_repeated, said))), _repeated(nearest) if nearest else "")
 
@@ -67,4 +76,4 @@ def _nearest(asked: frozenset[str], told: Sequence[str]) -> str:
         return ""
     shares = [len(wanted & {*map(stem, words_of(text))}) / len(wanted) for text in told]
     most = max(shares, default=0.0)
-    return told[len(shares) - 1 - shares[::-1].index(most)] if most > LEAST else ""
+    return told[len(shares) - 1 - shares[::-1].index(most)] if most >= LEAST else ""

@@ -1,8 +1,7 @@
 """The declared tools that a request may mean, by the words that they share. For a model too small to judge it alone.
 
 Pure: declarations and what was said in, calls and questions out. The small model reads a tool that it has never seen
-well enough to fill it in, but calls one where none fits, makes up what was not said, and asks for what there is not.
-Retrieval by words is the oldest remedy. A larger model knows better and is left alone.
+well enough to fill it in, but calls one where none fits and makes up what was not said. Larger models know better.
 """
 
 from __future__ import annotations
