@@ -121,5 +121,5 @@ def language(calls: bool = False) -> Language:
     stream = Braces if calls else Plain
     free = CallGuide({}, "", encode)
     return Language(
-        find_layout(render), encode, Letters, lambda prompt: stream(), lambda prompt, odds, anew: free, frozenset([131])
+        find_layout(render), encode, Letters, lambda prompt: stream(), lambda prompt, ahead: free, frozenset([131])
     )
