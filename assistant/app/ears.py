@@ -31,7 +31,7 @@ LAPTOP, DESKTOP = SIZES[1], SIZES[0]
 LICENCE = "MIT"
 
 @dataclass(frozen=True)
-class Hearing:
+class WarmingEars:
     """The ears, once they are warm, and the small mind that answers what they hear; None where another model does."""
 
     asr: asyncio.Future[ASR]
@@ -73,13 +73,13 @@ def check_ears(config: Config) -> None:
 
 def begin_hearing(
     config: Config, profile: Profile, stack: AsyncExitStack, report: Callable[[str], None]
-) -> Hearing:
+) -> WarmingEars:
     """`open_ears` on a thread of its own, waited for before `stack` is left. Raises SettingError."""
     check_ears(config)
     mind = small_mind(local_path(config, "llm", profile.llm))
     asr = asyncio.ensure_future(asyncio.to_thread(open_ears, config, report, mind.rescorer if mind else None))
     stack.push_async_callback(asyncio.wait, [asr])
-    return Hearing(asr, mind)
+    return WarmingEars(asr, mind)
 
 
 def open_ears(

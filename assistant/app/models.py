@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from assistant.app.config import Config, Profile, choose_profile, reason
-from assistant.app.ears import Hearing, begin_hearing
+from assistant.app.ears import WarmingEars, begin_hearing
 from assistant.app.places import local_path, present_profiles
 from assistant.base.errors import SettingError
 from assistant.contracts import ASR, LLM, TTS
@@ -98,7 +98,7 @@ class Opening:
     """Whether a language model's have room."""
 
 
-async def open_models(config: Config, stack: AsyncExitStack, report: Report, hearing: Hearing | None) -> Models:
+async def open_models(config: Config, stack: AsyncExitStack, report: Report, hearing: WarmingEars | None) -> Models:
     """Load all three, the ears beside the others. Raises SettingError, AssistantError and the engines' own errors.
 
     hearing  the ears, if they could begin before this module was there
@@ -212,7 +212,7 @@ async def _deployments(
 
 
 def _context(
-    config: Config, profile: Profile, hearing: Hearing, placed: Placement, device: str, report: Report
+    config: Config, profile: Profile, hearing: WarmingEars, placed: Placement, device: str, report: Report
 ) -> ExecContext:
     small = (placed.llm != CPU or hearing.mind is not None) and (placed.tts != CPU or not profile.tts)
     threads = config.threads or (1 if small else 0)  # two threads over the shipped models' matrices lose time

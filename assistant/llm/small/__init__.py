@@ -63,9 +63,9 @@ class SmallMind:
 
     def rescorer(self) -> Rescorer:
         """It says how likely people are to ask something. Takes half a second."""
-        from assistant.llm.small.rescoring import Requests
+        from assistant.llm.small.rescoring import RequestChances
 
-        return Requests(self.folder)
+        return RequestChances(self.folder)
 
 
 def small_mind(folder: Path) -> SmallMind | None:

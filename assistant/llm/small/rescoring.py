@@ -12,7 +12,7 @@ BEGIN, END = "<|im_start|>user\n", "<|im_end|>"
 """What stands around a request: how a system turn begins moves no choice, and costs four times as long."""
 
 
-class Requests:
+class RequestChances:
     """One for all talks. See `Rescorer`."""
 
     def __init__(self, folder: Path) -> None:

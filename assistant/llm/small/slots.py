@@ -74,8 +74,8 @@ _NUMBERS = re.compile(r"-?(?<![\d.])\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """One that a tool takes; `kind` is its JSON type, `values` all that it may be where that is listed."""
+class ToolParameter:
+    """A parameter that a tool takes. `kind` is its JSON type, `values` all that it may be where that is listed."""
 
     key: str
     kind: str
@@ -106,7 +106,7 @@ class Parameter:
         return self.is_text or (not self.values and self.kind == "boolean" and YES_OR_NO.isdisjoint(said))
 
 
-def parameters_of(schema: Mapping[str, object]) -> list[Parameter]:
+def parameters_of(schema: Mapping[str, object]) -> list[ToolParameter]:
     """The declared parameters of a tool. A client's schema may hold anything."""
     properties, named = schema.get("properties"), schema.get("required")
     required = named if isinstance(named, Sequence) and not isinstance(named, str) else ()
@@ -115,11 +115,11 @@ def parameters_of(schema: Mapping[str, object]) -> list[Parameter]:
         told = declared if isinstance(declared, Mapping) else {}
         listed = told.get("enum")
         values = listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ()
-        found.append(Parameter(key, str(told.get("type", "")), values, key in required, told))
+        found.append(ToolParameter(key, str(told.get("type", "")), values, key in required, told))
     return found
 
 
-def given(tool: ToolSpec, takes: Sequence[Parameter], heard: Sequence[str]) -> dict[str, Mapping[str, object]]:
+def given(tool: ToolSpec, takes: Sequence[ToolParameter], heard: Sequence[str]) -> dict[str, Mapping[str, object]]:
     """The parameters that may be given, each with the values that were said. `heard`: the lines of the request."""
     found: dict[str, Mapping[str, object]] = {}
     placed = {number for it in takes if it.is_number for number in beside(heard[-1], it)}
@@ -142,7 +142,7 @@ def given(tool: ToolSpec, takes: Sequence[Parameter], heard: Sequence[str]) -> d
 
 
 def _with_texts(
-    tool: ToolSpec, takes: Sequence[Parameter], heard: Sequence[str], found: dict[str, Mapping[str, object]],
+    tool: ToolSpec, takes: Sequence[ToolParameter], heard: Sequence[str], found: dict[str, Mapping[str, object]],
     known: frozenset[str], placed: set[str],
 ) -> dict[str, Mapping[str, object]]:  # fmt: skip
     """What is said beside the other values is for the texts, if it is enough for those that are required."""
@@ -164,7 +164,7 @@ def _with_texts(
     return found
 
 
-def _listed(it: Parameter, takes: Sequence[Parameter], heard: Sequence[str]) -> list[object]:
+def _listed(it: ToolParameter, takes: Sequence[ToolParameter], heard: Sequence[str]) -> list[object]:
     """The listed values that were said, behind `from` or `to` where the parameter's name has that word; in the last
     line, if no other parameter lists them too."""
     text = "\n".join(heard)
@@ -177,7 +177,7 @@ def _listed(it: Parameter, takes: Sequence[Parameter], heard: Sequence[str]) -> 
     return said
 
 
-def _switched(it: Parameter, heard: Sequence[str]) -> list[object]:
+def _switched(it: ToolParameter, heard: Sequence[str]) -> list[object]:
     """How a switch may be set; no way where it is neither named nor required."""
     words, last = words_of("\n".join(heard)), words_of(heard[-1])
     if not it.required and not words & (words_of(it.key) - COMMON or YES_OR_NO):
@@ -188,7 +188,9 @@ def _switched(it: Parameter, heard: Sequence[str]) -> list[object]:
     return [True] if told & YES or done & {*map(stem, told)} else [True, False]
 
 
-def _numbers_of(it: Parameter, takes: Sequence[Parameter], heard: Sequence[str], placed: set[str]) -> Sequence[float]:
+def _numbers_of(
+    it: ToolParameter, takes: Sequence[ToolParameter], heard: Sequence[str], placed: set[str]
+) -> Sequence[float]:
     """The numbers that may be given to a parameter: those beside its name, else those beside no other's. One that need
     not be given gets some only where more are left than must be."""
     near, numeric = it.numbers(beside(heard[-1], it)), [each for each in takes if each.is_number]
@@ -198,7 +200,7 @@ def _numbers_of(it: Parameter, takes: Sequence[Parameter], heard: Sequence[str],
     return left if len(left) > (0 if it.required or near else unplaced) else []
 
 
-def beside(line: str, it: Parameter) -> list[str]:
+def beside(line: str, it: ToolParameter) -> list[str]:
     """The numbers of a line that stand beside what a number is called: `zone 3`, `4 mites`, `volume at 5`."""
     called = words_of(it.key) - COMMON
     words = [word for word in spoken(line) if word.lower() not in EDGES]
@@ -236,7 +238,7 @@ def _spans(heard: Sequence[str], name: frozenset[str], own: set[str], *, whole: 
     return [*found]
 
 
-def _without_name(it: Parameter, spans: Sequence[str]) -> list[str]:
+def _without_name(it: ToolParameter, spans: Sequence[str]) -> list[str]:
     """The values that neither begin nor end with what the parameter is called, if there are any: `part b205`."""
     called = words_of(it.key)
     return [
