@@ -17,7 +17,6 @@ from assistant.base.units import SCALES, find_unit, unit_names_in
 from assistant.contracts import Line, ToolCall
 from llm_engine.toolcalls import Schemas
 
-LATELY = 12  # lines before the last, in which a measure may have been named
 READ_OUT: Final = re.compile(r"^On your (.+) list: (.+)\.$")
 """How a reply says what is on a list (`recipes/texts/scenes_tools.py`)."""
 
@@ -80,7 +79,7 @@ def _units(asked: str, before: Sequence[Line]) -> Values:
     """The measure and the units that were said, in this line or the last exchanges."""
     numbers, here = _NUMBERS.findall(asked), _units_meant(asked)
     if len({*map(find_unit, here)}) != 2 or not numbers:
-        here = _units_meant("\n".join((asked, *(line.text for line in before[-LATELY:]))))
+        here = _units_meant("\n".join((asked, *(line.text for line in before[-12:]))))
     return {"unit": here, "to": here, "value": numbers if len(numbers) == 1 else []}
 
 
@@ -163,8 +162,8 @@ def _put_right(value: str, asked: str) -> list[str]:
     wrong, right = [n for n in said if n in held], [n for n in said if n not in held]
     if len(wrong) != 1 or len(right) != 1 or (":" in wrong[0]) != (":" in right[0]):
         return []
-    if ":" in wrong[0] and re.search(r"\d [ap]m\b", asked):  # of the day: then the whole time is another
-        return []
+    if ":" in wrong[0] and re.search(r"\d [ap]m\b", asked):
+        return []  # another half of the day: the whole time is another
     places = [found.span() for found in _NUMBERS.finditer(value) if found[0] == wrong[0]]
     return [f"{value[:begin]}{right[0]}{value[end:]}" for begin, end in places]
 
