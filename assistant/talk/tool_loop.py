@@ -1,16 +1,16 @@
 """The model's passes over one reply: its words and calls go out in order, our own tools run between the passes.
 
 A pass ends when the model ends it. If it called tools of the session's own, they run, their results join the talk and
-the model is asked again; calls that are the client's go out like words, for the client to answer.
+the model is asked again. Calls of the client's tools go out like words, for the client to answer.
 
-A candidate runs only tools that read; at any other call it waits until it is certain.
+A candidate runs only tools that read; before any other call it waits until it is certain.
 
-A limited model may lose its way: to words that make no sense to it, it writes a call that cannot be read. Silence would
-be no answer, so it says that it did not understand; where no word was recognised, without being asked. With a large
-model that is its client's to decide.
+A limited model may lose its way: for words that make no sense to it, it writes a call that cannot be read. Silence
+would not be an answer, so it says that it did not understand; if no word was recognised, it says so without being
+asked. For a large model, its client decides.
 
-A tool that fails says why in a sentence. A large model reads it: it may mend its call, and it tells the reason in the
-words and the language of the talk. A limited one has no words for it, so there the sentence itself is said.
+A tool that fails explains why in a sentence. A large model reads it: it may mend its call, and it gives the reason in
+the words and the language of the talk. A limited model has no words for it, so the sentence itself is said.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_ROUNDS = 4
 FILLER_AFTER_S = 0.8
 FILLER = "One moment."
 LOST = "I did not catch that. Could you say it again?"
-"""Said where a limited model came to nothing at all; a sentence that it knows of itself."""
+"""Said when a limited model produced nothing at all; the model also knows this sentence itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ Out: TypeAlias = TextOut | EndOfMessage | CallOut
 
 
 class ToolLoop:
-    """Run it once; it closes `out` however it is left. What it counted and found stands in its attributes."""
+    """Run it once; it closes `out` however it ends. Its attributes hold the counts and findings."""
 
     def __init__(self, order: ReplyOrder, context: TalkContext, out: Channel[Out], outlet: Outlet) -> None:
         self.effects: list[ToolResult] = []
@@ -93,8 +93,8 @@ class ToolLoop:
             self.status, self.reason = "incomplete", "tool_rounds"
 
     def _known_answer(self) -> str | None:
-        """What is said without asking the model: about a picture that it does not see, and, if it is limited, where no
-        word was understood. Of a candidate, by the words so far."""
+        """The words that are said without asking the model, if any: for a picture that it cannot see, and, if it is
+        limited, for a turn in which no word was understood. A candidate goes by the words so far."""
         prompt = self._order.prompt(self._outlet.conversation)
         if not self._llm.sees and prompt.asks_to_see:
             return CANNOT_SEE
@@ -109,7 +109,7 @@ class ToolLoop:
         return f"{self._order.options.reply_id}.{place}"
 
     async def _pass(self, reply_id: str) -> list[ToolResult]:
-        """One pass of the model. Returns what tools of our own came to, which the model must see."""
+        """Make one pass of the model. Returns the results of our own tools, which the model must see."""
         own: list[CallPiece] = []
         said = False
         options = replace(self._order.options, reply_id=reply_id)
@@ -121,7 +121,7 @@ class ToolLoop:
                         self._count_input(piece)
                         self._outlet.trace.mark("llm_wait", self._context.now(), piece.costs)
                     case TextPiece():
-                        said = said or bool(piece.text.strip())  # blank lines before a call are no message
+                        said = said or bool(piece.text.strip())  # blank lines before a call are not a message
                         if said:
                             self._put = True
                             await self._out.send(TextOut(piece.text, reply_id))
@@ -147,7 +147,7 @@ class ToolLoop:
         if not self._order.own_tools.reads(call.name):
             await self._outlet.certain()
         begin = self._context.now()
-        # A future of its own, so that "One moment." can be said while it runs.
+        # It has its own future, so that "One moment." can be said while it runs.
         running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
         try:
             done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)
@@ -157,7 +157,7 @@ class ToolLoop:
             await asyncio.wait([running])
         finally:
             running.cancel()
-            if running.done():  # an interruption stops the reply and undoes nothing: what was done is remembered
+            if running.done():  # an interruption stops the reply and undoes nothing: finished work is remembered
                 self._remember(call, reply_id, running.result())
         result = running.result()
         now = self._context.now()
