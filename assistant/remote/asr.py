@@ -43,7 +43,7 @@ class _Refused(EngineFailed):
 
 
 class TranscriptionServer:
-    """Requests to one server. Any failure is raised as an EngineFailed that names it."""
+    """Requests to one server. Every failure is raised as an EngineFailed that names it."""
 
     def __init__(
         self, address: Address, clock: Callable[[], float] = time.perf_counter, quick_s: float = QUICK_SECONDS

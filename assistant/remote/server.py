@@ -79,7 +79,7 @@ class Server:
     async def request(
         self, method: str, path: str, body: Mapping[str, object] | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer with status 200. Any failure is raised as an EngineFailed that names the server."""
+        """An answer with status 200. Every failure is raised as an EngineFailed that names the server."""
         import aiohttp
 
         url = self.address.base + path

@@ -5,10 +5,10 @@ amends         nods are set aside, turns taken too early are reopened
 candidates     replies begun in private before the turn is certain
 completeness   how complete the words so far sound, by the language model
 context        data shared by the parts of a session, and by all sessions
-conversation   the items of a talk, and what cutting and undoing does to them
+conversation   the items of a talk, and how cutting and undoing change them
 ear            sound to frozen observations, on a thread
 edits          a front's changes to the conversation
-conversation   the items of a talk, and how cutting and undoing change them
+expected       words that this talk makes likelier, for the transcriber
 heard          samples played to words heard
 hearing        feeds the ear, reads the words, reports both
 idle           nobody speaks
@@ -16,7 +16,7 @@ inlet          a front's commands come in: sound to hearing, the rest straight t
 interruption   what speech over a reply does to it, as a table
 keeping        words and tools' values as tables of the talk's journal
 leaning        those words, renewed as the talk goes on
-messages       messages to a session's inbox, and those that turn-taking alone gets
+messages       messages to a session's inbox, and those that only turn-taking gets
 off_loop       a session's work on other threads
 order          the session's decisions about a reply before it begins, and how it ended
 outlet         takes what a reply makes; nothing leaves the outlet of a candidate

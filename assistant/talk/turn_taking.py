@@ -537,7 +537,7 @@ def phase_of(state: TurnTakingState, now: float) -> Phase:
 
 
 def _answer(state: TurnTakingState, signal: Signal, settings: Settings, now: float) -> Step:
-    """Carry out the table's actions in its order. Any verdict on judged speech except "perhaps" ends the judging."""
+    """Carry out the table's actions in its order. A verdict on judged speech other than "perhaps" ends the judging."""
     phase = phase_of(state, now)
     manner = state.judging or manner_of(settings)
     effects: tuple[Effect, ...] = ()
