@@ -254,8 +254,7 @@ class DiskTier:
             self._files[key] = _identity(self.folder.files()[key])
 
     def _damaged(self, key: str) -> bool:
-        """Whether a file is truncated. That is not another process's work: a request gets an error, and it is
-        deleted."""
+        """Whether a file is damaged. This is not another process's work: a request gets an error, and the file goes."""
         try:
             self.folder.about(key)
         except CapsuleDamaged:

@@ -37,7 +37,7 @@ class FrozenTalks:
             for point in points_in(capsule):
                 self._llm.hold(point)
             self._llm.rollback(common)  # no further than the part that counts
-        except (CapsuleError, StateError):  # the last one if a picture would have to be seen first
+        except (CapsuleError, StateError):  # StateError: a picture would have to be seen first
             return False
         return True
 
