@@ -274,8 +274,7 @@ class Registry:
         return self.store.pins(key) if self._here(key) else 0
 
     def listing(self) -> list[Listing]:
-        """Everything, least recently used first. From any thread: capsules that come or go meanwhile may be left
-        out."""
+        """Everything, least recently used first. From any thread: simultaneous changes may be missing."""
         now = self._clock()
         found = []
         for key in self.store:

@@ -62,8 +62,7 @@ class TieredStore:
         return self.pins(key) > 0 or self.leaning(key)
 
     def base_at_hand(self, key: str) -> Capsule | None:
-        """A capsule that may serve as a base: pinned, and in memory. Asking does not count as a use, and moves
-        nothing."""
+        """A capsule that may serve as a base: pinned, and in memory. Asking is not a use, and moves nothing."""
         slot = self._slots[key]
         tier = self.tiers[slot.tier]
         return self._mover.deliver(tier.fetch(key)) if slot.pins and not tier.durable else None
@@ -212,8 +211,7 @@ class TieredStore:
             self._fit()  # a charge may have waited for it
 
     def lose(self, key: str, tier: str) -> None:
-        """Note that another process removed the copy in a durable tier, pinned or not: a pin holds in one process
-        only."""
+        """Note that another process removed the copy in a durable tier, pinned or not: a pin holds in one process."""
         t, slot = self._accounts.number(tier), self._slots[key]
         self._accounts.leave(slot, t)
         if slot.homes:

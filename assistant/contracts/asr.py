@@ -167,8 +167,7 @@ class ASR(Protocol):
         ...
 
     def transcriber(self) -> Transcriber:
-        """Return a transcriber. This may take a while (it loads models): call it off the event loop and give it
-        back."""
+        """Return a transcriber, to be given back. It may take a while to load models: call this off the event loop."""
         ...
 
     def release(self, transcriber: Transcriber) -> None:

@@ -176,8 +176,7 @@ class LLM(Protocol):
 
     @property
     def state(self) -> StatefulLLM | None:
-        """The model itself, if it stores the state of talks here. A server does not: each reply sends the whole
-        talk."""
+        """The model itself, if it stores the state of talks here. For a server, each reply sends the whole talk."""
         ...
 
     def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:

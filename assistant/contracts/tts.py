@@ -106,6 +106,5 @@ class StatefulTTS(TTS, Stateful, Protocol):
         ...
 
     async def prepare(self, talk: str) -> None:
-        """Prepare what the talk's next words would have to wait for. Nobody waits for this: all other work comes
-        first."""
+        """Prepare what the talk's next words would have to wait for, behind all other work: nobody waits for this."""
         ...

@@ -32,8 +32,7 @@ class Guess(Generic[B]):
 
 
 class Guesses(Generic[B, S]):
-    """At most one guess for each talk of an engine. While it lasts, nothing of the talk is written down: see the
-    lease."""
+    """At most one guess for each talk of an engine. Meanwhile nothing of the talk is written down: see the lease."""
 
     def __init__(self, engine_thread: EngineThread, kind: EngineKind, lease: EngineLease[S]) -> None:
         self._engine_thread, self._kind, self._lease = engine_thread, kind, lease

@@ -134,8 +134,8 @@ class EngineLease(Generic[S]):
             self._set_aside(branch, capsule)
 
     def _set_aside(self, talk: str, capsule: Capsule) -> None:
-        """Store a capsule. One that can be rebuilt may be evicted; any other is pinned until its talk has it back, or
-        is parked."""
+        """Store a capsule. It may be evicted if it can be rebuilt; otherwise it is pinned until it is taken or
+        parked."""
         key = self._put(talk, capsule, pin=not self._lessee.replaceable)
         if key is not None:
             self._keys[talk] = key

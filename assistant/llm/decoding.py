@@ -16,8 +16,7 @@ from llm_engine.toolcalls import MalformedCall, Piece
 
 MOST_TOKENS = 1024
 MOST_HIDDEN = 160
-"""After so many tokens in a row that show nothing (a call's), a limited model has lost its way: its calls have a
-fifth."""
+"""After this many tokens of a call in a row, a limited model has lost its way: its calls have a fifth of them."""
 
 
 class Writing:
@@ -55,8 +54,7 @@ class Writing:
         return len(self._written.tokens)
 
     def steps(self) -> Work[ReplyPiece]:
-        """Decode until the model ends its turn. The ending token is not folded, because the next append begins with
-        it."""
+        """Decode until the model ends its turn. The ending token is not folded: the next append begins with it."""
         hidden, told = 0, False
         while self.tokens < self._room:
             token = self._llm.step(self._guide.among())

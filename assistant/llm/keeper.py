@@ -1,5 +1,4 @@
-"""Programs pin, name, fork and drop the stored states of their prompts. Each verb is one step on the engines'
-thread."""
+"""Programs pin, name, fork and drop stored states of their prompts. Each verb is one step on the engines' thread."""
 
 from __future__ import annotations
 

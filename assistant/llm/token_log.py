@@ -107,8 +107,7 @@ class TokenLog:
         return tuple(token for step in self.steps for token in step.ids)
 
     def reentries(self) -> set[int]:
-        """Positions where the talk may soon be cut: the beginning of the last reply, and of a turn or two before, tools
-        included."""
+        """Positions where the talk may soon be cut: the start of the last reply, and of a turn or two before."""
         last = max((place for place, step in enumerate(self.steps) if step.written), default=0)
         places = (last, len(self.steps) - TURN, len(self.steps) - 2 * TURN)
         return {sum(len(step.ids) for step in self.steps[:place]) for place in places if place > 0}

@@ -203,8 +203,7 @@ class TalkFolding:
         return self.guarded(talk, self._recover(talk, state, prompt))
 
     def _recover(self, talk: str, state: TalkState, prompt: Prompt) -> Work[None]:
-        """Fold the lost parts of a talk again, and the lasting parts that were never folded; less will be lost at the
-        next kill."""
+        """Fold the lost parts of a talk again, and the lasting parts never folded; so the next kill will cost less."""
         wanted = self.window.steps(state, prompt, open_reply=False)
         if state.log.position or wanted:
             self.own(talk)

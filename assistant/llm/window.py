@@ -111,8 +111,7 @@ def _answered(lines: Sequence[Line]) -> int:
 
 
 def _let_go(state: TalkState, lines: Sequence[Line]) -> bool:
-    """Let one more thing go: the oldest picture's turn, otherwise the oldest turn. False: nothing is left that may
-    go."""
+    """Let one more thing go: the oldest picture's turn, otherwise the oldest turn. False: nothing more may go."""
     gone = state.let_go
     turns = [place for place in range(_answered(lines)) if lines[place].role == "user"]
     for place in turns[:-SEEN_TURNS]:

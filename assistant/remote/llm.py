@@ -145,8 +145,7 @@ def _message_of(line: Line) -> dict[str, object]:
 
 
 def _parts(line: Line) -> list[dict[str, object]]:
-    """Words and pictures in their order. Pictures go unchanged, except for the level of detail, which only some
-    know."""
+    """Words and pictures in their order. Pictures go unchanged, except for the level of detail: only some know it."""
     parts: list[dict[str, object]] = []
     begin = 0
     for placed in line.pictures:

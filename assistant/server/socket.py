@@ -29,8 +29,7 @@ from assistant.server.security import from_elsewhere, keys_of, realm_of
 from assistant.talk import Session
 
 MAX_FRAME = 64 * 1024 * 1024
-"""A longer frame ends the connection. Pictures and sound that are too long are refused below it, and the talk goes
-on."""
+"""A longer frame ends the connection. Pictures and sound are refused at lower sizes, and the talk goes on."""
 HEARTBEAT_SECONDS = 20.0
 OF_STATE = frozenset({"capsules", "answers"})
 """Extensions that touch the models' state: not for pages from elsewhere, even with `--allow`."""
@@ -142,8 +141,7 @@ async def refuse_socket(request: web.Request, why: str) -> web.WebSocketResponse
 
 
 async def serve_socket(request: web.Request, context: ServerContext, key_session: Json | None) -> web.WebSocketResponse:
-    """`GET /v1/realtime`: one talk over this request's websocket. `key_session`: the request behind its temporary
-    key."""
+    """`GET /v1/realtime`: one talk over this request's websocket. `key_session`: the session of its temporary key."""
     ws = _socket()
     await ws.prepare(request)  # before any refusal: clients show an `error` event, of an HTTP error its number
     sockets: set[web.WebSocketResponse] = request.app[SOCKETS]

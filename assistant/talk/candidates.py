@@ -62,8 +62,7 @@ class Candidates:
         """The times of the turn that is over; None until it is."""
 
     def fold_words(self, text: str) -> None:
-        """Let the model read words that will not change while the user still speaks. One at a time; the latest words
-        win."""
+        """Let the model read words that will not change, while the user still speaks. The latest words win."""
         if self._possible and text != self._folded and not self._folds:
             self._folded = text
             prompt = self._context.view.said(self._context.settings, text)

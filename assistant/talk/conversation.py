@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item and what the talk knows about it. A `hidden` entry (from the session's own tools) is not shown to any
-    front."""
+    """An item and what the talk knows about it. Fronts never see a `hidden` entry (from the session's own tools)."""
 
     item: Item
     reply_id: str | None = None
@@ -167,8 +166,8 @@ class Conversation:
         return gone
 
     def truncate(self, item_id: str, content_index: int, audio_end_ms: int) -> Cut:
-        """Keep only the heard part of a spoken reply. A position beyond its end is clamped; a second cut may only
-        shorten."""
+        """Keep only the heard part of a spoken reply. A position behind its end is clamped; a second cut only
+        shortens."""
         entry = self.entry(item_id)
         item = entry.item
         if not isinstance(item, Message) or item.role != "assistant" or not entry.pieces:

@@ -206,8 +206,7 @@ class Hearing:
         await self._tell(UserProgress(turn.item_id, *known))
 
     async def _tell_end(self, note: Noted, by_hand: bool) -> None:
-        """Report the end before its words are known: the item and the reply need not wait for the transcriber's last
-        pass."""
+        """Report the end before its words are known: item and reply need not wait for the transcriber's last pass."""
         self._words = NOTHING_KNOWN
         end_ms, moment = int(note.at * 1000 / HEARING_RATE), self._time.moment_of(note.at)
         stretch = note.stretch

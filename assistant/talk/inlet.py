@@ -82,8 +82,7 @@ class Inlet:
                 return self._marks_sent
 
     async def reached(self, number: int) -> None:
-        """Wait, before a commit or clear with this number, until everything sent before it is in the inbox. For
-        hearing."""
+        """For hearing, before a commit or clear: wait until everything sent before this number is in the inbox."""
         while self._rest_through < number:
             await self._move()
 

@@ -39,8 +39,7 @@ class Keeping:
         return self._journal is not None and self._noted != (conversation.version, kept.version)
 
     def note(self, conversation: Conversation, kept: Kept) -> None:
-        """Note everything as it is now, with a reply under way: a tool's effect and the call that announces it go
-        together."""
+        """Note everything as it is now, with a reply under way: so a tool's effect and its call are stored together."""
         if self._journal is not None:
             self._noted = (conversation.version, kept.version)
             tables: dict[str, Rows] = {KEPT: dict(kept.to_json()), WORDS: dict(self._of(conversation))}

@@ -21,8 +21,8 @@ class SessionThreads:
         self._at_rest.set()
 
     async def __call__(self, function: Callable[[], T], /) -> T:
-        """Run the function, shielded because cancelling the wait would not stop the thread. It is at rest when its work
-        is done."""
+        """Run the function, shielded: cancelling the wait would not stop the thread, which is at rest only at the
+        end."""
         self._working += 1
         self._at_rest.clear()
         work = asyncio.ensure_future(self._offload(function))

@@ -46,8 +46,7 @@ def several(orders: Iterable[ReplyOrder]) -> list[ReplyOrder]:
         return prompt
 
     def same(conversation: Conversation) -> Prompt:
-        """Make the prompt at the first call, when the conversation does not hold any answer yet, and then return the
-        same."""
+        """Make the prompt at the first call, when no answer is in the conversation yet; then return the same."""
         return shared[0] if shared else make(conversation)
 
     found = [replace(first, response=replace(first.response, answer=0), prompt=make)]

@@ -50,8 +50,7 @@ class Outlet:
             await self._certain.wait()
 
     async def release(self, trace: TurnTrace) -> None:
-        """Make this an ordinary reply, timed by `trace`: the turn is over, and its words are those that were
-        guessed."""
+        """Make this an ordinary reply, timed by `trace`: the turn is over, and the guess was right."""
         made = list(self.conversation)[self._before :]
         self.conversation, self.trace = self._context.conversation, trace
         for entry in made:

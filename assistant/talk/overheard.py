@@ -94,8 +94,7 @@ def verdict(heard: Overheard, known: TalkWords | None, holds: bool = False) -> S
 
 
 def _by_time(heard: Overheard, over: bool) -> Signal | None:
-    """Judge it as a word that could be anything: from UNCLEAR_MS on it is not a nod. A continued turn is likely
-    sooner."""
+    """Judge it as a word that could be anything: not a nod from UNCLEAR_MS on. A continued turn is likely sooner."""
     if heard.speech_ms >= (LIKELY_AFTER_MS if heard.goes_on else UNCLEAR_MS):
         return Signal.INTERRUPTION
     if over:

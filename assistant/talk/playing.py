@@ -53,8 +53,8 @@ class FrontPlayer:
                 pass
 
     def played_during(self, samples: int, now: float) -> PlayedSound | None:
-        """Return the sound played while these `samples` of the microphone came, the last of them at `now`; None if
-        none."""
+        """The sound played while these `samples` of the microphone came, the last of them at `now`; None if none
+        was."""
         if not self._told and not self._queue:
             return None
         begin = now - samples / HEARING_RATE

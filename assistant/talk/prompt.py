@@ -58,8 +58,7 @@ def build(system: str, tools: Sequence[ToolSpec], entries: Iterable[Entry], made
 
 
 def entries_of(conversation: Conversation, wanted: Sequence[Item | str]) -> list[Entry]:
-    """The entries that a response names in its own `input`, as whole items or ids. Raises PeerError on an unknown
-    id."""
+    """The entries that a response names in its `input`, as whole items or ids. Raises PeerError on an unknown id."""
     return [conversation.entry(item) if isinstance(item, str) else Entry(item) for item in wanted]
 
 

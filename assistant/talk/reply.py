@@ -126,8 +126,7 @@ class Reply:
             part.cancel()
 
     async def finish(self, ending: Ending | None = None) -> Response:
-        """Close everything that is open and announce that the reply is over: its last event. None: it came to its own
-        end."""
+        """Close everything that is open and announce that the reply is over. None: it came to its own end."""
         if self._open is not None:
             await self._close_message("incomplete")
         if ending is None:

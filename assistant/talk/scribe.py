@@ -114,6 +114,5 @@ class Scribe:
         return await self._off_loop(self._open.final)
 
     def shown(self, text: str) -> str:
-        """The text as a front sees it: if the engine writes no capitals and figures, those that can be known are
-        added."""
+        """The text as a front sees it, with capitals and figures as far as they can be known if the engine has none."""
         return text if self._open.facts.cased else as_written(text)

@@ -132,8 +132,7 @@ class Shown:
         return Frame(item.id, replace(part, frame=True), now)
 
     def _count(self, item: Message, now: float) -> None:
-        """Count a picture. The second of one size makes both frames; the first stops counting if nobody has asked about
-        it."""
+        """Count a picture. A second one of its size makes both frames; the first goes if nobody asked about it."""
         for part in item.content:
             assert isinstance(part, PicturePart)
             if part.frame is not None:

@@ -19,8 +19,7 @@ class TakeBack:
         """Items that were deleted here and not by the front, so its late reports on them are not errors."""
 
     async def turns(self, turns: int) -> str:
-        """Take back the last turns, question and answer, and what tools did in them; return this in words, if
-        anything."""
+        """Take back the last turns, question and answer, and what tools did in them; return the latter in words."""
         return await self.back_to(self._context.conversation.turns_back(turns))
 
     async def back_to(self, item_ids: tuple[str, ...]) -> str:

@@ -104,8 +104,7 @@ class TurnEffects:
                 self._idle.start(effect.play_end)
 
     async def _set_level(self, level: Level) -> None:
-        """Set the level of the latest message: a reply may have several, and the player is inside the last that it
-        got."""
+        """Set the level of the latest message: a reply may have several, and the player is inside the last one."""
         sounding = next(self._replies.latest(), None)
         if sounding is not None and sounding.item_ids:
             await self._context.emit(LEVELS[level](sounding.id, sounding.item_ids[-1]))

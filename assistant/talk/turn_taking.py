@@ -628,8 +628,7 @@ def _set_aside(state: TurnTakingState) -> Step:
 
 
 def _for_nothing(state: TurnTakingState, due: bool) -> tuple[Effect, ...]:
-    """Recover after speech that meant nothing: make a withdrawn reply anew, or wait for the user again behind the last
-    one."""
+    """Recover after speech that meant nothing: make a withdrawn reply anew, or wait for the user again."""
     if state.replying:
         return ()
     if due:

@@ -63,8 +63,7 @@ class ReplyView:
     def prompt(
         self, settings: Settings, params: ResponseParams | None = None, conversation: Conversation | None = None
     ) -> Prompt:
-        """The prompt of the talk's conversation, or of a draft of it. Raises PeerError if `params` names items that do
-        not exist."""
+        """The prompt of the talk's conversation, or of a draft. Raises PeerError if `params` names unknown items."""
         system = settings.instructions if settings.instructions is not None else self._character(settings)
         if params is not None and params.instructions is not None:
             system = params.instructions
@@ -82,8 +81,7 @@ class ReplyView:
         return f"{own}\n{EYES}" if self.sees else own
 
     def said(self, settings: Settings, text: str) -> Prompt:
-        """The prompt while the user, who may go on, has said `text`: to the very character, including spaces at its
-        end."""
+        """The prompt while the user, who may go on, has said `text`, exact to the character, trailing spaces too."""
         draft = Conversation(self._conversation)
         draft.add(Entry(Message("", "user", (AudioPart(text),))))
         prompt = self.prompt(settings, conversation=draft)

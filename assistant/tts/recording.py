@@ -32,8 +32,7 @@ FRAME_S = 0.02
 
 
 def open_recording(sound: Path | bytes) -> tuple[Pcm, int]:
-    """A sound file's samples, mono, and their rate. Raises PeerError that says what is wrong and what would be
-    right."""
+    """A sound file's samples, mono, and their rate. Raises PeerError: what is wrong, and what would be right."""
     name = str(sound) if isinstance(sound, Path) else "the recording"
     try:
         size = sound.stat().st_size if isinstance(sound, Path) else len(sound)

@@ -92,8 +92,7 @@ class SpokenSessions:
                 self.lease.save_owned(talk)
 
     def _has_had_its_time(self, talk: str, state: SpokenState) -> bool:
-        """Whether it is too long to keep. A session stays if it may still be cut to what was heard, or taken back with
-        a guess."""
+        """Whether it is too long to keep, and can no longer be cut to what was heard or taken back with a guess."""
         if self._history is None or self.tts.position <= self._history:
             return False
         return state.plays_until <= self.now() and not self._guessed(talk)

@@ -32,8 +32,7 @@ class SpeechWork:
     def speak_piece(
         self, talk: str, voice: str, piece_id: str, words: Aloud, guess: Guess[VoiceBefore] | None
     ) -> Work[SpeechChunk]:
-        """The sound of one piece as it is made. However this ends, the session holds exactly the sound that was
-        returned."""
+        """The sound of one piece as it is made. However this ends, the session holds exactly the returned sound."""
         begin = self._now()
         if guess is not None:
             check_way_back(self._sessions, talk, voice, words.text)

@@ -82,8 +82,7 @@ class VoiceFolder:
         return own + [_kept(file, stamp) for stamp, file in self.files().values()]
 
     def check_new(self, name: str, replace: bool = False) -> None:
-        """Raises PeerError if a recording cannot become the voice of this name. A designed voice may always be
-        replaced."""
+        """Raises PeerError if a recording cannot become this voice. A designed voice may always be replaced."""
         if self.refusal:
             raise PeerError("voice_model", self.refusal)
         if not NAME.fullmatch(name):
