@@ -31,7 +31,7 @@
     vision_config   the tower's part of config.json
     vision_weights  the tower's part of the files
     weights         published checkpoints in and out
-        wordguide       the tokens that may come next in a small model's reply
+        wordguide       which tokens may come next in a small model's reply
 """
 
 from typing import TYPE_CHECKING

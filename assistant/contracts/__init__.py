@@ -4,8 +4,8 @@ A talk names its state by a string; a side branch is a talk of its own. The cont
 frames: a talk says which words and which samples should count as said, and the engine finds the way from its current
 state to that one. So an undo, an interruption and a rewind are one operation.
 
-llm     prompts, pieces of a reply, `LLM`; `StatefulLLM` also stores the state of talks
-tts     sound and the marks in it, `TTS`, `StatefulTTS`; the store of voices, `VoiceKeeper`
+llm     prompts, pieces of a reply, `LLM`; one that keeps the state of talks, `StatefulLLM`
+tts     sound and the marks in it, `TTS`, `StatefulTTS`; voices that are kept, `VoiceKeeper`
 asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`
 keeper  capsules for programs, `CapsuleKeeper`
 work    an engine's work, its cost and effects; states that are forked, taken back, parked and forgotten, `Stateful`

@@ -166,7 +166,7 @@ class LLM(Protocol):
 
     @property
     def limited(self) -> bool:
-        """Whether it can pass on only sentences that it was trained on."""
+        """Whether it can pass on no other sentences than those it was trained on."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""One reply decoded, token by token: each token is noted on the talk's log and read as words and calls."""
+"""One reply decoded, token by token: each is noted on the talk's log and read as words and calls."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from llm_engine.toolcalls import MalformedCall, Piece
 
 MOST_TOKENS = 1024
 MOST_HIDDEN = 160
-"""After this many tokens of a call in a row, a limited model has lost its way: its calls have a fifth of them."""
+"""Tokens in a row that show nothing, a call's, after which a limited model has lost its way: its calls have a fifth."""
 
 
 class Writing:
-    """Run `steps` to the end; then `reason` and `tokens` report how it ended. Set the sampling before."""
+    """Run `steps` to the end; then `reason` and `tokens` say how it ended. Sampling was set before."""
 
     def __init__(
         self, llm: HybridLLM, language: Language, state: TalkState, prompt: Prompt, options: ReplyOptions
@@ -43,7 +43,7 @@ class Writing:
         self._guide = language.guide(prompt, self._llm.probability, rejected)
 
     def _start_again(self) -> None:
-        """Begin as if nothing had been written; the guide learns what had been."""
+        """As if nothing had been written; the guide is told what had been."""
         rejected = self._written.text
         self._llm.rollback(self._begin)
         self._state.log.truncate(self._begin)
@@ -54,7 +54,7 @@ class Writing:
         return len(self._written.tokens)
 
     def steps(self) -> Work[ReplyPiece]:
-        """Decode until the model ends its turn. The ending token is not folded: the next append begins with it."""
+        """Decode until the model ends its turn; the ending token is not folded, the next append begins with it."""
         hidden, told = 0, False
         while self.tokens < self._room:
             token = self._llm.step(self._guide.among())

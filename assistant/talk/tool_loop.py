@@ -5,12 +5,12 @@ the model is asked again. Calls of the client's tools go out like words, for the
 
 A candidate runs only tools that read; before any other call it waits until it is certain.
 
-A limited model may lose its way: for words that make no sense to it, it writes a call that cannot be read. Silence
-would not be an answer, so it says that it did not understand; if no word was recognised, it says so without being
-asked. For a large model, its client decides.
+A limited model may lose its way: to words that make no sense to it, it writes a call that cannot be read. Silence would
+be no answer, so it says that it did not understand; where no word was recognised, without being asked. With a large
+model that is its client's to decide.
 
-A tool that fails explains why in a sentence. A large model reads it: it may mend its call, and it gives the reason in
-the words and the language of the talk. A limited model has no words for it, so the sentence itself is said.
+A tool that fails says why in a sentence. A large model reads it: it may mend its call, and it tells the reason in the
+words and the language of the talk. A limited one has no words for it, so there the sentence itself is said.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_ROUNDS = 4
 FILLER_AFTER_S = 0.8
 FILLER = "One moment."
 LOST = "I did not catch that. Could you say it again?"
-"""Said when a limited model produced nothing at all; the model also knows this sentence itself."""
+"""Said where a limited model came to nothing at all; a sentence that it knows of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class ToolLoop:
             self.status, self.reason = "incomplete", "tool_rounds"
 
     def _known_answer(self) -> str | None:
-        """The words that are said without asking the model, if any: for a picture that it cannot see, and, if it is
-        limited, for a turn in which no word was understood. A candidate goes by the words so far."""
+        """What is said without asking the model: about a picture that it does not see, and, if it is limited, where no
+        word was understood. Of a candidate, by the words so far."""
         prompt = self._order.prompt(self._outlet.conversation)
         if not self._llm.sees and prompt.asks_to_see:
             return CANNOT_SEE
