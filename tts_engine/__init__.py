@@ -3,7 +3,7 @@
     backbone        the network over text ids and rows of codes
     bpe_frontend    text to ids by the published tokenizer
     chunks          windows of the codec over a session, and their sound
-        codec           the engine's contract with a codec, and the codec that a folder brings
+    codec           the engine's contract with a codec, and the codec that a folder brings
     codec_files     opens the codec of a checkpoint; turns a recording into codes with nothing else loaded
     config          config.json as frozen types
     dac_codec       the published codec: codes to sound
@@ -11,13 +11,13 @@
     delay           codes staggered into rows
     engine          the public face: load, speak, codes, decode, voices, capsules
     errors          every error of the package
-        footprint       how much device memory an engine will need
+    footprint       how much device memory an engine will need
     framewise       layers whose frames do not depend on the window
-        frontend        the engine's contract with a front end
+    frontend        the engine's contract with a front end
     generator       a session: pieces in, rows out, cuts
-        graphs          the captured shapes
-        guards          end a piece early
-        inputs          the host's writes for the captured steps
+    graphs          the captured shapes
+    guards          end a piece early
+    inputs          the host's writes for the captured steps
     istft_codec     the small voice's codec
     markup          control tags, and structure that is removed
     phone_frontend  text to ids by phones, for the small voice
@@ -25,11 +25,11 @@
     piece           the host's record of a session
     prompt          voice and text as input of the backbone
     reference       recordings made fit for cloning
-        sampling        the draw of a row
+    sampling        the draw of a row
     state           every live buffer, declared once
     steps           the captured steps: prefill, row, codec window
-        streaming       decides which frames are decoded when
-        text            written English as people say it
+    streaming       decides which frames are decoded when
+    text            written English as people say it
     text_tables     words for units, currencies and other things beside numbers: data of text
     tiny/           our own small voice, with its card
     voice_file      a stored voice: codes and transcript, one safe file
