@@ -62,7 +62,8 @@ class LLMWork:
 
 
 def due(work: Sequence[TTSWork | LLMWork]) -> list[int]:
-    """Indices of the work, of both engines, that may make a step: the most urgent, without guesses made far enough."""
+    """Indices of the work, of both engines, that may step now: the most urgent, except guesses that have made
+    enough."""
     able = [index for index, one in enumerate(work) if one.urgency is not Urgency.GUESS or one.steps < GUESS_STEPS]
     most = min((work[index].urgency for index in able), default=Urgency.IDLE)
     return [index for index in able if work[index].urgency is most]
