@@ -1,6 +1,6 @@
 """The execution contract and execution-state capsules. See README.md.
 
-    accounts   what lies in which tier, and what may move
+    accounts   the contents of each tier, and which capsules may move
     arguments  callers' arguments, checked at the door
     capsule    Capsule and Checkpoint; snapshot, restore, fork, rollback, an earlier capsule inside one
     delta      a state stored as the difference from another
@@ -11,9 +11,9 @@
     exec/      the contract: buffers, graphs and the context that owns them
     feed       bytes of files into tensors, many reads in flight
     hull       lower convex hulls, for placement
-    index      what is known of every capsule, found by key or by prefix
+    index      facts about every capsule, found by key or by prefix
     journal    tables whose every change is on disk before it is reported
-    ledger     declarations without memory: what an engine will take
+    ledger     declarations without memory: how much an engine will take
     metrics    counts and levels, readable at any time
     nn/        blocks of networks that both engines share
     pins       pins that end by themselves
@@ -21,10 +21,10 @@
     prefix     digests of token prefixes, and the state key they belong to
     prepared   weights in the engine's own form, stored in one file and mapped
     reentry    the way to a state that replays least
-    registry   which capsules are kept, and how they are found again
+    registry   decides which capsules are kept, and finds them again
     safefile   headers of safetensors files, read without trust
     shards     the files of a published checkpoint
-    store      which capsule lies in which tier, under budgets
+    store      places capsules in tiers, under budgets
     tiers      device memory, host memory and disk; moves between them
     weights    checkpoints streamed to their destinations
     worth      the value of a capsule, and when it may be used next

@@ -1,6 +1,6 @@
 """The accounts of all tiers: bytes used, pins, charges, and which delta leans on which base.
 
-Nothing is moved here. The store moves bytes and enters what it did.
+Nothing is moved here. The store moves bytes and enters the result.
 """
 
 from collections import OrderedDict
@@ -15,7 +15,7 @@ from capsules.tiers import Tier
 
 @dataclass
 class TierSlot:
-    """homes: tier number -> bytes there. The lowest number is where the capsule is taken from."""
+    """homes: tier number -> bytes there. The capsule is fetched from the lowest number."""
 
     homes: dict[int, int]
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class TierAccounts:
         self.used = [0] * len(self._tiers)
         """Bytes of capsules in each tier."""
         self._charges: dict[str, int] = {}
-        self._leaning: dict[str, set[str]] = {}  # base -> its deltas, whether it is here or not
+        self._leaning: dict[str, set[str]] = {}  # base -> its deltas, whether or not the base is here
 
     def homes(self, key: str) -> Mapping[str, int]:
         """Tier name -> bytes there, the fastest first."""
@@ -47,11 +47,11 @@ class TierAccounts:
         return [one.name for one in self._tiers].index(tier)
 
     def leaning(self, key: str) -> bool:
-        """Whether any delta has this for its base."""
+        """Whether any delta has this capsule as its base."""
         return key in self._leaning
 
     def charge(self, what: str, nbytes: int) -> None:
-        """State that lies beside the capsules, in the fastest memory, and counts for its budget; 0 ends it."""
+        """Count state beside the capsules, in the fastest memory, towards its budget; 0 ends it."""
         self._charges[what] = nbytes
         if not nbytes:
             del self._charges[what]
@@ -60,7 +60,7 @@ class TierAccounts:
     # ------------------------------------------------------------------------------------ room
 
     def room(self, t: int) -> int:
-        """Bytes for capsules: of the fastest tier, what lies beside them is taken off."""
+        """Bytes for capsules: in the fastest tier, minus the state that lies beside them."""
         charged = sum(self._charges.values()) if t == 0 and not self._tiers[t].durable else 0
         return self._tiers[t].budget_bytes - charged
 
@@ -69,31 +69,32 @@ class TierAccounts:
         return self.used[t] + cost > self.room(t)
 
     def fits(self, t: int, cost: int) -> bool:
-        """Whether there is room once everything that may move has moved."""
+        """Whether there is room once everything movable has moved."""
         return cost + self.pinned_bytes(t) <= self.room(t)
 
     def may_hold(self, key: str) -> bool:
-        """Whether half of every tier that it lies in would still be free of pins if it were pinned."""
+        """Whether pinning it would leave half of each of its tiers free of pins."""
         homes = self.slots[key].homes
         return all(self.pinned_bytes(t) + cost <= self._tiers[t].budget_bytes // 2 for t, cost in homes.items())
 
     def pinned_bytes(self, t: int) -> int:
-        """Bytes that stay in a tier whatever comes."""
+        """Bytes that must stay in a tier."""
         return sum(slot.homes[t] for key, slot in self.slots.items() if t in slot.homes and self._stays(t, key))
 
     def movable(self, t: int) -> list[tuple[str, TierSlot]]:
-        """What may leave a tier."""
+        """The capsules that may leave a tier."""
         return [(key, slot) for key, slot in self.slots.items() if t in slot.homes and not self._stays(t, key)]
 
     def _stays(self, t: int, key: str) -> bool:
-        """Pinned; or deltas lean on it, and it has no other home, or this one is durable: then theirs may be too."""
+        """Whether it must stay. It is pinned; or deltas lean on it, and either it has no other home or this home is
+        durable (so a delta's may be too)."""
         slot = self.slots[key]
         return slot.pins > 0 or (key in self._leaning and (self._tiers[t].durable or len(slot.homes) == 1))
 
     # --------------------------------------------------------------------------------- entries
 
     def place(self, key: str, slot: TierSlot) -> None:
-        """The newest of all, in place of what had the key."""
+        """Enter it as the newest, in place of any capsule with the same key."""
         if key in self.slots:
             self._lean_no_more(key, self.slots[key].base)
         self.slots[key] = slot
@@ -104,7 +105,7 @@ class TierAccounts:
             self._leaning.setdefault(slot.base.key, set()).add(key)
 
     def strike_out(self, key: str) -> TierSlot:
-        """Its homes are still to be left, one by one."""
+        """Remove the entry; the caller still has to empty its homes, one by one."""
         slot = self.slots.pop(key)
         self._lean_no_more(key, slot.base)
         return slot
@@ -118,7 +119,7 @@ class TierAccounts:
 
     @contextmanager
     def steady(self, key: str) -> Iterator[None]:
-        """While others move, this one does not."""
+        """Inside, this capsule does not move, though others do."""
         slot = self.slots.get(key)
         if slot is not None:
             slot.pins += 1
@@ -135,7 +136,7 @@ class TierAccounts:
                 del self._leaning[base.key]
 
     def report(self) -> None:
-        """Levels, for the counters."""
+        """Pass the levels to the counters."""
         self._counters.set("shared", sum(slot.base.nbytes for slot in self.slots.values() if slot.base is not None))
         for t, tier in enumerate(self._tiers):
             self._counters.set("bytes", self.used[t], tier=tier.name)

@@ -2,7 +2,7 @@
 
 The closure of a scope is every buffer declared with role STATE. All verbs walk that declaration, so none can forget
 a buffer. A capsule is complete and portable between processes of one deployment; a checkpoint holds only what is
-live as a whole (recurrent state, counters) and is good while the prefix rows below its position are still in place.
+live as a whole (recurrent state, counters) and is valid while the prefix rows below its position are still in place.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ class Fingerprint:
 class Base:
     """The capsule that a delta follows: its rows are the first `position` of every tensor that has rows.
 
-    key     under which it is kept
+    key     under which it is stored
     nbytes  of those rows
     digest  of those rows: other rows under the same key are a different base
     rows    None until they are found; see `delta.joined`

@@ -3,7 +3,7 @@
 Rows behind a buffer's prefix never change once they are written. So the first rows of a talk equal, byte for byte,
 those of the persona that it began with; the recurrent part differs at every position and is stored whole. A capsule
 becomes a base only after its bytes were compared: equal tokens are not trusted. The base itself is a whole capsule,
-held by whoever holds the delta (`store.py`).
+held by the holder of the delta (`store.py`).
 """
 
 import json

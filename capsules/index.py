@@ -40,7 +40,7 @@ class IndexEntry:
 
     @classmethod
     def on_disk(cls, about: About) -> "IndexEntry":
-        """Reads the notes of a file that another process wrote. Notes of another shape find nothing."""
+        """Read the notes of a file that another process wrote. Notes of another shape find nothing."""
         notes = about.notes
         ttl_s = float(notes["ttl_s"]) if notes.get("ttl_s") else None
         return cls(
@@ -50,14 +50,14 @@ class IndexEntry:
 
     @property
     def notes(self) -> dict[str, str]:
-        """Notes that a file of this capsule keeps beside its bytes."""
+        """The notes stored with the bytes in a file of this capsule."""
         prefixes = " ".join(f"{position}:{digest}" for position, digest in self.prefixes.items())
         limit = "" if self.ttl_s is None else repr(self.ttl_s)
         return {"name": self.name, "realm": self.state_key, "prefixes": prefixes, "ttl_s": limit}
 
 
 class CapsuleIndex:
-    """By key, and by the digests of token prefixes within a realm."""
+    """Finds entries by key, and by the digests of token prefixes within a realm."""
 
     def __init__(self) -> None:
         self.entries: dict[str, IndexEntry] = {}
@@ -71,7 +71,7 @@ class CapsuleIndex:
             self._lengths.setdefault(entry.state_key, Counter())[position] += 1
 
     def strike_out(self, key: str) -> None:
-        """Nothing happens if it is not here."""
+        """Remove an entry, if it is here."""
         entry = self.entries.pop(key, None)
         if entry is None:
             return
@@ -87,7 +87,7 @@ class CapsuleIndex:
                 del self._lengths[entry.state_key]
 
     def found_by_prefix(self) -> set[str]:
-        """Keys of all that some prefix finds."""
+        """Keys of all entries that some prefix finds."""
         return {key for keys in self._by_prefix.values() for key in keys}
 
     def longest(
@@ -98,7 +98,7 @@ class CapsuleIndex:
         fingerprint: Fingerprint | None,
         passed: Collection[str],
     ) -> tuple[int, str] | None:
-        """(length, key) of what shares the longest prefix with the wanted tokens.
+        """(length, key) of the entry that shares the longest prefix with the wanted tokens.
 
         ends    lengths that count; None: all
         passed  keys that do not count

@@ -6,7 +6,7 @@ from capsules.store import TieredStore
 
 
 class TimedPins:
-    """At most one for each capsule. Each is a pin of the store until its time is over."""
+    """At most one pin for each capsule. Each is a pin of the store until its time is over."""
 
     def __init__(self, store: TieredStore, clock: Callable[[], float]) -> None:
         self._store, self._clock = store, clock
@@ -16,7 +16,7 @@ class TimedPins:
         return key in self._until
 
     def pin_for(self, key: str, seconds: float) -> bool:
-        """Pin what is in the store, or pin it longer. False where pins would take more than half of a tier."""
+        """Pin a capsule in the store, or pin it longer. False if pins would take more than half of a tier."""
         if key not in self._until:
             if not self._store.may_hold(key):
                 return False
@@ -25,7 +25,7 @@ class TimedPins:
         return True
 
     def end_pin(self, key: str) -> None:
-        """Nothing happens if none is there."""
+        """End a capsule's pin, if there is one."""
         if self._until.pop(key, None) is not None:
             self._store.unpin(key)
 

@@ -18,8 +18,8 @@ class Live:
     """The state an engine holds now.
 
     position  tokens folded into it
-    keep      how many of these can stay, up to a boundary that a rollback reaches. The engine says: equal tokens that
-              were folded differently give a different state, bit for bit
+    keep      how many of these can stay, up to a boundary that a rollback reaches. The engine knows it: equal tokens
+              that           were folded differently give a different state, bit for bit
     """
 
     position: int = 0

@@ -1,10 +1,10 @@
-"""Which capsules are kept and how they are found again: by name, by the longest prefix of tokens; pins, time limits.
+"""Decides which capsules are kept and finds them again: by name, by the longest prefix of tokens; pins, time limits.
 
-A key finds a capsule; `named_key` gives that of a name, which means something within its realm alone: two realms may
-use one name and do not see each other's.
+A key finds a capsule. `named_key` returns the key of a name. A name belongs to its realm: two realms may use the same
+name and do not see each other's.
 
-Policy only. Where bytes lie is the store's business, how they are copied the tiers'. One thread uses a registry;
-its counters and its listing may be read from any.
+Policy only: the store decides where bytes lie, the tiers copy them. One thread uses a registry; any thread may read its
+counters and its listing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,9 +35,9 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class Budgets:
-    """Bytes per tier; 0 leaves the tier out. Off a GPU there is no gpu tier.
+    """Bytes per tier; 0 leaves the tier out. Without a GPU there is no gpu tier.
 
-    ttl_s  how long a capsule stays after its last use where `put` does not say; 0: until others need its room
+    ttl_s  how long a capsule stays after its last use, unless `put` sets this; 0: until others need its room
     """
 
     gpu_bytes: int = 0
@@ -63,15 +63,16 @@ class Listing:
     pinned: bool
     idle_s: float
     realm: str  # digest of its state key
-    base: Base | None  # what it follows, if it is a delta: those rows are not in its bytes
+    base: Base | None  # the capsule that it builds on, if it is a delta: those rows are not in its bytes
 
 
 class Registry:
-    """Keeps capsules under a byte budget per tier. Anything may be gone when asked for; nothing ever has to be there.
+    """Keeps capsules under a byte budget per tier. Any capsule may be gone when it is requested; callers can do
+    without.
 
     tiers  from fast to slow; `Registry.standard` makes the usual ones
     clock  seconds, any origin; use the wall clock (`time.time`) if there is a disk tier, whose files are dated by it
-    ttl_s  of capsules that are put without one; None: no limit
+    ttl_s  for capsules that are put without one; None: no limit
     """
 
     def __init__(self, tiers: Sequence[Tier], mover: Mover, clock: Clock, ttl_s: float | None = None) -> None:
@@ -98,7 +99,7 @@ class Registry:
     ) -> "Registry":
         """Device, host and disk under these budgets.
 
-        folder  where the disk tier's files lie; needed if it has a budget
+        folder  the folder of the disk tier's files; needed if it has a budget
         writer  writes them in the background; the caller shuts it down after `close`
         """
         a_kind(ContractMisuse, "ctx", ctx, ExecContext, "an ExecContext")
@@ -123,19 +124,19 @@ class Registry:
         points: Iterable[int] = (),
         bases: Iterable[StateKey] = (),
     ) -> str | None:
-        """Keep a capsule; returns its key, or None if it fits nowhere, which is never an error.
+        """Store a capsule; return its key, or None if it fits nowhere, which is never an error.
 
-        name   finds it again whatever its tokens are (`named_key`); the same name of the same realm replaces. Without
-               one, the same prefix replaces
-        ttl_s  goes that long after its last use, unless pinned; None: the registry's own
+        name   finds it again whatever its tokens are (`named_key`); it replaces the capsule of the same name and
+               realm. Without a name, it replaces the one with the same prefix
+        ttl_s  lifetime after its last use, unless pinned; None: the registry's own
         pin    add a pin that lasts until `unpin`
         save   write a durable copy now
-        ends   where the calls ended that folded its tokens; see `reenter`
-        points earlier positions at which it holds a checkpoint: found there too
-        bases  realms of whose pinned capsules the longest that it begins with, byte for byte, becomes its base: only
-               what follows is stored. The base then stays as long as this does
-        Raises ContractMisuse for a capsule that could never be found: no name, and tokens that do not cover its
-        position.
+        ends   ends of the calls that folded its tokens; see `reenter`
+        points earlier positions at which it holds a checkpoint: it is found there too
+        bases  realms whose pinned capsules may become its base: the longest one that it begins with, byte for byte.
+               Then only the rest is stored, and the base stays as long as this capsule does
+        Raises ContractMisuse for a capsule that could never be found: without a name, and with tokens that do not
+        cover its position.
         """
         _check_put(capsule, state_key, name, ttl_s)
         self._tidy()
@@ -159,15 +160,15 @@ class Registry:
         return key
 
     def __contains__(self, key: str) -> bool:
-        """Whether a capsule of this key is here; asking counts as no hit and no miss."""
+        """Whether a capsule with this key is here; asking counts as neither a hit nor a miss."""
         return self._here(key)
 
     def get(self, key: str, fingerprint: Fingerprint | None = None) -> Capsule | None:
         """A capsule by its key, ready to be restored; None if it is not there.
 
-        Raises CapsuleMismatch if it is another deployment's, or follows a base that is gone or is another one now (then
-        it is gone too), CapsuleDamaged if its bytes are not what was written (then it is gone): rebuild from the
-        tokens. `reenter` does that by itself.
+        Raises CapsuleMismatch if it belongs to another deployment, or if its base is gone or has changed (then it is
+        removed too), CapsuleDamaged if its bytes are not those that were written (then it is removed): rebuild from the
+        tokens. `reenter` handles this by itself.
         """
         if not self._here(key):
             self._arrivals.note_request(key, self._clock())
@@ -189,10 +190,10 @@ class Registry:
         """The way to a state with these tokens that replays least, with the capsule if the way is to restore one.
 
         also  further realms to look in
-        ends  rising; where the calls of a run from nothing would end. A stored state is as good as that run's only
-              there, and if it was folded in the same calls (`put`'s ends). None: anywhere, folded however it was
-        The plan's position may be that of a checkpoint inside the capsule. A capsule that turns out damaged or another
-        deployment's is passed over for the next best way.
+        ends  rising; ends of the calls that a run from nothing would make. A stored state is as good as that run's only
+              there, and only if it was folded in the same calls (`put`'s ends). None: anywhere, however it was folded
+              The plan's position may be that of a checkpoint inside the capsule. If a capsule is damaged or belongs to
+              another deployment, the next best way is returned.
         """
         a_kind(ContractMisuse, "state_key", state_key, StateKey, "a StateKey")
         if isinstance(wanted, str):
@@ -221,14 +222,14 @@ class Registry:
             return plan, capsule
 
     def save(self, key: str) -> bool:
-        """See that a capsule survives the process; False if it is not here, or there is no room or disk for it."""
+        """Make a capsule survive the process; False if it is not here, or there is no room or disk for it."""
         saved = self._here(key) and self.store.save(key)
         if saved:
             self._use(key)
         return saved
 
     def superseded(self, key: str) -> None:
-        """Another capsule holds all that this one does: forget it, unless it has a name or is pinned."""
+        """Forget a capsule whose contents another one holds too, unless it has a name or is pinned."""
         if self._here(key) and not self._entries[key].name and not self.store.needed(key):
             self.store.evict(key, "superseded")
 
@@ -241,7 +242,7 @@ class Registry:
 
     @contextmanager
     def pinned(self, key: str) -> Iterator[None]:
-        """Inside, the capsule is not moved, evicted or out of time. Raises CapsuleAbsent if it is not there."""
+        """Inside, the capsule is not moved, evicted or expired. Raises CapsuleAbsent if it is not there."""
         self.pin(key)
         try:
             yield
@@ -249,19 +250,19 @@ class Registry:
             self.store.unpin(key)
 
     def pin(self, key: str) -> None:
-        """One pin more, until `unpin`. Raises CapsuleAbsent if it is not there."""
+        """Add a pin, until `unpin`. Raises CapsuleAbsent if the capsule is not there."""
         if not self._here(key):
             raise CapsuleAbsent(f"no capsule {key!r} to pin; it may have been evicted, so put it again and pin it then")
         self.store.pin(key)
 
     def unpin(self, key: str) -> None:
-        """One pin less; without one, or without the capsule, nothing happens."""
+        """Remove a pin; without one, or without the capsule, nothing happens."""
         a_kind(ContractMisuse, "key", key, str, "the key of a capsule")
         self.store.unpin(key)
 
     def hold(self, key: str, seconds: float) -> bool:
-        """One pin more for that long; again means anew. False, and no pin, if it is not here, or if pins would take
-        more than half of a tier: what is held must not shut out what is used."""
+        """Add a pin for this time; another call begins the time anew. False, and no pin, if the capsule is not here, or
+        if pins would take more than half of a tier: held capsules must not shut out used ones."""
         return self._here(key) and self._timed_pins.pin_for(key, seconds)
 
     def charge(self, what: str, nbytes: int) -> None:
@@ -269,11 +270,11 @@ class Registry:
         self.store.charge(what, whole(ContractMisuse, "nbytes", nbytes))
 
     def pins(self, key: str) -> int:
-        """How many; 0 too where there is no such capsule."""
+        """The number of pins; 0 if there is no such capsule, too."""
         return self.store.pins(key) if self._here(key) else 0
 
     def listing(self) -> list[Listing]:
-        """Everything, least recently used first. From any thread: what comes or goes meanwhile may be left out."""
+        """Everything, least recently used first. From any thread: simultaneous changes may be missing."""
         now = self._clock()
         found = []
         for key in self.store:
@@ -309,7 +310,7 @@ class Registry:
         return capsule
 
     def _lean(self, key: str, capsule: Capsule, bases: Iterable[StateKey]) -> Capsule:
-        """As what follows the longest base that it begins with; whole if there is none."""
+        """The capsule as a delta on the longest base that it begins with; whole if there is none."""
         capsule = completed(capsule, self._allocate)
         realms = {realm.digest for realm in bases}
         known = [(entry.position, one) for one, entry in self._entries.items() if entry.state_key in realms]
@@ -334,7 +335,7 @@ class Registry:
             self._disk.folder.touch(key, entry.used_at)
 
     def _tidy(self) -> None:
-        """Account for what happened by itself: writes that failed, what other processes did, time limits."""
+        """Account for events outside: failed writes, changes by other processes, time limits."""
         self.store.tidy()
         if self._disk is not None and self._disk.folder_changed():
             self._follow(self._disk)
@@ -369,7 +370,7 @@ class Registry:
 def _tiers(
     ctx: ExecContext, budgets: Budgets, folder: Path | None, writer: Executor | None, mover: Mover
 ) -> list[Tier]:
-    """Those that have a budget, from fast to slow."""
+    """The tiers that have a budget, from fast to slow."""
     on_gpu = ctx.device.type == "cuda"
     tiers: list[Tier] = []
     if on_gpu and budgets.gpu_bytes:
@@ -396,5 +397,5 @@ def _check_put(capsule: Capsule, state_key: StateKey, name: str, ttl_s: float | 
 
 
 def named_key(name: str, state_key: StateKey) -> str:
-    """The key under which a name of a realm is kept; safe as a file name whatever the name is."""
+    """The key that a name of a realm is stored under; safe as a file name whatever the name is."""
     return "n-" + blake2b(state_key.digest.encode() + name.encode(), digest_size=16).hexdigest()

@@ -1,11 +1,12 @@
-"""Which capsule lies in which tier: budgets, demotion of what is worth least, eviction at the end, promotion on use.
+"""Places capsules in tiers: budgets, demotion of the least worthy, eviction at the end, promotion on use.
 
-Where worths are equal the least recently used goes first. A capsule has one home in memory or on disk, and may keep a
-durable copy below. A tier's budget is never exceeded, not even in between. What is pinned stays where it is. What fits
-nowhere is not taken in, and nothing is moved for it.
+If worths are equal, the least recently used capsule goes first. A capsule has one home in memory or on disk, and may
+have a durable copy below. A tier's budget is never exceeded, not even in between. Pinned capsules stay where they are.
+A capsule that fits nowhere is refused, and nothing is moved for it.
 
 A delta counts for its own bytes. Its base stays as long as a delta leans on it, and has a durable copy wherever a delta
-has one. Whoever asks for a delta gets it joined with its base; if somebody removed or replaced that, it is gone.
+has one. A requested delta is returned joined with its base; if somebody removed or replaced the base, the delta is
+gone.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,8 +24,8 @@ from capsules.tiers import DiskTier, Held, Mover, Tier
 class TieredStore:
     """Tiers from fast to slow.
 
-    gone   is told the key of whatever leaves by itself
-    worth  of a capsule that takes so many bytes in a tier; the least goes first
+    gone   is called with the key of each capsule that leaves by itself
+    worth  of a capsule with this many bytes in a tier; the least goes first
     """
 
     def __init__(
@@ -53,15 +54,15 @@ class TieredStore:
         return self._slots[key].pins
 
     def leaning(self, key: str) -> bool:
-        """Whether any delta has this for its base."""
+        """Whether any delta has this capsule as its base."""
         return self._accounts.leaning(key)
 
     def needed(self, key: str) -> bool:
-        """Pinned, or the base of others."""
+        """Whether it is pinned, or the base of others."""
         return self.pins(key) > 0 or self.leaning(key)
 
     def base_at_hand(self, key: str) -> Capsule | None:
-        """What may serve as a base: pinned, and in memory. Asking is no use, and moves nothing."""
+        """A capsule that may serve as a base: pinned, and in memory. Asking is not a use, and moves nothing."""
         slot = self._slots[key]
         tier = self.tiers[slot.tier]
         return self._mover.deliver(tier.fetch(key)) if slot.pins and not tier.durable else None
@@ -70,9 +71,10 @@ class TieredStore:
         return sum(used for used, t in zip(self._accounts.used, self.tiers, strict=True) if t.name == tier)
 
     def charge(self, what: str, nbytes: int) -> None:
-        """State that lies beside the capsules, in the fastest memory, and counts for its budget; 0 ends it.
+        """Count state beside the capsules, in the fastest memory, towards its budget; 0 ends it.
 
-        Capsules make room for it. What cannot be evicted may exceed the budget: it is there already.
+        Capsules make room for it. The sum may exceed the budget if capsules cannot be evicted: the state is there
+        already.
         """
         self._accounts.charge(what, nbytes)
         self._fit()
@@ -83,11 +85,11 @@ class TieredStore:
         self._accounts.report()
 
     def may_hold(self, key: str) -> bool:
-        """Whether half of every tier that it lies in would still be free of pins if it were pinned."""
+        """Whether pinning it would leave half of each of its tiers free of pins."""
         return self._accounts.may_hold(key)
 
     def adopt(self, key: str, tier: str, cost: int, notes: Mapping[str, str], base: Base | None = None) -> None:
-        """Take over what a durable tier holds from another process; call in order of use."""
+        """Take over a capsule that another process left in a durable tier; call in order of use."""
         t = self._accounts.number(tier)
         self._accounts.place(key, TierSlot({t: cost}, notes, base=base))
         self._counters.add("stored")
@@ -96,7 +98,7 @@ class TieredStore:
         self._accounts.report()
 
     def put(self, key: str, capsule: Capsule, notes: Mapping[str, str]) -> bool:
-        """Take a capsule in at the fastest tier that can hold it. False if none can; then nothing has changed."""
+        """Store a capsule in the fastest tier that can hold it. False if none can; then nothing has changed."""
         old = self._slots.get(key)
         held = self._mover.fresh(parted(capsule))
         for t, tier in enumerate(self.tiers):
@@ -130,8 +132,8 @@ class TieredStore:
     def get(self, key: str) -> Capsule:
         """A capsule that is there, moved to the fastest tier that can hold it, and marked as used.
 
-        Raises CapsuleDamaged if its bytes cannot be used, CapsuleMismatch if its base is gone or another; then it is
-        gone.
+        Raises CapsuleDamaged if its bytes cannot be used, CapsuleMismatch if its base is gone or has changed; then the
+        capsule is removed.
         """
         slot = self._slots[key]
         try:
@@ -153,7 +155,7 @@ class TieredStore:
         if capsule.base is None:
             return capsule
         base, slot = None, self._slots.get(capsule.base.key)
-        if slot is not None and slot.base is None:  # a delta is nobody's base: another has the key, and is not asked
+        if slot is not None and slot.base is None:  # a delta is never a base: another capsule has the key
             with self._accounts.steady(key), suppress(CapsuleDamaged, CapsuleMismatch):
                 base = self.get(capsule.base.key)
             self._slots.move_to_end(key)
@@ -165,7 +167,7 @@ class TieredStore:
             raise
 
     def save(self, key: str) -> bool:
-        """See that a durable copy exists. False if there is no durable tier or no room or the disk refuses."""
+        """Make sure that a durable copy exists. False if there is no durable tier, no room, or the disk refuses."""
         slot = self._slots[key]
         for t, tier in enumerate(self.tiers):
             if not tier.durable:
@@ -203,13 +205,13 @@ class TieredStore:
         self._slots[key].pins += 1
 
     def unpin(self, key: str) -> None:
-        """Undo one pin; a capsule that was dropped meanwhile, or has none, is no error."""
+        """Undo one pin; it is not an error if the capsule was dropped meanwhile, or has none."""
         if key in self._slots:
             self._slots[key].pins = max(0, self._slots[key].pins - 1)
             self._fit()  # a charge may have waited for it
 
     def lose(self, key: str, tier: str) -> None:
-        """Another process took the copy in a durable tier, pinned or not: a pin is of one process."""
+        """Note that another process removed the copy in a durable tier, pinned or not: a pin holds in one process."""
         t, slot = self._accounts.number(tier), self._slots[key]
         self._accounts.leave(slot, t)
         if slot.homes:
@@ -219,7 +221,7 @@ class TieredStore:
         self._accounts.report()
 
     def tidy(self) -> None:
-        """Account for background writes that failed. Until then what they should have written stays readable."""
+        """Account for failed background writes. Until then, their capsules stay readable."""
         for t, tier in enumerate(self.tiers):
             for key in tier.failed() if isinstance(tier, DiskTier) else ():
                 slot = self._slots.get(key)
@@ -233,8 +235,8 @@ class TieredStore:
         self._accounts.report()
 
     def _founded(self, base: Base | None, t: int, cost: int) -> bool:
-        """Whether a delta may lie in a tier: in a durable one its base must too, and gets a copy there if it can and
-        leaves the room that the delta costs."""
+        """Whether a delta may lie in a tier. In a durable tier its base must lie too: it is copied there if it fits
+        beside the delta."""
         if base is None or not self.tiers[t].durable:
             return True
         return base.key in self._slots and self.save(base.key) and self._accounts.fits(t, cost)
@@ -245,7 +247,7 @@ class TieredStore:
             assert relieved, "asked for room that _fits denies"
 
     def _relieve(self, t: int) -> bool:
-        """One capsule less in a tier; False if all are pinned."""
+        """Move one capsule out of a tier; False if all are pinned."""
         movable = self._accounts.movable(t)
         if not movable:
             return False
@@ -284,14 +286,14 @@ class TieredStore:
     def _promote(self, key: str, slot: TierSlot, held: Held, t: int, cost: int) -> Held:
         source = slot.tier
         if not self.tiers[source].durable:
-            self._leave(key, slot, source)  # first, so that what is demoted may take its place
+            self._leave(key, slot, source)  # first, so that a demoted capsule may take its place
         with self._accounts.steady(key):
             self._make_room(t, cost)
         try:
             self.tiers[t].place_copy(key, held, slot.notes)
         except CapsuleNotSaved:
             self._counters.add("copies", outcome="no memory")
-            if not slot.homes:  # back to where it was; what was demoted there meanwhile goes further down
+            if not slot.homes:  # back to where it was; capsules demoted there meanwhile go further down
                 with self._accounts.steady(key):
                     self._make_room(source, cost)
                 self.tiers[source].place_copy(key, held, slot.notes)

@@ -1,6 +1,6 @@
-"""The places of capsules' bytes: on the device, in pinned host memory, on disk; and how they move between these.
+"""The places for capsules' bytes: on the device, in pinned host memory, on disk; and the moves between these.
 
-Moves between device and host run on a stream of their own and never make the host wait: each held capsule carries the
+Moves between device and host run on a separate stream and never make the host wait: each held capsule carries the
 event after which its bytes are there. On the CPU the same code runs with streams that are only names.
 """
 
@@ -35,7 +35,7 @@ class Held:
 
 
 class Tier(Protocol):
-    """A place for capsules. It only stores; budgets and order are the store's business."""
+    """A place for capsules. It only stores; the store decides on budgets and order."""
 
     name: str
     budget_bytes: int
@@ -254,7 +254,7 @@ class DiskTier:
             self._files[key] = _identity(self.folder.files()[key])
 
     def _damaged(self, key: str) -> bool:
-        """A truncated file is not another process's work: whoever asks for it gets an error, and it is deleted then."""
+        """Whether a file is damaged. This is not another process's work: a request gets an error, and the file goes."""
         try:
             self.folder.about(key)
         except CapsuleDamaged:

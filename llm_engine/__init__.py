@@ -1,7 +1,7 @@
 """Qwen3.5-family hybrid language models over static buffers, with exact capsules. See README.md.
 
     chat            messages to text through the checkpoint's template
-    checkpoints     which boundaries of a sequence have a checkpoint
+    checkpoints     chooses the boundaries of a sequence that have a checkpoint
     config          config.json as a frozen type
     delta_kernel    one token through the delta-net mixer, on a GPU
     engine          the public face: load, append, decode, snapshot, restore, rollback
@@ -9,24 +9,24 @@
     eyes            pictures through the tower, step by step
     footprint       how much device memory an engine will need
     gated_delta     the gated delta rule, its definition and in chunks
-    graphs          which shapes are captured
-    grid            how tokens are cut into calls, and the log of them
+    graphs          the captured shapes
+    grid            cuts tokens into calls, and logs the calls
     layers          the blocks that only this family has
     likelihood      the likelihood of whole texts, many at once
     model           the network, from embedding to logits
     names           published tensors and what they become
     options         choices made when an engine is loaded
-    pictures        which rows of a sequence are pictures, and their rotary positions
+    pictures        the rows of a sequence that are pictures, and their rotary positions
     pixels          pictures resized for the tower, and as patches
     rowstore        encoded pictures, stored by content
-    sampling        how the next token is chosen
-    sequence        the tokens that are folded, by which calls, and how that is done again
+    sampling        the choice of the next token
+    sequence        the folded tokens, the calls that folded them, and folding again
     state           every live buffer, declared once
     textcut         stop strings in text that arrives in pieces
     tiny/           our own small model, with its card
     tokenizer       ids and text, whole and streamed
     toolcalls       extracts calls from a text stream
-    callguide       which tokens may come next inside a call
+    callguide       the tokens that may come next inside a call
     tower           the vision tower, from patches to rows
     vision_config   the tower's part of config.json
     vision_weights  the tower's part of the files

@@ -1,8 +1,8 @@
 """The engine's API: append, decode, snapshot, restore, rollback, over one sequence at a time.
 
 Position counts tokens: those appended and those decoded. A decoded token is folded into the state no later than the
-next call that needs it, so that the caller has it at once; `catch_up` folds it when there is time. How tokens become
-state is in `sequence.py`; what callers may ask, and with which arguments, is here.
+next call that needs it, so that the caller has it at once; `catch_up` folds it when there is time. `sequence.py` turns
+tokens into state; this file defines the calls and checks their arguments.
 """
 
 import json
@@ -77,7 +77,7 @@ class HybridLLM:
         aside: Path | None = None,
         tell: Tell | None = None,
     ) -> "HybridLLM":
-        """From a directory in the published layout.
+        """Load from a directory in the published layout.
 
         dtype             "float32" or "bfloat16", of the matrices and the KV cache; the recurrent state is float32.
                           "float8", "int8" (on a processor) and "int4" are bfloat16 with matrices packed while they
@@ -85,12 +85,12 @@ class HybridLLM:
         max_positions     longest sequence; its KV cache is allocated now
         packed            keep FP8 or int4 matrices packed (see `load_weights`)
         checkpoints       how many recurrent checkpoints may be held for rollbacks; each is a copy of the fixed state
-        checkpoint_every  decoded tokens between two candidates for one
+        checkpoint_every  decoded tokens between two candidates for a checkpoint
         capture           False leaves the capture to `warm`
         eyes              "auto": with the vision tower, if the checkpoint has one; "off": without
-        aside             where the weights' digest is kept if it cannot be kept beside them
-        tell              takes a line about weights that `prepare_weights` kept, where there is something to say
-        Raises ConfigError, CheckpointError; StateError for an argument without a meaning.
+        aside             folder for the weights' digest if it cannot be stored beside them
+        tell              gets a line about weights that `prepare_weights` stored, if there is anything to report
+        Raises ConfigError, CheckpointError; StateError for a meaningless argument.
         """
         options = LLMOptions(dtype, max_positions, checkpoints, checkpoint_every, scope, eyes)
         a_kind(ConfigError, "path", path, str | Path, "a checkpoint directory")
@@ -128,7 +128,7 @@ class HybridLLM:
 
     @property
     def pictures(self) -> PictureStore:
-        """The encoded pictures, by ids below zero: `append` takes those that are in here."""
+        """The encoded pictures, by ids below zero: `append` accepts the ones in here."""
         return self._sequence.pictures
 
     @property
@@ -137,12 +137,12 @@ class HybridLLM:
         return self._sequence.points.most_bytes
 
     def checkpoint_before(self, position: int) -> Checkpoint | None:
-        """The last checkpoint at or before a position: what a rollback to there would start from."""
+        """The last checkpoint at or before a position, from which a rollback to there would start."""
         whole(StateError, "position", position)
         return self._sequence.points.last_before(position)
 
     def hold(self, point: Checkpoint | None) -> None:
-        """Let rollbacks start from a checkpoint of this very sequence, taken before another one had the engine."""
+        """Let rollbacks start from a checkpoint of this very sequence, taken before another sequence had the engine."""
         a_kind(StateError, "point", point, Checkpoint | None, "a checkpoint, as checkpoint_before gives it, or None")
         if point is not None and point.position <= self.position:
             self._sequence.points.add_point(point)
@@ -156,7 +156,7 @@ class HybridLLM:
         self.graphs.capture_all()
 
     def reset(self) -> None:
-        """Back to an empty sequence. Sampling parameters stay."""
+        """Return to an empty sequence. Sampling parameters stay."""
         self._sequence.reset()
 
     # ------------------------------------------------------------------------------------- forward
@@ -165,7 +165,7 @@ class HybridLLM:
         """Fold `ids` and return the logits after the last of them, float32 [V].
 
         ids      tokens; a picture is its id from `pictures`, once for each of its rows
-        cancel   asked between chunks; True leaves the sequence at the last whole chunk and raises Cancelled
+        cancel   called between chunks; True leaves the sequence at the last whole chunk and raises Cancelled
         Raises StateError, with nothing changed, for an empty list, an unknown id or a full cache.
         """
         self._sequence.check_ids(ids)
@@ -176,7 +176,7 @@ class HybridLLM:
     def follow(self, ids: Sequence[int]) -> None:
         """Fold tokens one by one, as `step` did when it decoded them: the state is as if it had decoded them now.
 
-        Raises StateError, with nothing changed, for what `append` refuses.
+        Raises StateError, with nothing changed, for ids that `append` refuses.
         """
         self._sequence.check_ids(ids)
         self._sequence.check_text(ids)
@@ -188,16 +188,16 @@ class HybridLLM:
         return self._sampling
 
     def set_sampling(self, sampling: Sampling) -> None:
-        """For the tokens from here on."""
+        """Set the sampling of the tokens from here on."""
         _check_sampling(sampling)
         if sampling != self._sampling:
             self._sampling = sampling
             self.state.set_sampling(sampling)
 
     def step(self, among: Sequence[int] = ()) -> int:
-        """Decode one token with the sampling that is set, and return it. Other engines may run between two steps.
+        """Decode one token with the current sampling, and return it. Other engines may run between two steps.
 
-        among   the tokens that may come; none says that any may
+        among   the tokens that may come; empty: any
         Raises StateError if the cache is full or nothing was appended, or for an unknown id.
         """
         if among:
@@ -222,9 +222,9 @@ class HybridLLM:
     ) -> list[int]:
         """Up to n tokens from the current position.
 
-        sampling  None goes on with what was set last
+        sampling  None keeps the current sampling
         stop      ids that end the reply; the one that does is the last of the list
-        cancel    asked before every token; True ends the list early
+        cancel    called before every token; True ends the list early
         """
         return list(self.stream(n, sampling, stop, cancel))
 
@@ -252,7 +252,7 @@ class HybridLLM:
                 return
 
     def probability(self, token: int) -> float:
-        """How probable it is that `token` comes next, before any is barred, and at temperature 1.
+        """The probability that `token` comes next, before any is barred, and at temperature 1.
 
         Raises StateError if nothing was appended, or for an unknown id.
         """
@@ -262,9 +262,9 @@ class HybridLLM:
         return self.state.probability(token)
 
     def turn_end_probability(self, ids: Sequence[int]) -> float:
-        """How probable it is that the user's turn is complete after `ids`: P(<|im_end|> next).
+        """The probability that the user's turn is complete after `ids`: P(<|im_end|> next).
 
-        ids   the user's words so far, as far as they are not appended yet; may be empty
+        ids   the user's words so far that are not appended yet; may be empty
         The state is left as it was. Raises StateError if the checkpoint names no end-of-turn token.
         """
         if self.end_of_turn is None:
@@ -291,13 +291,13 @@ class HybridLLM:
         return capsule
 
     def restore(self, capsule: Capsule, point: Checkpoint | None = None) -> None:
-        """Go on from a capsule of this engine. Raises CapsuleMismatch, with nothing changed, for any other.
+        """Continue from a capsule of this engine. Raises CapsuleMismatch, with nothing changed, for any other.
 
-        point   a checkpoint of the capsule's own sequence: go on from there, as if nothing after it had happened
+        point   a checkpoint of the capsule's own sequence: continue from there, as if nothing after it had happened
         """
         _check_capsule(capsule)
         a_kind(StateError, "point", point, Checkpoint | None, "a checkpoint, as checkpoint_before gives it, or None")
-        ready = bool(capsule.host["ready"]) or point is not None  # only where there are logits is one taken
+        ready = bool(capsule.host["ready"]) or point is not None  # a point is only taken where there are logits
         if point is not None:
             capsule = earlier(self._ctx, capsule, point)
         placed = PlacedPictures.from_json(capsule.host.get("pictures", ()), capsule.tokens)
@@ -308,7 +308,7 @@ class HybridLLM:
         self._sequence.mark()
 
     def fork(self, capsule: Capsule, branches: int) -> Iterator[int]:
-        """Yield each branch number with the state back at the capsule; freeze what is to be kept with `snapshot`."""
+        """Yield each branch number with the state back at the capsule; freeze the states to keep with `snapshot`."""
         _check_capsule(capsule)
         whole(StateError, "branches", branches)
         return self._fork(capsule, branches)
@@ -319,16 +319,16 @@ class HybridLLM:
             yield branch
 
     def needed(self, position: int) -> list[int]:
-        """The pictures that a rollback to there folds again."""
+        """The pictures that a rollback to this position folds again."""
         whole(StateError, "position", position)
         return self._sequence.needed(position)
 
     def rollback(self, position: int) -> None:
-        """Back to an earlier position of this sequence, as if nothing after it had happened.
+        """Return to an earlier position of this sequence, as if nothing after it had happened.
 
         The recurrent state comes from the nearest checkpoint at or before it; the tokens from there are folded again
         the way they were first folded. A position inside a chunk becomes that chunk's end.
-        Raises StateError, with nothing changed, if a picture that is to be folded again is no longer in `pictures`.
+        Raises StateError, with nothing changed, if a picture that must be folded again is no longer in `pictures`.
         """
         a_kind(StateError, "position", position, Integral, "an integer")
         position = int(position)

@@ -92,8 +92,8 @@ class Eyes:
         return min(self.config.least_pixels, self._most[detail]), self._most[detail]
 
     def look(self, picture: FittedPicture) -> Generator[None, None, SeenPicture]:
-        """Its rows, after at least `steps` yields. Pictures are processed in order, and any waiting caller works on the
-        first. A half-finished one is continued by the next caller who asks for it."""
+        """The picture's rows, after at least `steps` yields. Pictures are processed in order, and any waiting caller
+        works on the first. The next caller who asks for a half-finished one continues it."""
         count = picture.pixels.shape[0] * picture.pixels.shape[1]
         if count > self._buffers.pixels.shape[0]:
             raise StateError(f"the picture has {count} pixels; fit it to {self._buffers.pixels.shape[0]} at most")

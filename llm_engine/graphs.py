@@ -1,4 +1,4 @@
-"""Which shapes are captured, and the effect of replaying each.
+"""The captured shapes, and the effect of replaying each.
 
     chunk (rows, kv, head)   fold `count` of `rows` ids, or rows of pictures; with head=1 also compute the logits
     decode (kv)              fold the token buffer, compute the logits

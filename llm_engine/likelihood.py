@@ -1,4 +1,4 @@
-"""How likely whole texts are, many in one pass, with no state kept: for somebody who chooses among them."""
+"""The likelihood of whole texts, many in one pass and without state, for callers that choose among them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Likelihood:
         self._tokenizer = TextTokenizer.load(folder)
 
     def __call__(self, begin: str, texts: Sequence[str]) -> list[list[float]]:
-        """For each text the natural logarithm of the probability of each of its tokens behind `begin`."""
+        """For each text, the natural logarithm of the probability of each of its tokens behind `begin`."""
         first = self._tokenizer.encode(begin)
         ids = [[*first, *self._tokenizer.encode(text)] for text in texts]
         longest = max(map(len, ids), default=0)

@@ -1,4 +1,4 @@
-"""Which published tensors make up each tensor of the network, with their shapes: one table for loading and training.
+"""The published tensors that make up each tensor of the network, with shapes: one table for loading and training.
 
 Neighbouring projections of the same input are joined into one matrix by rows, so that a decode step reads its input
 once. Published names are given as in a text-only save, without its prefix `model.`; the head and the draft block have

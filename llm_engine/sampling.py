@@ -1,4 +1,4 @@
-"""How the next token is chosen, as a caller requests it."""
+"""The choice of the next token, as a caller requests it."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The one sequence of an engine: its tokens, how they were folded into the state, and how that is done again.
+"""The one sequence of an engine: its tokens, how they were folded into the state, and folding them again.
 
 A decoded token is folded no later than the next call that needs it; `catch_up` does it.
 """
@@ -43,7 +43,7 @@ class FoldedSequence:
     # -------------------------------------------------------------------------------------- checks
 
     def check_ids(self, ids: Sequence[int]) -> None:
-        """Raises StateError for what cannot be appended: unknown ids, none, or more than there is room for."""
+        """Raises StateError for ids that cannot be appended: unknown ones, none, or more than there is room for."""
         text = ids
         if self.pictures and isinstance(ids, list | tuple):
             text = [i for i in ids if not (type(i) is int and i in self.pictures)]
@@ -55,7 +55,7 @@ class FoldedSequence:
         self.check_room(ids)
 
     def check_text(self, ids: Sequence[int]) -> None:
-        """Only text may follow, and only where no picture has begun that is not whole. Raises StateError."""
+        """Raises StateError for ids that are not text, and for text in the middle of a picture."""
         token_ids(StateError, "ids", ids, self._config.vocab_size)
         if self.placed.inside(self.position):
             raise StateError(f"position {self.position} is inside a picture; append the rest of its rows first")
@@ -69,7 +69,7 @@ class FoldedSequence:
             )
 
     def need_logits(self) -> None:
-        """Raises StateError where there are none."""
+        """Raises StateError if there are none."""
         if not self.ready:
             raise StateError(
                 f"there are no logits at position {self.position}; append tokens first"
@@ -77,7 +77,7 @@ class FoldedSequence:
             )
 
     def need_room_to_decode(self) -> None:
-        """Raises StateError where no token can be decoded."""
+        """Raises StateError if no token can be decoded."""
         self.need_logits()
         self.check_text(())
         if self.position >= self._max_positions:
@@ -88,7 +88,7 @@ class FoldedSequence:
     # ------------------------------------------------------------------------------------- forward
 
     def fold(self, ids: Sequence[int], cancel: Callable[[], bool] | None) -> None:
-        """Chunk by chunk on the grid; the logits are those after the last id. Raises Cancelled between two chunks."""
+        """Fold chunk by chunk on the grid, up to the logits after the last id. Raises Cancelled between two chunks."""
         placed = self.placed.with_more(self.position, ids, self.pictures)
         self.catch_up()
         self.mark()
@@ -109,14 +109,14 @@ class FoldedSequence:
         self.mark()
 
     def fold_singly(self, ids: Sequence[int]) -> None:
-        """As tokens are folded that were decoded."""
+        """Fold ids one by one, as decoded tokens are folded."""
         self.catch_up()
         for token in ids:
             self.log.step()
             self._follow_one(token)
 
     def add_decoded(self, token: int) -> None:
-        """It is the last token from now on, and is folded when it has to be."""
+        """Make this the last token; it is folded when it has to be."""
         self.tokens.append(token)
         self._pending = True
 
@@ -151,7 +151,7 @@ class FoldedSequence:
 
     def _replay_chunk(self, chunk: GridChunk, ids: Sequence[int], head: bool) -> None:
         s, end = self._state, chunk.start + chunk.count
-        pad = self._config.image_token or 0  # below zero are pictures, which only a config that names it gets
+        pad = self._config.image_token or 0  # below zero are pictures, if a config names this token
         plain = [token if token >= 0 else pad for token in ids]
         s.pictured.zero_()
         for one, begin, until in self.placed.among(chunk.start, end):
@@ -178,13 +178,13 @@ class FoldedSequence:
     # ---------------------------------------------------------------------------------------- back
 
     def reset(self) -> None:
-        """Back to an empty sequence."""
+        """Return to an empty sequence."""
         self._forget_tokens()
         self.points.restart()
         self._empty_state()
 
     def continue_from(self, tokens: Sequence[int], placed: PlacedPictures, log: FoldLog, ready: bool) -> None:
-        """The state was restored, and stands for these tokens."""
+        """Continue with these tokens, after the state was restored."""
         self._forget_tokens()
         self.tokens, self.placed, self.log, self.ready = list(tokens), placed, log, ready
         self.log.truncate(self.position)
@@ -195,7 +195,7 @@ class FoldedSequence:
         return {"folds": self.log.to_json(), "ready": self.ready, "pictures": self.placed.to_json()}
 
     def needed(self, position: int) -> list[int]:
-        """The pictures that a rollback to there folds again."""
+        """The pictures that a rollback to this position folds again."""
         if position >= self.position - self._pending:
             return []
         point = self.points.last_before(position)
@@ -203,9 +203,9 @@ class FoldedSequence:
         return [one.id for one, _, _ in self.placed.among(base, position)]
 
     def rollback(self, position: int) -> bool:
-        """To an earlier position, from the nearest checkpoint before it. False: the state never was beyond it.
+        """Return to an earlier position, from the nearest checkpoint before it. False: the state was not beyond it.
 
-        Raises StateError, with nothing changed, if a picture that is to be folded again is no longer at hand.
+        Raises StateError, with nothing changed, if a picture that must be folded again is no longer at hand.
         """
         if self._pending:
             self.tokens.pop()
@@ -229,7 +229,7 @@ class FoldedSequence:
         return True
 
     def _refold(self, tokens: list[int], base: int) -> None:
-        """Fold tokens[base:] as the log says, marking boundaries as at first."""
+        """Fold tokens[base:] as the log records, marking boundaries as at first."""
         self.tokens = tokens[:base]
         self.ready = base > 0
         folds = self.log.between(base, len(tokens))
@@ -262,5 +262,5 @@ class FoldedSequence:
 
 
 def _needs_head(folds: Sequence[Fold], index: int) -> bool:
-    """Whether logits are wanted after fold `index`: at the end, or where a decoded token or boundary follows."""
+    """Whether logits are wanted after fold `index`: at the end, or before a decoded token or boundary."""
     return index + 1 == len(folds) or folds[index + 1].kind == "steps"

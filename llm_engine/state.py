@@ -89,7 +89,7 @@ class EngineState:
         )
 
     def probability(self, token: int) -> float:
-        """Of `token` by the logits, at temperature 1."""
+        """The probability of `token` by the logits, at temperature 1."""
         return float(self.logits.softmax(-1)[token].item())
 
     def set_sampling(self, sampling: Sampling) -> None:

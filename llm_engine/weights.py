@@ -53,7 +53,7 @@ _LAYOUT = "1"  # raised whenever the same files would give different bytes
 
 @dataclass(frozen=True)
 class LoadedWeights:
-    """The contents of a checkpoint: the network, and the names of what was left out.
+    """The contents of a checkpoint: the network, and the names of the tensors that were left out.
 
 
     digest  covers every tensor but the draft block's
@@ -216,7 +216,7 @@ class _Loader:
         names += [DRAFT, *(VISION if tower is None else ())]
         return names + ([self.head] if self.config.tie_word_embeddings and self.head is not None else [])
 
-    # -------------------------------------------------------------------- kept beside the model
+    # ------------------------------------------------------------------ stored beside the model
 
     def _may_keep(self) -> bool:
         """Whether to store a file: for a GPU, weights stream to their place at the disk's speed already."""

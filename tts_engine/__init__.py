@@ -3,7 +3,7 @@
     backbone        the network over text ids and rows of codes
     bpe_frontend    text to ids by the published tokenizer
     chunks          windows of the codec over a session, and their sound
-    codec           what the engine asks of a codec, and which codec a folder brings
+    codec           the engine's contract with a codec, and the codec that a folder brings
     codec_files     opens the codec of a checkpoint; turns a recording into codes with nothing else loaded
     config          config.json as frozen types
     dac_codec       the published codec: codes to sound
@@ -13,11 +13,11 @@
     errors          every error of the package
     footprint       how much device memory an engine will need
     framewise       layers whose frames do not depend on the window
-    frontend        what the engine asks of a front end
+    frontend        the engine's contract with a front end
     generator       a session: pieces in, rows out, cuts
-    graphs          which shapes are captured
-    guards          when a piece must be ended early
-    inputs          what the host writes for the captured steps
+    graphs          the captured shapes
+    guards          end a piece early
+    inputs          the host's writes for the captured steps
     istft_codec     the small voice's codec
     markup          control tags, and structure that is removed
     phone_frontend  text to ids by phones, for the small voice
@@ -25,10 +25,10 @@
     piece           the host's record of a session
     prompt          voice and text as input of the backbone
     reference       recordings made fit for cloning
-    sampling        how a row is drawn
+    sampling        the draw of a row
     state           every live buffer, declared once
     steps           the captured steps: prefill, row, codec window
-    streaming       which frames are decoded when
+    streaming       decides which frames are decoded when
     text            written English as people say it
     text_tables     words for units, currencies and other things beside numbers: data of text
     tiny/           our own small voice, with its card

@@ -1,4 +1,4 @@
-"""Which frames are decoded next, and their sound: windows of the codec over the pieces of a session."""
+"""Decodes the next frames to sound: windows of the codec over the pieces of a session."""
 
 from dataclasses import dataclass
 
@@ -36,12 +36,12 @@ class Chunks:
         self._schedules: dict[str, Schedule] = {}
 
     def fit(self, costs: Costs | None) -> None:
-        """Choose the first chunks for a machine of this pace. None: as at first."""
+        """Choose the first chunks for a machine of this pace. None: the initial ones."""
         self._costs = costs
         self._schedules.clear()
 
     def schedule(self, policy: str) -> Schedule:
-        """The chunks of a first-chunk policy. Raises EngineMisuse for one that is not known."""
+        """The chunks of a first-chunk policy. Raises EngineMisuse for an unknown one."""
         a_kind(EngineMisuse, "first_chunk", policy, str, f"one of {', '.join(POLICIES)}")
         if policy not in self._schedules:
             left, right = self._codec.left_frames, self._codec.right_frames
@@ -49,7 +49,7 @@ class Chunks:
         return self._schedules[policy]
 
     def decode_next(self) -> Sound | None:
-        """Decode the next chunk, if all that it needs is known."""
+        """Decode the next chunk, if everything it needs is known."""
         found = self._next_window()
         if found is None:
             return None

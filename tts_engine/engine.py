@@ -77,15 +77,15 @@ class HiggsTTS:
         aside: Path | None = None,
         tell: Tell = lambda line: None,
     ) -> "HiggsTTS":
-        """From a checkpoint directory; everything is captured before this returns.
+        """Load from a checkpoint directory; everything is captured before this returns.
 
         dtype          "float32" or "bfloat16", of the backbone and its cache; "float8" is bfloat16 with the layers'
-                       matrices packed into block-scaled E4M3 while loading, "int8" and "int4", on a processor, with all
+                       matrices packed into block-scaled E4M3 while loading; "int8" and "int4", on a processor, pack all
                        matrices in eight bits, or the layers' in four. The codec is always float32
-        max_positions  of one session, at most the checkpoint's; the KV cache is allocated now
-        frontend       in place of the checkpoint's own
-        aside, tell    as of `load_checkpoint`
-        Raises ConfigRefused, CheckpointRefused; EngineMisuse for an argument without a meaning.
+        max_positions  for one session, at most the checkpoint's; the KV cache is allocated now
+        frontend       replaces the checkpoint's own
+        aside, tell    as for `load_checkpoint`
+        Raises ConfigRefused, CheckpointRefused; EngineMisuse for a meaningless argument.
         """
         if not isinstance(dtype, str) or dtype not in DTYPES:
             raise ConfigRefused(f"dtype is {shown(dtype)}; {', '.join(DTYPES)}, by name, are implemented")
@@ -145,8 +145,8 @@ class HiggsTTS:
     ) -> Iterator[Tensor]:
         """Sound as it is made, float32 [samples], 24 kHz, in a fresh session.
 
-        text         one text, or pieces as they come; each is grounded on the ones before. The next piece is asked
-                     for when the one before is finished
+        text         one text, or pieces as they come; each is grounded on the ones before. The next piece is requested
+                     when the previous one is finished
         first_chunk  "exact": streamed sound equals one-shot sound; "fast": it starts earlier and differs a little
         Closing the iterator stops the engine at that row. Raises TextRefused, ContextFull.
         """
@@ -181,7 +181,7 @@ class HiggsTTS:
         """A voice from a recording, with the capsule of its prefix. The session under way ends.
 
         reference   samples (see voices.prepare_reference)
-        transcript  what is said in it, word by word; cloning is much better with it
+        transcript  the words of the recording; cloning is much better with it
         Raises ReferenceRefused, ContextFull.
         """
         _check_voice(Voice(name, None, transcript))
@@ -190,7 +190,7 @@ class HiggsTTS:
         return self.voice_from_codes(codes, transcript, name=name)
 
     def voice_from_codes(self, codes: Tensor, transcript: str | None = None, *, name: str = "") -> Voice:
-        """The same from codes [Q, frames], for instance of something this engine said before."""
+        """The same from codes [Q, frames], for example those of something this engine said before."""
         audio = self.config.audio
         codes = checked_codes(codes, audio.codebooks, audio.size)
         self.open(Voice(name, codes, transcript))
@@ -212,23 +212,23 @@ class HiggsTTS:
             self._generator.open_session(codes, voice.transcript, voice.name)
 
     def set_sampling(self, sampling: SamplingLike) -> None:
-        """Sets how all rows from now on are drawn. Raises EngineMisuse."""
+        """Set how all rows from now on are drawn. Raises EngineMisuse."""
         self._generator.inputs.write_sampling(sampling)
         self._sampling = sampling
 
     def begin(self, text: str, first_chunk: str = "exact", max_rows: int | None = None) -> None:
-        """Say this after all that was begun before. Raises TextRefused if there is nothing to say."""
+        """Say this after everything that was begun before. Raises TextRefused if there is nothing to say."""
         _check(text, max_rows=max_rows)
         self._chunks.schedule(first_chunk)
         self._generator.queue_text(text, first_chunk, max_rows)
 
     def roomy(self, text: str) -> bool:
-        """Whether this could be said after all that was begun with nothing let go of the session for it."""
+        """Whether this could be said after everything begun before, without removing anything from the session."""
         _check(text)
         return self._generator.roomy(text)
 
     def step(self) -> Stepped:
-        """One unit of work on the device: the prefill of a piece, or one row. "idle": there was none."""
+        """Do one unit of work on the device: the prefill of a piece, or one row. "idle": there was none."""
         return self._generator.step()
 
     @property
@@ -237,17 +237,17 @@ class HiggsTTS:
         return self._generator.busy
 
     def take_audio(self) -> Sound | None:
-        """Decode the next chunk, if all that it needs is known."""
+        """Decode the next chunk, if everything it needs is known."""
         return self._chunks.decode_next()
 
     def cancel(self) -> None:
-        """Stop after the row that was just made; what was made stays and can be taken."""
+        """Stop after the row that was just made; everything made so far stays and can be taken."""
         self._generator.cancel()
 
     def cut(self, frame: int, text: str | None = None) -> None:
-        """Only the first `frame` frames of the session were heard: what came later was never said.
+        """Keep only the first `frame` frames of the session, which were heard, as if nothing later had been said.
 
-        text  the heard part of the piece that is cut, to stand in the context instead of the whole (costs a prefill)
+        text  the heard part of the cut piece, which replaces the whole in the context (costs a prefill)
         Raises EngineMisuse for a frame that is not held.
         """
         a_kind(EngineMisuse, "frame", frame, Integral, "the number of a frame")
@@ -261,18 +261,18 @@ class HiggsTTS:
 
     @property
     def frames(self) -> int:
-        """Complete frames of the session, those already out of the context included."""
+        """Complete frames of the session, including those that have left the context."""
         return self._generator.session.frames(self.config.audio)
 
     @property
     def pieces(self) -> tuple[PieceFacts, ...]:
-        """Facts of the pieces that are in the context, in order."""
+        """Facts about the pieces in the context, in order."""
         return self._generator.session.piece_facts(self.config.audio)
 
     # ------------------------------------------------------------------------- capsules
 
     def snapshot(self, name: str = "") -> Capsule:
-        """The whole state at this row; sound not yet taken is in it as codes."""
+        """The whole state at this row; sound that was not taken yet is in it as codes."""
         a_kind(EngineMisuse, "name", name, str, "text")
         return snapshot(
             self._ctx,
@@ -285,26 +285,26 @@ class HiggsTTS:
         )
 
     def restore(self, capsule: Capsule) -> None:
-        """Go on exactly where the capsule was taken. Raises CapsuleMismatch; then nothing has changed."""
+        """Continue exactly where the capsule was taken. Raises CapsuleMismatch; then nothing has changed."""
         _check_capsule(capsule)
         restore(self._ctx, capsule, self.fingerprint)
         self._generator.adopt(dict(capsule.host["session"]))
 
     def facts(self) -> SessionFacts:
-        """What is known of the session: with it `retrace` makes its state again, without a capsule. JSON, 60 bytes a
+        """The facts about the session, from which `retrace` makes its state again without a capsule. JSON, 60 bytes a
         row."""
         return self._generator.row_facts()
 
     def retrace(self, facts: SessionFacts) -> Iterator[None]:
-        """Go on from the open session, a fresh one of its voice or an earlier state of it, to the one of these facts,
-        bit for bit: all calls of its pieces are made again, a few rows between two yields. Sampling is that of now.
+        """Go from the open session (a fresh one of the same voice, or an earlier state) to the one of these facts, bit
+        for bit: all calls of its pieces are made again, a few rows between two yields. The current sampling applies.
 
-        Raises RetraceFailed where a row comes out otherwise; then the session is none: `open` one.
+        Raises RetraceFailed if a row comes out differently; then there is no session: `open` one.
         """
         return self._generator.retrace(facts)
 
     def rebuild(self, capsule: Capsule) -> None:
-        """The same session from the capsule's facts, where its bytes do not fit: all pieces are fed anew."""
+        """Make the same session from the capsule's facts, if its bytes do not fit: all pieces are fed anew."""
         _check_capsule(capsule)
         if "session" not in capsule.host:
             raise EngineMisuse(f"capsule {capsule.label!r} of scope {capsule.scope!r} holds no session of speech")
@@ -329,7 +329,7 @@ class HiggsTTS:
         return costs
 
     def _timed_ms(self, call: Callable[[], None], clock: Callable[[], float], count: int = 1) -> float:
-        """Time of one call out of `count`, until the device is done with all."""
+        """Time of one call out of `count`, until the device has finished all."""
         self._ctx.synchronize()
         began = clock()
         for _ in range(count):
@@ -338,7 +338,7 @@ class HiggsTTS:
         return (clock() - began) * 1e3 / count
 
     def fit(self, costs: Costs | None) -> None:
-        """Choose the first chunks for a machine of this pace, such that playback never waits. None: as at first."""
+        """Choose first chunks for a machine of this pace, so that playback never waits. None: the initial ones."""
         a_kind(EngineMisuse, "costs", costs, Costs | None, "a Costs, as measure gives it, or None")
         self._chunks.fit(costs)
 
@@ -350,7 +350,7 @@ class HiggsTTS:
 def _check(
     text: str, voice: Voice | None = None, sampling: SamplingLike | None = None, max_rows: int | None = None
 ) -> None:
-    """All arguments of a call before the first of them takes effect. Raises EngineMisuse."""
+    """Check all arguments of a call before the first of them takes effect. Raises EngineMisuse."""
     a_kind(EngineMisuse, "text", text, str, "text")
     if voice is not None:
         _check_voice(voice)
@@ -372,7 +372,7 @@ def _check_capsule(capsule: Capsule) -> None:
 
 
 def _frontend(folder: Path, config: TTSConfig) -> Frontend:
-    """The one that the configuration names."""
+    """The front end that the configuration names."""
     return PhoneFrontend(folder, config.special_tokens) if config.frontend == "phones" else BpeFrontend(folder)
 
 

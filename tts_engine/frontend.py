@@ -1,4 +1,4 @@
-"""The engine's contract with a front end: speech text to ids, and which ids speak which word."""
+"""The engine's contract with a front end: speech text to ids, with the ids that speak each word."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

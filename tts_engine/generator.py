@@ -1,7 +1,7 @@
 """One session of speech: pieces of text in, rows out, and the ways back. Knows state and steps, not sound.
 
 A session is a voice prefix and then pieces. Each piece is grounded on all before it: their text and rows stay in the
-KV cache. `cut` goes back to the state in which a piece ended where it was heard to end. Frames are counted through the
+KV cache. `cut` returns to the state in which a piece ended at its last heard frame. Frames are counted through the
 whole session.
 """
 
@@ -23,14 +23,14 @@ from tts_engine.prompt import SpeechPrompt, join, row_prompt, text_prompt, voice
 from tts_engine.state import ENDLESS
 from tts_engine.steps import Steps
 
-HISTORY = 4  # pieces kept when the context is full
-ROWS_AT_ONCE = 8  # of a piece that is made again
+HISTORY = 4  # pieces that stay when the context is full
+ROWS_AT_ONCE = 8  # in a piece that is made again
 SHORTEST_BUDGET = 64  # rows; with less room than this a piece is refused
 
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """A session, and what the row loop held of it: enough to make its state again. All of it is JSON."""
+    """A session, with the row loop's part of it: enough to make its state again. All of it is JSON."""
 
     session: dict[str, Any]
     text: list[int]
@@ -42,7 +42,7 @@ class SessionFacts:
 
 @dataclass(frozen=True)
 class Stepped:
-    """What one step did. `ended` is "" or why the piece ended with this row (see Piece)."""
+    """The result of one step. `ended` is "" or the reason that the piece ended with this row (see Piece)."""
 
     kind: Literal["prefill", "row", "idle"]
     ended: str = ""
@@ -64,7 +64,7 @@ class Generator:
     # -------------------------------------------------------------------------------- beginning
 
     def open_session(self, codes: Tensor | None, transcript: str | None, name: str = "") -> None:
-        """A fresh session of a voice. codes [Q, T] int64 of its reference, or None for whatever voice comes."""
+        """Begin a fresh session of a voice. codes [Q, T] int64 of its reference, or None for whatever voice comes."""
         prompt = voice_prompt(self._frontend, self._audio, codes, transcript)
         self._check_room(0, len(prompt) + SHORTEST_BUDGET, "the reference")
         facts = {"codes": None if codes is None else codes.tolist(), "transcript": transcript, "name": name}
@@ -75,7 +75,7 @@ class Generator:
         self.session.prefix = self.session.position
 
     def queue_text(self, text: str, policy: str, max_rows: int | None = None) -> None:
-        """Say this after all that is under way. Raises TextRefused if there is nothing to say or far too much."""
+        """Say this after everything under way. Raises TextRefused if there is nothing to say or far too much."""
         count = len(encode_piece(self._frontend, text).ids)
         budget = max_rows or row_budget(text, self._audio.delay)
         if count + SHORTEST_BUDGET + self.session.prefix > self._max_positions:
@@ -83,13 +83,13 @@ class Generator:
         self.session.queue.append([text, policy, budget])
 
     def roomy(self, text: str) -> bool:
-        """Whether `begin` of this, while nothing is under way, would leave all pieces in the context."""
+        """Whether `queue_text` of this, while nothing is under way, would leave all pieces in the context."""
         need = self._need(len(encode_piece(self._frontend, text).ids))
         rows = min(row_budget(text, self._audio.delay), 4 * SHORTEST_BUDGET)
         return self.session.position + need + rows <= self._max_positions
 
     def _need(self, ids: int) -> int:
-        """Positions of a piece of so many text ids, its rows left out."""
+        """Positions of a piece with this many text ids, without its rows."""
         return len(self.session.pending) + ids + 2 + self._audio.codebooks
 
     @property
@@ -106,7 +106,7 @@ class Generator:
     # -------------------------------------------------------------------------------- going on
 
     def step(self) -> Stepped:
-        """One unit of work: the prefill of the next piece, or one row."""
+        """Do one unit of work: the prefill of the next piece, or one row."""
         piece = self.piece
         if piece is not None:
             return Stepped("row", self._row(piece))
@@ -129,7 +129,7 @@ class Generator:
         session.pieces.append(Piece(text, list(encoded.ids), words, policy, budget, start, session.position, lead_in))
 
     def _open_piece(self, ids: Sequence[int], lead_in: list[list[int]]) -> None:
-        """Feed what closes the piece before and the text of the next, up to its first row."""
+        """Feed the closing rows of the previous piece and the text of the next, up to its first row."""
         self.inputs.set_text(ids)
         rows = torch.tensor(lead_in, dtype=torch.int64).view(-1, self._audio.codebooks)
         self._feed(join(row_prompt(rows), text_prompt([self._text_id, *ids], self._audio)))
@@ -160,9 +160,9 @@ class Generator:
     # -------------------------------------------------------------------------------- going back
 
     def cut(self, frame: int, text: str | None = None) -> None:
-        """What came after `frame` was never said: the piece ends there, and the next one may begin.
+        """End the piece at `frame`, as if nothing later had been said; the next piece may begin.
 
-        text  what the listener heard of the piece, to stand in the context in place of all of it (fed anew);
+        text  the heard part of the piece, which replaces all of it in the context (fed anew);
               None leaves the text and closes the rows where they are (nothing is fed until the next piece)
         """
         at, frames = self.session.locate(frame, self._audio)
@@ -190,16 +190,16 @@ class Generator:
             self._end_piece(len(self.session.pieces) - 1, self.piece.complete(self._audio), "cut")
 
     def end_early(self, piece: Piece, frames: int, reason: str) -> None:
-        """End the piece under way at a frame, or later: what was given out keeps the frames that it was decoded with.
+        """End the piece under way at a frame, or later: sound that was given out keeps the frames it was decoded with.
 
-        So all sound of a piece that a guard ended is still that of its codes, decoded in one shot.
+        So the sound of a piece ended by a guard always equals its codes, decoded in one shot.
         """
         assert piece is self.piece
         seen = min(piece.emitted + self._look_ahead, piece.complete(self._audio)) if piece.emitted else 0
         self._end_piece(len(self.session.pieces) - 1, max(frames, seen), reason)
 
     def _end_piece(self, at: int, frames: int, reason: str) -> None:
-        """Piece `at` has ended after `frames` frames; what was fed of them stays, the closing rows wait to be fed."""
+        """End piece `at` after `frames` frames; those that were fed stay, and the closing rows wait to be fed."""
         session, audio = self.session, self._audio
         piece = session.pieces[at]
         del session.pieces[at + (1 if frames else 0) :]
@@ -214,7 +214,7 @@ class Generator:
         self._rest_after(piece)
 
     def _rest_after(self, piece: Piece) -> None:
-        """The state between pieces, after one that has ended."""
+        """Write the state between pieces, after one that has ended."""
         assert piece.total is not None
         fed = len(piece.rows) - 1 if piece.ended == "end" else piece.total
         self.session.pending = piece.rows[fed:]
@@ -224,11 +224,11 @@ class Generator:
     # -------------------------------------------------------------------------------- moving state
 
     def adopt(self, facts: dict[str, Any]) -> None:
-        """Host facts of a capsule whose bytes have been put back."""
+        """Take over the host facts of a capsule whose bytes have been restored."""
         self.session = SpeechSession.from_json(facts)
 
     def rebuild(self, facts: dict[str, Any]) -> None:
-        """Feed a whole session anew, where its bytes do not fit this engine. A piece under way is closed."""
+        """Feed a whole session anew, because its bytes do not fit this engine. A piece under way is closed."""
         old = SpeechSession.from_json(facts)
         codes = old.voice["codes"]
         self.open_session(None if codes is None else torch.tensor(codes), old.voice["transcript"], old.voice["name"])
@@ -237,16 +237,16 @@ class Generator:
             self._refeed(piece, piece.text, encode_piece(self._frontend, piece.text))
 
     def row_facts(self) -> SessionFacts:
-        """What `retrace` needs."""
+        """The facts that `retrace` needs."""
         s, length = self._state, int(self._state.length.item())
         at = (s.row.tolist(), int(s.count.item()), int(s.total.item()), s.cursor.tolist())
         return SessionFacts(self.session.to_json(), s.text[0, 1 : 1 + length].tolist(), *at)
 
     def retrace(self, facts: SessionFacts) -> Iterator[None]:
-        """Make the state of these facts again, bit for bit: every piece by the calls that made it, row by row. It may
-        be a session that goes on from the present one; some rows are made between two yields.
+        """Make the state of these facts again, bit for bit: each piece by the calls that made it, row by row. It may be
+        a session that continues the present one; some rows are made between two yields.
 
-        Raises RetraceFailed where a row comes out otherwise than it did: another model, another machine.
+        Raises RetraceFailed if a row comes out differently: another model, another machine.
         """
         old = SpeechSession.from_json(facts.session)
         begun, old.voice = len(self.session.pieces), self.session.voice
@@ -265,11 +265,11 @@ class Generator:
         self._set_position(old.position, facts.row, facts.count, facts.total, facts.cursor)
 
     def _respeak(self, piece: Piece) -> Iterator[None]:
-        """The calls that made a piece: its text at once, then every row that was fed, and drawn, one by one."""
+        """Make the calls of a piece again: its text at once, then every row that was fed and drawn, one by one."""
         self._set_position(piece.start, [0] * self._audio.codebooks, 0, ENDLESS, [0, 0])
         self._open_piece(piece.ids, piece.lead_in)
         fed = len(piece.rows) if piece.ended in ("", "end") or piece.total is None else piece.total + 1
-        known = len(piece.rows) if piece.ended in ("", "end") else fed - 1  # behind a cut stand rows that close it
+        known = len(piece.rows) if piece.ended in ("", "end") else fed - 1  # behind a cut come rows that close it
         for at in range(fed):
             self._graphs.decode(self.session.position)
             self.session.position += 1
@@ -280,7 +280,7 @@ class Generator:
         self.session.pieces.append(piece)
 
     def _compact(self, need: int) -> None:
-        """Make room by keeping the voice and the last pieces only. Raises ContextFull if that is not enough."""
+        """Make room by keeping only the voice and the last pieces. Raises ContextFull if that is not enough."""
         pieces = self.session.pieces
         for keep in range(min(HISTORY, len(pieces)), -1, -1):
             kept = pieces[len(pieces) - keep :]
@@ -298,7 +298,7 @@ class Generator:
             self._refeed(piece, piece.text, encode_piece(self._frontend, piece.text))
 
     def _refeed(self, piece: Piece, text: str, encoded: Encoded) -> None:
-        """Feed an ended (or stopped) piece at the present position: text and all rows, closing ones included."""
+        """Feed an ended (or stopped) piece at the present position: text and all rows, including closing ones."""
         session, audio = self.session, self._audio
         frames = piece.complete(audio)
         if not frames:
@@ -319,7 +319,7 @@ class Generator:
         self._set_position(session.position, made.rows[-1], len(made.rows), frames, made.track[-1])
 
     def _feed(self, prompt: SpeechPrompt, track: Tensor | None = None) -> None:
-        """Prefill at the present position. track [T, 3], or None where no cursor counts."""
+        """Prefill at the present position. track [T, 3], or None if no cursor counts."""
         self._check_room(self.session.position, len(prompt), "the prompt")
         self.session.position = self.inputs.prefill(self.session.position, prompt, track)
 

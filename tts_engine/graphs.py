@@ -1,4 +1,4 @@
-"""Which shapes are captured, and which of them a piece of work uses. The only file that knows graph names.
+"""The captured shapes, and the choice among them for a piece of work. The only file that knows graph names.
 
 A prefill chunk and a decode step exist once per KV bucket, a codec window once per length. Bucket and chunk are
 functions of position and length alone, so equal work always uses equal shapes.

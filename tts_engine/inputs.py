@@ -22,7 +22,7 @@ class Inputs:
         self._text_id, self._audio_id = text_id, steps.audio_id
 
     def write_sampling(self, sampling: SamplingLike) -> None:
-        """Sets how all rows from now on are drawn. Raises EngineMisuse."""
+        """Set how all rows from now on are drawn. Raises EngineMisuse."""
         check_sampling(sampling)
         s, cursor, q = self._state, self._config.cursor, self._config.audio.codebooks
         for book, part in enumerate(self._config.temperatures):
@@ -35,9 +35,9 @@ class Inputs:
         s.seed.fill_((sampling.seed + 2**63) % 2**64 - 2**63)  # any integer, as 64 bits
 
     def prefill(self, position: int, prompt: SpeechPrompt, track: Tensor | None = None) -> int:
-        """Fold a prompt in chunks from a position on; returns the position behind it.
+        """Fold a prompt in chunks from a position on; return the position behind it.
 
-        track  [T, 3] of the cursor, or None where no cursor counts
+        track  [T, 3] of the cursor, or None if no cursor counts
         """
         s, done = self._state, 0
         for real, chunk in self._graphs.shapes.parts(len(prompt)):
@@ -65,7 +65,7 @@ class Inputs:
         s.cursor.copy_(torch.tensor(cursor, dtype=torch.int64))
 
     def set_text(self, ids: Sequence[int]) -> None:
-        """The text ids of the piece under way, which the cursor moves over."""
+        """Write the text ids of the piece under way, which the cursor moves over."""
         text = torch.full((1, MAX_PIECE + 2), self._audio_id, dtype=torch.int64)
         text[0, 0] = self._text_id
         text[0, 1 : 1 + len(ids)] = torch.tensor(ids, dtype=torch.int64)

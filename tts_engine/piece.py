@@ -28,7 +28,7 @@ class Piece:
     total      frames, once the end is known
     ended      why it ended: "" while it continues, "end", "budget", "repeat", "silence", "numbers", "cut"
     emitted    frames given out as audio
-    refed      it was fed as a whole, including its rows, and not spoken at its place
+    refed      it was fed as a whole, including its rows, and not spoken in place
     """
 
     text: str
@@ -57,7 +57,7 @@ class Piece:
         return len(self.rows) if self.total is None else min(len(self.rows), self.total)
 
     def codes(self, audio: AudioConfig, start: int, end: int) -> Tensor:
-        """[Q, end - start] int64; `audio.size` where a code is not known or the frame lies outside the piece."""
+        """[Q, end - start] int64; `audio.size` if a code is unknown or the frame lies outside the piece."""
         limit = self.begun()
         codes = torch.full((audio.codebooks, end - start), audio.size, dtype=torch.int64)
         first, last = max(0, start), min(end, limit)
@@ -88,7 +88,7 @@ class Piece:
         return spans
 
     def spoken_track(self, audio: AudioConfig, length: int, lead: int) -> Tensor:
-        """[T, 3] cursor inputs of the piece where it is fed again, behind `lead` rows and `length` text ids.
+        """[T, 3] cursor inputs of the piece when it is fed again, behind `lead` rows and `length` text ids.
 
         Rows after the last frame find the cursor at the end.
         """
@@ -118,11 +118,11 @@ def _by_cursor(words: Sequence[Word], track: Sequence[int]) -> list[tuple[int, i
 
 @dataclass(frozen=True)
 class PieceFacts:
-    """What is known of one piece.
+    """The facts about one piece.
 
     first_frame  frames of the session before it
     frames       complete so far; `emitted` of them were given out as sound
-    ended        "" while it goes on, "end", or what ended it early (see tts_engine.guards), or "cut"
+    ended        "" while it goes on, "end", the reason it ended early (see tts_engine.guards), or "cut"
     words        (char_start, char_end, frame of the piece at which the word begins), as far as known
     """
 
@@ -151,7 +151,7 @@ class SpeechSession:
     prefix: int = 0  # positions of the voice
 
     def piece_facts(self, audio: AudioConfig) -> tuple[PieceFacts, ...]:
-        """Facts of the pieces that are in the context, in order."""
+        """Facts about the pieces in the context, in order."""
         first, facts = self.dropped, []
         for piece in self.pieces:
             frames = piece.complete(audio)
@@ -161,13 +161,13 @@ class SpeechSession:
         return tuple(facts)
 
     def frames(self, audio: AudioConfig) -> int:
-        """Complete frames so far, those already out of the context included."""
+        """Complete frames so far, including those that have left the context."""
         return self.dropped + sum(piece.complete(audio) for piece in self.pieces)
 
     def locate(self, frame: int, audio: AudioConfig) -> tuple[int, int]:
         """(piece, frames of it) such that `frame` frames lie before; 0 frames in only at the very start.
 
-        Raises EngineMisuse for a frame that is not there, or no longer.
+        Raises EngineMisuse for a frame that does not exist, or no longer does.
         """
         if not self.dropped <= frame <= self.frames(audio):
             raise EngineMisuse(f"frame {frame} is not held; frames {self.dropped} to {self.frames(audio)} are")

@@ -1,4 +1,4 @@
-"""Which frames are decoded when: chunk sizes, and how much look-ahead each chunk waits for.
+"""Decides which frames are decoded when: chunk sizes, and the look-ahead that each chunk waits for.
 
 A frame's samples depend on `left` frames before and `right` frames after it. With both in the window, streamed audio
 equals one-shot audio. Under the `exact` policy every chunk waits for all of its right context. Under `fast` the first

@@ -1,14 +1,14 @@
 """The contracts between a talk and its models. Local engines, remote servers and test fakes all keep to them.
 
-A talk names its state by a string; a side branch is a talk of its own. Neither contract knows tokens or codec
-frames: a talk says which words and which samples are to count as said, and the engine finds the way from the
-state it has to the state that is wanted. That is how an undo, a barge-in and a rewind are one operation.
+A talk names its state by a string; a side branch is a talk of its own. The contracts do not mention tokens or codec
+frames: a talk says which words and which samples should count as said, and the engine finds the way from its current
+state to that one. So an undo, an interruption and a rewind are one operation.
 
 llm     prompts, pieces of a reply, `LLM`; one that keeps the state of talks, `StatefulLLM`
 tts     sound and the marks in it, `TTS`, `StatefulTTS`; voices that are kept, `VoiceKeeper`
 asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`; a second opinion, `Rescorer`
 keeper  capsules for programs, `CapsuleKeeper`
-work    what an engine's work cost and did; states that are forked, taken back, parked and forgotten, `Stateful`
+work    an engine's work, its cost and effects; states that are forked, taken back, parked and forgotten, `Stateful`
 """
 
 from assistant.contracts.asr import (

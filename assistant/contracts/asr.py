@@ -1,8 +1,8 @@
-"""Ears: where speech is in sound, and what was said.
+"""Ears: they find speech in sound and write it down.
 
-A transcriber gets sound and gives words that become certain from the front, and a transcript at the end. Every engine
-keeps to this, from closed-vocabulary ears to a network on a GPU, and one suite of tests holds them to it. Sound is
-float32 in ±1 at 16 kHz, any length at a time; what is no number counts as silence. Times are milliseconds.
+A transcriber gets sound and returns words that become certain from the front, and a transcript at the end. Every engine
+keeps to this, from closed-vocabulary ears to a network on a GPU, and one suite of tests checks them all. Sound is
+float32 in ±1 at 16 kHz, any length at a time; samples that are not numbers count as silence. Times are milliseconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 from assistant.base.sound import Pcm
 
 MOST_TERMS = 100
-"""More names than this and the bias harms other words more than it helps these."""
+"""With more names than this, the bias harms other words more than it helps these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class PlayedSound:
 
 @dataclass(frozen=True, slots=True)
 class SpeechBlock:
-    """One block of sound: its place in the stream, in samples at 16 kHz, how likely it holds speech of the user, and
-    the sound itself, without what came back of ours."""
+    """One block of sound: its place in the stream, in samples at 16 kHz, the probability that it holds the user's
+    speech, and the sound itself, without the echo of ours."""
 
     start_sample: int
     samples: int
@@ -45,21 +45,22 @@ class SpeechDetector(Protocol):
     """Follows one stream of 16 kHz mono sound."""
 
     def push(self, pcm: Pcm, played: PlayedSound | None = None, raised: bool = False) -> list[SpeechBlock]:
-        """float32 in ±1, any length -> the blocks that are now whole, in order. `played`: as much sound, of which some
-        may come back through the microphone within half a second; None: nothing. `raised`: whoever speaks may shout,
-        so what is speech only in a raised voice counts too; more laughs and hums do then."""
+        """float32 in ±1, any length -> the blocks that are now complete, in order. `played`: the same length of sound,
+        some of which may come back through the microphone within half a second; None: nothing. `raised`: the speaker
+        may shout, so sound that counts as speech only for a raised voice counts too; more laughs and hums then do as
+        well."""
 
     def reset(self) -> None:
-        """Begin a new stream at sample 0; what waited for its block is dropped."""
+        """Begin a new stream at sample 0; an incomplete block is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class AsrFacts:
-    """What an engine can do. None of it changes while it runs.
+    """The abilities of an engine. They do not change while it runs.
 
     languages    BCP-47 codes; none: not known
     cased        it writes capitals, marks and digits; False: lower-case words
-    cadence_ms   of sound: `partial` decodes at most this often
+    cadence_ms   sound per pass: `partial` decodes at most this often
     bias         `expect` has an effect
     word_times   words carry `start_ms` and `end_ms`
     """
@@ -84,8 +85,8 @@ class HeardWord:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The words so far. `stable` only ever grows within an utterance, and `final` begins with it unless the engine
-    finds that nothing sensible was said; `tentative` may change. It brings its own space: `text` is both joined."""
+    """The words so far. `stable` only grows within an utterance, and `final` begins with it unless the engine finds
+    that nothing sensible was said; `tentative` may change. It brings its own space: `text` is both joined."""
 
     stable: str = ""
     tentative: str = ""
@@ -99,7 +100,7 @@ class Partial:
 class Transcript:
     """A whole utterance. `speech` False: nothing sensible was said; the text, if any, is for a log only.
 
-    confidence   0 … 1, None where the engine cannot say; it means what the engine means, compare within one only
+    confidence   0 … 1, None if the engine reports none; its meaning is the engine's own, so compare within one only
     """
 
     text: str
@@ -112,8 +113,8 @@ class Transcriber(Protocol):
     """Follows one utterance at a time of one talk.
 
     `push` is cheap and may be called while `partial` or `pause` runs on another thread; those two and `final` wait for
-    each other. `final`, `reset` and `forget` are not called beside `push`: they part one utterance from the next.
-    The first samples should be what came just before the speech (200 to 300 ms), never silence made up.
+    each other. Do not call `final`, `reset` and `forget` beside `push`: they separate one utterance from the next. The
+    first samples should be the sound just before the speech (200 to 300 ms), never artificial silence.
     """
 
     @property
@@ -123,29 +124,31 @@ class Transcriber(Protocol):
         """Queue sound; never decodes for long."""
 
     def partial(self, now: bool = False) -> Partial:
-        """Decode what is new, if a cadence of it has come or `now`; else what was found last. Call it off the event
-        loop."""
+        """Decode new sound, if a cadence of it has come or `now` is set; otherwise return the last result. Call it off
+        the event loop."""
 
     def pause(self) -> Partial:
-        """The user has paused: decode all sound so far, as good as final. Off the event loop.
+        """Decode all sound so far, as good as final: the user has paused. Call it off the event loop.
 
-        It stands until more is pushed. So whoever hears silence after a pause holds it back: if the user goes on, it is
-        pushed then; if the turn ends, it never need be, and `final` is there at once. After 64 ms of silence Moonshine
-        writes as well as after 300 (8.1 and 8.5 % of 556 words wrong), so it may be asked before the turn's own pause.
+        The result holds until more is pushed. So the caller holds back the silence after a pause: it is pushed if the
+        user goes on, and never if the turn ends, so that `final` is ready at once. After 64 ms of silence Moonshine
+        writes as well as after 300 (8.1 and 8.5 % of 556 words wrong), so this may be called before the turn's own
+        pause.
         """
 
     def final(self) -> Transcript:
         """End the utterance and begin the next. After `pause` with nothing pushed since: no work, the same words."""
 
     def expect(self, terms: Sequence[str]) -> None:
-        """Words likelier than usual from here on: names, list items, rare words of the last reply, the likeliest first.
-        They replace those of before; the first `MOST_TERMS` count. An engine without bias ignores them."""
+        """Set words that are likelier than usual from here on: names, list items, rare words of the last reply, the
+        likeliest first. They replace the previous ones; the first `MOST_TERMS` count. An engine without bias ignores
+        them."""
 
     def reset(self) -> None:
         """Drop the utterance."""
 
     def forget(self) -> None:
-        """The talk is over: drop the utterance and all that was learnt of the speaker, the expected words too."""
+        """End the talk: drop the utterance and everything learnt of the speaker, including the expected words."""
 
 
 class Rescorer(Protocol):
@@ -164,21 +167,21 @@ class ASR(Protocol):
 
     @property
     def facts(self) -> AsrFacts:
-        """Of every transcriber that is made here."""
+        """The facts about every transcriber made here."""
         ...
 
     def detector(self) -> SpeechDetector:
-        """Ready at once. Whoever takes one gives it back."""
+        """Return a detector at once. The caller must give it back."""
         ...
 
     def transcriber(self) -> Transcriber:
-        """May take a while (it loads models): call it off the event loop. Whoever takes one gives it back."""
+        """Return a transcriber, to be given back. It may take a while to load models: call this off the event loop."""
         ...
 
     def release(self, transcriber: Transcriber) -> None:
-        """Nobody uses this one any more and no call of it is under way: it may serve the next talk."""
+        """Give a transcriber back for the next talk. Nobody may use it any more, and no call of it may be under way."""
         ...
 
     def release_detector(self, detector: SpeechDetector) -> None:
-        """The same of a detector."""
+        """Give a detector back in the same way."""
         ...

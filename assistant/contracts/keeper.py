@@ -1,4 +1,4 @@
-"""Capsules for programs: what is kept of one's own prompts, pinned, named, forked, dropped."""
+"""Capsules for programs: the stored states of their own prompts, pinned, named, forked, dropped."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class KeptCapsule:
-    """`name` may be empty. `listed`: the server's own (a persona), which everybody finds and nobody changes. `base`:
-    key of the capsule that it follows, whose `shared_bytes` are not in its own; else empty."""
+    """`name` may be empty. `listed`: it belongs to the server (a persona); everybody finds it and nobody changes it.
+    `base`: key of the capsule that it builds on, whose `shared_bytes` are not counted in its own; otherwise empty."""
 
     key: str
     name: str
@@ -26,19 +26,19 @@ class KeptCapsule:
 
 
 class CapsuleKeeper(Protocol):
-    """Whoever asks names a realm, and meets the capsules of that realm and the listed ones alone. All but `listing`
-    raise PeerError for a key that is not there, and for a listed one."""
+    """A caller names a realm, and sees only the capsules of that realm and the listed ones. All methods except
+    `listing` raise PeerError for a key that does not exist, and for a listed one."""
 
     def listing(self, realm: str) -> Sequence[KeptCapsule]:
-        """Least recently used first."""
+        """The capsules, least recently used first."""
         ...
 
     async def change(self, realm: str, key: str, name: str | None = None, pinned: bool | None = None) -> KeptCapsule:
-        """Give a name, pin or unpin; None leaves it. A name that another has is taken from it."""
+        """Name a capsule, pin or unpin it; None changes nothing. A name that another capsule has moves to this one."""
         ...
 
     async def fork(self, realm: str, key: str, name: str) -> KeptCapsule:
-        """The same state once more, under a name: either goes on, is changed and dropped without the other."""
+        """Copy a state under another name: each of the two goes on, is changed and is dropped without the other."""
         ...
 
     async def drop(self, realm: str, key: str) -> None: ...

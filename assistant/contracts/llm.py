@@ -14,9 +14,9 @@ from assistant.contracts.work import Cost, Stateful, Synced
 from assistant.events import ToolSpec
 
 PICTURE = "[picture]"
-"""Stands for a picture that the model does not see."""
+"""Stands for a picture that the model cannot see."""
 CANNOT_SEE = "I can't see pictures. I can only hear and read, so tell me in words what it shows."
-"""The answer, word for word, where a picture is asked about: a model that does not see would guess."""
+"""The answer, word for word, to questions about a picture: a model that cannot see would guess."""
 ABOUT_A_PICTURE = re.compile(
     r"\b(?:th(?:is|at|ese|ose)|here|see[ns]?|look(?:s|ing)?|show[ns]?|pictures?|images?|photo(?:graph)?s?|drawings?"
     r"|paintings?|screen(?:shot)?s?|camera|colou?rs?|reads?|describe|recogni[sz]e"
@@ -37,7 +37,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPicture:
-    """A picture in a user's line, before character `at` of the text and behind those that stand there already."""
+    """A picture in a user's line, before character `at` of the text and behind earlier pictures at the same place."""
 
     at: int
     picture: Picture
@@ -54,11 +54,11 @@ class Line:
     call_id: str | None = None
     """In a tool line: the call it answers."""
     pictures: tuple[PlacedPicture, ...] = ()
-    """In a user's line, in order. Only for a model that `sees`; its text may be empty then."""
+    """For a user's line, in order. Only for a model that `sees`; the line's text may be empty then."""
 
     @property
     def in_words(self) -> Line:
-        """A word stands where each picture stood."""
+        """The line with a word in place of each picture."""
         ends = [0, *(placed.at for placed in self.pictures), len(self.text)]
         pieces = [self.text[begin:end] for begin, end in pairwise(ends)]
         return replace(self, text=f" {PICTURE} ".join(pieces).strip(), pictures=()) if self.pictures else self
@@ -66,18 +66,18 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Everything a reply depends on. An assistant line that is a beginning of its reply was cut there."""
+    """Everything a reply depends on. If an assistant line is a beginning of its reply, it was cut there."""
 
     system: str
     tools: tuple[ToolSpec, ...] = ()
     lines: tuple[Line, ...] = ()
     realm: str = ""
-    """Prompts of one realm find each other's folded beginnings, those of two realms do not."""
+    """Prompts find the folded beginnings of other prompts in the same realm, never those of another realm."""
 
     @property
     def asks_to_see(self) -> bool:
-        """Whether pictures stand behind the last answer, seen or as words, and what is said beside them asks about
-        them or nothing at all."""
+        """Whether pictures stand behind the last answer, seen or as words, and the words beside them ask about them or
+        are missing."""
         answered = max((n for n, line in enumerate(self.lines, 1) if line.role == "assistant"), default=0)
         said = " ".join(line.in_words.text for line in self.lines[answered:] if line.role == "user")
         words = said.replace(PICTURE, " ").strip()
@@ -85,13 +85,13 @@ class Prompt:
 
     @property
     def in_words(self) -> Prompt:
-        """For a model that does not see."""
+        """The prompt for a model that cannot see."""
         return replace(self, lines=tuple(line.in_words for line in self.lines))
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyOptions:
-    """How to make one reply. None leaves a value to the engine's own default."""
+    """The options of one reply. None leaves a value to the engine's own default."""
 
     reply_id: str
     max_tokens: int | None = None
@@ -102,25 +102,25 @@ class ReplyOptions:
     stop: tuple[str, ...] = ()
     tool_choice: str = "auto"
     reusable: bool = False
-    """Whether `publish_prefix` will be asked to let others go on from this prompt."""
+    """Whether `publish_prefix` will be called to let others go on from this prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptReady:
-    """First piece of a reply: the state is in place and the prompt folded. A server that counts tokens only at the end
-    of its answer sends zeros first, and this once more."""
+    """First piece of a reply: the state is in place and the prompt is folded. A server that counts tokens only at the
+    end of its answer sends zeros first, and this piece once more."""
 
     input_tokens: int
     cached_tokens: int
     costs: tuple[Cost, ...] = ()
-    """`picture`: what seeing and folding pictures took of it."""
+    """`picture`: the part spent on seeing and folding pictures."""
     image_tokens: int = 0
-    """The input tokens that pictures and their marks stand on."""
+    """The input tokens of pictures and their marks."""
     cached_image_tokens: int = 0
     shown_tokens: int = 0
     """The image tokens of the turn that is answered, cached or not."""
     picture_ms: float = 0.0
-    """The time it took to see the pictures of that turn, most of it before anybody waited; 0 for known ones."""
+    """Milliseconds it took to see the pictures of that turn, mostly before anybody waited; 0 for known ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class TextPiece:
 
 @dataclass(frozen=True, slots=True)
 class CallPiece:
-    """Part of a call. The first piece of a call carries its name; `done` says the arguments are whole."""
+    """Part of a call. The first piece of a call carries its name; `done` means that the arguments are complete."""
 
     call_id: str
     name: str
@@ -140,7 +140,7 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class BadCall:
-    """The model wrote a call that cannot be read; it is reported and not run."""
+    """A call that the model wrote and nobody can read; it is reported and not run."""
 
     text: str
     reason: str
@@ -166,12 +166,12 @@ class LLM(Protocol):
 
     @property
     def sees(self) -> bool:
-        """Whether it takes pictures. If not, no line has any, and `[picture]` in the text marks where one stood."""
+        """Whether it takes pictures. If not, no line has any, and `[picture]` in the text marks their places."""
         ...
 
     @property
     def state(self) -> StatefulLLM | None:
-        """The model itself, if it keeps the state of talks here. A server does not: each reply sends the whole talk."""
+        """The model itself, if it stores the state of talks here. For a server, each reply sends the whole talk."""
         ...
 
     def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
@@ -179,39 +179,39 @@ class LLM(Protocol):
         ...
 
     async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
-        """Make these beginnings of prompts (personas, by name) ready, from disk if they are there, and hold them until
-        another list leaves them out. Prompts that begin so find them. `idle_work`: all other work comes first."""
+        """Make these beginnings of prompts (personas, by name) ready, from disk if possible, and hold them until
+        another list omits them. Prompts with these beginnings find them. `idle_work`: all other work comes first."""
         ...
 
 
 class StatefulLLM(LLM, Stateful, Protocol):
-    """A language model that keeps the state of talks between turns."""
+    """A language model that stores the state of talks between turns."""
 
     @property
     def keeper(self) -> CapsuleKeeper:
-        """The capsules that are kept of prompts, for programs."""
+        """The stored capsules of prompts, for programs."""
         ...
 
     async def sync(self, talk: str, prompt: Prompt) -> Synced:
-        """Bring the state in line with the prompt ahead of the next reply: roll back what is no longer so."""
+        """Bring the state in line with the prompt before the next reply: roll back everything that no longer holds."""
         ...
 
     async def fold_heard(self, talk: str, prompt: Prompt) -> None:
-        """The last line is a user's who still speaks, words that will hardly change: fold as much of it as leaves the
-        next reply the same bit for bit, and go back where it did change. Nobody waits for it."""
+        """Fold the words of a user who still speaks, the prompt's last line, as far as they leave the next reply the
+        same bit for bit. If folded words have changed, go back to there. Nobody waits for this."""
         ...
 
     async def prepare(self, talk: str, prompt: Prompt) -> None:
-        """Nobody waits: fold what the next reply would have to fold before its own turn. All other work comes first;
-        what is asked for this talk stops it, and the next reply goes on from there."""
+        """Fold in advance what the next reply would have to fold before its own turn. Nobody waits: all other work
+        comes first; a request for this talk stops it, and the next reply goes on from there."""
         ...
 
     async def turn_end_probability(self, talk: str, prompt: Prompt) -> float | None:
-        """How probable it is that the last line, a user's, is complete. None: not known without folding too much."""
+        """The probability that the last line, a user's, is complete. None: finding out would fold too much."""
         ...
 
     async def publish_prefix(self, talk: str, prompt: Prompt) -> str | None:
-        """The talk is over, its replies were `reusable`: let later prompts of this realm that begin like this one go on
-        from here. The state found is that of a run from nothing. Forgets the talk; returns the capsule's key, None if
-        none is kept."""
+        """End a talk whose replies were `reusable`, and let later prompts of this realm that begin like this one go on
+        from here. Their state equals that of a run from nothing. Forgets the talk; returns the capsule's key, None if
+        none is stored."""
         ...

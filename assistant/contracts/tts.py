@@ -21,7 +21,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class SpeechChunk:
-    """Some of a piece's sound at 24 kHz, and the marks that are known by now (absolute in the piece)."""
+    """Some of a piece's sound at 24 kHz, and the marks known by now (absolute in the piece)."""
 
     pcm: Pcm = field(compare=False, repr=False)
     marks: tuple[Mark, ...] = ()
@@ -40,7 +40,7 @@ class Uttered:
 
 @dataclass(frozen=True, slots=True)
 class KeptVoice:
-    """`origin`: "own" of the model, "designed" once from a seed, "given" as a recording. `made_at`: wall seconds."""
+    """`origin`: "own" (the model's), "designed" (once, from a seed), "given" (a recording). `made_at`: wall seconds."""
 
     name: str
     origin: str
@@ -54,17 +54,17 @@ class VoiceKeeper(Protocol):
 
     @property
     def refusal(self) -> str:
-        """Why no recording can become a voice here; empty where one can."""
+        """Why recordings cannot become voices here; empty if they can."""
         ...
 
     def listing(self) -> Sequence[KeptVoice]: ...
 
     def add(self, name: str, sound: Path | bytes, transcript: str | None = None, *, replace: bool = False) -> KeptVoice:
-        """A recording becomes a voice; without a transcript the ears write it down. Takes seconds, on any thread."""
+        """Make a recording a voice; without a transcript the ears write it down. Takes seconds, on any thread."""
         ...
 
     def remove(self, name: str, *, anyway: bool = False) -> None:
-        """`anyway`: although somebody speaks with it."""
+        """Remove a voice. `anyway`: even if somebody speaks with it."""
         ...
 
 
@@ -76,7 +76,7 @@ class TTS(Protocol):
 
     @property
     def paces(self) -> bool:
-        """Whether `speed` is followed; a voice that speaks at its own pace only is asked for 1.0."""
+        """Whether it follows `speed`; a voice with only its own pace is always asked for 1.0."""
         ...
 
     @property
@@ -84,7 +84,7 @@ class TTS(Protocol):
 
     @property
     def state(self) -> StatefulTTS | None:
-        """The voice itself, if it keeps the state of talks here. For a server each piece stands alone."""
+        """The voice itself, if it stores the state of talks here. For a server each piece stands alone."""
         ...
 
     def speak(
@@ -102,9 +102,9 @@ class StatefulTTS(TTS, Stateful, Protocol):
     """A voice that remembers what it said in a talk."""
 
     async def sync(self, talk: str, uttered: Sequence[Uttered]) -> Synced:
-        """Bring the voice's memory in line with what was heard: later frames and pieces never happened."""
+        """Bring the voice's memory in line with what was heard, as if later frames and pieces had never happened."""
         ...
 
     async def prepare(self, talk: str) -> None:
-        """Nobody waits: make ready what the talk's next words would have to wait for. All other work comes first."""
+        """Prepare what the talk's next words would have to wait for, behind all other work: nobody waits for this."""
         ...

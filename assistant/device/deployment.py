@@ -14,10 +14,10 @@ from capsules.registry import Registry
 
 @dataclass(frozen=True)
 class Deployment:
-    """One context, one thread that issues its replays, one place where capsules are kept.
+    """One context, one thread that issues its replays, one place that stores capsules.
 
-    journals  of the talks; what is known of a talk is written into its own while that is open
-    now       seconds that only grow, for what is measured and for how much of a sound has been played
+    journals  the talks' journals; the facts about an open talk are written into its own
+    now       seconds that only grow, for measurements and for how much of a sound has been played
     """
 
     ctx: ExecContext

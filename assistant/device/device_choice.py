@@ -1,4 +1,4 @@
-"""Which device each model runs on: as it was asked for, else as the profile and the machine have it. Pure."""
+"""Chooses the device that each model runs on: the requested one, else by the profile and the machine. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CPU, CUDA, AUTO = "cpu", "cuda", "auto"
 
 @dataclass(frozen=True, slots=True)
 class AskedDevices:
-    """The settings: `both` is --device, the others go before it."""
+    """The settings: `both` is --device, and the others override it."""
 
     both: str = AUTO
     llm: str = AUTO
@@ -18,23 +18,23 @@ class AskedDevices:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The device of the language model and that of the voice."""
+    """The devices of the language model and of the voice."""
 
     llm: str
     tts: str
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Each once, the language model's first."""
+        """Each device once, the language model's first."""
         return tuple(dict.fromkeys((self.llm, self.tts)))
 
 
 def place(asked: AskedDevices, *, gpu: bool, wants_gpu: bool, large_voice: bool) -> Placement:
     """Decide where both models go.
 
-    gpu          whether there is one that can be used
-    wants_gpu    whether the profile's language model is meant for one
-    large_voice  whether the profile's voice is; the shipped one keeps up anywhere and leaves a GPU's memory to others
+    gpu          whether there is a usable one
+    wants_gpu    whether the profile's language model is meant for a GPU
+    large_voice  whether the profile's voice is; the shipped voice keeps up anywhere and leaves a GPU's memory to others
     """
     by_profile = CUDA if gpu and wants_gpu else CPU
     beside = by_profile if large_voice else CPU

@@ -1,4 +1,4 @@
-"""The process's execution context: on which device, with which kernels, and whether there is room for a model."""
+"""The process's execution context: its device, its kernels, and whether there is room for a model."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def open_context(
 ) -> ExecContext:
     """The process's one context. `device` auto: a GPU if there is one.
 
-    kernels     on a processor: torch; or auto, compiled into `folder` if this is a machine of the kind on which they
-                were measured (Linux on x86-64) and has a compiler
-    recordings  on a processor: the folder that keeps recorded steps for the next start
-    Raises AssistantError without the device that was asked for.
+    kernels     on a processor: torch; or auto, compiled into `folder` if this machine is of the kind that they were
+                measured on (Linux on x86-64) and has a compiler
+    recordings  on a processor: the folder that stores recorded steps for the next start
+    Raises AssistantError if the requested device is missing.
     """
     trouble = "" if device == "cpu" else unusable()
     if device == "cuda" and trouble:
@@ -47,7 +47,7 @@ def open_context(
 
 
 def has_driver() -> bool:
-    """Whether there is an NVIDIA driver, whatever this torch can do with it."""
+    """Whether there is an NVIDIA driver, whether or not this torch can use it."""
     return any(place.exists() for place in DRIVER_PLACES)
 
 
@@ -57,8 +57,8 @@ def gpu_free_bytes() -> int:
 
 
 def give_back_memory() -> None:
-    """Return memory that loading freed to the system: the C library keeps it otherwise (150 MB of the tiny models).
-    Does nothing where the library is not glibc."""
+    """Return memory that loading freed to the system: otherwise the C library keeps it (150 MB for the tiny models).
+    Does nothing if the library is not glibc."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -66,7 +66,7 @@ def give_back_memory() -> None:
 
 
 def give_back_freed() -> None:
-    """Return freed memory of every thread to the system: each has a heap of its own, which only grows otherwise."""
+    """Return every thread's freed memory to the system: each thread has a heap, which otherwise only grows."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -1,4 +1,4 @@
-"""Work that may have to be taken back: its jobs, the state before it, and whose guesses an engine is at."""
+"""Work that may have to be taken back: its jobs, the state before it, and the guesses of an engine."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ S = TypeVar("S")
 
 @dataclass(slots=True)
 class Guess(Generic[B]):
-    """A guess of one talk on one engine. `before` is found on the engines' thread, ahead of the first step; None: there
-    was none yet, so there is nothing to take back."""
+    """A guess of one talk on one engine. `before` is determined on the engines' thread, ahead of the first step; None:
+    there was no state yet, so there is nothing to take back."""
 
     before: B | None = None
     jobs: list[AnyJob] = field(default_factory=list)
@@ -27,12 +27,12 @@ class Guess(Generic[B]):
 
     @property
     def worked_ms(self) -> float:
-        """Time that the engine spent on it."""
+        """Milliseconds that the engine spent on it."""
         return sum(job.worked_s for job in self.jobs) * 1000
 
 
 class Guesses(Generic[B, S]):
-    """One for each talk of an engine at most. While it lasts nothing of the talk is written down: see the lease."""
+    """At most one guess for each talk of an engine. Meanwhile nothing of the talk is written down: see the lease."""
 
     def __init__(self, engine_thread: EngineThread, kind: EngineKind, lease: EngineLease[S]) -> None:
         self._engine_thread, self._kind, self._lease = engine_thread, kind, lease
@@ -42,8 +42,8 @@ class Guesses(Generic[B, S]):
         return self._guesses.get(talk)
 
     async def over(self, talk: str) -> None:
-        """Until the talk's state is no guess's."""
-        while (guess := self.find(talk)) is not None:  # another may have begun before who waits is woken
+        """Wait until the talk's state does not belong to a guess."""
+        while (guess := self.find(talk)) is not None:  # another may have begun before a waiting task is woken
             await guess.over.wait()
 
     def begin(self, talk: str) -> None:
@@ -51,14 +51,14 @@ class Guesses(Generic[B, S]):
         self._lease.hide(talk)
 
     def confirm(self, talk: str) -> None:
-        """It was right: what it made stays, and is awaited from here on."""
+        """Accept the guess: its results stay, and its work is awaited from here on."""
         self._guesses.pop(talk).over.set()
         self._lease.show(talk)
         self._engine_thread.hasten(self._kind, talk)
         self._engine_thread.post(self._kind, partial(self._lease.note, talk), talk)
 
     async def take_back(self, talk: str, undo: Callable[[Guess[B]], None]) -> float:
-        """It was wrong: do this on the engines' thread. Returns the milliseconds that were spent on it."""
+        """Undo the guess by calling `undo` on the engines' thread. Returns the milliseconds that were spent on it."""
         guess = self._guesses.pop(talk)
         guess.over.set()
         work = partial(undo, guess)

@@ -1,9 +1,9 @@
-"""Whose state an engine holds, and where that of the other talks is: in a capsule, on disk, or to be built again.
+"""The owner of an engine's state, and where the states of other talks are: in a capsule, on disk, or to be rebuilt.
 
-An engine holds one sequence, and several talks share it. A talk that the engine is taken from leaves its state in a
-capsule and gets it back at its next step. Everything else about it is written into its journal at every turn, so a talk
-continues even after its process was killed. A talk whose front has left is parked: its capsule is saved, and memory let
-go. Everything here runs on the engines' thread.
+An engine holds one sequence, and several talks share it. When the engine changes to another talk, the former one's
+state goes into a capsule and comes back at its next step. Everything else about a talk is written into its journal at
+every turn, so it continues even after its process was killed. A talk whose front has left is parked: its capsule is
+saved, and its memory is released. Everything here runs on the engines' thread.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from capsules.registry import Registry, named_key
 log = logging.getLogger(__name__)
 
 RETURN_S = 600.0
-"""A front that lost its connection comes back within this: until then its talk's capsule is not evicted."""
+"""A front that lost its connection comes back within this time: until then its talk's capsule is not evicted."""
 RESTING = 64
-"""Talks without a front that stay in memory where they could not be written down."""
+"""Talks without a front that stay in memory because they could not be written down."""
 
 S = TypeVar("S")
 
@@ -34,46 +34,46 @@ class Lessee(Protocol[S]):
     """The engine as a lease needs it. `S`: facts about a talk beside the engine's own state."""
 
     replaceable: bool
-    """Whether a state that is lost is built again soon enough that its capsule may be evicted."""
+    """Whether a lost state can be rebuilt quickly enough that its capsule may be evicted."""
 
     def freeze(self, state: S, name: str) -> Capsule | None:
-        """The engine's state as a capsule; None if there is nothing worth keeping. Raises CapsuleTooLarge."""
+        """The engine's state as a capsule; None if it is not worth storing. Raises CapsuleTooLarge."""
 
     def thaw(self, state: S, capsule: Capsule) -> bool:
-        """Put a capsule back into the engine; False if it is not this state's, or not this engine's any more."""
+        """Put a capsule back into the engine; False if it belongs to another state, or no longer to this engine."""
 
     def clear(self, state: S) -> None:
-        """The engine begins with nothing, and so does what is known of it."""
+        """Empty the engine and the facts about its state."""
 
     def to_rows(self, state: S) -> Rows:
-        """Its facts, for the journal."""
+        """The facts for the journal."""
 
     def from_rows(self, rows: Rows) -> S:
-        """The inverse. Raises KeyError, TypeError, ValueError or IndexError on what `to_rows` did not write."""
+        """The inverse. Raises KeyError, TypeError, ValueError or IndexError on rows that `to_rows` did not write."""
 
 
 class EngineLease(Generic[S]):
-    """`kind` names its table in the journals, where it keeps what is known of talks whose journal is open. For a talk
-    that begins with a pinned capsule of `bases`, only the rest is kept."""
+    """`kind` names its table in the journals, which holds the facts about talks with an open journal. For a talk that
+    begins with a pinned capsule of `bases`, only the rest is stored."""
 
     def __init__(
         self, lessee: Lessee[S], registry: Registry, state_key: StateKey, kind: str, journals: Journals,
         bases: Sequence[StateKey] = (),
     ) -> None:  # fmt: skip
         self.owner: str | None = None
-        """Whose state is in the engine."""
+        """The talk whose state is in the engine."""
         self._lessee, self._registry, self._state_key = lessee, registry, state_key
         self._kind, self._journals, self._bases = kind, journals, bases
         self._talks: dict[str, S] = {}
         self._keys: dict[str, str] = {}
         """Keys of capsules in the registry, by waiting talk."""
         self._outside: dict[str, Capsule] = {}
-        """Capsules that nothing could replace and the registry had no room for."""
+        """Capsules that nothing could replace, and that did not fit into the registry."""
         self._pinned: set[str] = set()
-        """Talks whose capsule has a pin of ours."""
+        """Talks whose capsule we have pinned."""
         self._resting: dict[str, None] = {}
         self._private: set[str] = set()
-        """Talks whose changes may be taken back: nothing of them is written down."""
+        """Talks whose changes may be taken back: nothing about them is written down."""
 
     def __contains__(self, talk: str) -> bool:
         return talk in self._talks
@@ -86,14 +86,14 @@ class EngineLease(Generic[S]):
         return self._talks.get(talk)
 
     def begin(self, talk: str, new: Callable[[], S]) -> S:
-        """The facts about a talk; a new one begins with `new`."""
+        """The facts about a talk; a new talk begins with `new`."""
         state = self.find(talk)
         if state is None:
             state = self._talks[talk] = new()
         return state
 
     def own(self, talk: str) -> bool:
-        """Make the engine's state this talk's, which must have begun. False: its state was gone, so it starts again."""
+        """Make the engine's state this talk's, which must have begun. False: its state was lost, so it starts again."""
         if self.owner == talk:
             return True
         state = self._talks[talk]
@@ -106,7 +106,7 @@ class EngineLease(Generic[S]):
         return False
 
     def release(self) -> None:
-        """The present owner's state moves into a capsule; without memory for one it is built again, or lost."""
+        """Move the owner's state into a capsule; if there is no memory for one, the state is rebuilt later, or lost."""
         talk, self.owner = self.owner, None
         if talk is None or talk not in self._talks:
             return
@@ -117,12 +117,12 @@ class EngineLease(Generic[S]):
             self._set_aside(talk, capsule)
 
     def fork(self, talk: str, branch: str) -> None:
-        """`branch` begins with the state that `talk` is in; what was known of it is dropped."""
+        """Let `branch` begin with the state that `talk` is in; earlier facts about `branch` are dropped."""
         self._drop_state(branch)
         state, capsule = self.find(talk), None
         if state is None:
             return
-        with suppress(CapsuleError):  # without one, the branch's state is built again as a lost one is
+        with suppress(CapsuleError):  # without one, the branch's state is rebuilt as a lost one is
             if self.owner == talk:
                 capsule = self._lessee.freeze(state, branch)
             elif talk in self._outside:
@@ -134,7 +134,7 @@ class EngineLease(Generic[S]):
             self._set_aside(branch, capsule)
 
     def _set_aside(self, talk: str, capsule: Capsule) -> None:
-        """A capsule that can be rebuilt may be evicted; any other is pinned until its talk has it back, or is
+        """Store a capsule. It may be evicted if it can be rebuilt; otherwise it is pinned until it is taken or
         parked."""
         key = self._put(talk, capsule, pin=not self._lessee.replaceable)
         if key is not None:
@@ -146,28 +146,28 @@ class EngineLease(Generic[S]):
             self._registry.charge(self._name(talk), capsule.nbytes)
 
     def hide(self, talk: str) -> None:
-        """Changes from here on may be taken back. Any thread may say so."""
+        """Treat changes from here on as ones that may be taken back. Any thread may call this."""
         self._private.add(talk)
 
     def show(self, talk: str) -> None:
-        """The changes stay, or were taken back: the caller notes the result."""
+        """End `hide`: the changes stay, or were taken back. The caller notes the result."""
         self._private.discard(talk)
 
     def note(self, talk: str, *, midway: bool = False) -> None:
-        """Write the changed facts about a talk into its journal. `midway`: more of it will come at once."""
+        """Write the changed facts about a talk into its journal. `midway`: the next change follows at once."""
         journal = self._journals.find(talk)
         if journal is not None and talk in self._talks and talk not in self._private:
             journal.put(self._kind, self._lessee.to_rows(self._talks[talk]), sync=not midway)
 
     def save_owned(self, talk: str) -> None:
-        """Nobody waits: see that the owner's state is on disk, so that after a kill little has to be folded again."""
+        """Store the owner's state on disk while nobody waits, so that little must be folded again after a kill."""
         if self.owner == talk and self._journals.find(talk) is not None:
             with suppress(CapsuleTooLarge):
                 if (capsule := self._lessee.freeze(self._talks[talk], talk)) is not None:
                     self._put(talk, capsule, save=True)
 
     def inherit(self, talk: str, source: str) -> S:
-        """A talk goes on with the state of another, which is no more."""
+        """Let a talk go on with the state of another one, which ends."""
         state, owner, key = self._talks.pop(source), self.owner, self._keys.pop(source, None)
         self._drop_state(talk)
         self._talks[talk] = state
@@ -178,18 +178,18 @@ class EngineLease(Generic[S]):
         return state
 
     def lose(self, talk: str) -> None:
-        """The engine's state lies between two boundaries: whoever has it next begins anew."""
+        """Give the engine's state up, because it lies between two boundaries: its next owner begins anew."""
         if self.owner == talk:
             self.owner = None
 
     def discard(self, talk: str) -> None:
-        """The talk is over, or begins anew: let go of its state, in its journal too."""
+        """Let go of a talk's state, in its journal too: the talk is over, or begins anew."""
         self._drop_state(talk)
         if (journal := self._journals.find(talk)) is not None:
             journal.put(self._kind, {})
 
     def park(self, talk: str) -> None:
-        """The talk's front has left: save its capsule and let go of what its journal holds too."""
+        """Save the capsule of a talk whose front has left, and let go of everything else that the journal holds too."""
         if talk not in self._talks:
             return
         if self.owner == talk:
@@ -226,7 +226,7 @@ class EngineLease(Generic[S]):
             self._registry.unpin(self._keys[talk])
 
     def _name(self, talk: str) -> str:
-        """Under which a talk's capsule is listed, for people too."""
+        """The name that a talk's capsule is listed under, for people too."""
         return f"talk/{talk}/{self._kind}"
 
     def _key(self, talk: str) -> str:
@@ -234,7 +234,7 @@ class EngineLease(Generic[S]):
         return named_key(self._name(talk), self._state_key)
 
     def _taken(self, talk: str) -> Capsule | None:
-        """Its capsule. One that is on disk stays there, for a process that is killed; else it is needed no more."""
+        """Its capsule. A capsule on disk stays there, in case the process is killed; any other is no longer needed."""
         if (capsule := self._outside_of(talk)) is not None:
             return capsule
         self._unpin(talk)
@@ -247,14 +247,14 @@ class EngineLease(Generic[S]):
         return capsule
 
     def _outside_of(self, talk: str) -> Capsule | None:
-        """Its capsule outside the registry, which is given up there; it counted for the budget all the same."""
+        """Its capsule outside the registry, which gives it up here; it counted towards the budget all the same."""
         capsule = self._outside.pop(talk, None)
         if capsule is not None:
             self._registry.charge(self._name(talk), 0)
         return capsule
 
     def _read_journal(self, talk: str) -> None:
-        """The facts in a talk's journal. Damaged ones are reported, and replaced by nothing."""
+        """Read the facts in a talk's journal. Damaged ones are reported and left out."""
         journal = self._journals.find(talk)
         rows = {} if journal is None else journal.table(self._kind)
         if not rows:

@@ -6,16 +6,16 @@ from assistant.base.errors import SettingError
 
 GIB = 1 << 30
 WORKING_BYTES = 23 * GIB // 10
-"""Captured graphs, their temporaries, the libraries' workspaces, and what torch keeps of capsules that are gone.
+"""Captured graphs, their temporaries, the libraries' workspaces, and memory that torch holds from old capsules.
 
-On an H100 with `desk` 1.2 GiB at the start and 2.3 after 120 turns, with `desk-12` 1.0 at the start (in the published
-shapes; beside it, and not in what counts as free, the driver's own 0.5)."""
+On an H100 with `desk`: 1.2 GiB at the start and 2.3 after 120 turns; with `desk-12`: 1.0 at the start (in the published
+shapes). The driver's own 0.5 comes on top, and does not count as free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`told` is a line for a person, `room` how much of the capsules' budget there is room for, `eyes` whether the
-    language model's have any."""
+    """`told` is a line for a person, `room` the part of the capsules' budget that fits, `eyes` whether the language
+    model's eyes fit."""
 
     told: str
     room: int
@@ -23,7 +23,7 @@ class Plan:
 
 
 def plan(free_bytes: int, llm_bytes: int, tts_bytes: int, capsule_bytes: int, eyes_bytes: int = 0) -> Plan:
-    """Bytes of each on this GPU; 0 for what is elsewhere. Eyes are left out where they alone do not fit.
+    """Bytes of each on this GPU; 0 if it runs elsewhere. Eyes are left out if only they do not fit.
 
     Raises SettingError if the models do not fit.
     """

@@ -3,11 +3,11 @@
 The rule: sound that somebody waits for comes first, then a voice whose lead is short, then thinking, then everything
 else. So the voice never starves while it has less than TARGET_LEAD_MS, and beyond that thinking has the bus. When
 several talks speak, one keeps the voice until its lead is long enough and another's is not: a change costs a swap of
-state, and so it is made at most once in TARGET_LEAD_MS of sound. When several think, one at its beginning comes first,
+state, so there is at most one in TARGET_LEAD_MS of sound. When several talks think, one at its beginning comes first,
 because somebody waits for its first words; then they take turns by slices.
 
-All of that holds among work of one urgency: a guess goes on only while nothing is awaited on either engine, so neither
-a voice that sounds nor another talk's reply waits for it by more than the step that is being made.
+All of this applies to work of one urgency: a guess goes on only while nothing is awaited on either engine, so a
+sounding voice or another talk's reply never waits for it longer than one step.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 TARGET_LEAD_MS = 800.0
-"""Sound ahead of the player from which on the voice gives way to thinking."""
+"""With more sound than this ahead of the player, the voice gives way to thinking."""
 
 SLICE = 16
-"""Steps of thinking between two changes of talk: a phrase; the swap of state is small beside it."""
+"""Steps of thinking between two changes of talk: about a phrase, so that the swap of state is small beside it."""
 
 
 GUESS_STEPS = 48
-"""Steps after which a guess waits until it is known to be right: a first sentence, two seconds of sound."""
+"""After this many steps a guess waits until it is known to be right: a first sentence, two seconds of sound."""
 
 
 class Urgency(IntEnum):
-    """The urgency of a piece of work, by who waits for it; the most urgent first."""
+    """The urgency of a piece of work, by whether somebody waits for it; the most urgent first."""
 
     AWAITED = 0
     GUESS = 1
     """It will be awaited if a guess is right."""
     IDLE = 2
-    """Nobody waits: what is done ahead of time."""
+    """Nobody waits: work done ahead of time."""
 
 
 class EngineKind(Enum):
-    """Which engine a piece of work needs."""
+    """The engine that a piece of work needs."""
 
     LLM = "llm"
     TTS = "tts"
@@ -62,19 +62,20 @@ class LLMWork:
 
 
 def due(work: Sequence[TTSWork | LLMWork]) -> list[int]:
-    """Which of this work, of both engines, may make a step: the most urgent there is, no guess that has made enough."""
+    """Indices of the work, of both engines, that may step now: the most urgent, except guesses that have made
+    enough."""
     able = [index for index, one in enumerate(work) if one.urgency is not Urgency.GUESS or one.steps < GUESS_STEPS]
     most = min((work[index].urgency for index in able), default=Urgency.IDLE)
     return [index for index in able if work[index].urgency is most]
 
 
 def next_engine(llm: LLMWork, tts: TTSWork) -> EngineKind:
-    """The lane whose head makes its next step, where both are due."""
+    """The lane whose head makes its next step, if both are due."""
     return EngineKind.LLM if tts.lead_ms >= TARGET_LEAD_MS else EngineKind.TTS
 
 
 def next_tts(talks: Sequence[TTSWork], current: int | None) -> int:
-    """Which of these talks, in the order in which they asked, has the voice next; `current` has it now."""
+    """The talk that has the voice next, among these in the order of their requests; `current` has it now."""
     if current is not None and talks[current].lead_ms < TARGET_LEAD_MS:
         return current
     short = (index for index, talk in enumerate(talks) if talk.lead_ms < TARGET_LEAD_MS)
@@ -82,7 +83,7 @@ def next_tts(talks: Sequence[TTSWork], current: int | None) -> int:
 
 
 def next_llm(talks: Sequence[LLMWork], current: int | None) -> int:
-    """Which of these talks, in the order in which they asked, thinks next; `current` thought last."""
+    """The talk that thinks next, among these in the order of their requests; `current` thought last."""
     for index, talk in enumerate(talks):
         if talk.steps < SLICE:
             return index

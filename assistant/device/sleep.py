@@ -1,7 +1,7 @@
 """The models sleep: their memory is let go while nobody needs them, and the next step of work brings it back.
 
 Nothing else knows of it. Everything of both engines lies in buffers whose bytes wait in a file and whose addresses
-stay; what waits is whole, so a talk goes on from the very bit at which it was, between two steps of a reply if need be.
+stay. The bytes are complete, so a talk goes on from the very same bit, between two steps of a reply if need be.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Waking:
     end: float = 0.0
 
     def ms_after(self, moment: float) -> float:
-        """The part of it that a request at this moment waited for."""
+        """The part of waking that a request at this moment waited for, in milliseconds."""
         return max(0.0, self.end - max(self.begin, moment)) * 1000
 
 
 class Sleep:
-    """The sleep of all models in these contexts. `fall` and `wake` are called on the engines' thread, the rest from
+    """The sleep of all models in these contexts. Call `fall` and `wake` on the engines' thread, the rest from
     anywhere."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Sleep:
         self.latest = Waking()
         """The last time that the models woke."""
         self.count = 0
-        """How often they did."""
+        """How often they have woken."""
 
     @property
     def freed_bytes(self) -> int:
@@ -50,8 +50,8 @@ class Sleep:
         return 0 if self._away is None else self._away.nbytes
 
     def fall(self) -> Generator[None, None, None]:
-        """Step by step; whoever wakes the models meanwhile ends it. Raises EngineFailed where they cannot sleep, and
-        then they are awake."""
+        """Fall asleep step by step; waking the models meanwhile ends it. Raises EngineFailed if they cannot sleep; then
+        they are awake."""
         woken = self.count
         try:
             if self._away is None:
@@ -66,7 +66,7 @@ class Sleep:
             raise EngineFailed(f"the models stay awake: {error}") from error
 
     def wake(self) -> None:
-        """Everything is as it was. Nothing is done if it is."""
+        """Bring everything back as it was; does nothing if the models are awake."""
         if self._away is None or not self._away.nbytes:
             return
         begin = self._now()

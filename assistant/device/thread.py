@@ -2,8 +2,8 @@
 
 Work is a generator that makes one replay per step, so between any two steps it can be cancelled or give way. Work of
 one talk on one lane is done in order. Work that names its talk may find, at its next step, that another talk had the
-engine in between; behind work that names none the later of its lane wait. Whose step is next is decided by `schedule`.
-Results of steps travel to the loop; a job's consumer may be slow without holding the thread up.
+engine in between; work without a talk blocks the later work of its lane. `schedule` decides whose step is next.
+Results of steps travel to the loop; a slow consumer of a job does not hold the thread up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Work = Generator[T | None, None, None]
-"""Yields what it made, or None after a step that made nothing to show."""
+"""Yields each result, or None after a step without one."""
 
 
 class _End:
@@ -84,11 +84,11 @@ class Job(Generic[T]):
         return False
 
     def fail(self, failure: BaseException) -> None:
-        """In place of a step."""
+        """Fail the job in place of a step."""
         self._end(failure)
 
     def tell_over(self) -> None:
-        """The work has let go of everything: wake those who wait."""
+        """Wake the waiting tasks: the work has let go of everything."""
 
         def over() -> None:
             self._results.put_nowait(_End())
@@ -117,7 +117,7 @@ class Job(Generic[T]):
 
 
 AnyJob: TypeAlias = Job[Any]
-"""One whose results nobody here looks at."""
+"""A job whose results nobody here looks at."""
 
 
 class EngineThread:
@@ -134,7 +134,7 @@ class EngineThread:
         self.steps = 0
 
     def start(self, sleep: Sleep | None = None) -> None:
-        """`sleep`: what is woken before a step is made."""
+        """`sleep` is woken before a step is made."""
         self._sleep = sleep
         self._thread.start()
 
@@ -144,11 +144,11 @@ class EngineThread:
         return 0 if self._sleep is None else self._sleep.freed_bytes
 
     def waking_ms(self, asked: float) -> float:
-        """How long somebody who asked at this moment waited for the models to wake."""
+        """How long a request at this moment waited for the models to wake."""
         return 0.0 if self._sleep is None else self._sleep.latest.ms_after(asked)
 
     async def fall_asleep(self) -> int:
-        """When nothing waits; returns the bytes that are let go then, 0 if work came up. Raises EngineFailed."""
+        """Sleep when nothing waits; return the bytes that are let go, 0 if work came up. Raises EngineFailed."""
         sleep = self._sleep
         if sleep is None:
             raise EngineFailed("no model runs here, so none can sleep")
@@ -159,7 +159,7 @@ class EngineThread:
         return sleep.freed_bytes
 
     async def wake(self) -> None:
-        """The models are there when this returns; whatever they are asked for wakes them too."""
+        """Return once the models are awake; any request to them wakes them too."""
         await self.call(EngineKind.LLM, lambda: None, talk="wake")
 
     def stop(self) -> None:
@@ -181,7 +181,7 @@ class EngineThread:
 
     @property
     def awaited(self) -> int:
-        """Those of them that somebody waits for."""
+        """The waiting jobs that somebody waits for."""
         with self._changed:
             return sum(job.urgency is Urgency.AWAITED for engine in self._queues.values() for job in engine)
 
@@ -192,7 +192,7 @@ class EngineThread:
     ) -> AsyncGenerator[Job[T], None]:
         """Hand work over; leaving the block cancels it before its next step and waits until it has let go.
 
-        Waiting cannot be interrupted: whoever leaves may rely on the engine's state being at rest.
+        The wait cannot be interrupted: after the block, the caller may rely on the engine's state being at rest.
         """
         async with self._handed_over(Job(engine, begin, talk, urgency)) as job:
             yield job
@@ -223,13 +223,13 @@ class EngineThread:
             self._changed.notify()
 
     def _hasten(self, engine: EngineKind, talk: str | None, urgency: Urgency) -> None:
-        """Work of one talk is done in order: what comes first is as urgent as what waits behind it."""
+        """Make earlier work of a talk as urgent as the work behind it, because one talk's work is done in order."""
         for job in self._queues[engine]:
             if job.talk == talk:
                 job.urgency = min(job.urgency, urgency)
 
     def post(self, engine: EngineKind, work: Callable[[], None], talk: str) -> None:
-        """One step that nobody waits for, behind all that was asked for this talk."""
+        """Do one step that nobody waits for, behind everything requested for this talk."""
 
         def begin() -> Work[None]:
             work()
@@ -245,7 +245,7 @@ class EngineThread:
         self, engine: EngineKind, work: Callable[[], T], *, talk: str | None = None,
         urgency: Urgency = Urgency.AWAITED,
     ) -> T:
-        """One step that gives one result."""
+        """Do one step that gives one result."""
 
         def begin() -> Work[tuple[T]]:
             yield (work(),)
@@ -271,7 +271,7 @@ class EngineThread:
                 job.tell_over()
 
     def _awake_for(self, job: AnyJob) -> bool:
-        """Wake the models. If that fails, so does the work that asked for them; the next may try again."""
+        """Wake the models. If that fails, the work that asked for them fails too; the next work may try again."""
         if self._sleep is not None and job.wakes:
             try:
                 self._sleep.wake()
@@ -305,7 +305,7 @@ class EngineThread:
         return thinks if next_engine(_llm_work(thinks), self._tts_work(speaks)) is EngineKind.LLM else speaks
 
     def _heads(self, engine: EngineKind) -> list[AnyJob]:
-        """The jobs that may go next: the first of each talk; behind one that names no talk everybody waits."""
+        """The jobs that may go next: the first of each talk. A job without a talk blocks all jobs behind it."""
         first: dict[str | None, AnyJob] = {}
         for job in self._queues[engine]:
             first.setdefault(job.talk, job)
@@ -314,7 +314,7 @@ class EngineThread:
         return list(first.values())
 
     def _place(self, jobs: list[AnyJob]) -> int | None:
-        """Which of these jobs of one engine went last."""
+        """The index of the job of one engine that went last."""
         latest = self._latest.get(jobs[0].engine)
         return jobs.index(latest) if latest in jobs else None
 

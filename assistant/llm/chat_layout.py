@@ -1,7 +1,7 @@
 """The parts of a checkpoint's chat format, found by rendering its own template around marks.
 
 A talk's tokens must only ever grow at the end, whatever a template does with old turns (some drop the empty thinking
-block of earlier replies). So a talk is not rendered as a whole: the template is asked once for what stands before and
+block of earlier replies). So a talk is not rendered as a whole: the template is asked once for the text before and
 after each kind of turn, and turns are joined from these parts. A reply keeps the opening under which it was written.
 """
 
@@ -41,9 +41,9 @@ class Layout:
     tool_tail: str
     value_lead: str
     marks: tuple[str, str] | None = None
-    """What stands before and behind a picture; None where the format knows none."""
+    """The text before and after a picture; None if the format has no pictures."""
     read: Callable[[str], str] = str
-    """How the model takes a user's words."""
+    """Rewrites a user's words into the model's form."""
 
     def system(self, text: str, tools: Sequence[ToolSpec]) -> str:
         """Everything before the first turn; may be empty."""
@@ -52,18 +52,18 @@ class Layout:
         return whole[: whole.index(self.user_head + _MARK)]
 
     def turn(self, line: Line) -> str:
-        """A user's or a tool's turn, whole. What people type must not become a turn of its own."""
+        """A user's or a tool's turn, whole. Typed text must not become a turn of its own."""
         if line.role == "tool":
             return self.tool_head + strip_structure(line.text, keep=()) + self.tool_tail
         return self.begun(line) + self.user_tail
 
     def begun(self, line: Line) -> str:
-        """A user's turn that goes on."""
+        """A user's turn that is still going on."""
         return self.user_head + strip_structure(self.read(line.text), keep=()).strip()
 
     def shown(self, line: Line) -> tuple[list[tuple[str, Picture]], str]:
-        """A user's turn with pictures that goes on: each with all the text that leads to it, and what follows the last
-        one's mark. The words are taken apart where a picture stands: none of them may join across it."""
+        """A user's turn with pictures that is still going on: each picture with all the text before it, and the text
+        behind the last one's mark. The words are split where a picture stands: none of them may join across it."""
         assert self.marks is not None
         found: list[tuple[str, Picture]] = []
         at, lead = 0, self.user_head
@@ -74,7 +74,7 @@ class Layout:
         return found, strip_structure(self.read(line.text[at:]), keep=()).rstrip()
 
     def reply(self, line: Line) -> str:
-        """The words and calls of a reply whose tokens are not known, without opening and closing."""
+        """The words and calls of a reply whose tokens are unknown, without opening and closing."""
         if not line.calls:
             return line.text.strip()
         calls = [
@@ -112,18 +112,18 @@ def find_layout(render: Render) -> Layout:
 
 
 def _marks(render: Render, head: str) -> tuple[str, str] | None:
-    """Around the one pad that a template of the family writes for a picture."""
+    """The text around the one pad that a template of the family writes for a picture."""
     content = [{"type": "image"}, {"type": "text", "text": _MARK}]
     try:
         shown = render([{"role": "user", "content": content}], [], False)
-    except TextError:  # a format of text alone
+    except TextError:  # a format for text only
         return None
     found = re.search(re.escape(head) + rf"(.*?){re.escape(_PAD)}(.*?){_MARK}", shown, re.DOTALL)
     return (found[1], found[2]) if found else None
 
 
 def _value_lead(render: Render) -> str:
-    """What the template writes between an argument's opening line and its value, if it writes calls as XML."""
+    """The text between an argument's opening line and its value, if the template writes calls as XML."""
     call = {"type": "function", "function": {"name": "f", "arguments": {"key": _MARK}}}
     asked: list[dict[str, Any]] = [
         {"role": "user", "content": _OTHER}, {"role": "assistant", "content": "", "tool_calls": [call]},
@@ -133,7 +133,7 @@ def _value_lead(render: Render) -> str:
 
 
 def tool_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
-    """Tools as chat templates take them."""
+    """Tools in the form that chat templates accept."""
     return [
         {
             "type": "function",

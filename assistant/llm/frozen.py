@@ -1,4 +1,4 @@
-"""A talk's state in the language model, frozen into a capsule and put back: what the engine's lease asks of it."""
+"""Freezes a talk's state in the language model into a capsule and puts it back, as the engine's lease requires."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from llm_engine.grid import Fold, FoldLog
 
 
 class FrozenTalks:
-    """`replaceable`: the log says which tokens were folded by which calls, so a state that is gone is folded again, bit
-    for bit. Until that is done the engine is behind the log."""
+    """`replaceable`: the log records which calls folded which tokens, so a lost state is folded again, bit for bit.
+    Until that is done the engine lags behind the log."""
 
     replaceable = True
 
@@ -36,8 +36,8 @@ class FrozenTalks:
             self._llm.restore(capsule)
             for point in points_in(capsule):
                 self._llm.hold(point)
-            self._llm.rollback(common)  # no further than what counts
-        except (CapsuleError, StateError):  # or a picture would have to be seen first
+            self._llm.rollback(common)  # no further than the part that counts
+        except (CapsuleError, StateError):  # StateError: a picture would have to be seen first
             return False
         return True
 
@@ -57,15 +57,15 @@ def folds_of(capsule: Capsule) -> Sequence[Fold]:
 
 
 def with_points(capsule: Capsule, points: Sequence[Checkpoint | None]) -> Capsule:
-    """A capsule that also holds checkpoints of its own past, so that a cut or an undo soon after it was restored
-    folds as little again as one before."""
+    """A capsule that also holds checkpoints of its own past, so that a cut or an undo soon after a restore folds as
+    little again as one before it."""
     found = {point.position: point for point in points if point is not None}
     tensors = {f"{at}:{name}": t for at, point in found.items() for name, t in point.tensors.items()}
     return replace(capsule, tensors={**capsule.tensors, **tensors}, host={**capsule.host, "points": sorted(found)})
 
 
 def points_in(capsule: Capsule) -> list[Checkpoint]:
-    """The checkpoints that `with_points` put in, copied: they may outlive the capsule."""
+    """The checkpoints that `with_points` added, copied because they may outlive the capsule."""
     return [
         Checkpoint(capsule.scope, at, {
             name.removeprefix(f"{at}:"): tensor.clone()

@@ -1,4 +1,4 @@
-"""A guess at the language model: the talk's state before it, and the way back there. On the engines' thread."""
+"""A guess at the language model: the talk's state before it, and the way back to that. On the engines' thread."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from llm_engine import Sampling
 
 @dataclass(frozen=True, slots=True)
 class TalkBefore:
-    """A talk's state before a guess, as far as it is in line with the talk: what the guess goes back to. `known`: there
-    was one."""
+    """A talk's state before a guess, as far as it is in line with the talk: undoing the guess returns to it. `known`:
+    there was one."""
 
     known: bool
     position: int
@@ -27,7 +27,7 @@ class TalkBefore:
 
 
 def state_before(folding: TalkFolding, talk: str, prompt: Prompt) -> TalkBefore:
-    """Raises EngineFailed where a guess could not be taken back: to make room the talk would be shortened."""
+    """Raises EngineFailed if a guess could not be taken back, because the talk would be shortened to make room."""
     state, sampling = folding.lease.find(talk), folding.llm.sampling
     if state is None:
         return TalkBefore(False, 0, {}, LetGo(), sampling)
@@ -38,7 +38,7 @@ def state_before(folding: TalkFolding, talk: str, prompt: Prompt) -> TalkBefore:
 
 
 def undo_reply(folding: TalkFolding, talk: str, guess: Guess[TalkBefore]) -> None:
-    """The guess never was. State that it found out of line with the talk stays rolled back."""
+    """Undo the guess. State that it found out of line with the talk stays rolled back."""
     lease = folding.lease
     lease.show(talk)
     before, state = guess.before, lease.find(talk)

@@ -1,4 +1,4 @@
-"""Programs pin, name, fork and drop what was kept of their prompts. Every verb is one step on the engines' thread."""
+"""Programs pin, name, fork and drop stored states of their prompts. Each verb is one step on the engines' thread."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from capsules.prefix import StateKey
 from capsules.registry import Listing, Registry, named_key
 
 MOST_PINNED = 16
-"""Of one realm: what is pinned takes room from everybody."""
+"""The limit of one realm: a pinned capsule takes room from everybody."""
 
 T = TypeVar("T")
 
 
 class LocalKeeper:
-    """`key_of`: the state key of a realm."""
+    """`key_of` returns the state key of a realm."""
 
     def __init__(self, thread: EngineThread, registry: Registry, key_of: Callable[[str], StateKey]) -> None:
         self._thread, self._registry, self._key_of = thread, registry, key_of
@@ -54,7 +54,7 @@ class LocalKeeper:
         await self._call(drop)
 
     async def _call(self, work: Callable[[], T]) -> T:
-        """What a program did wrong reaches it as such, not as a failure of the engines."""
+        """Do the work. A program's mistake is reported as its own, not as a failure of the engines."""
 
         def step() -> T | PeerError:
             try:
@@ -94,8 +94,8 @@ class LocalKeeper:
         return self._own(realm, key)
 
     def _copy(self, realm: str, key: str, name: str) -> str:
-        """The key of a capsule of the same state under a name, on disk too: whole, since a base can be dropped. Of a
-        whole one the tensors are shared: they are never written again."""
+        """Copy a capsule's state under a name, on disk too, and return the key. The copy is whole, because a base can
+        be dropped. It shares the tensors of a whole capsule, which are never written again."""
         state_key = self._key_of(realm)
         try:
             capsule = self._registry.get(key)

@@ -30,14 +30,14 @@ T = TypeVar("T")
 
 
 class LocalLLM:
-    """`sampling`: of a reply that asks for nothing else."""
+    """`sampling` applies to replies that request nothing else."""
 
     def __init__(
         self, deployment: Deployment, engine: HybridLLM, language: Language, name: str, sampling: Sampling
     ) -> None:
         self.name = name
         self.engine = engine
-        """For a benchmark, while no talk is open."""
+        """For benchmarks, while no talk is open."""
         thread, registry = deployment.thread, deployment.registry
         self._engine_thread, self._now, self._language = thread, deployment.now, language
         state_key = StateKey(name, precision=engine.fingerprint.digest)
@@ -67,7 +67,7 @@ class LocalLLM:
         guess = self._guesses.find(talk)
 
         def work() -> Work[ReplyPiece]:
-            if guess is not None and guess.before is None:  # outside the guard: to refuse a guess loses nothing
+            if guess is not None and guess.before is None:  # outside the guard, because refusing a guess loses nothing
                 guess.before = state_before(self._folding, talk, prompt)
             return self._folding.guarded(talk, self._work.reply(talk, prompt, options, asked))
 
@@ -94,7 +94,7 @@ class LocalLLM:
                     found[name] = synced
         return found
 
-    # ---------------------------------------------------------------------- a talk's state, kept here
+    # ------------------------------------------------------------------ a talk's state, stored here
 
     def guess(self, talk: str) -> None:
         self._guesses.begin(talk)
@@ -110,7 +110,7 @@ class LocalLLM:
 
     async def fold_heard(self, talk: str, prompt: Prompt) -> None:
         shows = bool(prompt.lines and prompt.lines[-1].pictures)  # takes too long to be left to the next words
-        if self._engine_thread.awaited and not shows:  # those come soon, and more may be folded then
+        if self._engine_thread.awaited and not shows:  # the next words come soon, and more may be folded then
             return
 
         def work() -> Work[None]:
@@ -191,11 +191,11 @@ class LocalLLM:
         return await self._engine_thread.call(EngineKind.LLM, work, talk=talk)
 
     def _interrupt(self, talk: str) -> None:
-        """Somebody waits: what is done ahead of time stops before its next step, and what it did stays."""
+        """Stop work done ahead of time before its next step, because somebody waits; its results so far stay."""
         if (job := self._preparing.pop(talk, None)) is not None:
             self._engine_thread.cancel(job)
 
     def _charge_pictures(self, deployment: Deployment, nbytes: int) -> None:
-        """Against the capsules' budget where they share that memory: on a processor."""
+        """Charge the pictures to the capsules' budget if they share that memory: on a processor."""
         if deployment.ctx.device.type == "cpu":
             deployment.registry.charge(f"pictures of {self.name}", nbytes)

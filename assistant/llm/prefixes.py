@@ -1,9 +1,9 @@
-"""Beginnings of prompts that were folded once are found again, by whoever may find them, at token granularity.
+"""Beginnings of prompts that were folded once are found again, within their realm, at token granularity.
 
 A request that sends its whole talk finds the furthest state that a run from nothing would pass through too. Sums in a
-matrix product depend on how many rows go through it, so only where a call of that run ends is a stored state as good,
-and only if it was folded in the same calls (`cold_ends`). A capsule is found at its end and at checkpoints inside;
-which of its boundaries hold one is placed over the overlaps that were really asked for. No realm finds another's.
+matrix product depend on how many rows go through it, so a stored state is as good only where a call of that run ends,
+and only if it was folded in the same calls (`cold_ends`). A capsule is found at its end and at checkpoints inside; the
+boundaries that get one are chosen from the overlaps that were actually requested. No realm finds another's states.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from llm_engine.grid import GRID, chunks
 POINTS = 8
 """Checkpoints inside a capsule."""
 LISTED = "listed"
-"""The realm of what everybody may find: personas."""
+"""The realm that everybody may find: personas."""
 REMEMBERED = 256
-"""Beginnings of which it is known how often they were asked for."""
+"""Number of beginnings whose requests are counted."""
 
 
 @dataclass(slots=True)
 class Gathered:
-    """The checkpoints of a prompt that is to be found again: where they are worth their bytes, and those at hand."""
+    """The checkpoints of a prompt that should be found again: the boundaries worth their bytes, and those at hand."""
 
     at: frozenset[int] = frozenset()
     points: dict[int, Checkpoint] = field(default_factory=dict)
     source: str = ""
-    """Key of the capsule that it goes on from, all of it."""
+    """Key of the capsule that it continues, all of it."""
 
 
 def cold_ends(steps: Sequence[FoldStep]) -> tuple[int, ...]:
@@ -64,7 +64,7 @@ class Prefixes:
         self._held: set[str] = set()
 
     def find(self, realm: str, wanted: Sequence[FoldStep], live: Live) -> tuple[Reentry, Capsule | None]:
-        """The way to these steps that replays least, with the capsule where it is to restore one."""
+        """The way to these steps that replays least, with the capsule if it restores one."""
         ids = [token for step in wanted for token in step.ids]
         found, capsule = self._registry.reenter(
             self.key(realm), ids, live, also=(self.key(LISTED),), ends=cold_ends(wanted),
@@ -83,21 +83,22 @@ class Prefixes:
         return points
 
     def gather(self, wanted: Sequence[FoldStep]) -> Gathered:
-        """Say where to take checkpoints while these are folded."""
+        """Return where to take checkpoints while these steps are folded."""
         ends = cold_ends(wanted)
         return Gathered(frozenset((*self._overlaps.place(wanted, ends), ends[-1])))
 
     def take_point(self, gathered: Gathered) -> None:
-        """The engine is at the end of a call."""
+        """Take a checkpoint, if one is due: the engine is at the end of a call."""
         if (at := self._llm.position) in gathered.at:
             point = self._llm.checkpoint_before(at)
             if point is not None and point.position == at:
                 gathered.points[at] = point
 
     def store(self, realm: str, folded: Sequence[FoldStep], gathered: Gathered, name: str = "") -> str | None:
-        """Keep the engine's present state, which these steps led to from nothing; the key, or None without room.
+        """Store the engine's present state, which these steps led to from nothing; return the key, or None without
+        room.
 
-        name   held under it until `hold_only` leaves it out, and written to disk
+        name   the state is held under it until `hold_only` omits it, and written to disk
         """
         ends = cold_ends(folded)
         at = self._overlaps.place(folded, [end for end in ends if end in gathered.points or end == ends[-1]])
@@ -117,19 +118,19 @@ class Prefixes:
         return key
 
     def hold_listed(self, name: str, folded: Sequence[FoldStep]) -> bool:
-        """Hold what is listed under a name; False if it is not there, or not these steps."""
+        """Hold the state listed under a name; False if it is missing, or does not match these steps."""
         key, ids = named_key(name, self.key(LISTED)), tuple(token for step in folded for token in step.ids)
         try:
             capsule = self._registry.get(key, self._llm.fingerprint)
         except CapsuleError:
             return False
-        if capsule is None or capsule.tokens != ids or not capsule.axes:  # of before there were deltas: no base
+        if capsule is None or capsule.tokens != ids or not capsule.axes:  # stored before there were deltas: not a base
             return False
         self._pin(name, key)
         return True
 
     def hold_only(self, names: Collection[str]) -> None:
-        """Let go of what is listed no more."""
+        """Let go of states that are no longer listed."""
         for name in self._held.difference(names):
             self._held.remove(name)
             self._registry.remove(named_key(name, self.key(LISTED)))
@@ -140,7 +141,7 @@ class Prefixes:
             self._registry.pin(key)
 
     def asked(self, realm: str, first: FoldStep) -> int:
-        """How often this beginning was asked for and not found, this time counted."""
+        """How often this beginning was requested and not found, including this time."""
         length = len(first.ids)
         digest = prefix_digests(self.key(realm), first.ids, [length])[length]
         times = self._asked[digest] = self._asked.pop(digest, 0) + 1
@@ -153,21 +154,22 @@ class Prefixes:
 
 
 class Overlaps:
-    """How far before a stored prompt's end requests part from it, recent ones counting more. Before any was seen: near
-    the end, where the last question stands, rather than far from it."""
+    """How far before a stored prompt's end requests part from it; recent ones count more. Before the first request:
+    near the end, where the last question stands, rather than far from it."""
 
     def __init__(self) -> None:
         self._seen = RollbackHistogram()
         self._count = 0.0
 
     def observe(self, back: int) -> None:
-        """A request shared all but the last `back` tokens of what was stored."""
+        """Note a request that shared all but the last `back` tokens of a stored prompt."""
         self._seen.add_rollback(back)
         self._count = self._count * 0.99 + 1
 
     def place(self, steps: Sequence[FoldStep], ends: Sequence[int]) -> tuple[int, ...]:
-        """At most POINTS of these boundaries, rising: where the instructions end, where the last step begins, and those
-        with the least expected recompute of a request that parts from the prompt. The last is the capsule itself."""
+        """At most POINTS of these boundaries, rising: the end of the instructions, the beginning of the last step, and
+        those with the least expected recompute for a request that parts from the prompt. The last one is the capsule
+        itself."""
         if len(ends) <= POINTS + 1:
             return tuple(ends[:-1])
         length = ends[-1]

@@ -1,7 +1,7 @@
-"""The pictures of a model's talks: brought to size beside the engines' thread, seen on it, kept by their content.
+"""The pictures of a model's talks: resized beside the engines' thread, seen on it, and stored by their content.
 
-A picture is seen once: its rows stay in the engine's store, held while a talk shows them. Those that had to go are seen
-again with the same bits, from what was sent, which the talk has as long as the picture stands in it.
+A picture is seen once: its rows stay in the engine's store, held while a talk shows them. Evicted ones are seen again
+with the same bits, from the original, which the talk holds as long as the picture stands in it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 REMEMBERED = 1024
-"""Pictures of which it is known what stands for them in a sequence, and what seeing them took."""
+"""Pictures whose ids in a sequence are remembered, with the time it took to see them."""
 SOURCES = 256
-"""Pictures that can be seen again, as they were sent."""
+"""Originals of pictures, so that these can be seen again."""
 WAITING = 16
-"""Pictures at size, up to 6 MB each, that are still to be seen."""
+"""Resized pictures, up to 6 MB each, that are still to be seen."""
 MARKS = 2
 """Tokens around a picture."""
 
 
 class Sight:
     """The eyes of one engine; without a tower, or a chat format that places pictures, it sees nothing. `now`: seconds;
-    `charge` gets the bytes of this machine's memory that are kept."""
+    `charge` gets the bytes of this machine's memory that are in use."""
 
     def __init__(
         self, llm: HybridLLM, language: Language, now: Callable[[], float], charge: Callable[[int], None]
@@ -48,12 +48,12 @@ class Sight:
         self._shown: dict[str, dict[int, int]] = {}
         """By talk and picture: the last line that shows it."""
         self._first: dict[str, int] = {}
-        """By talk: the line from which on its pictures are shown."""
+        """By talk: the first line whose pictures are shown."""
         self._took: dict[int, tuple[float, tuple[str, int] | None]] = {}
-        """Milliseconds, and the turn that they are told to, by its talk and its line."""
+        """Milliseconds, and the turn that they are reported for, by its talk and its line."""
 
     def encode(self, part: str | Picture) -> Sequence[int]:
-        """The language's, for pictures too."""
+        """The language's `encode`, for pictures too."""
         return self.ids(part) if isinstance(part, Picture) else self._encode(part)
 
     def ids(self, picture: Picture) -> tuple[int, ...]:
@@ -62,8 +62,8 @@ class Sight:
         return self._fit(picture) if found is None else found
 
     async def ready(self, talk: str, prompt: Prompt) -> None:
-        """Bring what a prompt shows to size, before its work begins: to decode a photograph takes up to a second.
-        Raises PeerError for one that is damaged, PictureError for one of no use."""
+        """Resize the pictures of a prompt before its work begins, because decoding a photograph takes up to a second.
+        Raises PeerError for a damaged picture, PictureError for one that cannot be used."""
         shown = {}
         first = min(self._first.get(talk, 0), len(prompt.lines))
         for place, picture in _pictures(prompt, first):
@@ -75,13 +75,13 @@ class Sight:
         self._shown[talk] = shown
 
     def hold(self, talk: str, gone: LetGo) -> None:
-        """Pictures that a talk shows stay seen from here on; those it showed before may go."""
+        """Hold the pictures that a talk shows as seen from here on; those it showed before may go."""
         if (shown := self._shown.get(talk)) is not None:
             first = self._first[talk] = max(gone.lines, gone.pictured)
             self._llm.pictures.hold(talk, [name for name, place in shown.items() if place >= first])
 
     def show_nothing(self, talk: str) -> None:
-        """The talk is over, or pauses."""
+        """Let go of a talk's pictures: it is over, or pauses."""
         self._shown.pop(talk, None)
         self._first.pop(talk, None)
         self._llm.pictures.hold(talk, ())
@@ -104,8 +104,8 @@ class Sight:
             _remember(self._took, name, ((self._now() - begun) * 1000, None), REMEMBERED)
 
     def last_seen(self, talk: str, prompt: Prompt) -> tuple[int, float]:
-        """Tokens of the pictures of a prompt's last turn, and what seeing them took, milliseconds: told to each reply
-        to the first turn that shows them."""
+        """Tokens of the pictures of a prompt's last turn, and the milliseconds it took to see them, reported to each
+        reply to the first turn that shows them."""
         place = max((i for i, line in enumerate(prompt.lines) if line.pictures), default=-1)
         if place < 0 or any(line.role == "user" for line in prompt.lines[place + 1 :]):
             return 0, 0.0
@@ -119,7 +119,7 @@ class Sight:
         return sum(map(image_tokens, shown)), took_ms
 
     def _fit(self, picture: Picture) -> tuple[int, ...]:
-        """From any thread."""
+        """Resize a picture, on any thread."""
         assert self.eyes is not None, "a model without eyes is shown no pictures"
         fitted = fit(picture.pixels, *self.eyes.pixels_of(picture.detail))
         _remember(self._waiting, fitted.id, fitted, WAITING)
@@ -129,21 +129,21 @@ class Sight:
 
 
 def image_tokens(ids: Sequence[int]) -> int:
-    """How many of these pictures and their marks stand on."""
+    """The number of ids that belong to pictures and their marks."""
     rows = sum(i < 0 for i in ids)
     ends = sum(i < 0 and after != i for i, after in zip(ids, (*ids[1:], 0), strict=False))
     return rows + MARKS * ends
 
 
 def _pictures(prompt: Prompt, first: int) -> Iterator[tuple[int, Picture]]:
-    """Those from a line on, each with its line's place."""
+    """The pictures from a line on, each with its line's place."""
     for place, line in enumerate(prompt.lines[first:], first):
         for placed in line.pictures:
             yield place, placed.picture
 
 
 def _remember(held: dict[K, T], key: K, value: T, most: int) -> None:
-    """The newest `most`."""
+    """Remember the newest `most` values."""
     held.pop(key, None)
     held[key] = value
     for old in list(held)[:-most]:

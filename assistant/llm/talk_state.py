@@ -1,4 +1,4 @@
-"""What is known of one talk's state in a language model, and its form in the talk's journal."""
+"""The facts about one talk's state in a language model, and their form in the talk's journal."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from capsules.journal import JSON, Rows
 
 @dataclass(frozen=True, slots=True)
 class LetGo:
-    """What found no room in the context any more: the talk's first `lines`, and the pictures of its first `pictured`
-    lines, of which a word is left."""
+    """The parts of a talk that no longer fit into the context: its first `lines`, and the pictures of its first
+    `pictured` lines, each replaced by a word."""
 
     lines: int = 0
     pictured: int = 0
@@ -30,7 +30,7 @@ class TalkState:
     """The position at which its capsule was last written to disk at leisure."""
 
     def to_rows(self) -> dict[str, JSON]:
-        """One for each step and each reply, so that a turn adds rows and changes none."""
+        """One row for each step and each reply, so that a turn adds rows and changes none."""
         rows: dict[str, JSON] = {"dropped": self.let_go.lines, "pictures dropped": self.let_go.pictured}
         rows |= {f"reply {reply}": one.to_json() for reply, one in self.written.items()}
         rows |= {f"fold {place}": [int(step.written), *step.ids] for place, step in enumerate(self.log.steps)}

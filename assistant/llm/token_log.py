@@ -1,9 +1,9 @@
-"""What is folded into a model's state, how it was folded, and the shortest way from there to what a talk wants.
+"""The tokens folded into a model's state, how they were folded, and the shortest way to the state that a talk wants.
 
-A log is a row of steps: ids that were appended in one call, or tokens that the model wrote one by one. How matters:
-sums in a matrix product depend on how many rows go through it, so a state that is to be bit-equal must be folded alike.
-Hence a kept part ends where a call ended, where a call that goes on would begin its next chunk, or behind any written
-token.
+A log is a row of steps: ids that were appended in one call, or tokens that the model wrote one by one. The difference
+matters: sums in a matrix product depend on how many rows go through it, so a state that is to be bit-equal must be
+folded alike. So a kept part ends where a call ended, where a continued call would begin its next chunk, or behind any
+written token.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from assistant.llm.chat_layout import Layout
 from llm_engine.grid import Fold, chunks
 
 Encode = Callable[[str | Picture], Sequence[int]]
-"""Of a picture, what stands for it: its virtual id, once per row."""
+"""Text to tokens. A picture becomes its virtual id, once per row."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldStep:
-    """`written`: tokens of the model's own, folded one by one; else ids of one append."""
+    """`written`: tokens of the model's own, folded one by one; otherwise ids of one append."""
 
     ids: tuple[int, ...]
     written: bool = False
 
 
 TURN = 4
-"""Steps of a turn with one tool: what was said, the call, what the tool answered, the reply."""
+"""Steps of a turn with one tool: the user's words, the call, the tool's answer, the reply."""
 HIDDEN = 1 << 40
-"""In place of a text position: the token shows nothing (part of a call, or of a character that is not whole yet)."""
+"""In place of a text position: the token shows nothing (part of a call, or of an incomplete character)."""
 
 
 @dataclass(slots=True)
 class Written:
-    """A reply as the model wrote it: tokens, and how much of its visible text stands after each."""
+    """A reply as the model wrote it: its tokens, and the length of visible text after each."""
 
     tokens: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Written:
     calls: int = 0
 
     def add(self, token: int, shown: str) -> None:
-        """One more token, and the text that became visible with it; what it completes of earlier ones counts there."""
+        """Add a token, and the text that became visible with it; text that completes earlier tokens counts there."""
         self.tokens.append(token)
         self.ends.append(HIDDEN)
         if shown:
@@ -57,7 +57,7 @@ class Written:
                 self.ends[at] = len(self.text)
 
     def upto(self, line: Line) -> tuple[int, ...] | None:
-        """The tokens that say what the line says; None if the line says something else.
+        """The tokens of the line's text; None if the line says something else.
 
         The line may be a beginning of the reply: it was cut there.
         """
@@ -84,7 +84,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class FoldPlan:
-    """Keep the first `keep` ids of the log, then do `steps`. `goes_on`: the first of them is the rest of the log's
+    """Keep the first `keep` ids of the log, then do `steps`. `goes_on`: the first of these is the rest of the log's
     last step."""
 
     keep: int
@@ -107,13 +107,13 @@ class TokenLog:
         return tuple(token for step in self.steps for token in step.ids)
 
     def reentries(self) -> set[int]:
-        """Where the talk may soon be cut: where the last reply begins, and a turn or two with their tools before."""
+        """Positions where the talk may soon be cut: the start of the last reply, and of a turn or two before."""
         last = max((place for place, step in enumerate(self.steps) if step.written), default=0)
         places = (last, len(self.steps) - TURN, len(self.steps) - 2 * TURN)
         return {sum(len(step.ids) for step in self.steps[:place]) for place in places if place > 0}
 
     def appended(self, ids: Sequence[int], *, goes_on: bool = False) -> None:
-        """One more step, or more of the last one."""
+        """Note one more step, or more ids of the last one."""
         before = self.steps.pop() if goes_on else FoldStep(())
         self.steps.append(FoldStep((*before.ids, *ids), before.written))
 
@@ -124,7 +124,7 @@ class TokenLog:
             self.steps.append(FoldStep((token,), True))
 
     def truncate(self, position: int) -> None:
-        """Forget what lies behind a position."""
+        """Drop everything behind a position."""
         kept: list[FoldStep] = []
         for step in self.steps:
             room = position - sum(len(one.ids) for one in kept)
@@ -134,7 +134,7 @@ class TokenLog:
         self.steps = kept
 
     def folds(self, start: int = 0) -> list[Fold]:
-        """The calls that fold it from a boundary on: chunks of appends, runs of written tokens."""
+        """The calls that fold the log from a boundary on: chunks of appends, runs of written tokens."""
         found: list[Fold] = []
         at = 0
         for step in self.steps:
@@ -146,7 +146,7 @@ class TokenLog:
         return found
 
     def common(self, ids: Sequence[int], folds: Sequence[Fold]) -> int:
-        """How many tokens another state shares with this one, folded alike: up to a boundary of both."""
+        """The number of tokens that another state shares with this one, folded alike: up to a boundary of both."""
         same, shared = alike(self.ids, ids), 0
         for one, other in zip(_calls(self.folds()), _calls(folds), strict=False):
             if one != other or shared + one.count > same:
@@ -159,7 +159,7 @@ class TokenLog:
         keep = 0
         for place, want in enumerate(wanted):
             have = self.steps[place] if place < len(self.steps) else None
-            if have is not None and have.ids == want.ids:  # written once, or folded again from what was written
+            if have is not None and have.ids == want.ids:  # written once, or folded again from the written tokens
                 keep += len(want.ids)
                 continue
             if have is not None and have.written and want.written:
@@ -176,7 +176,7 @@ def wanted_steps(
 ) -> list[FoldStep]:
     """The steps that lead to a prompt: the system part alone, then for each reply one append, and its tokens or text.
 
-    open_reply  True: up to where a reply begins. False: only what surely stays, the last append left out
+    open_reply  True: up to where a reply begins. False: only the lasting part, without the last append
     """
     steps, waiting = _steps_to(prompt, layout, encode, written)
     if open_reply:
@@ -187,8 +187,8 @@ def wanted_steps(
 def heard_steps(
     prompt: Prompt, layout: Layout, encode: Encode, written: Callable[[str], Written | None]
 ) -> list[FoldStep]:
-    """The steps that lead to a prompt whose last line, a user's, still goes on: what surely stays, and of the append
-    that the turn will be the calls that it makes whatever follows. More rows in a call would be other sums."""
+    """The steps to a prompt whose last line, a user's, still goes on: the lasting part, and those calls of the turn's
+    append that are the same whatever follows. More rows in a call would make other sums."""
     steps, ids = open_steps(prompt, layout, encode, written)
     sure = sum(chunk.count for chunk in chunks(sum(len(step.ids) for step in steps), len(ids))[:-1])
     return [*steps, FoldStep(ids[:sure])] if sure else steps
@@ -197,7 +197,7 @@ def heard_steps(
 def open_steps(
     prompt: Prompt, layout: Layout, encode: Encode, written: Callable[[str], Written | None]
 ) -> tuple[list[FoldStep], tuple[int, ...]]:
-    """The same: what surely stays, pictures of the last line included, and the ids since then that go on."""
+    """The same: the lasting part, including pictures of the last line, and the ids behind it."""
     steps, waiting = _steps_to(replace(prompt, lines=prompt.lines[:-1]), layout, encode, written)
     line = prompt.lines[-1]
     if not line.pictures:
@@ -209,8 +209,8 @@ def open_steps(
 def _shown(
     line: Line, layout: Layout, encode: Encode, waiting: Sequence[int]
 ) -> tuple[list[FoldStep], tuple[int, ...]]:
-    """A user's line with pictures. Each ends a step, so that what is folded while the user speaks makes the same calls
-    as what is folded with the words; the ids behind the last are the words."""
+    """A user's line with pictures. Each picture ends a step, so that folding while the user speaks makes the same calls
+    as folding with the words; the ids behind the last picture are the words."""
     steps: list[FoldStep] = []
     assert layout.marks is not None
     behind = encode(layout.marks[1])
@@ -224,7 +224,7 @@ def _shown(
 def _steps_to(
     prompt: Prompt, layout: Layout, encode: Encode, written: Callable[[str], Written | None]
 ) -> tuple[list[FoldStep], tuple[int, ...]]:
-    """What surely stays, and the ids that the next append begins with."""
+    """The lasting steps, and the ids that the next append begins with."""
     steps: list[FoldStep] = []
     if system := encode(layout.system(prompt.system, prompt.tools)):
         steps.append(FoldStep(tuple(system)))
@@ -242,7 +242,7 @@ def _steps_to(
         tokens = known.upto(line) if known is not None else None
         steps.append(FoldStep((*waiting, *encode(layout.opening))))
         waiting = [*encode(layout.closing)]
-        if tokens is None:  # as calls of its own, so that whoever asked for it finds all up to its end, and to here
+        if tokens is None:  # in separate calls, so that a request finds all up to its end, and to here
             steps.append(FoldStep((*encode(layout.reply(line)), *waiting)))
             waiting = []
         elif tokens:
@@ -256,19 +256,19 @@ def _going_on(start: int, want: FoldStep, done: int, later: Sequence[FoldStep]) 
 
 
 def _ends_chunk(start: int, want: FoldStep, done: int) -> bool:
-    """Whether the calls that fold `want` at `start` are at a chunk's end after `done` of its ids."""
+    """Whether a chunk ends after `done` ids of `want`, if it is folded at `start`."""
     ends = accumulate(chunk.count for chunk in chunks(start, len(want.ids)))
     return done in ends
 
 
 def _calls(folds: Sequence[Fold]) -> Iterator[Fold]:
-    """Call by call: a run of single steps is as many."""
+    """Call by call; a run of single steps is split into its steps."""
     for fold in folds:
         yield from [fold] if fold.kind == "chunk" else [Fold("steps", 1)] * fold.count
 
 
 def alike(one: Sequence[int], two: Sequence[int]) -> int:
-    """How many tokens two rows begin with alike."""
+    """The number of tokens at the start that two rows share."""
     same = 0
     for a, b in zip(one, two, strict=False):
         if a != b:

@@ -1,6 +1,6 @@
-"""The way from the state an engine has to the state a prompt wants, as little folded as that takes.
+"""The way from the state an engine has to the state a prompt wants, folding as little as possible.
 
-A talk always says what it wants as a whole prompt; `go_back` finds how little there is to do, so an undo, a cut and a
+A talk always states what it wants as a whole prompt; `go_back` finds how little there is to do, so an undo, a cut and a
 next turn are one code path. Everything here runs on the engines' thread.
 """
 
@@ -25,14 +25,14 @@ from llm_engine.grid import chunks
 T = TypeVar("T")
 
 KEPT_EVERY = 256
-"""Tokens by which a talk grows or shrinks until its capsule is written to disk again."""
+"""A talk's capsule is written to disk again after it has grown or shrunk by this many tokens."""
 FOLLOWED = 16
 """Written tokens that are folded again in one step."""
 
 
 class TalkFolding:
-    """The state of one engine. `now`: seconds. A method that is given a `TalkState` expects the engine to be its
-    talk's; `own` sees to that."""
+    """The state of one engine. `now`: seconds. A method with a `TalkState` argument expects the engine to hold that
+    talk's state; `own` ensures this."""
 
     def __init__(
         self, llm: HybridLLM, lease: EngineLease[TalkState], prefixes: Prefixes, sight: Sight, window: ContextWindow,
@@ -42,7 +42,7 @@ class TalkFolding:
         self.sight, self.window, self.now = sight, window, now
 
     def whole(self, talk: str, work: Callable[[], T]) -> T:
-        """One step, after which the state is at a boundary, or folded again when it is next needed."""
+        """Do one step. After it the state is at a boundary, or is folded again when it is next needed."""
         try:
             return work()
         except Exception:
@@ -50,7 +50,7 @@ class TalkFolding:
             raise
 
     def guarded(self, talk: str, work: Work[T]) -> Work[T]:
-        """The same of many steps; the engine is this talk's at each."""
+        """The same for work of many steps; the engine holds this talk's state at each."""
         with closing(work):
             try:
                 for made in work:
@@ -61,14 +61,14 @@ class TalkFolding:
                 raise
 
     def own(self, talk: str) -> TalkState:
-        """Make the engine's state this talk's. The engine is behind the log by what was lost of it: see `catch_up`."""
+        """Make the engine's state this talk's. The engine lags behind the log by the lost part: see `catch_up`."""
         state = self.lease.begin(talk, TalkState)
         self.lease.own(talk)
         self.sight.hold(talk, state.let_go)
         return state
 
     def _own_again(self, talk: str) -> None:
-        """Another talk may have had the engine since the last step: go on where this one was."""
+        """Go on where this talk was, though another talk may have had the engine since the last step."""
         if self.lease.owner != talk:
             state = self.own(talk)
             for _ in self.catch_up(state, state.log.position):
@@ -79,8 +79,8 @@ class TalkFolding:
         return self.llm.position < state.log.position
 
     def catch_up(self, state: TalkState, keep: int) -> Generator[None, None, int]:
-        """If the engine is behind the owner's log, fold the first `keep` tokens of it again, by the same calls from the
-        nearest capsule of such a state; the rest is let go. Returns how many were folded."""
+        """If the engine lags behind the owner's log, fold the first `keep` tokens again, by the same calls from the
+        nearest capsule of such a state; let the rest go. Returns how many were folded."""
         if not self.behind(state):
             return 0
         self.cut(state, keep)
@@ -101,8 +101,8 @@ class TalkFolding:
         return reentry.replay
 
     def cut(self, state: TalkState, position: int) -> None:
-        """Go back to a position of the owner's log, where the engine is beyond it. The pictures that are folded again
-        on the way are seen first: after a restart they may not be at hand."""
+        """Go back to a position of the owner's log, if the engine is beyond it. Pictures that are folded again on the
+        way are seen first, because they may not be at hand after a restart."""
         state.log.truncate(position)
         position = min(position, self.llm.position)
         for _ in self.sight.look(self.llm.needed(position)):
@@ -112,8 +112,8 @@ class TalkFolding:
     def go_back(
         self, state: TalkState, wanted: Sequence[FoldStep], realm: str, gathered: Gathered | None = None
     ) -> tuple[int, Way | None]:
-        """Go to the furthest state from which what is wanted only needs appending: the live one, an earlier one of the
-        same talk, a stored one of the realm, or nothing. Returns its position, and the way if anything was done."""
+        """Go to the furthest state from which only appending is needed: the live one, an earlier one of the same talk,
+        a stored one of the realm, or nothing. Returns its position, and the way if anything was done."""
         keep, position = state.log.plan(wanted).keep, state.log.position
         reentry, capsule = self.prefixes.find(realm, wanted, Live(position, keep))
         match reentry.way:
@@ -138,8 +138,8 @@ class TalkFolding:
         return reentry.position, reentry.way
 
     def fold(self, state: TalkState, plan: FoldPlan, gathered: Gathered | None = None) -> Generator[None, None, float]:
-        """Append the owner's next steps, one chunk of the prefill grid at a time. Returns the seconds that those with
-        pictures took."""
+        """Append the owner's next steps, one chunk of the prefill grid at a time. Returns the seconds spent on those
+        with pictures."""
         goes_on, pictured_s = plan.goes_on, 0.0
         for step in plan.steps:
             done, begin = 0, self.now()
@@ -159,7 +159,7 @@ class TalkFolding:
         return pictured_s
 
     def fold_now(self, state: TalkState, plan: FoldPlan) -> None:
-        """All of it in this step: nobody else gets the engine meanwhile."""
+        """Fold everything in this step, so that nobody else gets the engine meanwhile."""
         for _ in self.fold(state, plan):
             pass
 
@@ -173,14 +173,14 @@ class TalkFolding:
     # ------------------------------------------------------------------ as much as the context holds
 
     def known(self, talk: str, prompt: Prompt) -> TalkState:
-        """The talk's state, whether the engine is its or not; what has to be shown again of it is."""
+        """The talk's state, whether or not the engine holds it. Lines that must be shown again are marked as shown."""
         state = self.lease.begin(talk, TalkState)
         come_back(state, prompt)
         return state
 
     def fitting(self, talk: str, prompt: Prompt) -> list[FoldStep]:
-        """The steps of as much of the prompt as finds room. If not all does, the talk goes on with what was folded
-        ahead of time, even if that is only begun; else its oldest pictures and turns go now."""
+        """The steps of as much of the prompt as fits. If not all does, the talk goes on with the state folded ahead of
+        time, even if that has only begun; otherwise its oldest pictures and turns go now."""
         state = self.known(talk, prompt)
         wanted = self.window.steps(state, prompt, open_reply=True)
         if self.window.holds(wanted):
@@ -194,8 +194,8 @@ class TalkFolding:
         return wanted
 
     def fold_ahead(self, talk: str, prompt: Prompt) -> Work[None]:
-        """Fold what the next reply would have to fold before its own turn: in place, or beside the talk if that will
-        have to be shortened."""
+        """Fold in advance what the next reply would have to fold before its own turn: in place, or beside the talk if
+        that will have to be shortened."""
         state = self.known(talk, prompt)
         if self.window.crowded(state, prompt):
             return self.guarded(ahead_of(talk), self._shorten_ahead(talk, state, prompt))
@@ -203,8 +203,7 @@ class TalkFolding:
         return self.guarded(talk, self._recover(talk, state, prompt))
 
     def _recover(self, talk: str, state: TalkState, prompt: Prompt) -> Work[None]:
-        """Fold again what was lost of a talk, and what surely stays of it and was never folded; after a kill there will
-        be less of it."""
+        """Fold the lost parts of a talk again, and the lasting parts never folded; so the next kill will cost less."""
         wanted = self.window.steps(state, prompt, open_reply=False)
         if state.log.position or wanted:
             self.own(talk)
@@ -218,7 +217,7 @@ class TalkFolding:
                 self.lease.save_owned(talk)
 
     def _shorten_ahead(self, talk: str, state: TalkState, prompt: Prompt) -> Work[None]:
-        """Fold the shortened talk beside the present one, which is whole until that is done."""
+        """Fold the shortened talk beside the present one, which stays whole until that is done."""
         ahead = self.lease.find(ahead_of(talk))
         if ahead is None or self.window.crowded(ahead, prompt):
             self.lease.discard(ahead_of(talk))
@@ -235,5 +234,5 @@ class TalkFolding:
 
 
 def ahead_of(talk: str) -> str:
-    """The name under which the state that a talk will have is built."""
+    """The name under which the talk's future state is built."""
     return f"{talk} ahead"

@@ -1,9 +1,9 @@
-"""How much of a talk the model's context holds, and what of its beginning has to go: old pictures, then old turns.
+"""How much of a talk the model's context holds, and which of its earliest parts must go: old pictures, then old turns.
 
-A picture takes hundreds of positions and leaves a word behind, so those of all but the last turns go before any turn
-does. Much goes at once, so that it happens seldom, and the talk is folded anew from there. The choice depends on what
-surely stays of the talk, not on what is being said now; so it is the same whether it is made ahead of time, while
-nobody speaks, or when the next reply is due.
+A picture takes hundreds of positions and leaves a word behind, so the pictures of all but the last turns go before any
+turn does. Much goes at once, so that it happens seldom, and the talk is folded anew from there. The choice depends on
+the lasting part of the talk, not on the words being said now; so it is the same whether it is made ahead of time,
+while nobody speaks, or when the next reply is due.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from assistant.llm.token_log import Encode, FoldStep, heard_steps, open_steps, w
 REPLY_ROOM = 256
 """Positions that a prompt leaves free for the reply."""
 CROWDED_SHARE = 0.85
-"""The share of the rest from which on the next turn may not find room."""
+"""Above this share of the rest, the next turn may not fit."""
 KEPT_SHARE = 0.6
-"""And what is kept of it then: far below …"""
+"""The share of it that stays then: far below …"""
 KEPT_OF_TALK = 0.3
-"""… or, where long instructions take more, of what is left beside them."""
+"""… or, if long instructions take more, of the room beside them."""
 SEEN_TURNS = 2
-"""The last turns, whose pictures stay as long as the turns do; the newest frame of a camera is taken to be among them
-(`talk/shown.py`)."""
+"""The last turns, whose pictures stay as long as the turns do; the newest frame of a camera is expected to be among
+them (`talk/shown.py`)."""
 
 
 class ContextWindow:
@@ -39,16 +39,16 @@ class ContextWindow:
         self._reach = min(language.reach or self._limit, self._limit)
 
     def steps(self, state: TalkState, prompt: Prompt, *, open_reply: bool) -> list[FoldStep]:
-        """The steps that lead to what is shown of a prompt."""
+        """The steps to the shown part of a prompt."""
         shown = _shown(state, prompt)
         return wanted_steps(shown, self._language.layout, self._encode, state.written.get, open_reply=open_reply)
 
     def heard_steps(self, state: TalkState, prompt: Prompt) -> list[FoldStep]:
-        """The same where the prompt's last line still goes on."""
+        """The same if the prompt's last line still goes on."""
         return heard_steps(_shown(state, prompt), self._language.layout, self._encode, state.written.get)
 
     def open_steps(self, state: TalkState, prompt: Prompt) -> tuple[list[FoldStep], tuple[int, ...]]:
-        """The steps that surely stay where the prompt's last line still goes on, and its ids since then."""
+        """The lasting steps if the prompt's last line still goes on, and its ids since then."""
         return open_steps(_shown(state, prompt), self._language.layout, self._encode, state.written.get)
 
     def holds(self, steps: Sequence[FoldStep]) -> bool:
@@ -56,12 +56,12 @@ class ContextWindow:
         return _length(steps) <= self._room(steps)
 
     def crowded(self, state: TalkState, prompt: Prompt) -> bool:
-        """Whether the turn after these may not find room."""
+        """Whether the turn after these may not fit."""
         steps = self.steps(state, prompt, open_reply=False)
         return _length(steps) > self._room(steps) * CROWDED_SHARE
 
     def shorten(self, state: TalkState, prompt: Prompt) -> list[FoldStep]:
-        """Let the oldest pictures and turns go; returns the steps of what is left. Raises ContextExceeded if the last
+        """Let the oldest pictures and turns go; return the steps of the rest. Raises ContextExceeded if the last
         message alone is too long."""
         kept = replace(prompt, lines=prompt.lines[: _answered(prompt.lines)])
         while True:
@@ -77,23 +77,23 @@ class ContextWindow:
         return wanted
 
     def _room(self, steps: Sequence[FoldStep]) -> int:
-        """Positions for such steps: the reach, and beside instructions that take most of it half as many for the talk,
-        which is better half understood than forgotten."""
+        """Positions for such steps: the reach, or, beside instructions that take most of it, half as many again for the
+        talk, because a half-understood talk is better than a forgotten one."""
         return min(self._limit, max(self._reach, _instructions(steps) + self._reach // 2))
 
     def _roomy(self, steps: Sequence[FoldStep]) -> bool:
-        """Whether many turns will find room behind these."""
+        """Whether many turns will fit behind these."""
         room, instructions = self._room(steps), _instructions(steps)
         return _length(steps) <= max(room * KEPT_SHARE, instructions + (room - instructions) * KEPT_OF_TALK)
 
     def forget_hidden(self, state: TalkState, prompt: Prompt) -> None:
-        """The tokens of replies that are no longer shown are not needed again."""
+        """Drop the tokens of replies that are no longer shown: they are not needed again."""
         shown = {line.reply_id for line in prompt.lines[state.let_go.lines :]}
         state.written = {reply: written for reply, written in state.written.items() if reply in shown}
 
 
 def come_back(state: TalkState, prompt: Prompt) -> None:
-    """A talk that was begun anew shows all again, and one that went back the pictures that come behind its answers."""
+    """Show everything of a talk that began anew, or the pictures behind the answers of one that went back."""
     gone = state.let_go
     anew = gone.lines >= len(prompt.lines)
     state.let_go = LetGo() if anew else replace(gone, pictured=min(gone.pictured, _answered(prompt.lines)))
@@ -106,12 +106,12 @@ def _shown(state: TalkState, prompt: Prompt) -> Prompt:
 
 
 def _answered(lines: Sequence[Line]) -> int:
-    """How many lines surely stay: those up to the last answer."""
+    """The number of lasting lines: those up to the last answer."""
     return max((place for place, line in enumerate(lines, 1) if line.role == "assistant"), default=0)
 
 
 def _let_go(state: TalkState, lines: Sequence[Line]) -> bool:
-    """One more thing: the oldest picture's turn, else the oldest turn. False: nothing is left that may go."""
+    """Let one more thing go: the oldest picture's turn, otherwise the oldest turn. False: nothing more may go."""
     gone = state.let_go
     turns = [place for place in range(_answered(lines)) if lines[place].role == "user"]
     for place in turns[:-SEEN_TURNS]:

@@ -1,5 +1,5 @@
 """The work that a talk asks of the language model, step by step on the engines' thread: one generator or function for
-each call of the contract. Between two steps another talk may have the engine."""
+each call of the contract. Another talk may have the engine between two steps."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from llm_engine import Sampling
 from llm_engine.sampling import CANDIDATES
 
 CLAUSE_ENDS = frozenset(".,;:!?…–—\n")
-"""Text up to one of these can be said soon: it is noted, so that after a kill the talk goes on from the tokens that
+"""Text up to one of these can be spoken soon: it is noted, so that after a kill the talk goes on from the tokens that
 were heard, and not from their text folded anew."""
 LEAST_TOP_P = 1e-6
-"""A `top_p` of 0, which may be asked for, would leave nothing to draw from: it means the likeliest token alone."""
+"""A `top_p` of 0 is allowed, but would leave nothing to draw from: it means the likeliest token alone."""
 REPORTED: Mapping[Way | None, Literal["rollback", "restore"]] = {Way.ROLLBACK: "rollback", Way.RESTORE: "restore"}
-"""How a way is called in `Synced`; any other is a rebuild."""
+"""The names of ways in `Synced`; any other way is a rebuild."""
 
 
 class TalkWork:
-    """`sampling`: of a reply that asks for nothing else. `waking_ms`: how long the models took to wake for somebody who
-    asked at a moment."""
+    """`sampling` applies to replies that request nothing else. `waking_ms`: how long the models took to wake for a
+    request at a given moment."""
 
     def __init__(
         self, folding: TalkFolding, language: Language, sampling: Sampling, waking_ms: Callable[[float], float]
@@ -44,7 +44,7 @@ class TalkWork:
         self._sight, self._window, self._now = folding.sight, folding.window, folding.now
 
     def reply(self, talk: str, prompt: Prompt, options: ReplyOptions, asked: float) -> Work[ReplyPiece]:
-        """Fold what is new and decode. `asked`: when the reply was asked for, seconds."""
+        """Fold the new part and decode. `asked`: when the reply was requested, seconds."""
         folding, begin = self._folding, self._now()
         wanted = folding.fitting(talk, prompt)
         state = folding.own(talk)
@@ -99,7 +99,7 @@ class TalkWork:
 
     def fold_open_line(self, talk: str, prompt: Prompt) -> Work[None]:
         """Fold the calls that the whole turn will make however it goes on, so that its state is the same bit for bit:
-        all but the last, which the words to come would make longer."""
+        all but the last call, which the coming words would make longer."""
         state = self._folding.known(talk, prompt)
         wanted = self._window.heard_steps(state, prompt)
         if not self._window.holds(wanted):
@@ -110,7 +110,7 @@ class TalkWork:
         yield from self._folding.fold(state, state.log.plan(wanted))
 
     def settle(self, talk: str, prompt: Prompt) -> Synced:
-        """Roll back what is no longer so. Nothing is appended: one append per turn keeps the folding the same."""
+        """Roll back what no longer holds. Nothing is appended: one append per turn keeps the folding the same."""
         state = self._lease.find(talk)
         if state is None:
             return Synced(None, 0, 0.0)
@@ -130,7 +130,7 @@ class TalkWork:
         return Synced(REPORTED.get(way, "rebuild"), kept, (self._now() - begin) * 1000)
 
     def turn_end_probability_now(self, talk: str, prompt: Prompt) -> float | None:
-        """Only from a state that is there already: this must cost less than it saves."""
+        """Judge only from a state that is there already: this must cost less than it saves."""
         if self._lease.owner not in (None, talk):
             return None
         folding = self._folding
@@ -152,7 +152,7 @@ class TalkWork:
     # --------------------------------------------------------------------- beginnings of other prompts
 
     def publish(self, talk: str, prompt: Prompt) -> Work[str]:
-        """Fold the reply as a run from nothing would, instead of token by token, and keep the state behind it."""
+        """Fold the reply as a run from nothing would, instead of token by token, and store the state behind it."""
         folding = self._folding
         state, gathered = self._lease.find(talk), self.gathered.pop(talk, None)
         if state is not None and gathered is not None and not folding.behind(folding.own(talk)):
@@ -170,7 +170,7 @@ class TalkWork:
         self._lease.discard(talk)
 
     def list_beginning(self, name: str, prompt: Prompt) -> Work[Synced]:
-        """A listed beginning's capsule: from the registry (disk included), else folded now."""
+        """A listed beginning's capsule: from the registry (disk included), otherwise folded now."""
         begin = self._now()
         steps = self._window.steps(TalkState(), replace(prompt, lines=()), open_reply=False)
         position = sum(len(step.ids) for step in steps)

@@ -2,7 +2,7 @@
 
 fields     reading untrusted JSON
 items      items, replies and usage as JSON, and back
-replies    replies that run, their formats, and what the assistant does now
+replies    running replies, their formats, and what the assistant does now
 settings   the session object: merged, validated, echoed whole
 sound      base64 of PCM or G.711 in and out, in pieces
 events     one reader per client event, one writer per server event

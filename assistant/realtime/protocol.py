@@ -1,9 +1,9 @@
 """One connection's state: a client's frame becomes commands, an event of the talk becomes frames.
 
-No socket and no clock: text goes in, commands and JSON come out, the time is an argument. What the wire promises
-whatever happens behind it is held here: every event has an id of its own, nothing of a reply precedes its
-`response.created` or follows its `response.done`, extensions go only to those who asked, and a mistake of the
-client is answered by one `error` that names it.
+No socket and no clock: text goes in, commands and JSON come out, the time is an argument. This file keeps the promises
+of the wire, whatever happens behind it: every event has its own id, nothing of a reply precedes its `response.created`
+or follows its `response.done`, extensions go only to clients that asked, and each mistake of the client is answered by
+one `error` that names it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from assistant.realtime.settings import Facts, SessionConfig, merge, read_format
 from assistant.realtime.sound import SoundIn
 
 CAUSES_KEPT = 1024
-"""Events of the client whose ids are still known when something goes wrong with them: sound alone is fifty a second."""
+"""The ids of this many client events are remembered, for errors about them: sound alone is fifty a second."""
 SESSION_SECONDS = 24 * 3600
 APPEND_SAMPLES = 24_000
 """A long append reaches the talk in pieces of this size, so that back-pressure stays fine-grained."""
@@ -47,7 +47,7 @@ Wanted = Literal["capsules", "personas"]
 
 @dataclass(frozen=True, slots=True)
 class CapsuleVerb:
-    """What a program wants done with what is kept of its own prompts. `event_id`: the client's, for an error."""
+    """A program's request about the stored states of its own prompts. `event_id`: the client's, for an error."""
 
     verb: str
     key: str | None
@@ -57,8 +57,8 @@ class CapsuleVerb:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a client's frame leads to. `wanted`: lists that the server has to look up and give to `listing`; `verb`:
-    what it has to do and to answer by `done` or `failed`."""
+    """The results of a client's frame. `wanted`: lists that the server must look up and pass to `answer_listing`;
+    `verb`: a request that it must carry out and answer by `done` or `failed`."""
 
     commands: tuple[Command, ...] = ()
     replies: tuple[Json, ...] = ()
@@ -67,7 +67,7 @@ class Received:
 
 
 def read_extensions(names: Iterable[str]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The extensions asked for (`all` means each), and the names that are none."""
+    """The requested extensions (`all` means each), and the names that are not extensions."""
     asked = {name.strip() for name in names} - {""}
     known = frozenset(EXTENSION_NAMES) if "all" in asked else frozenset(asked & set(EXTENSION_NAMES))
     return known, tuple(sorted(asked - set(EXTENSION_NAMES) - {"all"}))
@@ -75,7 +75,7 @@ def read_extensions(names: Iterable[str]) -> tuple[frozenset[str], tuple[str, ..
 
 @dataclass(frozen=True, slots=True)
 class WireSession:
-    """What a client is told of the session behind its connection. `session_id` makes all ids of the connection unique.
+    """The facts about the session that a client receives. `session_id` makes all ids of the connection unique.
 
     born_ms     by the server's clock
     born_unix   seconds since 1970
@@ -105,20 +105,21 @@ class Protocol:
         self._count = 0
         self._causes: OrderedDict[str, str | None] = OrderedDict()
         self._updates: deque[tuple[str, SessionConfig]] = deque()
-        """Sent to the talk and not yet answered by it: a second update is merged into the first, not into what held."""
+        """Updates that the talk has not answered yet: a second one is merged into the first, not into the old
+        settings."""
         self._inlet = SoundIn()
         self._replies = WireReplies(self._config.output_format)
         self._state: State = "idle"
 
     @property
     def settings(self) -> Settings:
-        """What the talk should start with."""
+        """The settings that the talk should start with."""
         return self._config.settings
 
     # ------------------------------------------------------------------------------- opening
 
     def opening(self, items: Sequence[Item] = (), problems: Sequence[PeerError] = ()) -> list[Json]:
-        """The first frames: the session, the conversation, its items if it is an old one, and what went wrong."""
+        """The first frames: the session, the conversation, the items of an old conversation, and any problems."""
         frames = [
             self._session("session.created"),
             self._event(
@@ -127,8 +128,8 @@ class Protocol:
             ),
         ]
         previous: Json = {}
-        # Who comes back may have lost what it knew, and clients keep their list of items by these events alone, so an
-        # old item comes as a live one does. The first has no `previous_item_id` at all, rather than null.
+        # A returning client may have lost its state, and clients build their list of items from these events alone, so
+        # an old item comes as a live one does. The first has no `previous_item_id` at all, rather than null.
         for item in items:
             for kind in ("added", "done"):
                 frames.append(self._event(f"conversation.item.{kind}", {"item": self._item(item)} | previous))
@@ -160,7 +161,7 @@ class Protocol:
     # -------------------------------------------------------------------------- client's frames
 
     def receive(self, frame: str, now_ms: float = 0.0) -> Received:
-        """One text frame of the client."""
+        """Handle one text frame of the client."""
         event_id: str | None = None
         try:
             event = parse_event(frame)
@@ -170,7 +171,7 @@ class Protocol:
             return Received(replies=(self._error(error, event_id),))
 
     def receive_binary(self) -> Received:
-        """A binary frame, which this protocol does not have."""
+        """Handle a binary frame, which this protocol does not have."""
         error = PeerError("invalid_event", "binary frames are not used here; send JSON in text frames")
         return Received(replies=(self._error(error, None),))
 
@@ -188,7 +189,7 @@ class Protocol:
             return self._create_response(event, event_id)
         if kind in READERS:
             if kind == "input_audio_buffer.clear":
-                self._inlet.clear()  # half a sample left over would shift all that is appended next by a byte
+                self._inlet.clear()  # a leftover half sample would shift everything appended next by a byte
             return self._command(READERS[kind](event), event_id)
         if kind.startswith("assistant."):
             return self._extension(kind, event, event_id, now_ms)
@@ -204,7 +205,7 @@ class Protocol:
         )
 
     def _update(self, event: Fields, event_id: str | None) -> Received:
-        """The merged configuration holds for what follows on the wire at once, for the talk when it says so."""
+        """Merge a configuration, which holds for the wire at once, and for the talk when the talk says so."""
         before = self._updates[-1][1] if self._updates else self._config
         merged = merge(before, event.need_obj("session"), self._facts)
         cause = self._cause(event_id)
@@ -261,13 +262,13 @@ class Protocol:
         return self._event("assistant.capsule", content)
 
     def failed(self, verb: CapsuleVerb, error: PeerError) -> Json:
-        """The same where it could not be done."""
+        """The same if it could not be done."""
         return self._error(error, verb.event_id)
 
     # ----------------------------------------------------------------------------- talk's events
 
     def emit(self, event: Event) -> list[Json]:
-        """The frames for one event of the talk; none where this client is not to see it."""
+        """The frames for one event of the talk; none if this client should not see it."""
         frames = self._frames(event)
         self._replies.follow(event)  # after: a reply that is done no longer runs, so the state falls to idle
         state = self._replies.state
@@ -293,7 +294,7 @@ class Protocol:
             case talk.SightChanged():
                 self._session_facts = replace(self._session_facts, sees=event.sees)
             case talk.TranscriptDelta() | talk.TranscriptCompleted() | talk.TranscriptFailed():
-                # The talk writes down everything; the standard sends it only to those who switched it on.
+                # The talk writes down everything; by the standard, only clients that switched this on receive it.
                 if self._config.transcription is None:
                     return []
         if type(event) in EXTENSION_WRITERS:
@@ -310,7 +311,7 @@ class Protocol:
         frame = self._event(kind, write(event))
         if isinstance(event, talk.ItemAdded | talk.ItemDone | talk.ItemRetrieved):
             frame["item"] = self._item(event.item, whole=isinstance(event, talk.ItemRetrieved))
-        if isinstance(event, talk.AudioDone):  # what waited in the filter is sound too, and goes out before this
+        if isinstance(event, talk.AudioDone):  # sound waiting in the filter goes out before this
             return [*self._audio(event, np.zeros(0, np.float32), last=True), frame]
         return [frame]
 
@@ -347,7 +348,7 @@ class Protocol:
     def _response(self, response: talk.Response) -> Json:
         form = self._replies.form(response.id)
         settings = self._config.settings
-        # Said always, the persona's own where nobody chose: a client shows what it will hear.
+        # Always sent, with the persona's own voice if nobody chose one: a client shows what it will hear.
         voice = response.voice or settings.voice or self._facts.character(settings.persona).voice
         return response_json(response, self._conversation_id, {"format": form.json(), "voice": voice})
 
@@ -377,7 +378,7 @@ class Protocol:
         return {"type": "error", "event_id": self._new_id("event"), "error": frame["error"]}
 
     def _cause(self, event_id: str | None) -> str:
-        """Our own name for a client's event: theirs need not be unique, or there at all."""
+        """Our own name for a client's event: the client's ids need not be unique, or exist at all."""
         self._count += 1
         cause = f"c{self._count}"
         self._causes[cause] = event_id
@@ -387,6 +388,6 @@ class Protocol:
 
 
 def _event_id(event: Fields) -> str | None:
-    """The client's id of its event. One that cannot be repeated is no reason to refuse the event."""
+    """The client's id of its event. An id that cannot be repeated does not make the event invalid."""
     value = event.data.get("event_id")
     return value if isinstance(value, str) and len(value) <= MAX_ID else None

@@ -1,5 +1,5 @@
-"""The replies of a talk as one client sees them: which have begun and are not done, in which format each sounds, and
-what that makes of `assistant.state`."""
+"""The replies of a talk as one client sees them: those begun and not done, the format of each one's sound, and the
+resulting `assistant.state`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _OpenReply:
 
 
 class WireReplies:
-    """`form`: of the sound of a talk that has not said another."""
+    """`form`: the sound format of a talk that has not set another."""
 
     def __init__(self, form: AudioFormat) -> None:
         self._open: dict[str, _OpenReply] = {}
@@ -37,14 +37,15 @@ class WireReplies:
         return response_id in self._open
 
     def asked_for(self, cause: str, form: AudioFormat) -> None:
-        """The latest `response.create` wants this format. One only: a reply at a time, the talk refuses the others."""
+        """Note that the latest `response.create` wants this format. Only one: the talk refuses a second reply at a
+        time."""
         self._asked = {cause: form}
 
     def refused(self, cause: str) -> None:
         self._asked.pop(cause, None)
 
     def begun(self, response: talk.Response, form: AudioFormat) -> None:
-        """`form`: where the request asked for none."""
+        """`form`: the format if the request asked for none."""
         if self._asked:
             form = self._asked.popitem()[1]
         if response.answer is not None:  # one request made them all
@@ -58,14 +59,14 @@ class WireReplies:
         return self._open[response_id].form
 
     def sound(self, event: talk.AudioDelta | talk.AudioDone) -> SoundOut:
-        """Where the sound of this part of a reply goes on."""
+        """The outlet on which the sound of this part of a reply continues."""
         reply = self._open[event.response_id]
         return reply.outlets.setdefault((event.item_id, event.content_index), SoundOut(reply.form))
 
     # ------------------------------------------------------------------------------------ state
 
     def follow(self, event: Event) -> None:
-        """What the event means for `assistant.state`; side branches mean nothing for it."""
+        """Apply the event to `assistant.state`; side branches do not change it."""
         match event:
             case talk.SpeechStarted():
                 self._user_speaks = True

@@ -1,10 +1,10 @@
 """Engines on another server, in place of the local ones: chat completions for the language model, audio speech
 for the voice, audio transcriptions for the ears.
 
-A server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). No state is
-kept here for it: each reply sends the whole talk, nothing is restored or rolled back, and `state` is None.
+A server that speaks OpenAI's HTTP interface will do (vLLM, SGLang, llama.cpp, vLLM-Omni). No state is stored here for
+it: each reply sends the whole talk, nothing is restored or rolled back, and `state` is None.
 
-server   an address, and requests to it whose every failure names it
+server   an address, and requests to it; every failure names the server
 llm      /chat/completions
 tts      /audio/speech
 asr      /audio/transcriptions

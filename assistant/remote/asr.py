@@ -1,7 +1,7 @@
 """Ears behind `/audio/transcriptions`: an utterance is sent whole, and again as it grows if the server is quick.
 
-Transcribers are called from threads, so this blocks: http.client, a connection for each request. To borrow the event
-loop from a thread would tie hearing to the loop that replies are made on, and a server that hangs would hold both.
+Transcribers are called from threads, so this blocks: http.client, a connection for each request. Borrowing the event
+loop from a thread would tie hearing to the loop that makes replies, and a server that hangs would stall both.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
 from assistant.remote.server import CONNECT_SECONDS, Address, told_by, why_of
 
 ANSWER_SECONDS = 30.0
-"""For the words of a whole utterance."""
+"""The wait for the words of a whole utterance."""
 LOADING_SECONDS = 120.0
-"""For the first: some servers load a model when it is first asked for."""
+"""The first wait: some servers load a model when it is first asked for."""
 QUICK_SECONDS = 0.5
-"""A server whose last answer took longer, or failed, is not asked for words in between; nor are those waited for any
-longer."""
+"""A server whose last answer took longer, or failed, is not asked for words in the middle of an utterance; nor is such
+a request given more time than this."""
 NAME_ONE = "name the one that hears: …/v1#MODEL"
 CADENCE_MS = 1000.0
 LEAST_S = 0.1
-"""Of sound; some servers refuse less."""
+"""The shortest sound that is sent; some servers refuse less."""
 
 
 class _Refused(EngineFailed):
-    """The server is there, and says no."""
+    """The server is there, and refuses."""
 
 
 class TranscriptionServer:
-    """Requests to one server; whatever goes wrong with one is an EngineFailed that names it."""
+    """Requests to one server. Every failure is raised as an EngineFailed that names it."""
 
     def __init__(
         self, address: Address, clock: Callable[[], float] = time.perf_counter, quick_s: float = QUICK_SECONDS
@@ -51,11 +51,11 @@ class TranscriptionServer:
         self._address, self._clock, self._quick_s = address, clock, quick_s
         self._model = address.model
         self.took_s = inf
-        """What the last answer took; for ever, if there was none."""
+        """Seconds that the last answer took; infinite if there was none."""
 
     @property
     def facts(self) -> AsrFacts:
-        """What a server can do it does not say: no languages, no times."""
+        """Facts about a server that reports none: no languages, no times."""
         name = self._model or self._address.base
         return AsrFacts(name, (), cased=True, cadence_ms=CADENCE_MS, bias=False, word_times=False)
 
@@ -64,14 +64,15 @@ class TranscriptionServer:
         return self.took_s <= self._quick_s
 
     def rehearse(self) -> None:
-        """A second of silence: is it there, and how quick is it? Not by the first answer, if that took long."""
+        """Send a second of silence, to see whether the server is there and how quick it is. If the first answer took
+        long, a second one is timed."""
         silence = np.zeros(HEARING_RATE, np.float32)
         self.transcribe(silence, patience_s=LOADING_SECONDS)
         if not self.quick:
             self.transcribe(silence)
 
     def transcribe(self, sound: Pcm, whole: bool = True, patience_s: float = ANSWER_SECONDS) -> str:
-        """16 kHz → the server's writing. `whole` False: not worth to be waited for."""
+        """16 kHz → the text as the server writes it. With `whole` False, the answer is not worth a long wait."""
         model = self._model_name()
         kind, body = _form({"model": model, "response_format": "json"}, _wav(sound))
         began, self.took_s = self._clock(), inf
@@ -88,7 +89,7 @@ class TranscriptionServer:
         return text
 
     def _model_name(self) -> str:
-        """The one to ask for, looked up once."""
+        """The model to ask for, looked up once."""
         if self._model is None:
             try:
                 self._model = str(self._ask("GET", "/models", ANSWER_SECONDS)["data"][0]["id"])  # type: ignore[index]
@@ -129,8 +130,8 @@ class TranscriptionServer:
 
 
 class RemoteFollower:
-    """One utterance at a time. What the server writes may change with each answer, so nothing is stable before the
-    end. See `Follower` in assistant/asr/paced.py."""
+    """One utterance at a time. The server's text may change with each answer, so nothing is stable before the end. See
+    `Follower` in assistant/asr/paced.py."""
 
     def __init__(self, server: TranscriptionServer) -> None:
         self._server = server
@@ -146,10 +147,10 @@ class RemoteFollower:
         self._text = ""
 
     def forget(self) -> None:
-        """The server remembers nothing of a speaker."""
+        """Does nothing: the server remembers nothing of a speaker."""
 
     def expect(self, terms: Sequence[str]) -> None:
-        """Not every server takes a prompt, and none says so."""
+        """Does nothing: not every server takes a prompt, and none reports whether it does."""
 
     def hear(self, pcm: Pcm) -> None:
         self._sound.append(pcm)
@@ -160,7 +161,7 @@ class RemoteFollower:
         if new and whole:
             self._send(whole)
         elif new and self._server.quick:
-            with suppress(EngineFailed):  # the words at the end are asked for all the same, and that failure is told
+            with suppress(EngineFailed):  # the words at the end are requested anyway, and that failure is reported
                 self._send(whole)
         return Partial("", self._text)
 

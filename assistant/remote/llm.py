@@ -35,7 +35,7 @@ NO_EYES = re.compile(
     r"|(images?|vision|multi-?modal)( inputs?)? (is|are) not (supported|enabled)|mmproj|unknown variant",
     re.IGNORECASE,
 )
-"""How servers refuse pictures whatever they show: vLLM, llama.cpp, Ollama, routers; not how they refuse one of them."""
+"""How servers refuse all pictures (vLLM, llama.cpp, Ollama, routers), as opposed to one bad picture."""
 
 
 class RemoteLLM:
@@ -46,7 +46,7 @@ class RemoteLLM:
     def __init__(self, address: Address) -> None:
         self._server = Server(address)
         self.sees = True
-        """Until the server says that its model does not: there is no way to ask before."""
+        """True until the server reports that its model does not: there is no way to ask before."""
 
     @property
     def name(self) -> str:
@@ -106,7 +106,7 @@ async def _cannot_see() -> AsyncGenerator[ReplyPiece, None]:
 
 
 def chat_body(model: str, prompt: Prompt, options: ReplyOptions) -> dict[str, object]:
-    """The request for one reply; what is None is left to the server."""
+    """The request for one reply; the server decides every value that is None."""
     body: dict[str, object] = {
         "model": model,
         "messages": [
@@ -144,7 +144,7 @@ def _message_of(line: Line) -> dict[str, object]:
 
 
 def _parts(line: Line) -> list[dict[str, object]]:
-    """Words and pictures in their order. Pictures go as they came, but for the level of detail that only some know."""
+    """Words and pictures in their order. Pictures go unchanged, except for the level of detail: only some know it."""
     parts: list[dict[str, object]] = []
     begin = 0
     for placed in line.pictures:
@@ -165,7 +165,7 @@ def _tool(tool: ToolSpec) -> dict[str, object]:
 
 
 class _Answer:
-    """A stream of chat completion events, as far as it came. Tokens are zero until the server counts them."""
+    """A stream of chat completion events, as far as it has come. Tokens are zero until the server counts them."""
 
     def __init__(self) -> None:
         self.calls: dict[int, dict[str, str]] = {}
@@ -177,7 +177,7 @@ class _Answer:
         return "tool_calls" if self.calls else "length" if self._finish == "length" else "stop"
 
     def count_in(self, event: Mapping[str, object]) -> str:
-        """Count an event in; returns its text. Raises TypeError if it is none."""
+        """Count an event in; return its text. Raises TypeError if it is not one."""
         if usage := _object(event.get("usage")):
             self.asked, self.made = _number(usage.get("prompt_tokens")), _number(usage.get("completion_tokens"))
             self.cached = _number(_object(usage.get("prompt_tokens_details")).get("cached_tokens"))
@@ -199,7 +199,7 @@ class _Answer:
         call["arguments"] += _text(function.get("arguments"))
 
 
-# Servers also send null for what they leave out; a value of another type is an invalid chat completion (TypeError).
+# Servers also send null for fields they omit; a value of another type makes the completion invalid (TypeError).
 
 
 def _object(value: object) -> Mapping[str, object]:
@@ -227,7 +227,7 @@ def _number(value: object) -> int:
 
 
 def _call_piece(index: int, call: dict[str, str], reply_id: str) -> CallPiece | BadCall:
-    """A whole call, or what is wrong with it."""
+    """A whole call, or a report of what is wrong with it."""
     try:
         if not isinstance(json.loads(call["arguments"] or "{}"), dict):
             raise ValueError("the arguments are not an object")

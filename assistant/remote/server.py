@@ -1,7 +1,7 @@
-"""A remote server: its address, its model, and answers that either are what was asked for or an EngineFailed.
+"""A remote server: its address, its model, and answers. Every failure is an EngineFailed.
 
-An address is `http://HOST:PORT/v1`; `http://KEY@HOST:PORT/v1#MODEL` adds a key and the name of a model, which is
-otherwise the first that the server lists.
+An address is `http://HOST:PORT/v1`; `http://KEY@HOST:PORT/v1#MODEL` adds a key and the name of a model, which
+defaults to the first that the server lists.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from urllib.parse import urlsplit, urlunsplit
 from assistant.base.errors import EngineFailed, SettingError
 
 if TYPE_CHECKING:
-    import aiohttp  # a tenth of a second, at starts that have no server to ask
+    import aiohttp  # takes a tenth of a second, wasted if there is no server to ask
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 60.0
-"""How long a server may send nothing in the middle of an answer."""
+"""How long a server may stay silent in the middle of an answer."""
 DONE = "[DONE]"
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a server. `base` ends without a slash; `model` None: the first that it lists."""
+    """The address of a server. `base` ends without a slash; `model` None: the first one that it lists."""
 
     base: str
     key: str | None = None
@@ -79,7 +79,7 @@ class Server:
     async def request(
         self, method: str, path: str, body: Mapping[str, object] | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer with status 200. Whatever goes wrong with it is an EngineFailed that names the server."""
+        """An answer with status 200. Every failure is raised as an EngineFailed that names the server."""
         import aiohttp
 
         url = self.address.base + path

@@ -1,4 +1,4 @@
-"""A voice behind `/audio/speech`, as 24 kHz PCM. It is not known where in the sound the words are."""
+"""A voice behind `/audio/speech`, as 24 kHz PCM. The server does not report where in the sound the words are."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from assistant.contracts import SpeechChunk, Synced
 from assistant.remote.server import Address, Server
 
 NO_PCM = ("text/", "application/json", "audio/mpeg", "audio/mp3", "audio/wav", "audio/x-wav", "audio/ogg", "audio/flac")
-"""Played as samples these would be noise."""
+"""Content types that would be noise if played as samples."""
 NOTHING = Synced(None, 0, 0.0)
 
 
 class RemoteTTS:
-    """Each piece is a request of its own."""
+    """Each piece is a separate request."""
 
     paces = True
     state = None

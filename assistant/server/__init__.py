@@ -1,9 +1,9 @@
 """The web face of the assistant: websocket, OpenAI-shaped HTTP endpoints, health, metrics and the page.
 
-security      who may connect, as pure decisions
-backend       what the server knows of the process behind it
-starting      the server before that process is there
-answers       how plain HTTP answers: refusals, server-sent events, a peer that went away
+security      decides who may connect, without side effects
+backend       the process behind the server, as the server sees it
+starting      the server before that process is ready
+answers       plain HTTP answers: refusals, server-sent events, a peer that went away
 socket        one websocket, one talk
 chat          /v1/chat/completions
 kept          /v1/capsules: pinned, named, forked, dropped

@@ -1,4 +1,4 @@
-"""How plain HTTP endpoints answer: OpenAI's error object, server-sent events, and a peer that went away."""
+"""Answers of plain HTTP endpoints: OpenAI's error object, server-sent events, and a peer that went away."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EventStream:
         self.started = False
 
     async def send_event(self, data: Json | str) -> None:
-        if not self.started:  # not at birth: what fails before the first event can still be an HTTP status
+        if not self.started:  # not at birth: a failure before the first event can still be an HTTP status
             self.started = True
             await self._response.prepare(self._request)
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
@@ -60,8 +60,8 @@ class EventStream:
 
 async def while_connected(request: web.Request, work: Awaitable[T]) -> T:
     """Do the work, but stop it when the peer has gone. Raises ConnectionResetError then."""
-    # aiohttp lets a handler run on when its client has gone, and nothing wakes one that writes nothing yet: an engine
-    # would finish a long answer for nobody while talks wait for it. So the connection is looked at now and then.
+    # aiohttp lets a handler run on when its client has gone, and nothing wakes one that has not written yet: an engine
+    # would finish a long answer for nobody while talks wait for it. So the connection is checked now and then.
     task = asyncio.ensure_future(work)
     try:
         while True:

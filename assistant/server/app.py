@@ -29,7 +29,7 @@ from assistant.server.starting import PATIENCE_S, Starting
 from assistant.server.voice_routes import voices
 
 GUARDED_PATHS = ("/v1/", "/metrics")
-"""Paths that a token protects; the page and `/healthz` are open to whoever reaches the server."""
+"""Paths that a token protects; the page and `/healthz` are open to anybody who reaches the server."""
 CONTENT_POLICY = (
     "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; media-src 'self' blob:; "
     "style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'"
@@ -47,8 +47,8 @@ log = logging.getLogger(__name__)
 
 
 def make_app(starting: Starting, gate: Gate, ui: Path | None = None) -> web.Application:
-    """The whole server. `ui`: the folder of the page, served at `/`, as `/healthz` is, before the models are there."""
-    # The guard is outermost: who may not connect does not learn from an error what is here.
+    """The whole server. `ui`: the page's folder. `/` and `/healthz` are served even before the models are ready."""
+    # The guard is outermost: a client that may not connect must not learn from an error what is here.
     app = web.Application(middlewares=[_guard, _tell_errors], client_max_size=MAX_FILE)
     app[STARTING], app[GATE], app[SOCKETS] = starting, gate, set()
     for path in ("/v1/realtime", "/v1/realtime/"):  # clients join a base URL and a path in both ways
@@ -67,7 +67,7 @@ def make_app(starting: Starting, gate: Gate, ui: Path | None = None) -> web.Appl
     app.router.add_post("/v1/wake", _with_context(wake))
     app.router.add_get("/v1/models", _models)
     app.router.add_get("/v1/models/{name:.+}", _model)
-    app.router.add_route("*", "/v1/{rest:.*}", _no_endpoint)  # behind all others: what is wrong, in a sentence
+    app.router.add_route("*", "/v1/{rest:.*}", _no_endpoint)  # behind all others: explains in a sentence what is wrong
     app.router.add_get("/healthz", _healthz)
     app.router.add_get("/metrics", _metrics)
     if ui is not None:
@@ -86,7 +86,7 @@ def _with_context(serve: Callable[[web.Request, ServerContext], Awaitable[web.St
 
 
 def _context(request: web.Request) -> ServerContext:
-    """The keys of a request that the guard let through: only the page and `/healthz` are served without."""
+    """The context of a request that the guard let through: only the page and `/healthz` are served without."""
     context = request.app[STARTING].context
     assert context is not None
     return context
@@ -104,19 +104,19 @@ def _page(file: Path) -> Handler:
 
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Host, then Origin, then the token; a browser's question about cross-origin use is answered here."""
+    """Check Host, then Origin, then the token; a browser's preflight request is answered here."""
     gate, starting = request.app[GATE], request.app[STARTING]
     host, origin = request.headers.get("Host"), request.headers.get("Origin")
-    # Host first, because Origin is compared with it: a foreign name pointed at this machine agrees with itself.
+    # Host first, because Origin is compared with it: a foreign name pointed at this machine would match itself.
     if (reason := gate.refuse_host(host)) is not None:
         return problem(421, "host_refused", reason)
     if (reason := gate.refuse_origin(origin, host)) is not None:
         return problem(403, "origin_refused", reason)
-    if request.method == "OPTIONS":  # before the token: browsers ask without one whether they may send one
+    if request.method == "OPTIONS":  # before the token: browsers send no token when they ask whether they may
         return web.Response(status=204)
     if request.path.startswith(GUARDED_PATHS):
         keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
-        # A temporary key was made for a page's talk and opens nothing else.
+        # A temporary key was made for a page's talk and does not open anything else.
         realtime, context = request.path.startswith("/v1/realtime"), starting.context
         temporary = context.keys.valid(time.time()) if realtime and context is not None else []
         if not gate.admits(keys, temporary):
@@ -129,21 +129,21 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 @web.middleware
 async def _tell_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Errors as OpenAI's clients read them. An answer that has begun can only be broken off."""
+    """Answer errors as OpenAI's clients expect them. An answer that has begun can only be broken off."""
     try:
         return await handler(request)
     except PeerError as error:
         return web.json_response(error_body(error), status=400)
-    except (web.RequestPayloadError, HttpProcessingError) as error:  # of aiohttp, while it reads the body
+    except (web.RequestPayloadError, HttpProcessingError) as error:  # raised by aiohttp while it reads the body
         return problem(400, "invalid_event", f"the body is damaged: {' '.join(str(error).split())[:100]}")
     except TalksFull as error:
         return problem(429, "session_limit_reached", str(error), "rate_limit_error")
-    except ContextExceeded as error:  # an EngineFailed too, but the client's mistake and not the engine's
+    except ContextExceeded as error:  # also an EngineFailed, but the client's mistake and not the engine's
         return problem(400, "context_length_exceeded", str(error))
     except EngineFailed as error:
         log.warning("%s %s: %s", request.method, request.path, error)
         return problem(502, "engine_error", str(error), "server_error")
-    except ConnectionResetError:  # nobody reads it, but raised further it would be logged as a bug
+    except ConnectionResetError:  # nobody reads it, but if it were raised further it would be logged as a bug
         return problem(499, "client_closed", "the client went away")
     except web.HTTPException as error:
         if error.status < 400 or not request.path.startswith("/v1/"):
@@ -165,7 +165,7 @@ async def _headers(request: web.Request, response: web.StreamResponse) -> None:
 
 
 async def _close_sockets(app: web.Application) -> None:
-    """The server is stopping: every talk learns so, and parks."""
+    """Close every talk's socket, which parks the talk: the server is stopping."""
     closing = [ws.close(code=WSCloseCode.GOING_AWAY, message=b"the server is stopping") for ws in app[SOCKETS]]
     with contextlib.suppress(ConnectionError):
         await asyncio.gather(*closing)
@@ -186,12 +186,12 @@ async def _realtime(request: web.Request) -> web.StreamResponse:
 
 
 async def _new_key(request: web.Request, field: str | None) -> tuple[str, int, Json]:
-    """A temporary key for a browser, when it ends, and the session that it stands for."""
+    """A temporary key for a browser, its expiry, and the session that it stands for."""
     context = _context(request)
-    body = await json_fields(request) if request.can_read_body else Fields({})  # no body asks for the defaults
+    body = await json_fields(request) if request.can_read_body else Fields({})  # a missing body asks for the defaults
     wanted = (body.obj(field) if field else body) or Fields({}, "session")
-    # Merged now only to refuse what is wrong and to answer in full; the key keeps what was asked, and is merged again
-    # when it is used, into what holds then.
+    # Merged now only to refuse errors and to answer in full; the key stores the request, which is merged again when the
+    # key is used, into the settings of that time.
     config = merge(SessionConfig(settings=context.settings), wanted, context.facts)
     after = body.obj("expires_after") if field else None
     seconds = (after.integer("seconds", 10, 7200) if after else None) or 600
@@ -216,7 +216,7 @@ async def _no_calls(request: web.Request) -> web.StreamResponse:
 
 def _models_json(context: ServerContext) -> list[Json]:
     engines = context.talks.engines
-    # Two parts on one remote server may have one name, and clients that list models want each once.
+    # Two parts on one remote server may share a name, and clients that list models want each only once.
     names = dict.fromkeys((context.facts.model, engines.llm.name, engines.tts.name, engines.asr.name))
     return [{"id": name, "object": "model", "created": 0, "owned_by": "local"} for name in names]
 

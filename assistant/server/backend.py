@@ -38,7 +38,7 @@ class Keys:
         self._known[key] = (expires_at, session)
 
     def valid(self, now: float) -> list[str]:
-        """Keys that still hold; the others are forgotten."""
+        """Keys that still hold; expired ones are dropped."""
         self._known = {key: known for key, known in self._known.items() if known[0] > now}
         return list(self._known)
 
@@ -72,7 +72,7 @@ class ServerContext:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def later(self, work: Coroutine[None, None, None]) -> None:
-        """Do what no client waits for. If the models refuse it, the next time is only slower."""
+        """Do work that no client waits for. If the models refuse it, the next request is only slower."""
 
         async def whole() -> None:
             try:

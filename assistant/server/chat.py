@@ -52,7 +52,7 @@ class ChatRequest:
     stream: bool
     include_usage: bool
     unseen: bool
-    """It asks about pictures, and the model does not see."""
+    """It asks about pictures, and the model cannot see."""
 
     def options_of(self, index: int) -> ReplyOptions:
         """The sampling of one answer: the first is the same as if it were alone, later ones use the seeds after its
@@ -64,8 +64,8 @@ class ChatRequest:
 
 
 def read_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequest:
-    """`realm`: whose prompts find this one's beginning. Raises PeerError for what is wrong and for what these engines
-    cannot do."""
+    """`realm`: prompts of the same realm find this one's beginning. Raises PeerError for invalid requests and for those
+    that these engines cannot meet."""
     form = body.obj("response_format")
     if form is not None and form.text("type") not in (None, "text"):
         raise PeerError("invalid_value", 'only response_format {"type": "text"} is supported', "response_format.type")
@@ -97,7 +97,7 @@ def read_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequ
 
 
 async def opened_chat(body: Fields, context: ServerContext, realm: str = "") -> ChatRequest:
-    """The same, its pictures whole. Raises PeerError."""
+    """The same, with its pictures decoded. Raises PeerError."""
     chat = read_chat(body, context, realm)
     if pictures := [placed.picture for line in chat.prompt.lines for placed in line.pictures]:
         await asyncio.to_thread(lambda: [picture.pixels for picture in pictures])
@@ -123,7 +123,7 @@ def _read_stops(body: Fields) -> tuple[str, ...]:
 
 
 def _read_prompt(body: Fields, tools: tuple[ToolSpec, ...], default_system: str) -> Prompt:
-    """Leading system texts join; a later one is a user's line, as the models' templates want it."""
+    """Leading system texts join; a later one becomes a user's line, as the models' templates require."""
     system: list[str] = []
     lines: list[Line] = []
     for message in body.objs("messages"):
@@ -133,7 +133,7 @@ def _read_prompt(body: Fields, tools: tuple[ToolSpec, ...], default_system: str)
         text, pictures = _read_content(message, role)
         if role in {"system", "developer"} and not lines:
             system.append(text)
-        elif role == "assistant":  # refusals, names and sound of other services are not read
+        elif role == "assistant":  # fields for refusals, names and sound of other services are ignored
             lines.append(Line("assistant", text, tuple(map(_read_call, message.objs("tool_calls")))))
         elif role == "tool":
             lines.append(Line("tool", text, call_id=message.ident("tool_call_id")))
@@ -183,9 +183,9 @@ class Answer:
     finish: str | None = None
 
     def add_piece(self, piece: ReplyPiece) -> Json | None:
-        """A piece's addition, as a delta of the wire."""
+        """A piece as a delta of the wire format, if it adds anything."""
         match piece:
-            case TextPiece() | BadCall():  # no call that a program could run; as text a person can see what it wrote
+            case TextPiece() | BadCall():  # a program cannot run a bad call, but as text a person can see it
                 self.text += piece.text
                 return {"content": piece.text}
             case CallPiece(done=True):
@@ -196,14 +196,14 @@ class Answer:
         return None
 
     def json(self, index: int) -> Json:
-        # null content is how the SDK tells a message that only calls; an empty answer is an empty string.
+        # Null content is the SDK's sign of a message with calls only; an empty answer is an empty string.
         message: Json = {"role": "assistant", "content": self.text if self.text or not self.calls else None}
         if self.calls:
             message["tool_calls"] = [call_json(call) for call in self.calls]
         return {"index": index, "message": message, "finish_reason": self.finish, "logprobs": None}
 
     def line(self) -> Line:
-        """As the client will send it with its next request."""
+        """The answer as the client will send it with its next request."""
         return Line("assistant", self.text, tuple(ToolCall(c.call_id, c.name, c.arguments) for c in self.calls))
 
 
@@ -217,8 +217,8 @@ class Answering:
         self._asked = self._cached = self._made = self._images = 0
 
     async def pieces(self) -> AsyncGenerator[tuple[int, ReplyPiece], None]:
-        """Each piece with the number of its answer. Every answer is what would be answered alone with its seed: the
-        model goes back to where the prompt ends, and nothing is folded twice."""
+        """Each piece with the number of its answer. Every answer equals the one made alone with its seed: the model
+        goes back to where the prompt ends, and nothing is folded twice."""
         chat = self.chat
         for index in range(chat.answers):
             self.answers.append(Answer())
@@ -239,7 +239,8 @@ class Answering:
         return usage
 
     async def over(self) -> None:
-        """The next request finds what was folded, if there is an answer; of several nobody knows which goes on."""
+        """Let the next request find the folded prompt, with the answer if there is only one; of several, nobody knows
+        which goes on."""
         if (state := self._llm.state) is None:
             return
         if self.chat.unseen or not self.answers or any(answer.finish is None for answer in self.answers):
@@ -251,7 +252,7 @@ class Answering:
 
 
 async def _cannot_see() -> AsyncGenerator[ReplyPiece, None]:
-    """An answer in words, and no guess."""
+    """An answer in words, instead of a guess."""
     yield PromptReady(0, 0)
     yield TextPiece(CANNOT_SEE)
     yield ReplyEnd("stop", 0)
@@ -279,7 +280,7 @@ async def _whole(answering: Answering) -> Json:
 
 
 async def _stream(request: web.Request, answering: Answering) -> web.StreamResponse:
-    """Each piece as it comes. An error before the first piece is an HTTP status, a later one is an event."""
+    """Send each piece as it comes. An error before the first piece is an HTTP status, a later one is an event."""
     out = EventStream(request)
     head = _head(answering.chat, "chat.completion.chunk")
 

@@ -1,7 +1,7 @@
-"""`/v1/capsules`, an extension beside OpenAI's shapes: what is kept of a program's own prompts.
+"""`/v1/capsules`, an extension beside OpenAI's shapes: the stored states of a program's own prompts.
 
-For programs on this machine or with the token, and for the server's own page: pages from elsewhere are refused here,
-those that `--allow` names too.
+For programs on this machine or with the token, and for the server's own page. Pages from elsewhere are refused here,
+even those that `--allow` names.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def capsules(request: web.Request, context: ServerContext) -> web.StreamRe
 async def _make(
     request: web.Request, context: ServerContext, llm: StatefulLLM, realm: str
 ) -> web.StreamResponse:
-    """Fold a prompt ahead of its first question: `messages` and `tools` as of a chat completion, `name`, `pinned`."""
+    """Fold a prompt ahead of its first question: `messages` and `tools` as in a chat completion, `name`, `pinned`."""
     body = await json_fields(request)
     name, pinned = (_name(body) if body.has("name") else None), body.boolean("pinned")
     key = await while_connected(request, _fold(await opened_chat(body, context, realm), llm))

@@ -1,7 +1,7 @@
 """`/v1/audio/transcriptions`: the hearing engine alone, in OpenAI's shape.
 
-A long recording is cut at its pauses, and each stretch of speech is written down by itself: that bounds the work of
-one pass and gives the segments that subtitles need.
+A long recording is cut at its pauses, and each stretch of speech is written down by itself: this bounds the work of
+one pass and yields the segments that subtitles need.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MAX_SECONDS = 3600.0
 FORMATS = ("json", "text", "srt", "verbose_json", "vtt")
 GRANULARITIES = ("segment", "word")
 NAMES = {"en": "english"}
-"""`verbose_json` names the language in English words; one without a word here is given by its code."""
+"""`verbose_json` names the language in English words; a language without a word here is given by its code."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """How a client wants its transcript."""
+    """A client's options for its transcript."""
 
     form: str
     stream: bool
@@ -43,7 +43,7 @@ class _Wish:
 
 
 def _read_wish(fields: dict[str, list[str]], facts: AsrFacts) -> _Wish:
-    """Raises PeerError for what these ears cannot do."""
+    """Raises PeerError for options that these ears do not support."""
 
     def last(name: str) -> str:
         return fields.get(name, [""])[-1]
@@ -85,24 +85,24 @@ def read_file(data: bytes) -> Pcm:
             if not RATES[0] <= file.samplerate <= RATES[1]:
                 told = f"file has {file.samplerate} samples a second; {RATES[0]} to {RATES[1]} are read"
                 raise PeerError("invalid_value", told, "file")
-            if file.frames > MAX_SECONDS * file.samplerate:  # from the header: a small FLAC can unfold to gigabytes
+            if file.frames > MAX_SECONDS * file.samplerate:  # by the header: a small FLAC can unfold to gigabytes
                 raise PeerError("invalid_value", f"file is longer than {MAX_SECONDS / 60:.0f} minutes", "file")
             sound = file.read(dtype="float32", always_2d=True)
             rate = file.samplerate
     except (soundfile.LibsndfileError, RuntimeError, ValueError):
         raise PeerError("invalid_value", "file cannot be read as sound; WAV, FLAC, OGG and MP3 work", "file") from None
-    # Float files may hold anything, and one NaN would spread through the filters over all that follows.
+    # Float files may hold anything, and one NaN would spread through the filters over everything that follows.
     mono = np.nan_to_num(sound.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
     return resample(mono, rate, HEARING_RATE)
 
 
 async def read_form(request: web.Request, called: str = "file") -> tuple[bytes, dict[str, list[str]]]:
-    """The file, which is the part of that name, and every other part as often as it came. Raises PeerError."""
+    """The file, which is the part with that name, and all values of every other part. Raises PeerError."""
     if not (request.content_type or "").startswith("multipart/"):
         raise PeerError("invalid_type", f"the body must be multipart/form-data with a part called {called}", called)
     data: bytes | None = None
     fields: dict[str, list[str]] = {}
-    try:  # part by part with a bound of its own each: `request.post()` would keep every part whole in memory
+    try:  # part by part, each with its own bound: `request.post()` would hold every part whole in memory
         async for part in await request.multipart():
             name = getattr(part, "name", None)
             content = bytearray()
@@ -151,7 +151,7 @@ async def audio_transcriptions(request: web.Request, context: ServerContext) -> 
 
 
 def _words(segments: list[Segment]) -> list[Json]:
-    """Each with its times in seconds."""
+    """The words, each with its times in seconds."""
     words = [word for segment in segments for word in segment.words]
     return [
         {"word": word.text, "start": round(word.start_ms / 1000, 3), "end": round(word.end_ms / 1000, 3)}

@@ -1,8 +1,8 @@
 """Pure decisions about who may connect, by the address, Host, Origin and token of a request.
 
 A page on another site can make a browser connect to this machine, and a name that the attacker owns can be made to
-point at it. The first is refused by Origin, the second by Host. On loopback nothing else is needed; on any other
-address a token is.
+point at it. Origin refuses the first, Host the second. On loopback nothing else is needed; any other address needs a
+token.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TLS_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The requests that this server accepts. `token` None: none is asked for, which is for loopback only."""
+    """The requests that this server accepts. `token` None: none is required, which is for loopback only."""
 
     host: str
     token: str | None = None
@@ -42,7 +42,7 @@ class Gate:
             return "the request has no valid Host header"
         if name in LOOPBACK_NAMES or name == self.host or name in self.hosts:
             return None
-        # Only with a token: without one this server is for this machine, and nobody else addresses it.
+        # Only with a token: a server without one is for this machine, and nobody else addresses it.
         if self.token is not None and _is_address(name):
             return None
         return f"this server is not called {name!r}; start it with --allow {name} if it should be"
@@ -65,7 +65,7 @@ class Gate:
         for."""
         if self.token is None:
             return True
-        good = (self.token, *temporary)  # compared so that the time of a refusal tells nothing about them
+        good = (self.token, *temporary)  # compared so that the time of a refusal reveals nothing about them
         return any(hmac.compare_digest(key.encode(), known.encode()) for key in keys for known in good)
 
 
@@ -103,11 +103,11 @@ def is_loopback(host: str) -> bool:
 
 def host_name(header: str | None) -> str | None:
     """The name in a Host header, without port and brackets, in lower case; None if it is not one."""
-    if not header or any(c in header for c in "/@ ,\\"):  # what parsers disagree about is refused, not interpreted
+    if not header or any(c in header for c in "/@ ,\\"):  # refused, not interpreted: parsers disagree here
         return None
     try:
         parts = urlsplit(f"//{header}")
-        parts.port  # noqa: B018 - raises where the port is no number
+        parts.port  # noqa: B018 - raises if the port is not a number
         return parts.hostname.rstrip(".") if parts.hostname else None
     except ValueError:
         return None
@@ -126,12 +126,12 @@ def keys_of(authorization: str | None, subprotocols: str | None) -> list[str]:
 
 
 def from_elsewhere(origin: str | None, host: str | None) -> bool:
-    """Whether a page of another origin asks, one that is allowed to talk too."""
+    """Whether the request comes from a page of another origin, including those that are allowed to talk."""
     return origin is not None and (host is None or urlsplit(origin).netloc != host.lower())
 
 
 def realm_of(keys: Iterable[str]) -> str:
-    """Whose capsules a request finds: those of the first key that it carries. The key cannot be read from it."""
+    """The realm of capsules that a request finds: that of its first key. The key cannot be recovered from it."""
     return next((blake2b(key.encode(), digest_size=16).hexdigest() for key in keys), "")
 
 

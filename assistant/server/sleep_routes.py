@@ -21,7 +21,7 @@ BUSY = f"the models were at work for {PATIENCE_S:.0f} s, or work came up; ask ag
 
 
 async def sleep(request: web.Request, context: ServerContext) -> web.StreamResponse:
-    """Put the models to sleep as soon as nothing is being made. `freed_bytes` 0: work went on; `reason` says so."""
+    """Put the models to sleep as soon as no work runs. `freed_bytes` 0: work went on, as `reason` explains."""
     thread = context.thread
     if (refused := _refused(request)) is not None:
         return refused
@@ -34,8 +34,8 @@ async def sleep(request: web.Request, context: ServerContext) -> web.StreamRespo
 
 
 async def at_rest(thread: EngineThread) -> bool:
-    """Wait for work to end, with the tail of a reply: its states, and what is made ready for the next turn. False if it
-    goes on for `PATIENCE_S`. To fall asleep in the midst of it would only wake them at the next step."""
+    """Wait for work to end, including the tail of a reply: its states, and the preparation of the next turn. False if
+    it goes on for `PATIENCE_S`. Models put to sleep in the middle of it would only wake at the next step."""
     now, seen = asyncio.get_running_loop().time, thread.steps
     begin = quiet = now()
     while now() - quiet < STILL_S:
@@ -48,7 +48,7 @@ async def at_rest(thread: EngineThread) -> bool:
 
 
 async def wake(request: web.Request, context: ServerContext) -> web.StreamResponse:
-    """Answered when the models are there."""
+    """Answers once the models are awake."""
     if (refused := _refused(request)) is not None:
         return refused
     begin = time.monotonic()

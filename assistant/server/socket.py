@@ -1,8 +1,8 @@
 """One websocket, one talk: frames to the protocol and its commands to the session, events back as frames.
 
-Three tasks: the session runs, one task reads, one writes. The session's event channel is bounded and its writer
-waits for the peer, so a client that does not read slows its own talk and nobody else's. However the connection
-ends, the session is closed, runs to its end and parks what it knows.
+There are three tasks: the session runs, one task reads, one writes. The session's event channel is bounded and its
+writer waits for the peer, so a client that does not read slows only its own talk. However the connection ends, the
+session is closed, runs to its end and parks its state.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from assistant.server.security import from_elsewhere, keys_of, realm_of
 from assistant.talk import Session
 
 MAX_FRAME = 64 * 1024 * 1024
-"""Beyond this the connection ends. Pictures and sound that are too long are refused below it, and the talk goes on."""
+"""A longer frame ends the connection. Pictures and sound are refused at lower sizes, and the talk goes on."""
 HEARTBEAT_SECONDS = 20.0
 OF_STATE = frozenset({"capsules", "answers"})
-"""Extensions that reach for the models' state: not for pages from elsewhere, `--allow` or not."""
+"""Extensions that touch the models' state: not for pages from elsewhere, even with `--allow`."""
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +49,13 @@ class Connection:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._run_session())
-                await self._send(opening)  # before anything is written from the talk: `session.created` comes first
+                await self._send(opening)  # before the talk can send anything: `session.created` comes first
                 group.create_task(self._write_events())
                 await self._read_frames()
                 self._session.close()  # ends the session, which ends its events, which ends the writer and the group
         except* Exception:
             log.exception("session %s failed", self._session.talk)
-            # Told before the close, because a client shows an error's words and of a close at most the number.
+            # Sent before the close, because a client shows an error's words, but at most the number of a close.
             problem = PeerError("server_error", "the session failed; connect again to go on")
             await self._send([_with_id(error_json(problem, None, "server_error"))])
             await self._close_socket(WSCloseCode.INTERNAL_ERROR)
@@ -67,7 +67,7 @@ class Connection:
         await self._close_socket(WSCloseCode.OK)
 
     async def _write_events(self) -> None:
-        """Goes on taking events after the peer has gone, so that the session can end."""
+        """Go on taking events after the peer has gone, so that the session can end."""
         async for event in self._session.events:
             await self._send(self._protocol.emit(event))
 
@@ -87,7 +87,7 @@ class Connection:
 
     async def _carry_out(self, step: Received) -> None:
         await self._send(list(step.replies))
-        # Waits where the talk's queue is full: the socket is not read meanwhile, and TCP slows the client down.
+        # This waits while the talk's queue is full: the socket is not read meanwhile, and TCP slows the client down.
         for command in step.commands:
             await self._session.send(command)
         if step.wanted == "capsules":
@@ -112,7 +112,7 @@ class Connection:
                 return
             try:
                 await self._ws.send_str(json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
-            except (ConnectionError, RuntimeError):  # aiohttp raises either, by how far the closing has come
+            except (ConnectionError, RuntimeError):  # aiohttp raises either, depending on how far the closing has come
                 self._open = False
 
     async def _close_socket(self, code: int) -> None:
@@ -132,7 +132,7 @@ def _socket() -> web.WebSocketResponse:
 
 
 async def refuse_socket(request: web.Request, why: str) -> web.WebSocketResponse:
-    """Tell a client that the server is not ready for it."""
+    """Inform a client that the server is not ready for it."""
     ws = _socket()
     await ws.prepare(request)
     await ws.send_json(_with_id(error_json(PeerError("server_starting", why), None, "server_error")))
@@ -141,13 +141,13 @@ async def refuse_socket(request: web.Request, why: str) -> web.WebSocketResponse
 
 
 async def serve_socket(request: web.Request, context: ServerContext, key_session: Json | None) -> web.WebSocketResponse:
-    """`GET /v1/realtime`: one talk over this request's websocket. `key_session`: what its temporary key asks for."""
+    """`GET /v1/realtime`: one talk over this request's websocket. `key_session`: the session of its temporary key."""
     ws = _socket()
-    await ws.prepare(request)  # before any refusal: clients show an `error` event, of an HTTP status the number
+    await ws.prepare(request)  # before any refusal: clients show an `error` event, of an HTTP error its number
     sockets: set[web.WebSocketResponse] = request.app[SOCKETS]
     sockets.add(ws)
     if context.thread is not None and context.thread.asleep_bytes:
-        context.later(context.thread.wake())  # whoever connects will say something soon
+        context.later(context.thread.wake())  # a client that connects will say something soon
     try:
         await _serve(ws, request, context, key_session)
     finally:
@@ -167,8 +167,8 @@ async def _serve(
         message = f"{' and '.join(refused)}: for programs and the server's own page"
         problems.append(PeerError("origin_refused", message, "extensions"))
     config = _first_config(request, context, key_session)
-    # The session's ids are known when it is open, and it opens with settings that depend on the extensions: so one
-    # protocol is asked for the settings and another, with the ids, serves.
+    # The session's ids are known once it is open, and it opens with settings that depend on the extensions: so one
+    # protocol is asked for the settings and another one, with the ids, serves.
     settings = Protocol(WireSession("sess", "conv"), context.facts, config, extensions).settings
     try:
         session = _open_session(context, request.query.get("conversation_id"), settings, problems)
@@ -184,7 +184,7 @@ async def _serve(
 
 
 def _first_config(request: web.Request, context: ServerContext, key_session: Json | None) -> SessionConfig:
-    """The session before its first update: the key's, listening only if that was asked for."""
+    """The session before its first update: the key's, and listening only if that was requested."""
     keys = keys_of(request.headers.get("Authorization"), request.headers.get("Sec-WebSocket-Protocol"))
     config = SessionConfig(settings=replace(context.settings, realm=realm_of(keys)))
     wanted: Json = dict(key_session or {})
@@ -194,7 +194,7 @@ def _first_config(request: web.Request, context: ServerContext, key_session: Jso
         return config
     try:
         return merge(config, Fields(wanted, "session"), context.facts)
-    except PeerError as error:  # a voice that is gone since the key was made is no reason to refuse the talk
+    except PeerError as error:  # a voice removed since the key was made should not end the talk
         log.warning("a temporary key has a session that cannot be used: %s", error)
         return config
 
@@ -203,7 +203,7 @@ def _open_session(context: ServerContext, resume: str | None, settings: Settings
     if resume:
         try:
             return context.talks.open(settings, resume)
-        except UnknownTalk:  # a new talk, and said so: a client that reconnects by itself would else try for ever
+        except UnknownTalk:  # a new talk, and announced: a client that reconnects by itself would try for ever
             problems.append(
                 PeerError("conversation_not_found", f"no talk {resume[:60]!r} is kept here", "conversation_id")
             )

@@ -1,6 +1,6 @@
-"""`/v1/audio/speech`: the speaking engine alone, in OpenAI's shape, streamed where the format allows it.
+"""`/v1/audio/speech`: the speaking engine alone, in OpenAI's shape, streamed if the format allows it.
 
-`pcm` and `wav` go out as they are made; compressed formats are encoded by libsndfile when the sound is whole.
+`pcm` and `wav` go out as they are made; libsndfile encodes compressed formats once the sound is complete.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ async def audio_speech(request: web.Request, context: ServerContext) -> web.Stre
             "response_format",
         )
     speed = body.number("speed", 0.25, 4.0) or 1.0
-    # Refused rather than ignored: the answer is sound alone, in which nobody could read that it was ignored.
+    # Refused rather than ignored: the answer is only sound, which could not report that it was ignored.
     if speed != 1.0 and not context.talks.engines.tts.paces:
         raise PeerError("invalid_value", f"this voice has one pace: speed must be 1.0, not {speed:g}", "speed")
     sounds = speak(context, text, read_voice(body, context.facts), speed)
@@ -62,12 +62,12 @@ async def audio_speech(request: web.Request, context: ServerContext) -> web.Stre
         pcm = await while_connected(request, _whole(sounds))
     if not pcm.size:
         raise _unspoken()
-    data = await asyncio.to_thread(encode, pcm, wanted)  # tens of milliseconds that all talks would wait for
+    data = await asyncio.to_thread(encode, pcm, wanted)  # tens of milliseconds that would hold up all talks
     return web.Response(body=data, content_type=ENCODED[wanted][2])
 
 
 async def speak(context: ServerContext, text: str, voice: str | None, speed: float) -> AsyncGenerator[Pcm, None]:
-    """The text's sound, piece by piece, in a talk of its own that is forgotten at the end."""
+    """The text's sound, piece by piece, in a separate talk that is forgotten at the end."""
     tts, talk = context.talks.engines.tts, random_ids("http")
     segmenter = Segmenter()
     spans = [*segmenter.feed(text), *segmenter.finish()]
@@ -79,11 +79,11 @@ async def speak(context: ServerContext, text: str, voice: str | None, speed: flo
                         yield sound.pcm
     finally:
         if (state := tts.state) is not None:
-            await state.forget_talk(talk)  # also when the client goes away in the middle, which closes this generator
+            await state.forget_talk(talk)  # also if the client goes away in the middle, which closes this generator
 
 
 async def _send_stream(request: web.Request, sounds: AsyncGenerator[Pcm, None], wanted: str) -> web.StreamResponse:
-    """The headers go out with the first sound, so that an engine that fails before it can still say so."""
+    """Send the headers with the first sound, so that an engine that fails before it can still report that."""
     response = web.StreamResponse(headers={"Content-Type": STREAMED[wanted]})
     while (pcm := await while_connected(request, _next(sounds))) is not None:
         if not response.prepared:
@@ -117,7 +117,7 @@ async def _send_events(
 
 
 def _unspoken() -> PeerError:
-    """Marks alone, pictures, letters that the voice does not know: an empty file would explain nothing."""
+    """The error for text with only marks, pictures or unknown letters: an empty file would explain nothing."""
     return PeerError("invalid_value", "input has no words to speak", "input")
 
 
@@ -131,7 +131,7 @@ async def _whole(sounds: AsyncGenerator[Pcm, None]) -> Pcm:
 
 
 def encode(pcm: Pcm, wanted: str) -> bytes:
-    """A whole sound as a file of a compressed format. Opus in Ogg has 24 kHz, which it knows."""
+    """A whole sound as a file of a compressed format. Opus in Ogg supports 24 kHz."""
     major, subtype, _ = ENCODED[wanted]
     file = io.BytesIO()
     soundfile.write(file, np.clip(pcm, -1.0, 1.0), REPLY_RATE, format=major, subtype=subtype)

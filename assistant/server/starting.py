@@ -1,4 +1,4 @@
-"""A server that answers before its models are there: what is being loaded, and who waits for it."""
+"""A server that answers before its models are ready: it reports what is being loaded, and lets requests wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE_S = 8.0
 
 
 class Starting:
-    """Given to the server at birth, with the process behind it or without; `ready` brings that."""
+    """Given to the server at birth, with or without the process behind it; `ready` adds that process."""
 
     def __init__(self, context: ServerContext | None = None) -> None:
         self.context = context
@@ -24,11 +24,11 @@ class Starting:
             self._there.set()
 
     def tell(self, line: str) -> None:
-        """The present step, as a line for a person. Any thread may say so."""
+        """Set the present step, as a line for a person. Any thread may call this."""
         self._doing = line
 
     def ready(self, context: ServerContext) -> None:
-        """From now on requests are served, those that wait first."""
+        """Serve requests from now on, waiting ones first."""
         self.context = context
         self._there.set()
 
@@ -46,7 +46,7 @@ class Starting:
 
     @property
     def health(self) -> Json:
-        """For `/healthz` meanwhile."""
+        """The answer to `/healthz` meanwhile."""
         return {"status": "starting", "doing": self._doing, "uptime_s": round(self.for_s, 1)}
 
     @property

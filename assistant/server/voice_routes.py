@@ -1,7 +1,7 @@
-"""`/v1/audio/voices`: the voices that are here, listed, added and removed, in the shape of OpenAI's custom voices.
+"""`/v1/audio/voices`: the available voices, listed, added and removed, in the shape of OpenAI's custom voices.
 
-For programs on this machine or with the token, and for the server's own page: pages from elsewhere are refused here,
-those that `--allow` names too.
+For programs on this machine or with the token, and for the server's own page. Pages from elsewhere are refused here,
+even those that `--allow` names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def voices(request: web.Request, context: ServerContext) -> web.StreamResp
 
 
 async def _add(request: web.Request, keeper: VoiceKeeper) -> KeptVoice:
-    """Not while connected: what is half made when a page goes away becomes whole. Raises PeerError."""
+    """Add a voice, whether or not the page stays connected: a half-made voice is completed. Raises PeerError."""
     sound, fields = await read_form(request, "audio_sample")
 
     def last(name: str) -> str:

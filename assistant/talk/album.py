@@ -1,4 +1,4 @@
-"""Pictures that are meant, of one talk, beside its journal: a file each, named by its content."""
+"""The pictures of one talk that were meant, beside its journal: one file each, named by its content."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ log = logging.getLogger(__name__)
 
 
 class Album:
-    """`folder` None: nothing is kept."""
+    """With `folder` None, nothing is stored."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self.trouble = ""
-        """Why the last picture is not on disk; "" if it is."""
+        """The reason that the last picture is not on disk; "" if it is."""
 
     def keep(self, pictures: Iterable[Picture]) -> None:
-        """On the disk when this returns, so not for the event loop. A disk that takes no more costs the picture after a
-        restart, and says so."""
+        """Write the pictures to disk before returning, so not for the event loop. If the disk is full, the picture is
+        lost at the next restart, and `trouble` says so."""
         if self._folder is None:
             return
         try:
@@ -38,7 +38,7 @@ class Album:
             log.warning("%s", self.trouble)
 
     def find(self, digest: str) -> bytes | None:
-        """None: it is not there, or not whole."""
+        """Return the picture, or None if it is missing or damaged."""
         if self._folder is None or not digest.isalnum():
             return None
         try:
@@ -48,7 +48,7 @@ class Album:
         return found if blake2b(found, digest_size=DIGEST_BYTES).hexdigest() == digest else None
 
     def only(self, digests: Set[str]) -> None:
-        """Drop what nothing shows any more."""
+        """Delete every picture that nothing shows any more."""
         if self._folder is None or not self._folder.is_dir():
             return
         with suppress(OSError):

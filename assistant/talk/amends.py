@@ -1,4 +1,4 @@
-"""What later speech shows about earlier: a nod was no turn, and a turn was taken too early."""
+"""Corrections that later speech asks for: a nod was not a turn, or a turn was taken too early."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from assistant.talk.turn_taking import Reopen, SetAside
 
 
 class Amends:
-    """Belongs to the session's one task, as all that changes the conversation."""
+    """Belongs to the session's one task, like everything that changes the conversation."""
 
     def __init__(self, context: TalkContext, hearing: Hearing, take_back: TakeBack) -> None:
         self._context, self.hearing, self._take_back = context, hearing, take_back
 
     async def set_aside(self, effect: SetAside) -> None:
-        """Nothing is answered and no model reads it; what words there were stand in the transcript."""
+        """Nothing is answered and no model reads it; its words, if any, stand in the transcript."""
         self.hearing.set_turn_aside(effect.item_id)
         if effect.words:
             item = Message(effect.item_id, "user", (AudioPart(effect.words),))
@@ -27,8 +27,8 @@ class Amends:
             await self._context.emit(ItemDone(item, previous))
 
     async def reopen(self, effect: Reopen) -> None:
-        """The turn and its answer leave the conversation, the models' state is rolled back to before them, and what
-        tools did is undone. The turn that goes on holds the words of both."""
+        """Remove the turn and its answer from the conversation, roll the models' state back to before them, and undo
+        what tools did. The turn that goes on holds the words of both."""
         talk = self._context.conversation
         if effect.item_id in talk:
             await self._take_back.back_to((*talk.after(effect.item_id), effect.item_id))

@@ -1,9 +1,9 @@
-"""Candidates: a reply begun in private where the user may have finished, released when that is certain, else dropped.
+"""Candidates: replies begun in private when the user may have finished, released once that is certain, else dropped.
 
-`turn_taking` decides which of these happens; here it is carried out. There is at most one per talk. It is an ordinary
-`Reply` whose outlet holds everything back, made from a draft of the conversation in which the guessed words stand. A
-dropped one leaves no trace: what it made is forgotten with its outlet, and both models take its work back
-(`Stateful`). So where a model cannot, there are no candidates.
+`turn_taking` decides which of these happens; this file carries it out. There is at most one candidate per talk. It is
+an ordinary `Reply` whose outlet holds everything back, made from a draft of the conversation that includes the guessed
+words. A dropped candidate leaves no trace: everything it made goes with its outlet, and both models take its work back
+(`Stateful`). If a model cannot do that, there are no candidates.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Failure: TypeAlias = EngineFailed | PeerError
 
 @dataclass(slots=True)
 class Candidate:
-    """A reply to words that may be the whole turn. `prompt` None: it has not begun yet."""
+    """A reply to words that may be the whole turn. `prompt` is None until it has begun."""
 
     item_id: str
     text: str
@@ -45,7 +45,7 @@ class Candidate:
 
 
 class Candidates:
-    """`order` makes the order of a reply as the settings stand."""
+    """`order` makes the order of a reply from the current settings."""
 
     def __init__(
         self, context: TalkContext, state_sync: StateSync, words: PendingTranscripts, order: Callable[[], ReplyOrder]
@@ -59,17 +59,17 @@ class Candidates:
         self._taking_back: set[asyncio.Task[None]] = set()
         self._dropped, self._wasted_ms = 0, 0.0
         self._trace: TurnTrace | None = None
-        """The times of the turn that is over; None while it is not."""
+        """The times of the turn that is over; None until it is."""
 
     def fold_words(self, text: str) -> None:
-        """The user still speaks; the model may read what will not change. One at a time, the latest words win."""
+        """Let the model read words that will not change, while the user still speaks. The latest words win."""
         if self._possible and text != self._folded and not self._folds:
             self._folded = text
             prompt = self._context.view.said(self._context.settings, text)
             self._folding = self._context.group.create_task(self._fold(prompt))
 
     def look_ahead(self) -> None:
-        """A picture is in the talk, and the words to it are still to come: the model may see it now."""
+        """Let the model look at a picture that is in the talk, before the words to it have come."""
         if self._engines.llm.state is not None and self._now is None and not self._folds:
             prompt = self._context.view.prompt(self._context.settings)
             self._folding = self._context.group.create_task(self._fold(prompt))
@@ -80,7 +80,7 @@ class Candidates:
 
     async def _fold(self, prompt: Prompt) -> None:
         if (llm := self._engines.llm.state) is not None:
-            with suppress(EngineFailed):  # the reply meets it too, and reports it
+            with suppress(EngineFailed):  # the reply meets this failure too, and reports it
                 await llm.fold_heard(self._context.talk, prompt)
 
     async def begin_candidate(self, item_id: str, text: str) -> None:
@@ -97,10 +97,10 @@ class Candidates:
         candidate.task = self._context.group.create_task(self._make(candidate, guessed))
 
     async def _make(self, candidate: Candidate, guessed: Entry) -> Failure | None:
-        """To its end. A failure is reported where it is known whether anybody wanted the reply."""
+        """Make the reply to its end. A failure is reported later, once it is known whether anybody wanted the reply."""
         await self._state_sync.wait()
         if candidate.item_id in self._context.conversation:
-            return None  # the turn is over: it never began
+            return None  # the turn is over, so the candidate never began
         private = TurnTrace(0, self._context.now())
         outlet = candidate.outlet = Outlet(self._context, private, guessed)
         candidate.reply = Reply(candidate.order, self._context, outlet, self._words)
@@ -115,12 +115,12 @@ class Candidates:
         return failure
 
     def hand_over(self) -> Candidate | None:
-        """The turn is over: the caller sees to it that the candidate, if there is one, is released or dropped."""
+        """Return the candidate, if there is one, when the turn is over. The caller must release or drop it."""
         candidate, self._now, self._folded = self._now, None, ""
         return candidate
 
     def check_against_turn(self, candidate: Candidate) -> CandidateChecked:
-        """Now that the turn is written down."""
+        """Compare the candidate with the turn, now that the turn is written down."""
         failed = candidate.task.done() and candidate.task.result() is not None
         if candidate.prompt is None or failed:
             return CandidateChecked(fits=False)
@@ -139,8 +139,8 @@ class Candidates:
         await candidate.outlet.release(trace)
 
     async def drop_candidate(self, candidate: Candidate | None = None) -> None:
-        """It never was. Its work stops before this returns, and is taken back ahead of whatever the models are asked
-        next; None: the one that was not handed over."""
+        """Stop its work before returning, and have it taken back before the models do anything that is asked for later.
+        With None, drop the candidate that was not handed over."""
         if candidate is None:
             candidate, self._now = self._now, None
         if candidate is None:
@@ -156,19 +156,19 @@ class Candidates:
             back = asyncio.ensure_future(self._take_back(engine.take_back(self._context.talk)))
             self._taking_back.add(back)
             back.add_done_callback(self._taking_back.discard)
-        await asyncio.sleep(0)  # both have asked by then: nothing that is asked later comes before them
+        await asyncio.sleep(0)  # both have asked by then, so nothing that is asked for later comes before them
 
     async def _take_back(self, dropping: Coroutine[None, None, float]) -> None:
         try:
             wasted_ms = await dropping
-        except EngineFailed:  # the state is lost with it, and built again from what was said
+        except EngineFailed:  # the state is lost with it, and is rebuilt from what was said
             return
         self._context.services.metrics.wasted_ms.inc(wasted_ms)
         self._wasted_ms += wasted_ms
         self._note()
 
     def count_waste(self, trace: TurnTrace) -> None:
-        """Work for nothing is counted in this turn's times, also what is known of it later."""
+        """Count wasted work in this turn's times, including what becomes known of it later."""
         self._trace = trace
         self._note()
 
@@ -178,7 +178,7 @@ class Candidates:
             self._trace.figure("wasted_ms", self._wasted_ms)
 
     async def close(self) -> None:
-        """Nothing of a candidate is left in the models' state, which is kept now."""
+        """Remove every trace of a candidate from the models' state, which is stored now."""
         await self.drop_candidate()
         if self._taking_back:
             await asyncio.wait(self._taking_back)

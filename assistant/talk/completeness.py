@@ -1,4 +1,4 @@
-"""How complete the user's words so far sound, by the language model."""
+"""The language model's judgement of how complete the user's words sound so far."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assistant.talk.context import TalkContext
 
 
 class Completeness:
-    """Asks about one text at a time, and keeps the last answer."""
+    """Judges one text at a time, and remembers the last answer."""
 
     def __init__(self, context: TalkContext) -> None:
         self._context = context
@@ -28,7 +28,7 @@ class Completeness:
             if context.turn.replying:
                 return None
             if self._asked != (item_id, text) or self._complete is None:
-                # Asked once: the model may be at a reply to these words since.
+                # Ask only once: by now the model may be making a reply to these words.
                 prompt = context.view.said(context.settings, text)
                 self._asked, self._complete = (item_id, text), None
                 if (llm := context.services.llm.state) is not None:

@@ -1,4 +1,4 @@
-"""What the parts of one session share, and what all sessions of a process share."""
+"""Data shared by the parts of one session, and by all sessions of a process."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from assistant.tools.kept import Slots
 from assistant.tools.registry import ToolRegistry
 
 EVENTS_IN_FLIGHT = 256
-"""Some seconds of a reply. A front that reads no more stops its own reply there, and its memory does not grow."""
+"""Some seconds of a reply. If a front stops reading, its own reply stalls there, and its memory does not grow."""
 INBOX = 64
 
 T = TypeVar("T")
 
 
 class ToolHost(Protocol):
-    """What a talk's own tools may ask of the session that they serve."""
+    """The requests that a talk's own tools may make of their session."""
 
     @property
     def settings(self) -> Settings: ...
@@ -46,13 +46,13 @@ class ToolHost(Protocol):
 
 
 class Offload(Protocol):
-    """Runs a function off the event loop and gives its result."""
+    """Runs a function off the event loop and returns its result."""
 
     def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 def no_tools(host: ToolHost) -> ToolRegistry:
-    """For talks without tools of their own."""
+    """The registry of talks that have no tools of their own."""
     return ToolRegistry()
 
 
@@ -66,25 +66,25 @@ class Engines:
 
     @property
     def stateful(self) -> tuple[Stateful, ...]:
-        """Those of the model and the voice that keep the state of talks."""
+        """The model and the voice, as far as they hold the state of talks."""
         return tuple(state for state in (self.llm.state, self.tts.state) if state is not None)
 
     @property
     def capsules(self) -> bool:
-        """Whether both do: only then can a talk be forked, or a reply be begun that may be taken back."""
+        """Whether both do. Only then can a talk be forked, or a reply be begun that may be taken back."""
         return len(self.stateful) == 2
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What every session of a process shares. Wiring makes one."""
+    """Shared by every session of a process. The wiring makes one."""
 
     engines: Engines
     clock: Clock
     personas: dict[str, Persona]
     offload: Offload
     tools: Callable[[ToolHost], ToolRegistry] = no_tools
-    """Makes a talk's own tools: they may keep timers and lists, so each talk has its own."""
+    """Makes a talk's own tools. Each talk has its own because they may hold timers and lists."""
     metrics: Metrics = field(default_factory=Metrics)
     trace_log: TraceLog | None = None
     ids: Ids = random_ids
@@ -93,7 +93,7 @@ class Services:
     lost: str | None = None
     """What is said for a model that came to nothing, or was not understood by it; None: such a model is asked on."""
     echo: bool = False
-    """Whether our own voice is taken out of what the microphone brings."""
+    """Whether our own voice is removed from the microphone's sound."""
 
     @property
     def llm(self) -> LLM:
@@ -110,7 +110,7 @@ class Services:
 
 @dataclass(slots=True)
 class TalkContext:
-    """What the parts of one session share. All of its tasks run in `group`; only `settings` and `turn` are ever
+    """Shared by the parts of one session. All of its tasks run in `group`; only `settings` and `turn` are ever
     replaced."""
 
     talk: str
@@ -119,25 +119,25 @@ class TalkContext:
     conversation: Conversation
     view: ReplyView
     keeping: Keeping = field(default_factory=Keeping)
-    # Made here and not handed in: each belongs to this session alone and begins empty.
+    # Made here and not passed in: each belongs to this session alone and begins empty.
     turn: TurnTakingState = field(default=TurnTakingState(), init=False)
-    """Who speaks. Replaced by `tell` alone."""
+    """The state of turn-taking. Only `tell` replaces it."""
     inbox: Channel[Inbox] = field(default_factory=lambda: Channel(INBOX), init=False)
-    """What the session's one task takes, one message at a time."""
+    """The messages that the session's one task handles, one at a time."""
     events: Channel[Event] = field(default_factory=lambda: Channel(EVENTS_IN_FLIGHT), init=False)
     playing: FrontPlayer = field(default_factory=FrontPlayer, init=False)
-    """What the front makes of these events on its loudspeaker."""
+    """A model of the front's loudspeaker, fed with these events."""
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup, init=False)
 
     def tell(self, message: TurnMessage) -> tuple[Effect, ...]:
-        """Turn-taking learns of this now. What a reply tells of itself has no effects; those of everything else are
-        `TurnEffects`' to carry out."""
+        """Give turn-taking this message now. Messages from a reply have no effects; `TurnEffects` carries out the
+        effects of all others."""
         self.turn, effects = step(self.turn, message, self.settings, self.now(), self.known_words)
         return effects
 
     async def emit(self, event: Event) -> None:
-        """Tell the front, when all that changed is in the journal; waits while it has too much unread. Raises
-        ChannelClosed when it has gone."""
+        """Send the front an event once every change is in the journal; wait while it has too many unread. Raises
+        ChannelClosed when the front is gone."""
         if self.keeping.changed(self.conversation, self.view.kept):
             self.keeping.note(self.conversation, self.view.kept)
             if trouble := self.keeping.trouble():
@@ -148,7 +148,7 @@ class TalkContext:
 
     @property
     def known_words(self) -> TalkWords | None:
-        """The words of the ears' language that steer the talk, if it has a list of them."""
+        """The words that steer the talk, in the ears' language, if there is a list of them."""
         return talk_words(self.services.asr.facts.languages)
 
     def now(self) -> float:

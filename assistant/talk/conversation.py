@@ -1,4 +1,4 @@
-"""The items of a talk in order, and what deleting, cutting and undoing does to them.
+"""The items of a talk in order, and how deleting, cutting and undoing change them.
 
 Pure: no clock, no engine. Besides its item an entry knows which reply made it and, for a spoken reply, the pieces
 of its sound, so that "cut at 1,840 ms" becomes "the words up to here were heard".
@@ -31,33 +31,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item and what the talk knows about it. A `hidden` one (the session's own tools) is shown to no front."""
+    """An item and what the talk knows about it. Fronts never see a `hidden` entry (from the session's own tools)."""
 
     item: Item
     reply_id: str | None = None
     pieces: tuple[SpokenPiece, ...] = ()
     hidden: bool = False
     frame: bool = False
-    """A picture of a camera or a screen. Its item stays when it no longer counts, and nothing of it is kept."""
+    """A picture from a camera or a screen. Its item stays when it no longer counts, but its content is dropped."""
     nod: bool = False
-    """The user said it over a reply and meant nothing by it: it stands in the transcript, and is no turn."""
+    """The user said it over a reply and meant nothing by it: it stands in the transcript, but is not a turn."""
     before: Slots = field(default_factory=dict, compare=False)
-    """Of a tool's result: what the tool changed of what the talk's tools keep, as it was before."""
+    """For a tool's result: the values that the tool changed in the talk's tools, as they were before."""
 
     @property
     def waits(self) -> bool:
-        """A frame that the model is not shown: not yet, or no more."""
+        """Whether this is a frame that the model is not shown, either not yet or no longer."""
         return self.frame and isinstance(self.item, Message) and not self.item.content
 
     @property
     def response_id(self) -> str | None:
-        """A response makes one reply for each round of tools: `resp_1.0`, `resp_1.1`, …"""
+        """A response makes one reply per round of tools: `resp_1.0`, `resp_1.1`, …"""
         return None if self.reply_id is None else self.reply_id.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a truncation came to. `transcript` holds the heard words."""
+    """The result of a truncation. `transcript` holds the words that were heard."""
 
     item_id: str
     audio_end_ms: int
@@ -66,14 +66,14 @@ class Cut:
 
 
 class Conversation:
-    """Items by id, in order. Every method either does all of it or raises PeerError and changes nothing."""
+    """Items by id, in order. Every method either does all of its work, or raises PeerError and changes nothing."""
 
     def __init__(self, entries: Iterable[Entry] = (), kept: Slots | None = None) -> None:
         self._entries: dict[str, Entry] = {entry.item.id: entry for entry in entries}
         self.kept: Slots = kept or {}
-        """What the tools of the talk keep, while no session has it."""
+        """The values of the talk's tools while no session has the talk."""
         self.version = 0
-        """Counts the changes of what counts; what is being made counts when it is over."""
+        """Counts the changes that matter; an item that is still being made counts once it is finished."""
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(tuple(self._entries.values()))
@@ -86,11 +86,11 @@ class Conversation:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """What a front may see, oldest first."""
+        """The items that a front may see, oldest first."""
         return tuple(entry.item for entry in self._entries.values() if not entry.hidden)
 
     def entry(self, item_id: str, code: str = "item_not_found") -> Entry:
-        """Raises PeerError with this code if there is none."""
+        """Return the entry. Raises PeerError with this code if there is none."""
         try:
             return self._entries[item_id]
         except KeyError:
@@ -107,7 +107,7 @@ class Conversation:
         return None
 
     def add(self, entry: Entry, after: str | None = None) -> str | None:
-        """Put an entry at the end, first (`after="root"`) or behind an item; returns the previous visible id."""
+        """Put an entry at the end, first (`after="root"`) or behind an item; return the previous visible id."""
         item_id = entry.item.id
         if item_id in self._entries:
             raise PeerError("invalid_value", f"an item {item_id!r} exists already; ids are used once", "item.id")
@@ -125,7 +125,7 @@ class Conversation:
         return self.previous_id(item_id)
 
     def move(self, entry: Entry, before: str | None = None) -> None:
-        """Replace an entry that is there, and put it in front of another one, or at the end."""
+        """Replace an existing entry, and move it in front of another one or to the end."""
         self.entry(entry.item.id)
         order = [known for known in self if known.item.id != entry.item.id]
         place = next((i for i, known in enumerate(order) if known.item.id == before), len(order))
@@ -134,13 +134,13 @@ class Conversation:
         self.version += 1
 
     def put(self, entry: Entry) -> None:
-        """Replace an entry that is there, in its place."""
+        """Replace an existing entry in its place."""
         self.entry(entry.item.id)
         self._entries[entry.item.id] = entry
         self.version += entry.item.status != "in_progress"
 
     def leave(self) -> None:
-        """Nobody makes anything any more: what was being made stays as it is."""
+        """Mark unfinished entries as incomplete: nobody is making anything any more."""
         for entry in self:
             if entry.item.status == "in_progress":
                 self.put(replace(entry, item=replace(entry.item, status="incomplete")))
@@ -166,7 +166,8 @@ class Conversation:
         return gone
 
     def truncate(self, item_id: str, content_index: int, audio_end_ms: int) -> Cut:
-        """Keep what was heard of a spoken reply. Too long a position is clamped; a second cut may only shorten."""
+        """Keep only the heard part of a spoken reply. A position behind its end is clamped; a second cut only
+        shortens."""
         entry = self.entry(item_id)
         item = entry.item
         if not isinstance(item, Message) or item.role != "assistant" or not entry.pieces:
@@ -198,9 +199,9 @@ class Conversation:
 
     def turns_back(self, turns: int) -> tuple[str, ...]:
         """Ids of the visible items that undoing this many turns deletes, newest first.
-
-        A turn begins with a user's message, and with the pictures that were sent before it; what comes before the first
-        one is never undone.
+A turn begins with a user's message, including the pictures sent right before it. Items before the first turn are never
+undone.
+        never undone.
         """
         gone: list[str] = []
         whole_turns, asked = 0, turns
@@ -219,7 +220,7 @@ class Conversation:
         return tuple(gone[:whole_turns])
 
     def before(self, item_ids: Sequence[str]) -> Slots:
-        """What the talk's tools kept before these items, as far as what goes with them changed it since."""
+        """The values of the talk's tools before these items, for everything that was changed along with the items."""
         rest = Conversation(self)
         for item_id in item_ids:
             if item_id in rest:
@@ -237,7 +238,7 @@ class Conversation:
         return tuple(reversed(order[order.index(item_id) + 1 :]))
 
     def uttered(self) -> tuple[Uttered, ...]:
-        """Every piece of sound that counts as said, oldest first: what the voice is to remember."""
+        """Every piece of sound that counts as said, oldest first: the voice is to remember these."""
         return tuple(
             Uttered(piece.piece_id, piece.text, piece.samples)
             for entry in self._entries.values()
@@ -251,7 +252,7 @@ def _of_user(entry: Entry) -> bool:
 
 
 def item_text(item: Item) -> str:
-    """The words of an item, written or spoken; what a call asks and a tool answers for the other kinds."""
+    """The words of an item, written or spoken; for other kinds, the arguments of a call or the answer of a tool."""
     if isinstance(item, FunctionCall):
         return item.arguments
     if isinstance(item, FunctionOutput):
@@ -260,14 +261,14 @@ def item_text(item: Item) -> str:
 
 
 def shows_only(item: Item) -> bool:
-    """A user's pictures without a word."""
+    """Whether this is a user's message with pictures and without a word."""
     if not isinstance(item, Message) or item.role != "user" or not item.content:
         return False
     return all(isinstance(part, PicturePart) for part in item.content)
 
 
 def is_typed(command: CreateItem) -> bool:
-    """Whether the user typed this now, words and no picture."""
+    """Whether the user has just typed this: words and no picture."""
     item = command.item
     if not isinstance(item, Message) or item.role != "user" or command.unread is not None or command.after is not None:
         return False
@@ -279,7 +280,7 @@ def part_text(part: TextPart | AudioPart) -> str:
 
 
 def cut_entry(entry: Entry, cut: HeardCut, text: str) -> Entry:
-    """The entry with `text` as all that was said and the sound cut to match."""
+    """The entry with `text` as its complete words and the sound cut to match."""
     item = entry.item
     assert isinstance(item, Message)
     part: TextPart | AudioPart = AudioPart(transcript=text) if entry.pieces else TextPart(text)

@@ -1,8 +1,8 @@
 """The ear: sound in, frozen observations out. It runs on a thread of its own, one slice of sound at a time.
 
-It owns what follows the stream: the detector, the turn detector, and the queue of sound to be written down. It asks
-nobody: what it must know of the talk is handed to it with each slice (`TalkNow`). Samples are counted at 16 kHz from
-the session's first one, because sound may come late, or faster than it was spoken.
+It owns everything that follows the stream: the detector, the turn detector, and the queue of sound to be written down.
+It never asks anybody: each slice comes with all that the ear must know of the talk (`TalkNow`). Samples are counted at
+16 kHz from the session's first one, because sound may come late, or faster than it was spoken.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from assistant.talk.turn_end import Sign, TurnDetector, WordsSoFar
 from assistant.talk.turn_taking import Joinable
 
 STEP = 512
-"""The detector is given no more than a block at once, so that nothing behind a turn's end is swallowed."""
+"""The detector gets at most one block at a time, so that nothing behind a turn's end is swallowed."""
 PROGRESS_MS = 96.0
-"""How often the words so far are asked for while the user speaks: three blocks of the detector."""
+"""Interval between requests for the words so far while the user speaks: three blocks of the detector."""
 JUDGED_MS = 32.0
-"""The same while speech over a reply waits for its verdict: every block."""
+"""The same interval while speech over a reply waits for its verdict: every block."""
 KEPT_SAMPLES = 30 * HEARING_RATE
-"""Uncommitted sound kept while nobody seems to speak, for a commit by hand."""
+"""Uncommitted sound stored while nobody seems to speak, for a commit by hand."""
 
 
 NOTHING_KNOWN = WordsSoFar()
@@ -36,15 +36,15 @@ NOTHING_KNOWN = WordsSoFar()
 
 @dataclass(frozen=True, slots=True)
 class TalkNow:
-    """The talk, as far as the ear must know it, for one slice of sound.
+    """Everything that the ear must know of the talk, for one slice of sound.
 
     now          clock seconds at the slice's last sample
-    over_reply   a reply sounds, and speech over it is judged: one block makes a beginning
+    over_reply   a reply sounds, and speech over it is judged: one block counts as a beginning
     judged       the speech under way waits for its verdict: every sound counts at once
-    joinable     the turn that speech may go on with
-    set_aside    a stretch that was a cough or a nod, to be forgotten
-    words        what is known of the words so far
-    powers       of turns that had words, since the last slice
+    joinable     the turn that new speech may continue
+    set_aside    a stretch that was a cough or a nod, to be dropped
+    words        the words so far, as they are known
+    powers       powers of turns that had words, since the last slice
     expected     words that the next utterance is likelier to have
     """
 
@@ -61,8 +61,8 @@ class TalkNow:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Sound that is being written down, as far as it is. `announced`: its beginning was noticed. `joins`: the turn
-    before, whose sound is written down with it."""
+    """Sound that is being written down, as far as it has come. `announced`: its beginning was noticed. `joins`: the
+    previous turn, whose sound is written down with it."""
 
     item_id: str
     announced: bool
@@ -73,8 +73,8 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A sign about a stretch of sound. Without a sign: time for a progress report. `at`: the sample where speech began,
-    for an onset; else its last one so far. `power`: of its speech, at its end."""
+    """A sign about a stretch of sound; without a sign, a progress report is due. `at`: the sample where speech began,
+    for an onset; otherwise its last sample so far. `power`: power of its speech, at its end."""
 
     sign: Sign | None
     stretch: Stretch
@@ -87,7 +87,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class SoFar:
-    """The ear's position behind a slice. `detects`: it decides itself when a turn begins and ends."""
+    """The ear's position behind a slice. `detects`: the ear decides itself when a turn begins and ends."""
 
     stretch: Stretch | None = None
     detects: bool = False
@@ -99,7 +99,7 @@ class SoFar:
 
 @dataclass(frozen=True, slots=True)
 class Digested:
-    """The signs noticed in a slice, in order, and how many of its samples were taken: none behind a turn's end."""
+    """The signs noticed in a slice, in order, and the number of samples used: none behind a turn's end."""
 
     notes: tuple[Noted, ...]
     taken: int
@@ -107,13 +107,13 @@ class Digested:
 
 
 class Ear:
-    """One session's ear. One call at a time, on whichever thread."""
+    """One session's ear. It handles one call at a time, on any thread."""
 
     def __init__(self, detector: SpeechDetector, scribe: Scribe, new_id: Callable[[], str]) -> None:
         self._detector, self._scribe, self._new_id = detector, scribe, new_id
         self._turns: TurnDetector | None = None
         self._samples = self._origin = 0
-        """Taken since the session began, and how many of them before the turn detector did."""
+        """Samples taken since the session began, and how many of them came before the turn detector's first one."""
         self._rest: Pcm = np.zeros(0, np.float32)
         self._recent: deque[Pcm] = deque()
         self._recent_samples = self._uncommitted = 0
@@ -135,12 +135,12 @@ class Ear:
 
     @property
     def pushes_to_end(self) -> bool:
-        """Whether the transcriber gets sound yet if all is ended now: that is done on the thread."""
+        """Whether ending everything now would still push sound to the transcriber, which must be done on the thread."""
         stretch, turns = self._stretch, self._turns
         return stretch is None or (stretch.announced and turns is not None and not turns.silence_ms)
 
     def digest(self, pcm: Pcm, played: PlayedSound | None, talk: TalkNow) -> Digested:
-        """Run the models over a slice, up to the end of a turn if there is one in it."""
+        """Run the models over a slice, up to the end of a turn if the slice contains one."""
         if self._stretch is not None and self._stretch.item_id == talk.set_aside:
             self.forget_stretch()
         if talk.detection is None:
@@ -151,12 +151,12 @@ class Ear:
         return Digested(tuple(notes), taken, self.so_far)
 
     def close_stretch(self) -> Noted | None:
-        """End the stretch under way, if there is one, where its speech ended: nothing more is written of it."""
+        """End the stretch under way, if any, where its speech ended: no more of it is written down."""
         stretch, end = self._stretch, self._samples
         if stretch is None:
             return None
         if stretch.announced and self._turns is not None:
-            if self.pushes_to_end:  # what is held since the voice fell is its last words, softly said
+            if self.pushes_to_end:  # the sound held since the voice fell is its last words, softly said
                 self._scribe.go_on()
             end = self._origin + self._turns.end_sample
             self._turns.reset()
@@ -164,7 +164,7 @@ class Ear:
         return Noted(Sign.END, stretch, end)
 
     def commit(self, expected: tuple[str, ...]) -> Noted:
-        """End the stretch under way; where nothing was taken for speech, one of all sound that nobody has committed."""
+        """End the stretch under way; if no speech was found, make one of all sound that nobody has committed."""
         if self._stretch is None:
             sound = np.concatenate([*self._recent, self._rest])[-self._uncommitted :]
             self._begin_stretch(Stretch(self._new_id(), False, self._samples - sound.size), sound, expected)
@@ -173,7 +173,7 @@ class Ear:
         return closed
 
     def clear_uncommitted(self) -> str | None:
-        """Forget all sound that nobody has committed; returns the item of the stretch that was under way."""
+        """Drop all sound that nobody has committed; return the item of the stretch that was under way."""
         item_id = None if self._stretch is None else self._stretch.item_id
         self.forget_stretch()
         self._recent.clear()
@@ -188,8 +188,8 @@ class Ear:
     # -------------------------------------------------------------------------------------- one slice
 
     def _store(self, pcm: Pcm, talk: TalkNow) -> list[Noted]:
-        """Turns are ended by hand: all sound belongs to the next one."""
-        if self._turns is not None:  # switched off in a pause, perhaps: what comes now is not silence to anybody
+        """Store sound while turns are ended by hand: all of it belongs to the next turn."""
+        if self._turns is not None:  # off in a pause, perhaps: new sound is not silence
             self._turns = None
             self._scribe.go_on()
         if self._stretch is None:
@@ -215,8 +215,8 @@ class Ear:
                 if noted is not None:
                     notes.append(noted)
             if notes and notes[-1].sign is Sign.END:
-                # What is behind the end belongs to the next turn, and the transcriber must be through with this one
-                # before it gets a sample of that: the rest of the slice comes back here after `final`.
+                # Sound behind the end belongs to the next turn, and the transcriber must finish this turn before it
+                # gets any of that: the rest of the slice comes back here after `final`.
                 self._uncommitted = 0
                 return notes, start + part.size
         so_far_ms = turns.speech_ms + (turns.silence_ms if talk.judged else 0.0)
@@ -227,7 +227,7 @@ class Ear:
         return notes, pcm.size
 
     def _follow(self, talk: TalkNow, detection: ServerVad | SemanticVad) -> TurnDetector:
-        """The turn detector, begun anew where detection was off until now; it counts from there."""
+        """The turn detector, made anew if detection was off until now; it counts from there."""
         if self._turns is None:
             self._turns = TurnDetector(detection, HEARING_RATE)
             self._detector.reset()
@@ -243,7 +243,7 @@ class Ear:
     def _block(
         self, turns: TurnDetector, talk: TalkNow, sound: Pcm, probability: float, begun_before: float
     ) -> Noted | None:
-        """`begun_before`: clock seconds of the session's first sample, by this slice."""
+        """`begun_before`: clock time in seconds of the session's first sample, according to this slice."""
         sign = turns.step(probability, sound.size, float(np.mean(np.square(sound))))
         self._remember(sound)
         if sign is Sign.ONSET:
@@ -254,21 +254,22 @@ class Ear:
         if sign is Sign.RESUMED:
             self._scribe.go_on()
         stretch = self._write_down(stretch, sound)
-        # Where no reply can be begun, too: what is written of a soft end is not to tell of candidates.
+        # Do this even if no reply can be begun: the transcript of a soft end must not reveal candidates.
         if sign is Sign.PAUSE or (sign is Sign.FALLEN and not talk.judged):
             self._scribe.hold_back()
         if sign is None:
             return None
         noted = self._noted(sign, stretch, turns)
-        if sign is Sign.END:  # closed at once: the next block of this very slice may begin another
+        if sign is Sign.END:  # closed at once: the next block of this very slice may begin another stretch
             turns.reset()
             self._before, self._stretch = stretch, None
         return noted
 
     def _onset(self, turns: TurnDetector, talk: TalkNow, begun_before: float) -> Noted:
-        """Sound is written down from the onset only, and with what was before it: an onset takes two blocks to be
-        believed, a word often begins below the threshold, and the transcriber learns the noise from what precedes. A
-        turn that goes on with the one before is written down as one with it, from the first sound of both."""
+        """Begin a stretch. Sound is written down only from the onset, plus a little before it: an onset is believed
+        after two blocks, a word often begins below the threshold, and the transcriber learns the noise from the sound
+        before. A turn that continues the previous one is written down together with it, from the first sound of
+        both."""
         start = self._origin + turns.start_sample
         joins = self._joined(talk, begun_before + start / HEARING_RATE)
         first = start if joins is None else joins.start
@@ -278,7 +279,7 @@ class Ear:
         return replace(self._noted(Sign.ONSET, self._begin_stretch(stretch, sound, talk.expected), turns), at=start)
 
     def _joined(self, talk: TalkNow, moment: float) -> Stretch | None:
-        """The stretch before, if speech that began at this moment goes on with it."""
+        """The previous stretch, if speech that began at this moment continues it."""
         turn, before = talk.joinable, self._before
         joins = turn is not None and before is not None and before.item_id == turn.item_id and moment <= turn.until
         return before if joins else None
@@ -299,7 +300,7 @@ class Ear:
         return self._stretch
 
     def _remember(self, block: Pcm) -> None:
-        # Also while nobody seems to speak: a front may commit by hand what the detector took for noise.
+        # Store it even while nobody seems to speak: a front may commit by hand what the detector took for noise.
         self._recent.append(block)
         self._recent_samples += block.size
         while self._recent_samples - self._recent[0].size >= KEPT_SAMPLES:
@@ -311,7 +312,7 @@ def padding_ms(detection: TurnDetection) -> int:
 
 
 def part_of(played: PlayedSound | None, start: int, samples: int) -> PlayedSound | None:
-    """The part of it that was played while these samples came."""
+    """The part of `played` that was played while these samples came."""
     if played is None:
         return None
     return PlayedSound(played.sound[start : start + samples], played.anew and start == 0)

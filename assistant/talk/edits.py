@@ -1,4 +1,4 @@
-"""Items made, cut to what was heard, deleted, taken back, as the front asks for it."""
+"""Items are created, cut to what was heard, deleted and taken back, as the front asks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from assistant.talk.take_back import TakeBack
 
 
 class Edits:
-    """What a front does to the conversation. Whatever touches the running reply stops it first."""
+    """Carries out a front's edits of the conversation. An edit that touches the running reply stops it first."""
 
     def __init__(
         self, context: TalkContext, replies: Replies, state_sync: StateSync, take_back: TakeBack, shown: Shown
@@ -42,7 +42,7 @@ class Edits:
         self._heard_ms: dict[str, float] = {}
 
     async def create(self, command: CreateItem) -> FrameCame | PictureCame | None:
-        """Returns what turn-taking must know of what the item shows."""
+        """Return what turn-taking must know about pictures in the item."""
         item = command.item
         if isinstance(item, Message) and item.role == "assistant":
             item = replace(item, content=tuple(TextPart(item_text(replace(item, content=(p,)))) for p in item.content))
@@ -67,13 +67,13 @@ class Edits:
         self._sync()
 
     async def truncate(self, command: TruncateItem) -> None:
-        if command.item_id in self._take_back.gone:  # cut to nothing already; clients wait for the answer
+        if command.item_id in self._take_back.gone:  # already cut to nothing; clients wait for the answer
             await self._context.emit(ItemTruncated(command.item_id, command.content_index, 0, ""))
             return
         self._conversation.entry(command.item_id)
         await self._stop_maker(command.item_id)
         cut = self._conversation.truncate(command.item_id, command.content_index, command.audio_end_ms)
-        # The player stopped there, so speech from now on is over silence and is no barge-in.
+        # The player stopped there, so speech from now on is over silence and does not interrupt.
         last = self._replies.last
         if last is not None and command.item_id in last.item_ids:
             self._context.tell(ReplyCut())
@@ -82,10 +82,10 @@ class Edits:
             self._sync()
 
     async def heard(self, report: ReportHeard) -> None:
-        """The front's player is so far; late reports and those that go backwards say nothing."""
+        """Record how far the front's player is. Late reports, and those that go backwards, change nothing."""
         if report.played_ms <= self._heard_ms.get(report.item_id, 0.0):
             return
-        # The first report of a reply says when its first sample left the loudspeaker: the last part of the turn's time.
+        # A reply's first report shows when its first sample left the loudspeaker: the last part of the turn's time.
         if report.item_id not in self._heard_ms:
             for reply in self._replies.latest():
                 if reply.item_ids[:1] == [report.item_id]:
@@ -93,13 +93,13 @@ class Edits:
         if report.item_id in self._conversation:
             self._heard_ms[report.item_id] = report.played_ms
             keeping = self._context.keeping
-            keeping.note(self._conversation, self._context.view.kept)  # the reply as far as it is, if it is being made
+            keeping.note(self._conversation, self._context.view.kept)  # a reply under way included
             keeping.heard(report.item_id, report.played_ms)
 
     async def undo(self, turns: int) -> None:
         if turns < 1:
             raise PeerError("invalid_value", f"undo takes 1 turn or more, not {turns}", "turns")
-        # Its turn is among those taken back, and what it would still say is about words that are no more.
+        # Its turn is among those taken back, so anything it would still say is about words that no longer exist.
         await self._replies.stop(self._replies.active, "client_cancelled")
         told = await self._take_back.turns(turns)
         if told:
@@ -120,6 +120,6 @@ class Edits:
             await self._replies.stop(self._replies.active, "client_cancelled")
 
     def _sync(self) -> None:
-        """While a reply runs the models are its; the next reply settles them."""
+        """Bring the models in line, unless a reply is using them: then the next reply does it."""
         if not self._context.turn.replying:
             self._state_sync.soon()

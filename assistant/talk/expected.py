@@ -1,7 +1,7 @@
-"""Words that the user is likelier to say than people in general: what a transcriber may lean towards. Pure.
+"""Words that this user is likelier to say than people in general: a transcriber may lean towards them. Pure.
 
-What is kept on lists and in reminders, names that fell in this talk, the long words of the last reply, the tools that a
-client declared. The likeliest come first, because an engine takes a limited number.
+They are: entries of lists and reminders, names mentioned in this talk, the long words of the last reply, and the tools
+that a client declared. The likeliest come first, because an engine takes a limited number.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from assistant.contracts import MOST_TERMS
 
 RECENT = 6
-"""Messages back to which a name is still in the air."""
+"""A name counts for this many messages back."""
 LONG = 7
-"""Letters from which on a word of the last reply may be one that the engine does not expect by itself."""
+"""Words of the last reply with this many letters or more may be ones that the engine does not expect by itself."""
 _WORD = re.compile(r"[^\W\d_][\w'-]*")
 _WITHIN = re.compile(r"(?<=[\w,;'’] )[^\W\d_][\w'-]+")
-"""A word that no sentence begins with: if it has a capital, it is a name."""
+"""A word that does not begin a sentence: if it has a capital, it is a name."""
 
 
 def expected(kept: Iterable[str], messages: Sequence[str], reply: str, declared: Iterable[str]) -> tuple[str, ...]:
     """
-    kept      what the talk's tools keep: things, labels, notes
-    messages  of the talk, oldest first, both sides
-    reply     the last of the assistant
-    declared  names of the client's tools, as `set_light`
+    kept      values of the talk's tools: things, labels, notes
+    messages  the talk's messages, oldest first, both sides
+    reply     the assistant's last reply
+    declared  names of the client's tools, for example `set_light`
     """
     terms: dict[str, str] = {}
     for term in _terms(kept, messages, reply, declared):

@@ -1,4 +1,4 @@
-"""Which words were heard of a reply whose sound stopped at a certain sample.
+"""Computes which words of a reply were heard, if its sound stopped at a certain sample.
 
 A reply's sound is a row of pieces, each with its span of the reply's text and with marks (this character starts
 at this sample) as far as the voice could tell. Between marks, and in a voice without any, time is shared out in
@@ -15,16 +15,16 @@ from itertools import pairwise
 from assistant.contracts import Mark, Uttered
 
 SAMPLES_PER_CHAR = 24_000 // 14
-"""What a character of a piece takes while the piece is unfinished and without marks: 14 characters a second."""
+"""The length of a character in a piece that is unfinished and has no marks: 14 characters a second."""
 
 _WORD = re.compile(r"\S+\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenPiece:
-    """One piece of a reply's sound. `start` and `end` are its span of the reply's text, samples count at 24 kHz.
+    """One piece of a reply's sound. `start` and `end` are its span of the reply's text; samples count at 24 kHz.
 
-    `samples` grows while the piece is being spoken; `complete` says that it has all of its sound.
+    `samples` grows while the piece is being spoken; `complete` means that it has all of its sound.
     """
 
     piece_id: str
@@ -39,7 +39,7 @@ class SpokenPiece:
 
 @dataclass(frozen=True, slots=True)
 class HeardCut:
-    """The first `chars` characters of the reply's text were heard; `uttered` is what the voice is to remember."""
+    """The first `chars` characters of the reply's text were heard; the voice is to remember `uttered`."""
 
     chars: int
     samples: int
@@ -47,7 +47,7 @@ class HeardCut:
 
 
 def heard(pieces: Sequence[SpokenPiece], played_samples: int) -> HeardCut:
-    """What of these pieces was heard when `played_samples` of their sound were; clamped to what there is."""
+    """The heard part of these pieces after `played_samples` of their sound, clamped to their length."""
     total = sum(piece.samples for piece in pieces)
     played = max(0, min(played_samples, total))
     chars = 0
@@ -64,7 +64,7 @@ def heard(pieces: Sequence[SpokenPiece], played_samples: int) -> HeardCut:
 
 
 def chars_heard(piece: SpokenPiece, samples: int) -> int:
-    """How many characters of the piece count as heard after `samples` of it: whole words, trailing space off."""
+    """How many characters of the piece count as heard after `samples` of it: whole words, without trailing space."""
     end = 0
     for word in _WORD.finditer(piece.text):
         first = sample_of_char(piece, word.start())
@@ -87,7 +87,7 @@ def sample_of_char(piece: SpokenPiece, char: int) -> int:
 
 
 def _anchors(piece: SpokenPiece) -> list[tuple[int, int]]:
-    """(char, sample) pairs, both rising, from the start of the piece to as far as is known."""
+    """(char, sample) pairs, both rising, from the start of the piece as far as they are known."""
     anchors = [(0, 0)]
     for mark in piece.marks:
         if mark.char > anchors[-1][0] and mark.sample >= anchors[-1][1]:
@@ -98,7 +98,7 @@ def _anchors(piece: SpokenPiece) -> list[tuple[int, int]]:
 
 
 def cut_pieces(pieces: Sequence[SpokenPiece], cut: HeardCut) -> tuple[SpokenPiece, ...]:
-    """The pieces as they are after a cut: later ones gone, the last one shortened, so that cuts can be repeated."""
+    """The pieces after a cut: later ones are gone and the last one is shortened, so that cuts can be repeated."""
     kept = []
     for piece, said in zip(pieces, cut.uttered, strict=False):
         whole = said.samples >= piece.samples

@@ -1,9 +1,9 @@
-"""The loop side of hearing: feeds the ear, reads the words, and reports what was noticed to the session.
+"""The loop side of hearing: feeds the ear, reads the words, and reports observations to the session.
 
 Only sound comes here, with the commits and clears that stand between it. The ear runs off the event loop, one slice of
-sound at a time, and this one task waits for each: so the detector, which is not thread-safe, sees one call at a time,
-in order. Words are written down beside it (`scribe`) and come when they come. Time is counted in samples at 16 kHz;
-only a front that sends nothing is timed by the clock.
+sound at a time, and this one task waits for each: so the detector, which is not thread-safe, gets one call at a time,
+in order. Words are written down beside it (`scribe`) and arrive when they are ready. Time is counted in samples at
+16 kHz; only a front that sends nothing is timed by the clock.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ T = TypeVar("T")
 SLICE = HEARING_RATE // 10
 """Sound is digested 100 ms at a time, so that other work gets its turn in between."""
 LEAST_COMMIT_MS = 100.0
-"""The protocol asks for so much: clients know the error that less of it gets."""
+"""The protocol's minimum: clients know the error that a shorter commit gets."""
 GLANCE_MS = 190.0
-"""Speech over a reply is read from here on, whatever the transcriber's own pace. In 200 ms there is most of a short
-word, and ears make out the first of a sentence."""
+"""Speech over a reply is read from this length on, whatever the transcriber's own pace. 200 ms hold most of a short
+word, and ears make out the first word of a sentence."""
 STILL_MS = 1000.0
-"""A front that sends nothing for so long in mid-turn has muted its microphone."""
+"""A front that sends nothing for this long in mid-turn has muted its microphone."""
 
 
 @dataclass(slots=True)
 class _TurnText:
-    """A turn as far as it was read. `stable`: characters that will not change."""
+    """A turn as far as it was read. `stable`: number of characters that will not change."""
 
     item_id: str
     text: str = ""
     stable: int = 0
     read_ms: float = -1.0
-    """Speech that is known to be in `text`."""
+    """Milliseconds of speech that are known to be in `text`."""
 
 
 class Hearing:
-    """One session's ears. How turns end is read anew for every slice, so an update of the settings holds at once."""
+    """One session's ears. The detection settings are read anew for every slice, so an update takes effect at once."""
 
     def __init__(self, context: TalkContext, inlet: Inlet) -> None:
         self._context, self._inlet = context, inlet
@@ -90,23 +90,23 @@ class Hearing:
 
     @property
     def input_ms(self) -> int:
-        """How much sound was digested since the session began."""
+        """Milliseconds of sound digested since the session began."""
         return int(self._time.ms)
 
     def set_turn_aside(self, item_id: str) -> None:
-        """Forget the turn under way: it was a cough or a nod. Holds from the next slice on: a thread may be at work on
-        this one."""
+        """Drop the turn under way: it was a cough or a nod. This takes effect with the next slice, as a thread may be
+        working on the current one."""
         self._set_aside = item_id
 
     async def run(self) -> None:
-        """Until the sound ends. A model's failure costs the turn, not the session."""
+        """Run until the sound ends. A model's failure costs the turn, not the session."""
         try:
             await self._scribe.open()
             async with asyncio.TaskGroup() as reading:
                 await self._listen(reading)
         finally:
-            # However the session ends, for the call under way: the next talk must not get a transcriber or a detector
-            # that a thread still works with.
+            # However the session ends, wait for the call under way: the next talk must not get a transcriber or a
+            # detector that a thread is still using.
             await self._threads.finished()
             self._scribe.close()
             self._context.services.asr.release_detector(self._detector)
@@ -132,8 +132,9 @@ class Hearing:
                     await self._clear()
 
     def _patience_s(self) -> float | None:
-        """A front may stop sending sound in mid-turn (a muted microphone): then silence is measured by the clock. Not
-        so where turns are ended by hand: there a pause of any length is the front's own affair."""
+        """Seconds to wait for more sound. A front may stop sending in mid-turn (a muted microphone): then the clock
+        measures the silence. Turns that are ended by hand have no limit: a pause of any length is the front's own
+        affair."""
         if self._so_far.stretch is None or not self._so_far.stretch.announced:
             return None
         detection = self._detection
@@ -149,14 +150,14 @@ class Hearing:
             self._leaning.renew()
         for start in range(0, pcm.size, SLICE):
             part = pcm[start : start + SLICE]
-            behind = pcm.size - start - part.size  # of this message: spoken that much before its last sample
+            behind = pcm.size - start - part.size  # sound of this message that was spoken later
             played = self._context.playing.played_during(part.size, arrived - behind / HEARING_RATE)
             while part.size:
                 digested = await self._threads(partial(self._ear.digest, part, played, self._talk_now()))
                 self._so_far, taken = digested.so_far, digested.taken
                 self._time.advance(taken, self._context.now())
                 part, played = part[taken:], part_of(played, taken, part.size)
-                # Reported before the next slice is looked at: a verdict over a reply may set the turn aside in between.
+                # Report before looking at the next slice: a verdict over a reply may set the turn aside in between.
                 for note in digested.notes:
                     await self._report(note, reading)
 
@@ -174,7 +175,7 @@ class Hearing:
             expected=self._leaning.words,
         )  # fmt: skip
 
-    # ----------------------------------------------------------------------------------- what was noticed
+    # -------------------------------------------------------------------------------------- observations
 
     async def _report(self, note: Noted, reading: asyncio.TaskGroup) -> None:
         if note.sign is Sign.ONSET:
@@ -186,8 +187,8 @@ class Hearing:
             return
         if note.sign is Sign.RESUMED:
             self._words = NOTHING_KNOWN
-        # What is known by now goes out at once: a verdict over a reply is not to wait for words. Those are read beside
-        # this task, and judged: the silence goes on being measured meanwhile.
+        # Send what is known at once: a verdict over a reply must not wait for words. Those are read and judged beside
+        # this task, while the silence is still being measured.
         await self._tell_progress(self._text, note.speech_ms, note.silence_ms)
         read = self._read_fall if note.sign is Sign.FALLEN else self._read_on
         reading.create_task((self._read_pause if note.sign is Sign.PAUSE else read)(self._text, note))
@@ -205,14 +206,14 @@ class Hearing:
         await self._tell(UserProgress(turn.item_id, *known))
 
     async def _tell_end(self, note: Noted, by_hand: bool) -> None:
-        """Before its words are known: the item and the reply need not wait for the last pass of the transcriber."""
+        """Report the end before its words are known: item and reply need not wait for the transcriber's last pass."""
         self._words = NOTHING_KNOWN
         end_ms, moment = int(note.at * 1000 / HEARING_RATE), self._time.moment_of(note.at)
         stretch = note.stretch
         await self._tell(UserEnded(stretch.item_id, end_ms, moment, by_hand, stretch.announced))
 
     async def _end_now(self) -> None:
-        """No sound comes any more: end the turn that is under way where its speech ended."""
+        """No more sound comes: end the turn under way where its speech ended."""
         note = await self._end(self._ear.close_stretch)
         if note is not None:
             await self._tell_end(note, by_hand=False)
@@ -226,7 +227,7 @@ class Hearing:
             return
         note = await self._end(partial(self._ear.commit, self._leaning.words))
         await self._tell_end(note, by_hand=True)
-        self._inlet.came_through()  # the item is certain: what waits behind it need not wait for its words
+        self._inlet.came_through()  # the item is certain: commands that wait for it need not wait for its words
         await self._write_down(note)
 
     async def _end(self, end: Callable[[], T]) -> T:
@@ -243,18 +244,18 @@ class Hearing:
     # --------------------------------------------------------------------------------------------- words
 
     async def _read_on(self, turn: _TurnText, note: Noted) -> None:
-        """The words so far, in the middle of the turn."""
+        """Read the words so far, in the middle of the turn."""
         judged = self._context.turn.judging is not None
         if (note.speech_ms < GLANCE_MS or note.silence_ms > 0) if judged else note.fall > 0:
-            return  # a pass that is under way would be in the way of the one that counts
+            return  # another pass now would delay the one that counts
         with suppress(Exception):  # whatever the transcriber raises: its last pass meets it too and reports it
             if (heard := await self._scribe.partial(now=judged)) is not None:
                 await self._show(turn, heard)
 
     async def _read_fall(self, turn: _TurnText, note: Noted) -> None:
-        """The words up to where the voice fell, for the turn's end and to begin a reply to them. They are read again at
-        the pause, and shown then. Read also where no reply can be begun: a pass leaves its traces in what is written
-        and shown later, and by these nobody is to see that there was a candidate (law L8)."""
+        """Read the words up to where the voice fell, for the turn's end and to begin a reply to them. They are read
+        again at the pause, and shown then. This happens even if no reply can be begun: a pass leaves traces in what is
+        written and shown later, and nobody may be able to see from these that there was a candidate (law L8)."""
         turn_taking = self._context.turn
         if not isinstance(self._detection, SemanticVad) or turn_taking.replying or turn_taking.judging is not None:
             return
@@ -263,17 +264,17 @@ class Hearing:
                 await self._judge(turn, self._scribe.shown(heard.text), note)
 
     async def _read_pause(self, turn: _TurnText, note: Noted) -> None:
-        """The words up to a pause, all that the turn has said if it is over."""
+        """Read the words up to a pause: the whole turn, if it is over."""
         try:
             heard = await self._scribe.paused()
-        except Exception:  # the last pass meets it too and reports it; a verdict is not to wait for it
+        except Exception:  # the last pass meets it too and reports it; a verdict must not wait for it
             heard = Partial(turn.text)
         await self._show(turn, heard, note.speech_ms)
         await self._judge(turn, turn.text, note)
 
     async def _show(self, turn: _TurnText, heard: Partial, read_ms: float = -1.0) -> None:
-        """A pass has read the turn, as far as a pause behind `read_ms` of speech; one that is over has been reported,
-        or will be by its transcript."""
+        """Show that a pass has read the turn, as far as a pause behind `read_ms` of speech. A turn that is over has
+        been reported, or its transcript will report it."""
         text, stable = self._scribe.shown(heard.text), self._scribe.shown(heard.stable)
         if self._so_far.detects and self._writes(turn.item_id) and (text != turn.text or read_ms >= 0):
             turn.text, turn.stable = text, len(stable) if text.startswith(stable) else 0
@@ -281,8 +282,8 @@ class Hearing:
             await self._tell_progress(turn, self._so_far.speech_ms, self._so_far.silence_ms)
 
     async def _judge(self, turn: _TurnText, text: str, note: Noted) -> None:
-        """How complete the words sound. The answer counts only while the voice has not risen again: the user may have
-        gone on while the models were at it, and then it is about words that are not the last."""
+        """Judge how complete the words sound. The answer counts only if the voice has not risen again: if the user went
+        on while the models worked, these words are not the last ones."""
         semantic = isinstance(self._detection, SemanticVad)
         known = self._context.known_words
         asked = semantic and text and not wants_more(text, known)

@@ -1,4 +1,4 @@
-"""Nobody speaks: the protocol's idle timeout, counted from the end of the last reply as it plays."""
+"""The protocol's idle timeout, while nobody speaks. It counts from the end of the last reply as it plays."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from assistant.talk.messages import IdleOver
 
 
 class IdleTimer:
-    """Puts IdleOver into the inbox when the time is over; whether it still is idle then, turn-taking decides."""
+    """Puts IdleOver into the inbox when the time is over. Turn-taking decides whether the talk still is idle then."""
 
     def __init__(self, context: TalkContext) -> None:
         self._context = context
         self._waiting: asyncio.Task[None] | None = None
 
     def start(self, play_end: float) -> None:
-        """A reply is out that plays until `play_end`, clock seconds."""
+        """Begin after a reply that plays until `play_end`, clock seconds."""
         detection = self._context.settings.turn_detection
         if isinstance(detection, ServerVad) and detection.idle_timeout_ms is not None:
             self.stop()
-            # From the end of what plays, not of what was sent: the reply was made in a fraction of its length.
+            # Count from the end of playing, not of sending: the reply was made in a fraction of its length.
             end = max(play_end, self._context.now()) + detection.idle_timeout_ms / 1000
             self._waiting = self._context.group.create_task(self._until(end))
 

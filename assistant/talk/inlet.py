@@ -1,11 +1,11 @@
-"""Where a front's commands come in: sound goes to hearing, everything else straight to the session's inbox.
+"""The entrance for a front's commands: sound goes to hearing, everything else straight to the session's inbox.
 
-A recogniser may be seconds behind. Nobody's cancel is to wait for it; but a commit makes an item at the moment in which
-hearing comes to it, and what was sent after the commit counts on that item. So commits and clears are numbered as they
-are sent, each other command knows the number that it must stand behind, and waits until hearing has come so far. What
-waits is never overtaken by another of its kind: a cancel behind a held CreateResponse may be meant for that reply.
+A recogniser may be seconds behind. A cancel must not wait for it; but a commit makes an item only when hearing reaches
+it, and commands sent after the commit depend on that item. So commits and clears are numbered as they are sent. Each
+other command carries the number that it must stay behind, and waits until hearing has reached it. A waiting command is
+never overtaken by another of its kind: a cancel behind a held CreateResponse may be meant for that reply.
 
-Pictures are looked at here, off the event loop, so that nothing damaged reaches the talk.
+Pictures are checked here, off the event loop, so that nothing damaged reaches the talk.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from assistant.talk.messages import Inbox, Refused
 from assistant.talk.pictures import looked_at, shows
 
 IN_FLIGHT = 64
-"""Commands of either kind that may wait here; then their sender waits. Sound and the rest have room of their own, so a
-slow recogniser slows the sender of sound only."""
+"""Commands of either kind that may wait here; beyond that, their sender waits. Sound and the rest have separate room,
+so a slow recogniser slows only the sender of sound."""
 
 SoundCommand: TypeAlias = AppendAudio | CommitAudio | ClearAudio
 
 
 class Inlet:
-    """`sound` is hearing's to receive from; the rest comes out at `inbox` while `run` runs.
+    """Hearing receives from `sound`; the rest comes out at `inbox` while `run` runs.
 
-    On both roads a command carries the number that the other road must have come to before its turn. It was sent behind
-    those, so the two roads never wait for each other.
+    On both roads a command carries the number that the other road must have reached before its turn. It was sent after
+    the command with that number, so the two roads never wait for each other.
     """
 
     def __init__(self, inbox: Channel[Inbox], look: Callable[[Callable[[], Command]], Awaitable[Command]]) -> None:
@@ -50,15 +50,15 @@ class Inlet:
         self._inbox, self._look = inbox, look
         self._rest: Channel[tuple[int, Command]] = Channel(IN_FLIGHT)
         self._marks_sent = self._last_commit = 0
-        """The number of the last commit or clear that was sent, and of the last commit among them."""
+        """Number of the last commit or clear that was sent, and of the last commit among them."""
         self._marks_through = 0
         self._rest_sent = self._rest_through = 0
         self._moved = asyncio.Event()
 
     async def send(self, command: Command) -> None:
-        """Waits while too many of its kind are waiting. Raises ChannelClosed after `close`."""
-        # Counted once it is in, never before: a sender that is cancelled while it waits for room must leave no number
-        # behind that nothing will ever come through with. Nothing else can run between the two.
+        """Wait while too many of its kind are waiting. Raises ChannelClosed after `close`."""
+        # Count it once it is in, never before: if a sender is cancelled while it waits for room, it must not leave a
+        # number that nothing will ever reach. Nothing else can run between the two lines.
         match command:
             case AppendAudio():
                 await self.sound.send((0, command))
@@ -72,28 +72,28 @@ class Inlet:
                 self._rest_sent += 1
 
     def _behind(self, command: Command) -> int:
-        """The number of the commit or clear that hearing must have come to before this command's turn."""
+        """The number of the commit or clear that hearing must have reached before this command's turn."""
         match command:
             case CancelResponse() | TruncateItem() | ReportHeard():
-                return 0  # they are about a reply, and no commit or clear ever makes one
+                return 0  # these are about a reply, and a commit or clear never makes one
             case Undo():
-                return self._last_commit  # it counts turns: one that was committed before it is among them
+                return self._last_commit  # it counts turns, and one that was committed before it is among them
             case _:
                 return self._marks_sent
 
     async def reached(self, number: int) -> None:
-        """For hearing, before a commit or clear with this number: what was sent before it is in the inbox."""
+        """For hearing, before a commit or clear: wait until everything sent before this number is in the inbox."""
         while self._rest_through < number:
             await self._move()
 
     def came_through(self) -> None:
-        """Hearing has put what came of the next commit or clear into the inbox. It takes them in order, so their own
-        number need not travel with them."""
+        """Report that hearing has put the result of the next commit or clear into the inbox. Hearing takes them in
+        order, so they need not carry their own number."""
         self._marks_through += 1
         self._moved.set()
 
     async def run(self) -> None:
-        """Until the commands end."""
+        """Run until the commands end."""
         async for number, command in self._rest:
             while self._marks_through < number:
                 await self._move()
@@ -112,6 +112,6 @@ class Inlet:
         self._rest.close()
 
     async def _move(self) -> None:
-        """Until either road has moved."""
+        """Wait until either road has moved."""
         self._moved.clear()
         await self._moved.wait()

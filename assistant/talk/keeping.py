@@ -1,7 +1,7 @@
-"""A talk's words and what its tools keep, as tables of its journal, and back.
+"""A talk's words and its tools' values as tables of its journal, and back.
 
-Before anything that changed them is told to a front, they are in the journal (`TalkContext.emit`): so whatever a front
-was told, it finds again, even if the process was killed the moment after.
+Every change is in the journal before a front is notified of it (`TalkContext.emit`): so a front finds everything again
+that it was notified of, even if the process was killed the moment after.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from assistant.tools.kept import Kept
 from capsules.journal import JSON, Journal, Rows
 
 WORDS, KEPT, HEARD = "words", "kept", "heard"
-"""Tables: items by id, slots by name, and of the reply that sounds what its front has said was heard."""
+"""Tables: items by id, slots by name, and, for the sounding reply, how much its front reported as heard."""
 
 
 class Keeping:
-    """Of one session. Without a journal nothing is kept."""
+    """Belongs to one session. Without a journal, nothing is stored."""
 
     def __init__(self, journal: Journal | None = None, album: Album | None = None) -> None:
         self._journal, self._album = journal, album or Album()
@@ -35,11 +35,11 @@ class Keeping:
         self._told = ""
 
     def changed(self, conversation: Conversation, kept: Kept) -> bool:
-        """Whether something that counts was not noted yet."""
+        """Whether something that counts has not been noted yet."""
         return self._journal is not None and self._noted != (conversation.version, kept.version)
 
     def note(self, conversation: Conversation, kept: Kept) -> None:
-        """All as it is now, a reply that is being made included: what a tool did and the call that says so at once."""
+        """Note everything as it is now, with a reply under way: so a tool's effect and its call are stored together."""
         if self._journal is not None:
             self._noted = (conversation.version, kept.version)
             tables: dict[str, Rows] = {KEPT: dict(kept.to_json()), WORDS: dict(self._of(conversation))}
@@ -47,43 +47,43 @@ class Keeping:
             self._tidy(conversation)
 
     def note_words(self, conversation: Conversation) -> None:
-        """What was said alone: the session is over, and its tools may be another one's."""
+        """Note only the words: the session is over, and its tools may belong to another one."""
         if self._journal is not None:
             self._journal.put(WORDS, dict(self._of(conversation)), ordered=True)
             self._tidy(conversation)
 
     def keep(self, entry: Entry) -> None:
-        """The pictures of an entry, before it is told of: on the disk when this returns."""
+        """Write the pictures of an entry to disk before returning, and before the entry is announced."""
         if self._journal is not None:
             self._album.keep(pictures_of(entry))
 
     def _tidy(self, conversation: Conversation) -> None:
-        """Pictures that no entry shows any more are kept no longer."""
+        """Delete pictures that no entry shows any more."""
         shown = frozenset(picture.digest for entry in conversation for picture in pictures_of(entry))
         if not self._shown <= shown:
             self._album.only(shown)
         self._shown = shown
 
     def heard(self, item_id: str, played_ms: float) -> None:
-        """So much of a reply was heard by now: what a front that is lost would have cut it to."""
+        """Note how much of a reply has been heard, as the point to cut at if the front is lost."""
         if self._journal is not None:
             self._journal.put(HEARD, {"last": [item_id, int(played_ms)]})
 
     def trouble(self) -> str:
-        """Why what was noted last will not outlive the process, told once; "" if it will, or was told already."""
+        """Why the latest note will not outlive the process; "" if it will. Each reason is returned only once."""
         found = "" if self._journal is None else self._journal.trouble or self._album.trouble
         told, self._told = self._told, found
         return found if found and not told else ""
 
     def torn(self) -> str:
-        """What was lost of the journal before it was opened, in a sentence; "" for nothing."""
+        """A sentence about the part of the journal that was lost before it was opened; "" if none was."""
         if self._journal is None or not self._journal.torn:
             return ""
         lost, self._journal.torn = self._journal.torn, 0
         return f"the end of what was kept of this talk was not whole ({lost} bytes); it goes on from the change before"
 
     def _of(self, conversation: Conversation) -> Iterable[tuple[str, JSON]]:
-        """A row for each entry; those of before are not made again."""
+        """A row for each entry; earlier rows are not made again."""
         known, self._rows = self._rows, {}
         for entry in (entry for entry in conversation if not entry.frame):
             found = known.get(entry.item.id)
@@ -94,8 +94,8 @@ class Keeping:
 
 
 def resumed(journal: Journal, album: Album | None = None) -> Conversation:
-    """The talk of a journal; a reply that was being made ends with its last heard word. Raises KeyError, TypeError,
-    ValueError or IndexError on what was not written here."""
+    """Restore the talk from a journal; a reply that was being made ends with its last heard word. Raises KeyError,
+    TypeError, ValueError or IndexError on rows that were not written here."""
     words, kept = journal.table(WORDS), journal.table(KEPT)
     found: Mapping[str, Any] = kept
     find = (album or Album()).find
@@ -114,14 +114,14 @@ def _pairs(rows: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
 
 
 def pictures_of(entry: Entry) -> list[Picture]:
-    """Those that are kept with the talk."""
+    """The pictures of an entry that are stored with the talk."""
     if entry.frame or not isinstance(entry.item, Message):
         return []
     return [part.picture for part in entry.item.content if isinstance(part, PicturePart)]
 
 
 def entry_row(entry: Entry) -> JSON:
-    """All of an entry but its sound and its pictures."""
+    """An entry as a row, without its sound and its pictures."""
     item = entry.item
     row: dict[str, Any] = {"id": item.id, "status": item.status}
     if isinstance(item, Message):
@@ -162,13 +162,13 @@ def _part_of(row: Mapping[str, Any], find: Callable[[str], bytes | None]) -> Par
         return TextPart(PICTURE)
     try:
         return PicturePart(open_picture(encoded, row["detail"]))
-    except PeerError:  # the limits are not those of when it came
+    except PeerError:  # the limits have changed since it came
         return TextPart(PICTURE)
 
 
 def entry_of(found: JSON, find: Callable[[str], bytes | None] = lambda digest: None) -> Entry:
-    """The inverse of `entry_row`; `find`: a picture by its digest. Raises KeyError, TypeError, ValueError or IndexError
-    on anything else."""
+    """The inverse of `entry_row`; `find` returns a picture by its digest. Raises KeyError, TypeError, ValueError or
+    IndexError on anything else."""
     row: Any = found
     item: Item
     if row["type"] == "message":

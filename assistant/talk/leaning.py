@@ -1,4 +1,4 @@
-"""The words that a transcriber is to lean towards, renewed as the talk goes on."""
+"""The words that a transcriber should lean towards, renewed as the talk goes on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Leaning:
         self.words: tuple[str, ...] = ()
 
     def renew(self) -> None:
-        """Before an utterance."""
+        """Renew the words before an utterance."""
         context = self._context
         key = len(context.conversation), context.turn.replying
         if key == self._key:

@@ -1,7 +1,7 @@
-"""The messages that reach a session's inbox besides commands, and those that turn-taking alone is told.
+"""The messages that reach a session's inbox besides commands, and those that only turn-taking gets.
 
-All of it in one place and frozen, so that the pure parts can be fed it and the others need not know each other. Times
-called `moment` or `play_end` are the clock's seconds.
+They stand in one place and are frozen, so that the pure parts can be fed with them and the other parts need not know
+each other. Times called `moment` or `play_end` are the clock's seconds.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TypeAlias
 from assistant.base.errors import EngineFailed, PeerError
 from assistant.events import Command
 
-# --------------------------------------------------------------------------------- noticed by hearing
+# --------------------------------------------------------------------------------------- from hearing
 
 
 @dataclass(frozen=True, slots=True)
 class UserBegan:
-    """Speech began at `start_ms` of the input; `moment` is when that was. `joins`: the turn that it goes on with, whose
+    """Speech began at `start_ms` of the input; `moment` is when that was. `joins`: the turn that it continues, whose
     sound is written down with its own."""
 
     item_id: str
@@ -28,9 +28,9 @@ class UserBegan:
 
 @dataclass(frozen=True, slots=True)
 class UserProgress:
-    """Still in the turn: its words so far, speech and current silence in milliseconds. The first `stable` characters of
-    the words will not change; `read`: they are all that was said before the silence. `sure`: the mean probability that
-    it is speech. `fell`: the voice has, whether or not there is silence yet."""
+    """The turn goes on: its words so far, with speech and current silence in milliseconds. The first `stable`
+    characters of the words will not change; `read`: they are all that was said before the silence. `sure`: mean
+    probability that this is speech. `fell`: the voice has fallen, whether or not there is silence yet."""
 
     item_id: str
     text: str
@@ -44,12 +44,12 @@ class UserProgress:
 
 @dataclass(frozen=True, slots=True)
 class UserMayBeDone:
-    """The turn may be over with these words. They serve only to begin a reply: words that were read where the voice
-    fell are shown to no front, which would see by them that one is begun.
+    """The turn may be over with these words. They only serve to begin a reply: words that were read where the voice
+    fell are not shown to any front, as it would see from them that a reply has begun.
 
     complete   probability that they are a whole request; None: unknown
-    held       their end wants more
-    paused     read at a pause, and not where the voice fell: what is not known yet is known by then
+    held       their ending wants more
+    paused     they were read at a pause, not where the voice fell: everything still missing is known by then
     """
 
     item_id: str
@@ -61,7 +61,7 @@ class UserMayBeDone:
 
 @dataclass(frozen=True, slots=True)
 class UserEnded:
-    """The turn is certain. `moment`: the last speech sample. `by_hand`: the front committed it. `was_announced`: its
+    """The turn is certain. `moment`: its last speech sample. `by_hand`: the front committed it. `was_announced`: its
     beginning was noticed, so a UserBegan came before."""
 
     item_id: str
@@ -73,7 +73,7 @@ class UserEnded:
 
 @dataclass(frozen=True, slots=True)
 class UserWords:
-    """The words of the turn. `failed` holds the reason when the transcriber broke."""
+    """The words of the turn. `failed` holds the reason if the transcriber broke."""
 
     item_id: str
     text: str
@@ -84,7 +84,7 @@ class UserWords:
 
 @dataclass(frozen=True, slots=True)
 class NothingToCommit:
-    """A commit by hand of less sound than the protocol takes."""
+    """A commit by hand of less sound than the protocol accepts."""
 
     cause: str | None
     had_ms: float
@@ -92,7 +92,7 @@ class NothingToCommit:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A command that came in and cannot be done."""
+    """A command that arrived and cannot be carried out."""
 
     error: PeerError
     cause: str | None
@@ -105,12 +105,12 @@ class Cleared:
     item_id: str | None
 
 
-# ------------------------------------------------------------------------------- of the session itself
+# ------------------------------------------------------------------------------ from the session itself
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyOver:
-    """A reply's task has ended by itself. One that was stopped in the meantime is known no more."""
+    """A reply's task has ended by itself. A reply that was stopped in the meantime is no longer known."""
 
     response_id: str
     failure: EngineFailed | PeerError | None
@@ -128,13 +128,13 @@ class SayNow:
     text: str
 
 
-# ------------------------------------------------------------------------------------ of what is shown
+# --------------------------------------------------------------------------------- about pictures
 
 
 @dataclass(frozen=True, slots=True)
 class FrameCame:
     """The newest frame of a camera waits outside the talk. `turn`: the turn that the last one was shown to. `new`: the
-    model has none like it. `changed`: it differs much from the last one, and that was shown long enough ago."""
+    model has none like it. `changed`: it differs much from the last one, which was shown long enough ago."""
 
     turn: str | None
     new: bool
@@ -143,18 +143,18 @@ class FrameCame:
 
 @dataclass(frozen=True, slots=True)
 class PictureCame:
-    """A picture that is meant is in the talk, and the words to it are still to come."""
+    """A picture that was meant is in the talk, and the words to it are still to come."""
 
 
 Noticed: TypeAlias = UserBegan | UserProgress | UserMayBeDone | UserEnded | UserWords | NothingToCommit | Cleared
 Inbox: TypeAlias = Command | Refused | Noticed | ReplyOver | IdleOver | SayNow
 
-# ------------------------------------------------------- what replies tell turn-taking, at the moment itself
+# ------------------------------------------------------- from replies to turn-taking, without delay
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyBegun:
-    """A reply of the conversation is being made; nothing of it is audible yet."""
+    """A reply of the conversation is being made; none of it is audible yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,26 +164,26 @@ class ReplySounding:
 
 @dataclass(frozen=True, slots=True)
 class ReplyEnded:
-    """Nothing more of it comes; the front will have played what came by `play_end`."""
+    """The reply is complete; the front will have played all of its sound by `play_end`."""
 
     play_end: float
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyCut:
-    """The front's player stopped inside the last reply: whatever was sent of it, it sounds no more."""
+    """The front's player stopped inside the last reply: however much of it was sent, it no longer sounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyOut:
-    """The reply came to its own end, and its tools have done to the talk what they wanted: who waits may be
+    """The reply came to its own end, and its tools have made their changes to the talk: a waiting turn may be
     answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateChecked:
-    """The turn is written down. `fits`: the reply that was made in private did not fail, and an ordinary one would have
-    the very prompt that it was made from."""
+    """The turn is written down. `fits`: the reply that was made in private did not fail, and an ordinary reply would
+    get the very prompt that it was made from."""
 
     fits: bool
 

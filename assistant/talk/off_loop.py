@@ -1,4 +1,4 @@
-"""A session's work on other threads, and when none of it is under way any more."""
+"""A session's work on other threads, with a way to wait until all of it is done."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class SessionThreads:
-    """Call it with a function to run that off the event loop."""
+    """Call it with a function to run that function off the event loop."""
 
     def __init__(self, offload: Offload) -> None:
         self._offload = offload
@@ -21,7 +21,8 @@ class SessionThreads:
         self._at_rest.set()
 
     async def __call__(self, function: Callable[[], T], /) -> T:
-        """Shielded, because to cancel the wait would not stop the thread; it is at rest when its work is done."""
+        """Run the function, shielded: cancelling the wait would not stop the thread, which is at rest only at the
+        end."""
         self._working += 1
         self._at_rest.clear()
         work = asyncio.ensure_future(self._offload(function))
@@ -29,7 +30,7 @@ class SessionThreads:
         return await asyncio.shield(work)
 
     async def finished(self) -> None:
-        """Until no thread works for this session."""
+        """Wait until no thread works for this session."""
         await self._at_rest.wait()
 
     def _done(self, work: asyncio.Future[T]) -> None:
@@ -37,4 +38,4 @@ class SessionThreads:
         if not self._working:
             self._at_rest.set()
         if not work.cancelled():
-            work.exception()  # raised to whoever waits; nobody may wait any more
+            work.exception()  # raised to the waiting caller; nobody may be waiting any more

@@ -1,4 +1,4 @@
-"""What the session decides about a reply: how it is to be, before it begins, and how it ended."""
+"""The session's decisions about a reply: its order, made before it begins, and its ending."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from assistant.tools.registry import ToolRegistry
 
 @dataclass(frozen=True, slots=True)
 class ReplyOrder:
-    """What the session decided about a reply before it began."""
+    """The session's decisions about a reply before it begins."""
 
     talk: str
-    """Whose engine state it goes on from; a side branch has one of its own."""
+    """The talk whose engine state the reply continues from; a side branch has a state of its own."""
     response: Response
     voice: str | None
     speed: float
     paced: bool
     options: ReplyOptions
     prompt: Callable[[Conversation], Prompt]
-    """Built when the user's words are in, and again after each of the session's own tools."""
+    """Builds the prompt when the user's words are in, and again after each of the session's own tools."""
     own_tools: ToolRegistry
     say: str | None = None
     """Words that are spoken as they are, without asking the model."""
 
 
 def several(orders: Iterable[ReplyOrder]) -> list[ReplyOrder]:
-    """Orders of one reply made over into those of several answers from one state.
+    """Turn copies of one reply's order into orders for several answers from one state.
 
-    The first is the conversation's. The others are made beside it, in a branch of its state: from the very prompt that
-    the first began with, with the seeds after its own. What they call is told and not run: it would be done twice.
+    The first answer belongs to the conversation. The others are made beside it, in branches of its state: from the very
+    prompt that the first one began with, with the seeds after its own. Their tool calls are reported and not run,
+    because they would otherwise be carried out twice.
     """
     first, *others = orders
     shared: list[Prompt] = []
@@ -45,7 +46,7 @@ def several(orders: Iterable[ReplyOrder]) -> list[ReplyOrder]:
         return prompt
 
     def same(conversation: Conversation) -> Prompt:
-        """Whoever asks first makes it, and then nothing of any answer is in the conversation yet."""
+        """Make the prompt at the first call, when no answer is in the conversation yet; then return the same."""
         return shared[0] if shared else make(conversation)
 
     found = [replace(first, response=replace(first.response, answer=0), prompt=make)]
@@ -61,7 +62,7 @@ def several(orders: Iterable[ReplyOrder]) -> list[ReplyOrder]:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a reply ended. `reason`: why cancelled or incomplete; `error_*`: why failed."""
+    """How a reply ended. `reason`: why it was cancelled or is incomplete; `error_*`: why it failed."""
 
     status: ResponseStatus
     reason: str | None = None

@@ -1,8 +1,8 @@
-"""Is speech over a reply meant to stop it? Judged by how long it lasts, how sure it is that somebody speaks, and its
-words, if its language has a list.
+"""Decides whether speech over a reply is meant to stop it, from its length, the detector's certainty that somebody
+speaks, and its words, if its language has a list.
 
-The constants were fitted in English, on the dev set of `recipes.turns`. Without a list nothing that was read counts:
-speech that lasts is meant, and a shorter sound is not. Pure.
+The constants were fitted in English, on the dev set of `recipes.turns`. Without a list the words do not count: speech
+that lasts is meant, and a shorter sound is not. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Overheard:
     read      its words are all that was said before the silence
     sure      mean probability that it is speech, 0 … 1
     goes_on   it continues a turn that may have been taken too early: then any word counts, however short
-    nodded    an earlier look found nothing but a nod
+    nodded    an earlier look found only a nod
     """
 
     speech_ms: float
@@ -36,63 +36,65 @@ class Overheard:
 SHORTEST_MS = 64.0
 """A shorter sound is a click, whatever words are read into it."""
 SURE = 0.67
-"""A sound below this is a cough or a laugh, whatever words are read into it. All 3 coughs of actors in the dev set have
-less, sentences that cut in have 0.69 and more."""
+"""A sound below this is a cough or a laugh, whatever words are read into it. All 3 coughs by actors in the dev set are
+below it; sentences that cut in have 0.69 and more."""
 UNMISTAKABLE = 0.88
-"""A sound below this may be a laugh or a hum that was read as words: where nothing can be held, CERTAIN_MS of it are
-waited for. With it the dev set's 13 coughs, laughs and hums of actors stop nothing there, without it 2 do; of 27 shouts
-2 are not let in, without it none. To wait until UNCLEAR_MS where it can be held spares 1 laugh and costs 1 shout."""
+"""A sound below this may be a laugh or a hum that was read as words: if the reply cannot be held, the verdict waits for
+CERTAIN_MS of it. With this, none of the dev set's 13 coughs, laughs and hums by actors stops a reply in that case,
+against 2 without it; of 27 shouts 2 are missed, against none. Waiting until UNCLEAR_MS when the reply can be held
+spares 1 laugh and costs 1 shout."""
 SURE_OF_WORDS, MANY_WORDS = 0.4, 3
-"""So much is enough where so many words were read: people who shout sound like no speech to the detector, coughs and
-laughs of the dev set are not read as sentences."""
+"""This certainty is enough if this many words were read: to the detector, people who shout do not sound like speech,
+and coughs and laughs of the dev set are not read as sentences."""
 CERTAIN_MS, UNCLEAR_MS = 480.0, 720.0
-"""A front that holds the reply waits in silence, so its verdict has time until here, the longer where the words may be
-a slow nod that was misread. A pause ends the wait, if two words were read up to it and they are not a hum's."""
+"""A front that holds the reply waits in silence, so its verdict has this much time, the longer one if the words may be
+a slow nod that was misread. A pause ends the wait, if two words were read up to it and they are not those of a hum."""
 HUM_MS = 640.0
-"""Nothing is stopped before this for words that may be the beginning of a hum ("And then", "In the me"), if nothing can
-be held: with it 54 of the dev set's 57 nods, coughs, laughs and hums stop nothing there, without 48."""
+"""Words that may be the beginning of a hum ("And then", "In the me") do not stop a reply before this, if it cannot be
+held: with this rule, 54 of the dev set's 57 nods, coughs, laughs and hums stop nothing in that case, against 48 without
+it."""
 CLEAR_WORDS = 4
-"""Ears do not write so many words for a hum, whatever the first of them is."""
+"""Ears do not write this many words for a hum, whatever the first one is."""
 SECOND_LOOK_MS = 290.0
 """Words of stopping count at the first look. A single word with which people cut in counts from here on ("What" may
-become "Right"), and so do two other words where nothing can be held or nothing follows ("Love it" is a hum)."""
+become "Right"), and so do two other words if the reply cannot be held or nothing follows ("Love it" is a hum)."""
 STRAY_MS = 640.0
-"""Any other word counts from here on: ears write some word ("Money", "Come") for any hum. At 480, with two words at the
-first look, 84 of 136 nods in other words and voices stop nothing in a stock client, with these 94."""
+"""Any other word counts from here on: ears write some word ("Money", "Come") for any hum. With this, 94 of 136 nods in
+other words and voices stop nothing in a stock client; with 480, and two words at the first look, 84."""
 NODDED_MS = 800.0
-"""Until here nothing is stopped for a word or two in whose place a nod was read before: ears write another thing at
-each look for a laugh, and for a nod in an accent ("Uh-huh", "With her", "But how?"), but continue a sentence. At 1000 a
-page lets 2 more of 96 nods in accents pass, and 4 more of 421 interruptions."""
+"""Before this, a word or two do not stop a reply if a nod was read in their place earlier: for a laugh, or a nod in an
+accent, ears write another thing at each look ("Uh-huh", "With her", "But how?"), but they continue a sentence. With
+1000, a page lets 2 more of 96 nods in accents pass, and misses 4 more of 421 interruptions."""
 LIKELY_AFTER_MS = 250.0
-"""Speech that lasts so long over a reply is likely to be meant: a front that can waits in silence from here on."""
+"""Speech over a reply that lasts this long is probably meant: a front that can waits in silence from here on."""
 LIKELY_NOD_MS = 380.0
-"""The same where the words so far begin as a nod does."""
+"""The same if the words so far begin as a nod does."""
 LONGEST_NOD_MS = 1000.0
-"""Longer speech with any other word is not a nod: nobody should have to talk against a voice for longer."""
+"""Longer speech with any other word is not a nod: nobody should have to talk against a voice for longer than this."""
 LONGEST_LAUGH_MS = 1600.0
-"""The same where only words of a nod are read: laughs of the dev set last 0.8 to 1.5 s, a slow "Okay, okay" 1.2."""
+"""The same if only words of a nod are read: laughs of the dev set last 0.8 to 1.5 s, a slow "Okay, okay" 1.2."""
 OVER_MS = 90.0
-"""After such a silence it is probable that no more comes."""
+"""After such a silence, probably no more comes."""
 UNREAD_MS = 600.0
-"""The words of a short sound are waited for so long; then it counts as one without words."""
+"""The time that the verdict waits for the words of a short sound; after that, it counts as a sound without words."""
 
 
 def verdict(heard: Overheard, known: TalkWords | None, holds: bool = False) -> Signal | None:
-    """Whether speech over a reply is meant to stop it. None: too early to say. `holds`: the front falls silent for what
-    is likely, and can go on at the same sample."""
+    """Return whether speech over a reply is meant to stop it; None if it is too early to say. `holds`: the front falls
+    silent for speech that is probably meant, and can go on at the same sample."""
     over = heard.silence_ms >= OVER_MS
     lasting = heard.silence_ms >= UNREAD_MS
     many = known is not None and len(bare_words(heard.words)) >= MANY_WORDS
     if heard.speech_ms < SHORTEST_MS:
         return Signal.BACKCHANNEL if over else None
     if heard.sure < (SURE_OF_WORDS if many else SURE):
-        # It may be the soft beginning of a word with which a turn goes on: to set that aside would cut the request.
+        # It may be the soft beginning of a word that continues a turn: setting that aside would cut the request.
         return Signal.BACKCHANNEL if (lasting if heard.goes_on else over) else None
     return _by_time(heard, over) if known is None else _by_words(heard, known, holds, over, lasting)
 
 
 def _by_time(heard: Overheard, over: bool) -> Signal | None:
-    """As a word that could be anything: from UNCLEAR_MS on it is not a nod. A turn that goes on is likely sooner."""
+    """Judge it as a word that could be anything: not a nod from UNCLEAR_MS on. A continued turn is likely sooner."""
     if heard.speech_ms >= (LIKELY_AFTER_MS if heard.goes_on else UNCLEAR_MS):
         return Signal.INTERRUPTION
     if over:
@@ -106,7 +108,7 @@ def _by_words(heard: Overheard, known: TalkWords, holds: bool, over: bool, lasti
     if (meant and _certain(heard, known, holds)) or heard.speech_ms >= longest_ms:
         return Signal.INTERRUPTION
     if over:
-        # A short sound without a word is a cough, a laugh, or the echo of our own voice: nothing to stop for.
+        # A short sound without a word is a cough, a laugh, or the echo of our own voice: not a reason to stop.
         read = heard.read and not (heard.goes_on and not heard.words)
         return Signal.BACKCHANNEL if read or lasting else None
     if meant:
@@ -116,7 +118,7 @@ def _by_words(heard: Overheard, known: TalkWords, holds: bool, over: bool, lasti
 
 
 def _meant(heard: Overheard, known: TalkWords) -> bool:
-    """Its words are those of somebody who wants to speak."""
+    """Whether its words are those of somebody who wants to speak."""
     words = _own_words(heard.words, known)
     if not words:
         return False
@@ -126,7 +128,7 @@ def _meant(heard: Overheard, known: TalkWords) -> bool:
 
 
 def _certain(heard: Overheard, known: TalkWords, holds: bool) -> bool:
-    """Speech that is meant will not turn out to be a nod that was misread."""
+    """Whether this speech is meant for certain, and cannot turn out to be a misread nod."""
     words, all_words = _own_words(heard.words, known), len(bare_words(heard.words))
     if words[0] in known.stopping or heard.goes_on:
         return True
@@ -166,8 +168,8 @@ def only_nods(text: str, known: TalkWords | None) -> bool:
 
 
 def nod_words(heard: Overheard, before: str, known: TalkWords | None) -> str:
-    """How it would stand in the transcript as a nod, `before` having been read: words that are a nod's, in whichever
-    pass; a hum, for which ears write some word, as a hum; nothing where it is hardly a voice. Without a list the words
+    """Return the words of a nod for the transcript, if `before` was read earlier: the words of a nod, from whichever
+    pass had them; a hum, if ears wrote some word for one; nothing if it is hardly a voice. Without a list the words
     stand as they were read."""
     if not bare_words(heard.words):
         return before
@@ -180,7 +182,7 @@ def nod_words(heard: Overheard, before: str, known: TalkWords | None) -> str:
 
 
 def only_stops(text: str, known: TalkWords | None) -> bool:
-    """Whether the last sentence asks for nothing but silence; it is obeyed, and needs no answer in words."""
+    """Whether the last sentence asks only for silence; it is obeyed, and needs no answer in words."""
     sentences = [words for part in re.split(r"[.!?…]+", text) if (words := bare_words(part))]
     return known is not None and bool(sentences) and " ".join(sentences[-1]) in known.stops
 

@@ -29,12 +29,12 @@ class PendingTranscripts:
         self._waiting: dict[str, asyncio.Future[None]] = {}
 
     async def ready(self) -> None:
-        """Until all committed sound has been written down."""
+        """Wait until all committed sound has been written down."""
         while self._waiting:
             await asyncio.wait(list(self._waiting.values()))
 
     async def commit(self, item_id: str, transcript: str | None = None) -> None:
-        """The user's turn becomes an item; without a transcript its words are still to come."""
+        """Make the user's turn an item; without a transcript its words are still to come."""
         if transcript is None:
             self._waiting[item_id] = asyncio.get_running_loop().create_future()
         item = Message(item_id, "user", (AudioPart(transcript),))
@@ -44,7 +44,7 @@ class PendingTranscripts:
         await self._context.emit(ItemDone(item, previous))
 
     async def arrived(self, words: UserWords) -> None:
-        """What a committed turn said; its item may have been deleted meanwhile."""
+        """Write down the words of a committed turn; its item may have been deleted meanwhile."""
         future = self._waiting.pop(words.item_id, None)
         if future is None:
             return

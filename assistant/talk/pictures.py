@@ -1,7 +1,7 @@
-"""Pictures in what a front sends: whole or refused, before the talk knows of them.
+"""Checks the pictures that a front sends: whole or refused, before the talk sees them.
 
-Their headers were read where they came in; whether the rest is whole is known only when all of it is decoded, which
-takes too long for the event loop.
+Their headers were read on arrival. Whether the rest is whole is known only after decoding all of it, which takes too
+long for the event loop.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def shows(command: Command) -> bool:
 
 
 def looked_at(command: Command) -> Command:
-    """The command, each picture with its look. One that shows pictures alone and damaged is no mistake; raises
-    PeerError for any other."""
+    """The command, each picture with its look. A damaged picture is not an error in a command of pictures alone; for
+    any other command, raises PeerError."""
     try:
         if isinstance(command, CreateItem):
             return replace(command, item=_looked(command.item, "item"))

@@ -1,9 +1,9 @@
-"""The sound that a front must be playing now, known from what it was told. Pure: the clock is handed in.
+"""The sound that a front should be playing now, derived from the events it was sent. Pure: the clock is passed in.
 
-A front that keeps to the protocol plays sound as it comes, one piece behind the other, and drops the rest when it is
-told that the user speaks. So its player is imitated here, a sample for every sample of the microphone: then what comes
-back does so at one delay for the whole reply, whatever the network and the devices add, and only that is unknown.
-`told` may be called on another thread than `played_during`.
+A front that follows the protocol plays sound as it comes, one piece behind the other, and drops the rest when it is
+informed that the user speaks. So its player is imitated here, a sample for every sample of the microphone: then the
+echo returns at one delay for the whole reply, whatever the network and the devices add, and only that delay is
+unknown. `told` may be called on another thread than `played_during`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from assistant.contracts import PlayedSound
 from assistant.events import AudioDelta, Duck, Event, ResponseDone, Resume, Settings, SpeechStarted, StopPlayback
 
 DUCKED = 0.25
-"""The level to which a front lowers its sound (`local/player.py`, `ui/`); one that does otherwise is learnt again."""
+"""The level to which a front lowers its sound (`local/player.py`, `ui/`); any other level must be learnt anew."""
 LINGERS_S = 0.25
-"""A front that is told to stop goes on for about so long: the way there and its fade."""
+"""A front that is asked to stop goes on for about this long: the way there and its fade."""
 AHEAD_S = 0.25
-"""How far a microphone's sound may run before the clock. A file that comes at once is no echo of anything."""
+"""The lead that a microphone's sound may have over the clock. A file that arrives at once is not an echo."""
 BEHIND_S = 0.5
-"""A microphone that stood still for longer (muted) has missed what was played meanwhile."""
+"""A microphone that stood still for longer (muted) missed the sound that was played meanwhile."""
 
 
 class FrontPlayer:
@@ -39,7 +39,7 @@ class FrontPlayer:
         self._gain = 1.0
 
     def told(self, event: Event, settings: Settings, now: float) -> None:
-        """The front gets this event."""
+        """Note that the front gets this event."""
         match event:
             case AudioDelta() if settings.paced:
                 self._told.append((event, now))
@@ -53,7 +53,8 @@ class FrontPlayer:
                 pass
 
     def played_during(self, samples: int, now: float) -> PlayedSound | None:
-        """While these `samples` of the microphone came, the last of them at `now`. None: nothing."""
+        """The sound played while these `samples` of the microphone came, the last of them at `now`; None if none
+        was."""
         if not self._told and not self._queue:
             return None
         begin = now - samples / HEARING_RATE
@@ -92,7 +93,7 @@ class FrontPlayer:
         return found
 
     def _from_queue(self, samples: int) -> Pcm:
-        """From the front of the queue, fewer where there are no more."""
+        """Take samples from the front of the queue, fewer if there are no more."""
         parts, wanted = [np.zeros(0, np.float32)], samples
         while wanted and self._queue:
             piece = self._queue.popleft()

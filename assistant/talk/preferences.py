@@ -1,4 +1,4 @@
-"""Settings change, and a persona takes over. Whatever cannot be is refused before anything has changed."""
+"""Changes of settings, and of the persona. Impossible ones are refused before anything has changed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Preferences:
         self._context, self._state_sync = context, state_sync
 
     async def update(self, settings: Settings) -> None:
-        """Raises PeerError for a persona or a tool choice that there is not."""
+        """Raises PeerError for a persona or a tool choice that does not exist."""
         view, before = self._context.view, self._context.settings
         self._check(settings, "session.persona")
         if not self._context.services.tts.paces:
-            settings = replace(settings, speed=1.0)  # the front is told what holds, not what it wished for
+            settings = replace(settings, speed=1.0)  # the front gets the settings that hold, not those it wished for
         self._context.settings = settings
         await self._context.emit(SettingsUpdated(settings))
-        # While a reply runs the models are its; the next reply settles them.
+        # While a reply runs, it owns the models; the next reply brings them in line.
         if not self._context.turn.replying and view.prompt(before) != view.prompt(settings):
             self._state_sync.soon()
 
@@ -35,8 +35,8 @@ class Preferences:
         return settings
 
     async def become(self, settings: Settings, asked: float) -> None:
-        """Take over while no reply of the conversation runs. The front is told when both engines could go on with
-        the talk, or a reply that it asked for meanwhile has them. `asked`: when it was asked for, clock seconds."""
+        """Take over while no reply of the conversation runs. The front is informed once both engines could continue the
+        talk, or a reply that it asked for meanwhile has them. `asked`: when it was asked for, clock seconds."""
         self._context.settings = settings
         await self._state_sync.now()
         self._context.group.create_task(self._tell_ready(settings, asked))

@@ -1,8 +1,8 @@
 """Turns the items of a talk into the prompt of the next reply.
 
-Items that one reply made (its words and its calls) become one assistant line that names the reply, so that an engine
-can reuse the very tokens it wrote. A line that was cut carries the heard words only. Pictures that were sent by
-themselves stand in the user's line that follows.
+Items made by one reply (its words and its calls) become one assistant line that names the reply, so that an engine
+can reuse the very tokens it wrote. A line that was cut carries only the words that were heard. Pictures that were sent
+by themselves stand in the user's line that follows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOT_UNDERSTOOD = "[inaudible]"
 
 
 class Lines:
-    """Makes lines of entries, and remembers those of the last time: a talk asks for all of its lines at every turn."""
+    """Makes lines from entries, and remembers the last ones: a talk asks for all of its lines at every turn."""
 
     def __init__(self, sees: bool = True) -> None:
         self._sees = sees
@@ -36,8 +36,8 @@ class Lines:
 
 
 def build(system: str, tools: Sequence[ToolSpec], entries: Iterable[Entry], made: Lines | None = None) -> Prompt:
-    """The prompt of these entries. System items before any other join the instructions; later ones are user lines,
-    because the templates of the model family take a system text in first place only."""
+    """The prompt of these entries. System items before any other item join the instructions; later ones become user
+    lines, because the templates of the model family accept a system text only at the start."""
     lines: list[Line] = []
     heads = [system.strip()]
     shown = False
@@ -58,7 +58,7 @@ def build(system: str, tools: Sequence[ToolSpec], entries: Iterable[Entry], made
 
 
 def entries_of(conversation: Conversation, wanted: Sequence[Item | str]) -> list[Entry]:
-    """The entries that a response's own `input` names, whole items or ids. Raises PeerError on an unknown id."""
+    """The entries that a response names in its `input`, as whole items or ids. Raises PeerError on an unknown id."""
     return [conversation.entry(item) if isinstance(item, str) else Entry(item) for item in wanted]
 
 
@@ -91,7 +91,7 @@ def _line(entry: Entry, sees: bool) -> Line | None:
 
 
 def _user_line(item: Message, sees: bool) -> Line:
-    """Words and pictures in their order; a picture that is not seen is a word."""
+    """Words and pictures in their order; a picture that the model cannot see becomes a word."""
     text, placed, apart = "", [], False
     for part in item.content:
         if isinstance(part, PicturePart) and sees:
@@ -111,7 +111,7 @@ def _same_reply(before: Line, line: Line) -> bool:
 
 
 def _pictured(before: Line, line: Line) -> Line:
-    """A line behind one of pictures alone, which has words only where they are not seen."""
+    """A line joined with the line of pictures before it, which has words only if the pictures are not seen."""
     return Line("user", f"{before.text} {line.text}".strip(), pictures=before.pictures + line.pictures)
 
 

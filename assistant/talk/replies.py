@@ -38,7 +38,7 @@ class Active:
 
 
 class Replies:
-    """Whether one begins or is stopped is decided elsewhere: here is what that takes, and turn-taking is told of it."""
+    """Begins and stops replies, and reports both to turn-taking. The decisions are made elsewhere."""
 
     def __init__(
         self, context: TalkContext, state_sync: StateSync, turns: TurnTimes, idle: IdleTimer,
@@ -46,16 +46,16 @@ class Replies:
     ) -> None:  # fmt: skip
         self.active: Active | None = None
         self.last: Reply | None = None
-        """The last reply of the conversation that is over; it may still sound."""
+        """The conversation's last reply that is over; it may still sound."""
         self._context, self._state_sync, self._turns = context, state_sync, turns
         self.idle, self._words, self._tool_effects = idle, words, tool_effects
         self.candidates = Candidates(context, state_sync, words, lambda: self._order(ResponseParams(), None))
         self._asides: dict[str, Active] = {}
         self._aside_talks: set[str] = set()
-        """Of asides that the engines still hold something of."""
+        """Talks of side branches that the engines still hold something of."""
 
     def running(self, response_id: str | None) -> Active | None:
-        """The reply of this id; None: the conversation's own."""
+        """The reply with this id; None: the conversation's own."""
         if response_id is None:
             return self.active
         everyone = (self.active, *self._asides.values())
@@ -73,7 +73,7 @@ class Replies:
         return self.active is not None and item_id in self.active.reply.item_ids
 
     async def create(self, params: ResponseParams) -> None:
-        """The front asks for a reply. Raises PeerError where it may have none now."""
+        """Begin a reply that the front asks for. Raises PeerError if it may not have one now."""
         if params.conversation == "none":
             if len(self._asides) >= ASIDES:
                 raise PeerError(
@@ -95,7 +95,7 @@ class Replies:
             await self.start(params)
 
     async def start(self, params: ResponseParams, say: str | None = None) -> None:
-        """Begin a reply. Raises PeerError, with nothing begun, for params that cannot be met."""
+        """Begin a reply. Raises PeerError for params that cannot be met; then nothing has begun."""
         self.idle.stop()
         aside = params.conversation == "none"
         candidate = self.candidates.hand_over()
@@ -107,7 +107,7 @@ class Replies:
     async def _begin(self, order: ReplyOrder, trace: TurnTrace, candidate: Candidate | None = None) -> None:
         reply = Reply(order, self._context, Outlet(self._context, trace), self._words)
         await self._context.emit(ResponseCreated(order.response))
-        await self._state_sync.wait()  # a rollback that is under way must not meet the reply in the engine
+        await self._state_sync.wait()  # a rollback under way must not meet the reply in the engine
         active = Active(reply)
         active.task = self._context.group.create_task(self._run(active, candidate))
         if not reply.in_conversation:
@@ -128,7 +128,7 @@ class Replies:
             )
 
     async def _start_several(self, params: ResponseParams) -> None:
-        """Each is, bit for bit, what it would have been alone: the models' states are forked before any begins."""
+        """Begin several answers. Each equals, bit for bit, the one made alone: states are forked before any begins."""
         self.idle.stop()
         await self.candidates.drop_candidate()
         orders = several(self._order(params, None) for _ in range(params.answers))
@@ -185,7 +185,7 @@ class Replies:
         await self._context.inbox.send(ReplyOver(active.reply.id, failure))
 
     async def _released(self, active: Active, candidate: Candidate) -> bool:
-        """Whether the reply is one that was begun in private; else that is dropped, and the reply begins now."""
+        """Whether the reply was begun in private. If not, the candidate is dropped and the reply begins now."""
         released = False
         try:
             await self._words.ready()
@@ -200,7 +200,7 @@ class Replies:
         return released
 
     async def over(self, over: ReplyOver) -> bool:
-        """A reply came to its own end, unless it was stopped in the meantime. True: it was the conversation's."""
+        """Handle a reply that came to its own end, unless it was stopped meanwhile. True: it was the conversation's."""
         active = self.running(over.response_id)
         if active is None:
             return False
@@ -216,13 +216,13 @@ class Replies:
         return reply.in_conversation
 
     async def stop(self, active: Active | None, reason: str) -> None:
-        """Cancel a reply, if there is one: from this moment nothing of it goes out but its end."""
+        """Cancel a reply, if there is one: from this moment only its end goes out."""
         if active is None:
             return
         reply = active.reply
-        # Stopped and cancelled before the first wait: what it was about to send must not come behind its end. Its task
-        # is waited for before that is told: by then the engines have let go, so what they do meets no other reply, and
-        # the journal knows every token of the words that are told to be said.
+        # Stopped and cancelled before the first wait, so that nothing it was about to send comes behind its end. The
+        # end is sent only after its task has ended: by then the engines have let go, so their work cannot meet another
+        # reply, and the journal has every token of the words that are reported as said.
         reply.stop()
         active.task.cancel()
         self._let_go(reply)
@@ -251,7 +251,7 @@ class Replies:
         self._context.tell(ReplyEnded(reply.play_end))
         self._turns.ended(reply.trace)
         await self._tool_effects.do(reply.effects)
-        self._state_sync.ahead()  # behind what the tools did, so that what is prepared is the talk as it is now
+        self._state_sync.ahead()  # after the tools' changes, so that the talk is prepared as it is now
         self.idle.start(reply.play_end)
 
     async def _forget(self, talk: str) -> None:
@@ -260,7 +260,7 @@ class Replies:
         self._aside_talks.discard(talk)
 
     async def close(self) -> None:
-        """Nothing runs any more: what was left half done is let go."""
+        """Let go of everything half done: nothing runs any more."""
         await self.candidates.close()
         for talk in tuple(self._aside_talks):
             await self._forget(talk)

@@ -1,9 +1,9 @@
-"""One reply from prompt to last sample: runs thinking into speaking, tells the front, keeps the talk's items true.
+"""One reply from prompt to last sample: thinking feeds speaking, the front is informed, the talk's items stay true.
 
 Thinking (`ToolLoop`) runs ahead of speaking by a bounded number of pieces; speaking runs ahead of the player by a
-bounded lead. Between the two stands a queue of things to put out, in the order in which the model made them. The
-session stops and cancels `run` to interrupt; `finish` then closes what was open, so nothing of a reply ever follows its
-`ResponseDone`. A candidate (`candidates`) is the same reply with an outlet that holds everything back.
+bounded lead. Between the two stands a queue of things to put out, in the order in which the model made them. To
+interrupt, the session stops and cancels `run`; `finish` then closes everything that was open, so nothing of a reply
+ever follows its `ResponseDone`. A candidate (`candidates`) is the same reply with an outlet that holds everything back.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from assistant.tools.registry import ToolResult
 
 PIECES_AHEAD = 8
 MAX_LEAD_S = 6.0
-"""Sound made beyond this would mostly be thrown away by an interruption."""
+"""An interruption would mostly throw away sound beyond this."""
 DELTA_SAMPLES = REPLY_RATE // 10
 _WORD = re.compile(r"\S+\s*")
 
@@ -74,7 +74,7 @@ class _Open:
 
 
 class Reply:
-    """Call `run` once in a task; to interrupt, `stop` and cancel the task; then `finish` once, whatever happened."""
+    """Call `run` once in a task; to interrupt, `stop` and cancel the task; then call `finish` once in any case."""
 
     def __init__(self, order: ReplyOrder, context: TalkContext, outlet: Outlet, words: PendingTranscripts) -> None:
         self.order = order
@@ -98,7 +98,7 @@ class Reply:
 
     @property
     def trace(self) -> TurnTrace:
-        """Where its times are written down."""
+        """The trace that the reply's times are written to."""
         return self._outlet.trace
 
     @property
@@ -111,23 +111,22 @@ class Reply:
 
     @property
     def effects(self) -> list[ToolResult]:
-        """What tools of our own want done to the talk when the reply is out."""
+        """Changes to the talk that our own tools asked for, to be made when the reply is out."""
         return self._rounds.effects
 
     async def run(self) -> None:
         """Make and put out the whole reply. Raises EngineFailed (in a group) if a model breaks."""
-        await self._words.ready()  # the turn was certain before it was written down; the prompt needs its words
+        await self._words.ready()  # the turn was certain before its words were; the prompt needs them
         async with asyncio.TaskGroup() as group:
             self._parts = (group.create_task(self._rounds.run()), group.create_task(self._put_out()))
 
     def stop(self) -> None:
-        """From now on nothing goes out but the end, not even by a part that is about to go on: a group would cancel it
-        only after that."""
+        """Let only the end go out from now on, even if a part is about to go on: a group would cancel it only later."""
         for part in self._parts:
             part.cancel()
 
     async def finish(self, ending: Ending | None = None) -> Response:
-        """Close what is open and say that the reply is over; the last event of this reply. None: its own end."""
+        """Close everything that is open and announce that the reply is over. None: it came to its own end."""
         if self._open is not None:
             await self._close_message("incomplete")
         if ending is None:
@@ -209,7 +208,7 @@ class Reply:
                 costs += sound.costs
                 piece = replace(piece, samples=piece.samples + sound.pcm.size, marks=_merged(piece.marks, sound.marks))
                 self._rows += sound.rows
-                if not sound.pcm.size:  # marks or costs alone
+                if not sound.pcm.size:  # only marks or costs
                     continue
                 if not self._first_sound:
                     self.trace.mark("tts_wait", self._context.now(), costs)
@@ -223,7 +222,7 @@ class Reply:
             self._context.keeping.note(self._talk, self._context.view.kept)
 
     async def _tell(self, message: _Open, piece: SpokenPiece, told: int, upto: int) -> int:
-        """Put out the words of the piece that begin before character `upto` and were not told yet."""
+        """Send the words of the piece that begin before character `upto` and were not sent yet."""
         for word in _WORD.finditer(piece.text, told):
             if word.start() >= upto:
                 break
@@ -236,23 +235,24 @@ class Reply:
         return told
 
     async def _send(self, message: _Open, sound: SpeechChunk) -> None:
-        """Hand sound to the front in short pieces, never more ahead of the player than the lead allows."""
+        """Send the front sound in short pieces, never further ahead of the player than the lead allows."""
         await self._outlet.certain(audible=True)
         for start in range(0, sound.pcm.size, DELTA_SAMPLES):
             part = sound.pcm[start : start + DELTA_SAMPLES]
-            await self._hold_lead()  # per piece, not per sound: a long one must not run away over the lead
+            await self._hold_lead()  # for each piece, as a long sound must not exceed the lead
             at = message.samples
             message.samples += part.size
             self._play(part.size / REPLY_RATE)
             await self._emit(AudioDelta(self.id, message.item_id, message.index, 0, at, part))
             if not self._first_sound:
                 self._first_sound = True
-                if self.in_conversation:  # only now: before this the user interrupts nothing that could be heard
+                if self.in_conversation:  # only now: before this, speech interrupts nothing that could be heard
                     self._context.tell(ReplySounding())
                 await self._first_out()
 
     def _play(self, seconds: float) -> None:
-        """So much more goes out. Who takes it faster than it sounds has heard it at once, and talks over nothing."""
+        """Count these seconds as sent. A front that takes sound faster than it plays has heard it at once, so that
+        speech cannot overlap it."""
         now = self._context.now()
         if not self.order.paced:
             self.play_end = now
@@ -279,7 +279,7 @@ class Reply:
         self._keep(message, "in_progress")
 
     def _keep(self, message: _Open, status: ItemStatus) -> Message:
-        """Bring the conversation's entry in line with what was put out."""
+        """Bring the conversation's entry in line with the output."""
         spoken = self.order.response.modality == "audio"
         part = AudioPart(transcript=message.text) if spoken else TextPart(message.text)
         item = Message(message.item_id, "assistant", (part,), status)
@@ -325,11 +325,11 @@ class Reply:
 
 
 def _merged(marks: tuple[Mark, ...], more: tuple[Mark, ...]) -> tuple[Mark, ...]:
-    """Marks in order, those already known not repeated."""
+    """Marks in order, without repeating known ones."""
     last = marks[-1].char if marks else -1
     return (*marks, *(mark for mark in more if mark.char > last))
 
 
 def _known_chars(piece: SpokenPiece) -> int:
-    """Words that begin before this character are being spoken; all of them where the voice sets no marks."""
+    """Words that begin before this character are being spoken; all of them, if the voice sets no marks."""
     return piece.marks[-1].char + 1 if piece.marks else len(piece.text)

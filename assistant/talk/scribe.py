@@ -1,9 +1,9 @@
 """The words of the turn under way, written down beside the detector.
 
-A pass of a transcriber may take as long as some words, and the sound goes on meanwhile: the detector and the turn's end
-must not wait for it. So sound is only queued here, and a pass runs on another thread, one at a time. At a pause all is
-read as if the turn were over; what follows is silence, most likely, and is held back, so that the transcript is ready
-when the turn is. If the user goes on, it is pushed then.
+A transcriber's pass may take as long as some words, and the sound goes on meanwhile: the detector and the turn's end
+must not wait for it. So sound is only queued here, and passes run on another thread, one at a time. At a pause,
+everything is read as if the turn were over. The sound that follows is probably silence and is held back, so that the
+transcript is ready when the turn is. If the user goes on, it is pushed then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class OffLoop(Protocol):
-    """Runs a function off the event loop and gives its result."""
+    """Runs a function off the event loop and returns its result."""
 
     def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
 
@@ -35,18 +35,18 @@ class Scribe:
         self._expected: tuple[str, ...] = ()
 
     async def open(self) -> None:
-        """Loading one may take a while."""
+        """Get a transcriber. Loading one may take a while."""
         await self._off_loop(self._load)
 
     def close(self) -> None:
-        """Give the transcriber back, if there is one. No thread may be at work with it any more."""
+        """Give the transcriber back, if there is one. No thread may be using it any more."""
         if self._transcriber is not None:
             self._asr.release(self._transcriber)
             self._transcriber = None
 
     def _load(self) -> None:
-        # Kept here and not by whoever waits: when a session ends while one is being loaded, nobody waits any more, and
-        # still it is to be given back.
+        # Stored here and not by the caller: if a session ends while a transcriber is being loaded, nobody is waiting
+        # any more, but it must still be given back.
         self._transcriber = self._asr.transcriber()
 
     @property
@@ -57,7 +57,7 @@ class Scribe:
     # -------------------------------------------------------------------------- off the event loop
 
     def begin_utterance(self, expected: tuple[str, ...]) -> None:
-        """A new utterance, which is likelier to have these words; what was held of the one before is nobody's."""
+        """Begin a new utterance, which is likelier to have these words. Sound held from the previous one is dropped."""
         self._held = None
         self._open.reset()
         if expected != self._expected:
@@ -65,19 +65,19 @@ class Scribe:
             self._open.expect(expected)
 
     def queue_sound(self, pcm: Pcm) -> None:
-        """More sound; kept back while the user pauses."""
+        """Queue more sound; it is held back while the user pauses."""
         if self._held is not None:
             self._held.append(pcm)
         else:
             self._open.push(pcm)
 
     def hold_back(self) -> None:
-        """The user pauses: what comes now is silence unless `go_on` follows."""
+        """The user pauses: the sound that follows is silence unless `go_on` is called."""
         if self._held is None:
             self._held = []
 
     def go_on(self) -> None:
-        """It was no end: the silence belongs to the utterance."""
+        """The pause was not the end: the silence belongs to the utterance."""
         held, self._held = self._held, None
         for pcm in held or ():
             self._open.push(pcm)
@@ -85,7 +85,7 @@ class Scribe:
     # --------------------------------------------------------------------------- on the event loop
 
     async def partial(self, now: bool = False) -> Partial | None:
-        """The words so far, if a pass is due, or in any case; None while one runs already."""
+        """The words so far, if a pass is due or `now` is set; None while a pass is already running."""
         if self._reading:
             return None
         self._reading = True
@@ -95,7 +95,7 @@ class Scribe:
             self._reading = False
 
     async def fallen(self) -> Partial | None:
-        """All words up to here, where the voice fell; None while these are waited for already."""
+        """All words up to here, where the voice fell; None if a caller already waits for these."""
         if self._waiting:
             return None
         self._waiting = True
@@ -109,10 +109,10 @@ class Scribe:
         return await self._off_loop(self._open.pause)
 
     async def final(self) -> Transcript:
-        """The utterance is over. Raises whatever the transcriber raises."""
+        """End the utterance and return its words. Raises whatever the transcriber raises."""
         self._held = None
         return await self._off_loop(self._open.final)
 
     def shown(self, text: str) -> str:
-        """As a front sees it: an engine that knows no capitals and figures gets those that can be known."""
+        """The text as a front sees it, with capitals and figures as far as they can be known if the engine has none."""
         return text if self._open.facts.cased else as_written(text)

@@ -1,4 +1,4 @@
-"""A session's face to its front, and which of its parts answers which message.
+"""A session's face to its front, with the table of which part answers which message.
 
 A front opens a session through `Talks`, runs it beside its own loop, sends commands and reads events:
 
@@ -8,10 +8,10 @@ A front opens a session through `Talks`, runs it beside its own loop, sends comm
         async for event in session.events: ...        # ends when the session has ended
         # elsewhere: await session.send(CreateResponse()); at the end: session.close()
 
-One task owns the talk: commands and what hearing noticed reach it in order, one at a time, so no part needs a lock. A
-reply runs beside it and speaks to the front itself; it is cancelled before anything is said of its end, so nothing of
-it can follow. Turn-taking reacts to every message first: it alone decides who speaks. Then the part that knows answers
-those that ask for more.
+One task owns the talk: commands and observations from hearing reach it in order, one at a time, so no part needs a
+lock. A reply runs beside it and speaks to the front itself; it is cancelled before its end is announced, so nothing of
+it can follow. Turn-taking reacts to every message first: it alone decides who speaks. Then the responsible part answers
+those messages that ask for more.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ from assistant.talk.view import ReplyView
 from assistant.tools.kept import Slots
 
 Answer: TypeAlias = Callable[..., Awaitable[None]]
-"""Takes a message of one kind."""
+"""Handles a message of one kind."""
 
 
 class _Closed(Exception):
@@ -151,16 +151,16 @@ class Session:
 
     @property
     def undoing(self) -> Slots:
-        """Things kept by the session's own tools that the exchange before this one changed, as they were before."""
+        """Values of the session's own tools that the exchange before this one changed, as they were before."""
         return self.conversation.before(self.conversation.turns_back(EXCHANGE))
 
     async def send(self, command: Command) -> None:
-        """Hand a command over; waits while too many are waiting. Raises ChannelClosed after `close`."""
+        """Hand over a command; wait while too many are waiting. Raises ChannelClosed after `close`."""
         await self._inlet.send(command)
 
     def close(self) -> None:
         """End the session as soon as possible; a running reply stops at the engines' next step."""
-        if self._begun and not self._stop.is_set():  # before, it has not taken over what was kept
+        if self._begun and not self._stop.is_set():  # before that, the session has not taken over any state
             kept = self._context.view.kept
             self._context.keeping.note(self.conversation, kept)
             self.conversation.kept = kept.to_json()
@@ -169,7 +169,7 @@ class Session:
         self._stop.set()
 
     def say(self, text: str) -> None:
-        """Speak these words when nobody else speaks; dropped when the session is swamped."""
+        """Speak these words when nobody else speaks; they are dropped if the session is swamped."""
         self._context.inbox.offer(SayNow(text))
 
     async def run(self) -> None:
@@ -194,7 +194,7 @@ class Session:
             self.events.close()
             self.conversation.leave()
             try:
-                with contextlib.suppress(EngineFailed):  # the engines end too: what the journal holds is kept
+                with contextlib.suppress(EngineFailed):  # the engines end too: the journal's contents remain
                     await self._replies.close()
                     for engine in self._services.engines.stateful:
                         await engine.park(self.talk)
@@ -205,7 +205,7 @@ class Session:
     # -------------------------------------------------------------------------- one message at a time
 
     async def _end_when_closed(self) -> None:
-        # Raised, not returned: it is the exception that makes the group cancel everything else at once.
+        # Raised, not returned: the exception makes the group cancel everything else at once.
         await self._stop.wait()
         raise _Closed
 
@@ -222,7 +222,7 @@ class Session:
                 await self._context.emit(Error(error.code, str(error), error.param, cause))
 
     def _table(self, edits: Edits, words: PendingTranscripts) -> Mapping[type[Inbox], Answer]:
-        """Which part answers which message, behind turn-taking. A test holds it complete."""
+        """The part that answers each kind of message, after turn-taking. A test checks that it is complete."""
         nothing = self._nothing_more
         return {
             UserBegan: nothing, UserProgress: nothing, UserMayBeDone: nothing, UserEnded: nothing,
@@ -245,7 +245,7 @@ class Session:
         }  # fmt: skip
 
     async def _nothing_more(self, message: Inbox) -> None:
-        """Turn-taking alone answers it."""
+        """Ignore a message that only turn-taking answers."""
 
     async def _refuse_commit(self, nothing: NothingToCommit) -> None:
         raise PeerError(
@@ -273,7 +273,7 @@ class Session:
             raise PeerError("response_cancel_not_active", "Cancellation failed: no active response found")
         if active is self._replies.active:
             await self._turns.react_to(ClientCancel())
-        else:  # one beside the conversation is nobody's turn
+        else:  # a reply beside the conversation belongs to no turn
             await self._replies.stop(active, "client_cancelled")
 
     async def _switch_persona(self, command: SwitchPersona) -> None:

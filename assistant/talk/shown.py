@@ -1,12 +1,12 @@
-"""Pictures that the user shows: those that are meant, and frames of a camera or a screen. Only the newest frame counts.
+"""Pictures that the user shows: meant ones, and frames of a camera or a screen. Only the newest frame counts.
 
-A picture with words, or alone, is meant: it stands where it was sent. Pictures of one size that come by themselves,
-soon after each other, are frames: that is what clients send while a camera is on, each as an item, for ever. A front of
-ours says so of a frame. The newest waits in a slot and enters the talk when the user begins to speak, types, or asks
-for a reply; then it stands before the user's words, one to a turn. Their items stay, empty, so that clients find them.
+A picture with words, or alone, is meant: it stays where it was sent. Pictures of one size that come by themselves,
+soon after each other, are frames: clients send these while a camera is on, each as an item, for ever. Our own fronts
+mark frames as such. The newest frame waits in a slot and enters the talk when the user begins to speak, types, or asks
+for a reply; then it stands before the user's words, one to a turn. The items stay, empty, so that clients find them.
 
-`turn_taking` decides when a frame enters the talk and when it leaves; here it is carried out. A model is asked to look
-as soon as a picture is in the talk, so that it was seen when the user has finished.
+`turn_taking` decides when a frame enters the talk and when it leaves; this file carries it out. A model is asked to
+look as soon as a picture is in the talk, so that it has seen it by the time the user has finished.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from assistant.talk.sync import StateSync
 from assistant.talk.turn_taking import HideFrame, ShowFrame
 
 SERIES_S = 10.0
-"""Pictures of one size that come alone, no further apart, are frames; and a frame is older news after as long."""
+"""Pictures of one size that come alone, no further apart than this, are frames; an older frame is out of date."""
 SAME = 3.0
-"""A frame that differs so little from the one before shows nothing new: grey levels of 255."""
+"""A frame that differs this little from the one before shows nothing new: grey levels of 255."""
 CHANGED = 12.0
-"""One that differs so much takes the place of the turn's first frame,"""
+"""A frame that differs this much takes the place of the turn's first one,"""
 HOLD_S = 4.0
-"""but not before this: each is seen anew from its first row."""
+"""but not earlier than this: each is seen anew from its first row."""
 MOST_MEANT = 4
-"""Pictures that are meant, for one turn."""
+"""Meant pictures for one turn."""
 MOST_FRAMES = 64
-"""Items of frames that are kept in the talk."""
+"""Items of frames that stay in the talk."""
 SIZES = 8
 LET_GO = 4096
-"""Ids of frames whose items are not kept any more."""
+"""Ids of frames whose items have been removed again."""
 REMEMBERED = 2
-"""Turns behind a frame after which it is shown again even if nothing changed: a full context drops older ones first."""
+"""A frame is shown again this many turns later even if nothing changed: a full context drops older frames first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame and when it came, clock seconds."""
+    """A frame and the time it came, clock seconds."""
 
     item_id: str
     part: PicturePart
@@ -57,9 +57,9 @@ class Shown:
         self._context, self._candidates, self._state_sync = context, candidates, state_sync
         self._talk = context.conversation
         self._newest: Frame | None = None
-        """Came last, and is not in the talk."""
+        """The frame that came last and is not in the talk."""
         self._entered: Frame | None = None
-        """Is in the talk for the turn under way, or for the last one."""
+        """The frame that is in the talk for the turn under way, or for the last one."""
         self._turn: str | None = None
         """The turn that it entered the talk for."""
         self._sizes: dict[tuple[int, int], tuple[str, float]] = {}
@@ -69,17 +69,17 @@ class Shown:
 
     @property
     def _sees(self) -> bool:
-        """A server may say late that its model does not."""
+        """Whether the model takes pictures. A server may report late that its model does not."""
         return self._context.services.llm.sees
 
-    # ------------------------------------------------------------------------------------ what comes in
+    # --------------------------------------------------------------------------------- incoming pictures
 
     def is_frame(self, message: Inbox) -> bool:
-        """Whether this brings a frame: that changes the talk only once it enters it."""
+        """Whether this message brings a frame: a frame changes the talk only once it enters it."""
         return self._frame_of(message) is not None
 
     def entry(self, command: CreateItem) -> Entry:
-        """How an item comes into the talk; a frame's is empty."""
+        """The entry that an item gets in the talk; a frame's is empty."""
         item, now = command.item, self._context.now()
         if not isinstance(item, Message) or item.role != "user":
             return Entry(item)
@@ -96,7 +96,7 @@ class Shown:
         return Entry(replace(item, content=()), frame=True)
 
     def item_added(self, entry: Entry) -> FrameCame | PictureCame | None:
-        """It is in the talk now. Returns what turn-taking must know of it."""
+        """Note an item that is now in the talk. Returns what turn-taking must know of it."""
         if entry.frame:
             self._bound()
             return self._frame_came()
@@ -117,7 +117,7 @@ class Shown:
         return FrameCame(self._turn, not self._known(frame), changed)
 
     def _frame_of(self, message: Inbox) -> Frame | None:
-        """The frame that this message brings, if it brings one and no more."""
+        """The frame that this message brings, if it contains one and nothing else."""
         if not isinstance(message, CreateItem) or not isinstance(message.item, Message):
             return None
         item, now = message.item, self._context.now()
@@ -132,7 +132,7 @@ class Shown:
         return Frame(item.id, replace(part, frame=True), now)
 
     def _count(self, item: Message, now: float) -> None:
-        """A second one of a size makes frames of both; the first no longer counts if nobody has asked about it."""
+        """Count a picture. A second one of its size makes both frames; the first goes if nobody asked about it."""
         for part in item.content:
             assert isinstance(part, PicturePart)
             if part.frame is not None:
@@ -146,7 +146,7 @@ class Shown:
             self._sizes.pop(next(iter(self._sizes)))
 
     def _waiting(self) -> list[str]:
-        """Pictures that were meant, and that no words or reply stand behind yet, oldest first."""
+        """Meant pictures without words or a reply behind them yet, oldest first."""
         found: list[str] = []
         for entry in reversed(tuple(self._talk)):
             if not entry.waits and not entry.hidden:
@@ -164,11 +164,11 @@ class Shown:
         while len(self.let_go) > LET_GO:
             self.let_go.pop(next(iter(self.let_go)))
 
-    # -------------------------------------------------------------------------------- what enters the talk
+    # --------------------------------------------------------------------------------- entering the talk
 
     def show_frame(self, effect: ShowFrame) -> None:
-        """The newest frame enters the talk, behind all that was said, or before the words that a reply is asked to. It
-        takes the place of one that this turn has."""
+        """Put the newest frame into the talk, behind everything said, or before the words that a reply is asked to. It
+        replaces the frame that this turn already has."""
         if effect.turn is not None and self._entered is not None and self._turn == effect.turn:
             self._empty(self._entered.item_id)
             self._entered = None
@@ -181,7 +181,7 @@ class Shown:
             self._candidates.look_ahead()
 
     def hide_frame(self, effect: HideFrame) -> None:
-        """The turn was none: what it was shown was never there."""
+        """Remove the frame from the talk: it was shown to something that turned out not to be a turn."""
         frame = self._entered
         if frame is None or self._turn != effect.turn:
             return
@@ -192,12 +192,12 @@ class Shown:
             self._state_sync.soon()
 
     async def report(self) -> None:
-        """Tell the front which frames are in the talk since it was told last."""
+        """Send the front the frames that entered the talk since the last report."""
         while self._unreported:
             await self._context.emit(self._unreported.pop(0))
 
     def _asked_about(self) -> tuple[bool, str | None]:
-        """Whether the words that a reply is asked to have their picture, and the first of them."""
+        """Whether the words that a reply is asked to have their picture, and the id of the first of these words."""
         said = None
         for entry in reversed([entry for entry in self._talk if not entry.waits and not entry.hidden]):
             if shows_only(entry.item):

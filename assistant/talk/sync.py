@@ -1,5 +1,5 @@
-"""The models' state is brought in line with the talk while nobody waits for it: after a cut, an undo, a switch; and
-made ready for the next turn."""
+"""Brings the models' state in line with the talk while nobody waits for it, after a cut, an undo or a switch, and makes
+it ready for the next turn."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from assistant.talk.context import TalkContext
 
 
 class StateSync:
-    """One at a time, in the order in which they were asked for: two at once would each roll back what the other has
-    just brought about."""
+    """Syncs run one at a time, in the order of the requests: two at once would each roll back the other's work."""
 
     def __init__(self, context: TalkContext) -> None:
         self._context = context
         self._latest: asyncio.Task[None] | None = None
 
     def soon(self) -> None:
-        """Begin, behind those that were asked for before."""
+        """Begin a sync, behind those that were requested before."""
         before = self._latest
 
         # A task, so that the front's next command need not wait; a reply waits for it (`wait`).
@@ -35,7 +34,7 @@ class StateSync:
         self._latest = self._context.group.create_task(chain())
 
     async def wait(self) -> None:
-        """Until all that was asked for is done."""
+        """Wait until every requested sync is done."""
         if self._latest is not None:
             await asyncio.wait([self._latest])
             self._latest = None
@@ -45,13 +44,13 @@ class StateSync:
         await self._sync()
 
     def ahead(self) -> None:
-        """A turn is over: what the next would find undone is done now, if there is time; the voice's when the last
-        sound was played, as until then it may be cut."""
+        """After a turn, do in advance the work that the next turn would otherwise have to do, if there is time. The
+        voice's work waits until the last sound was played, because that sound may be cut until then."""
         self._context.group.create_task(self._prepare(self._context.turn.play_end))
 
     async def _prepare(self, play_end: float | None) -> None:
         services, talk = self._context.services, self._context.talk
-        with suppress(EngineFailed):  # the next reply meets it too, and tells
+        with suppress(EngineFailed):  # the next reply meets this failure too, and reports it
             if (llm := services.llm.state) is not None:
                 await llm.prepare(talk, self._prompt())
             if play_end is not None:

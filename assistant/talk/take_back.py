@@ -1,4 +1,4 @@
-"""What was said is taken back: turns, the end of a talk, all of it, and what the session's own tools did in it."""
+"""Takes back parts of a talk: turns, its end, all of it, along with what the session's own tools did in it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from assistant.talk.context import TalkContext
 from assistant.talk.sync import StateSync
 
 EXCHANGE = 2
-"""Turns that a spoken "undo that" takes back: itself, and the one before."""
+"""A spoken "undo that" takes back this many turns: itself, and the one before."""
 
 
 class TakeBack:
-    """No reply of the conversation runs while something is taken back; whoever asks for it has seen to that."""
+    """No reply of the conversation runs while something is taken back; the caller has seen to that."""
 
     def __init__(self, context: TalkContext, state_sync: StateSync) -> None:
         self._context, self._state_sync = context, state_sync
         self.gone: set[str] = set()
-        """Items that were deleted here and not by the front: its late reports on them are no mistake of its."""
+        """Items that were deleted here and not by the front, so its late reports on them are not errors."""
 
     async def turns(self, turns: int) -> str:
-        """The last turns, question and answer, and what tools did in them; in words, if they did something."""
+        """Take back the last turns, question and answer, and what tools did in them; return the latter in words."""
         return await self.back_to(self._context.conversation.turns_back(turns))
 
     async def back_to(self, item_ids: tuple[str, ...]) -> str:
@@ -31,12 +31,12 @@ class TakeBack:
         return told
 
     async def everything(self) -> None:
-        """All that was said; what was asked to be kept, a timer or a list, is kept."""
+        """Take back all that was said; timers and lists that were asked for stay."""
         await self._drop(tuple(reversed([item.id for item in self._context.conversation.items])))
 
     async def _drop(self, item_ids: tuple[str, ...]) -> None:
-        """From the end backwards: that is what an undo looks like to a client that knows only deletions. All are gone
-        before the first is told, so that half an undo is never what is kept."""
+        """Delete from the end backwards: an undo looks like this to a client that knows only deletions. All items are
+        gone before the first deletion is announced, so that the journal never holds half an undo."""
         conversation, gone = self._context.conversation, []
         for item_id in item_ids:
             if item_id in conversation:  # hidden ones go with their last visible neighbour

@@ -1,5 +1,6 @@
-"""All talks of the process: opens, resumes and parks them over one set of engines, up to a stated limit. What outlives
-the process stands in the talks' journals: a kill at any moment loses nothing that a front was told."""
+"""All talks of the process: opens, resumes and parks them over one set of engines, up to a stated limit. The part that
+outlives the process stands in the talks' journals: if the process is killed at any moment, nothing is lost that a front
+was informed of."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ PARKED = 32
 class Talks:
     """Opens sessions. Fronts that need an engine without a talk (plain HTTP endpoints) use `engines`.
 
-    `journals` keep the words of talks over a restart, the folder `pictures` what was shown in them; without a folder
-    they are kept in memory only.
+    `journals` stores the words of talks across restarts, the folder `pictures` stores what was shown in them; without a
+    folder both are only in memory.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Talks:
         self.personas = services.personas
         self.metrics = services.metrics
         self.defaults = settings if settings is not None else Settings()
-        """What a session starts with when its front asks for nothing."""
+        """The settings of a session whose front asks for none."""
         self._services = services
         self._journals = journals if journals is not None else Journals(None)
         self._pictures = pictures
@@ -52,22 +53,22 @@ class Talks:
 
     @property
     def voices(self) -> set[str]:
-        """What the open sessions speak with."""
+        """The voices of the open sessions."""
         asked = [session.settings for session in self._open.values()]
         personas = self.personas
         return {one.voice or (personas[one.persona].voice if one.persona in personas else None) or "" for one in asked}
 
     def open(self, settings: Settings | None = None, resume: str | None = None) -> Session:
-        """A new session, or one that goes on with an earlier talk (its `items` are the conversation so far).
+        """Open a new session, or one that goes on with an earlier talk (its `items` are the conversation so far).
 
-        Raises TalksFull when `limit` sessions are open, UnknownTalk when `resume` names none that is kept. A talk
+        Raises TalksFull when `limit` sessions are open, UnknownTalk when `resume` does not name a stored talk. A talk
         that is still open is taken over: the session that had it ends.
         """
         conversation = None
         if resume is not None:
             conversation = self._resumed(resume)
-            # Taken over before it has ended: a front that lost its connection comes back at once, and the server
-            # may not yet have noticed that the old one is gone.
+            # Taken over before the old session has ended: a front that lost its connection comes back at once, and the
+            # server may not yet have noticed that the old connection is gone.
             if (before := self._open.pop(resume, None)) is not None:
                 conversation = before.conversation
                 before.close()
@@ -82,7 +83,7 @@ class Talks:
         return session
 
     def forget(self, talk: str) -> None:
-        """Drop what is kept of a talk that is not open."""
+        """Delete the stored state of a talk that is not open."""
         self._parked.pop(talk, None)
         self._album(talk).remove()
         self._journals.remove(talk)
@@ -93,7 +94,7 @@ class Talks:
             session.close()
 
     def _ended(self, session: Session) -> None:
-        if self._open.get(session.talk) is not session:  # it was taken over: place and journal are the other one's
+        if self._open.get(session.talk) is not session:  # it was taken over: place and journal belong to the other one
             return
         del self._open[session.talk]
         self.metrics.sessions.set(len(self._open))
@@ -122,11 +123,11 @@ class Talks:
         raise UnknownTalk(f"talk {talk!r} was not kept completely; begin a new one")
 
     def _album(self, talk: str) -> Album:
-        """Where no journal can be, no pictures are either."""
+        """The talk's album, which stores nothing if the talk cannot have a journal either."""
         return Album(None if self._pictures is None or talk not in self._journals else self._pictures / talk)
 
     def _journal(self, talk: str) -> Journal | None:
-        """A talk whose journal cannot be opened goes on without one."""
+        """The talk's journal, or None: a talk whose journal cannot be opened goes on without one."""
         try:
             return self._journals.open(talk)
         except (OSError, ValueError) as error:

@@ -1,6 +1,6 @@
-"""A reply is out: now what the session's own tools wanted done to the talk in it.
+"""Makes the changes to the talk that the session's own tools asked for in a reply, once the reply is out.
 
-Not before: an undo that the person asked for takes back its own turn too, and its answer must have been said by then.
+They must wait: an undo that the person asked for takes back its own turn too, and its answer must be said by then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from assistant.tools.registry import ToolResult
 
 
 class ToolEffects:
-    """Called when no reply of the conversation runs any more, and before the next may begin."""
+    """Called after a reply of the conversation has ended, and before the next may begin."""
 
     def __init__(self, context: TalkContext, take_back: TakeBack, preferences: Preferences) -> None:
         self._context, self._take_back, self._preferences = context, take_back, preferences
@@ -29,6 +29,6 @@ class ToolEffects:
                 case "start_over":
                     await self._take_back.everything()
                 case "switch_persona":
-                    with suppress(PeerError):  # the model named it; no front waits for an error
+                    with suppress(PeerError):  # the model named it, so no front waits for an error
                         settings = self._preferences.as_persona(result.argument)
                         await self._preferences.become(settings, self._context.now())

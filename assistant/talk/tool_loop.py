@@ -1,9 +1,9 @@
 """The model's passes over one reply: its words and calls go out in order, our own tools run between the passes.
 
 A pass ends when the model ends it. If it called tools of the session's own, they run, their results join the talk and
-the model is asked again; calls that are the client's go out like words, for the client to answer.
+the model is asked again. Calls of the client's tools go out like words, for the client to answer.
 
-A candidate runs only tools that read; at any other call it waits until it is certain.
+A candidate runs only tools that read; before any other call it waits until it is certain.
 
 A model for which `Services.lost` holds a sentence may lose its way: to words that make no sense to it, it writes a call
 that cannot be read. Silence is not an answer, so the sentence is said; where no word was recognised, without asking the
@@ -59,7 +59,7 @@ Out: TypeAlias = TextOut | EndOfMessage | CallOut
 
 
 class ToolLoop:
-    """Run it once; it closes `out` however it is left. What it counted and found stands in its attributes."""
+    """Run it once; it closes `out` however it ends. Its attributes hold the counts and findings."""
 
     def __init__(self, order: ReplyOrder, context: TalkContext, out: Channel[Out], outlet: Outlet) -> None:
         self.effects: list[ToolResult] = []
@@ -107,7 +107,7 @@ class ToolLoop:
         return f"{self._order.options.reply_id}.{place}"
 
     async def _pass(self, reply_id: str) -> list[ToolResult]:
-        """One pass of the model. Returns what tools of our own came to, which the model must see."""
+        """Make one pass of the model. Returns the results of our own tools, which the model must see."""
         own: list[CallPiece] = []
         said = False
         options = replace(self._order.options, reply_id=reply_id)
@@ -119,7 +119,7 @@ class ToolLoop:
                         self._count_input(piece)
                         self._outlet.trace.mark("llm_wait", self._context.now(), piece.costs)
                     case TextPiece():
-                        said = said or bool(piece.text.strip())  # blank lines before a call are no message
+                        said = said or bool(piece.text.strip())  # blank lines before a call are not a message
                         if said:
                             self._put = True
                             await self._out.send(TextOut(piece.text, reply_id))
@@ -145,7 +145,7 @@ class ToolLoop:
         if not self._order.own_tools.reads(call.name):
             await self._outlet.certain()
         begin = self._context.now()
-        # A future of its own, so that "One moment." can be said while it runs.
+        # It has its own future, so that "One moment." can be said while it runs.
         running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
         try:
             done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)
@@ -155,7 +155,7 @@ class ToolLoop:
             await asyncio.wait([running])
         finally:
             running.cancel()
-            if running.done():  # an interruption stops the reply and undoes nothing: what was done is remembered
+            if running.done():  # an interruption stops the reply and undoes nothing: finished work is remembered
                 self._remember(call, reply_id, running.result())
         result = running.result()
         now = self._context.now()

@@ -1,4 +1,4 @@
-"""Carries out what turn-taking decided, and nothing else: every decision stands in `turn_taking`."""
+"""Carries out the decisions of turn-taking, and nothing else: every decision stands in `turn_taking`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LEVELS: dict[Level, Callable[[str, str], Duck | Resume | StopPlayback]] = {
 
 
 class TurnEffects:
-    """Belongs to the session's one task: the effects of a message are all done before the next is taken."""
+    """Belongs to the session's one task: all effects of a message are done before the next message is handled."""
 
     def __init__(
         self, context: TalkContext, replies: Replies, turns: TurnTimes, words: PendingTranscripts, amends: Amends,
@@ -59,9 +59,9 @@ class TurnEffects:
         self._candidates, self._idle = replies.candidates, replies.idle
 
     async def react_to(self, message: TurnMessage) -> None:
-        """Raises PeerError where a reply that is due cannot be made."""
-        # All are decided before the first is done. What carrying them out brings about (a stopped reply ends) is told
-        # to turn-taking in between, and has no effects, so nothing comes into the middle of this row.
+        """Raises PeerError if a reply that is due cannot be made."""
+        # All effects are decided before the first one is carried out. Events that this causes (a stopped reply ends)
+        # reach turn-taking in between and have no effects, so nothing comes into the middle of this row.
         for effect in self._context.tell(message):
             await self._do(effect)
 
@@ -77,7 +77,7 @@ class TurnEffects:
                 await self._amends.set_aside(effect)
             case Reopen():
                 await self._amends.reopen(effect)
-            case CommitTurn():  # its time begins before its item: what the front does on seeing that belongs to it
+            case CommitTurn():  # its time begins before its item, and covers the front's reaction to the item
                 self._turns.spoken(
                     effect.last_sound, after_barge_in=effect.after_barge_in, yielded_ms=effect.yielded_ms
                 )
@@ -104,7 +104,7 @@ class TurnEffects:
                 self._idle.start(effect.play_end)
 
     async def _set_level(self, level: Level) -> None:
-        """The level of the latest message: a reply may have several, and the player is inside the last that it got."""
+        """Set the level of the latest message: a reply may have several, and the player is inside the last one."""
         sounding = next(self._replies.latest(), None)
         if sounding is not None and sounding.item_ids:
             await self._context.emit(LEVELS[level](sounding.id, sounding.item_ids[-1]))

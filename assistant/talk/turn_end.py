@@ -1,7 +1,7 @@
-"""Has the user begun to speak, and has the user finished? Asked for every block of sound, answered from counts.
+"""Decides whether the user has begun to speak, and whether the user has finished, for every block of sound, by counts.
 
-Pure: it is fed the probability of speech of each block and keeps samples, never seconds. The end of a turn is asked
-again with every block of the silence, from its length, from how complete the words sound and how fast they came.
+Pure: it is fed the speech probability of each block and stores samples, never seconds. The end of a turn is decided
+anew with every block of the silence, from its length, from how complete the words sound and how fast they came.
 """
 
 from __future__ import annotations
@@ -17,49 +17,50 @@ from assistant.text.talk_words import TalkWords
 from assistant.text.unfinished import wants_more
 
 ONSET_BLOCKS = 2
-"""Consecutive blocks of speech that make a beginning; one alone is a click."""
+"""Consecutive blocks of speech that make a beginning; a single block is a click."""
 RELEASE_MARGIN = 0.15
-"""Speech goes on while its probability is within this of the threshold: no flutter at word ends."""
+"""Speech goes on while its probability is within this of the threshold, which avoids flutter at word ends."""
 PAUSE_MS = 32.0
-"""A silence this long may be the end: from here on the completeness of the words is asked for. Ears write after 32 ms
-of silence what they write after 160 (the same 92 of 96 requests of the dev set right), and of 100 silences of one block
-97 go on for another."""
+"""A silence this long may be the end: from here on the words' completeness is judged. After 32 ms of silence, ears
+write the same as after 160 (the same 92 of 96 requests of the dev set right); of 100 silences of one block, 97 go on
+for another."""
 FALLEN = 10 ** (-25 / 10)
 """A share of the power of a turn's loudest block. Below it the voice has fallen, perhaps for good. A detector notices a
-silence 104 ms after the last sample of the dev set's complete requests (median), this 16 ms after it, and in the middle
-of a request another 2.4 times. Ears write then what they write in the silence: of 96 requests 93 alike, and 87 right
-instead of 85."""
+silence 104 ms after the last sample of the dev set's complete requests (median), this measure 16 ms after it, but
+another 2.4 times in the middle of a request. Ears then write the same as in the silence: of 96 requests 93 are alike,
+and 87 right instead of 85."""
 RISEN = 10 ** (15 / 10)
-"""Power over the quietest of the last second: sound that is so loud right before a judged onset belongs to it."""
+"""Power over the quietest of the last second: sound this loud right before a judged onset belongs to it."""
 RISE_MS, RISE_BLOCKS = 300.0, 32
-"""How far back it may have begun, no further than the sound that is read with it, and blocks that are remembered."""
+"""How far back it may have begun (never further than the sound that is read with it), and how many blocks to
+remember."""
 USUAL_RISE_MS = 64.0
-"""So long it takes a detector to believe any voice: what is counted as speech has always been without it."""
+"""The time that a detector needs to believe any voice; speech lengths have never included it."""
 LINGER_MS = 200.0
-"""Longer than this after the end of speech the detector hears none: who is soft for longer speaks softly."""
+"""If the detector still hears speech this long after the voice fell, the speaker is simply speaking softly."""
 SHORTEST_END_MS = 180.0
-"""Since the voice fell, whatever the detector takes for speech behind it. The dev set's 96 complete requests are
-certain 212 ms after the last sample (p90 234), with 150 ms of silence 234 (262), replayed; as many of its 72 pauses
-inside end a turn, 18. At 150 it would be 180 ms (202), and 19."""
+"""Time since the voice fell, even if the detector takes the sound behind it for speech. Replayed, the dev set's 96
+complete requests are certain 212 ms after the last sample (p90 234), and 18 of its 72 pauses inside a turn end it; with
+150 ms of silence instead it would be 234 ms (262), and 18 too. At 150 it would be 180 ms (202), and 19."""
 LONGEST_END_MS = 1600.0
 """No turn waits longer than this after the last sound, whatever was said."""
 HELD_END_MS = {"low": 1600.0, "auto": 1300.0, "medium": 1300.0, "high": 1000.0}
-"""Silence that ends a turn whose last words are a filler or want more, by eagerness."""
+"""Silence that ends a turn whose last words are a filler or call for more, by eagerness."""
 OPEN_END_MS = {"low": 1300.0, "auto": 1000.0, "medium": 1000.0, "high": 700.0}
-"""The same where the language model thinks them unfinished …"""
+"""The same if the language model considers the words unfinished …"""
 UNKNOWN_END_MS = {"low": 800.0, "auto": 600.0, "medium": 600.0, "high": 450.0}
-"""… and when nothing is known of them."""
+"""… and if nothing is known of them."""
 OPEN, COMPLETE = 0.01, 0.1
-"""Probabilities of the language model: up to here words are unfinished, from here on complete. At 0.03 and 0.3 the
-slowest twentieth of the dev set's 96 complete requests waits for 580 ms, so for 290, and of its 72 pauses one more ends
-a turn, which is reopened."""
+"""Probabilities of the language model: words up to the first are unfinished, from the second on complete. At 0.03 and
+0.3 the slowest twentieth of the dev set's 96 complete requests waits for 580 ms, here for 290, and one more of its 72
+pauses ends a turn, which is reopened."""
 USUAL_WORDS_PER_S = 2.6
-"""In English."""
+"""The usual pace of English."""
 
 
 class Sign(Enum):
-    """The sign that a block gave. FALLEN: the voice has, though the detector takes it for speech still. PAUSE comes
-    once per silence, RESUMED when speech goes on after either."""
+    """The sign that a block gave. FALLEN: the voice has fallen, though the detector still takes it for speech. PAUSE
+    comes once per silence, RESUMED when speech goes on after either."""
 
     ONSET = auto()
     FALLEN = auto()
@@ -72,9 +73,9 @@ class Sign(Enum):
 class WordsSoFar:
     """The words so far, as they are known.
 
-    count      how many there are; 1 at most where the language has no list, so that no pace is judged
+    count      how many there are; at most 1 if the language has no list, so that no pace is judged
     complete   probability that they are a whole request; None: unknown
-    held       their end wants more
+    held       their ending wants more
     """
 
     count: int = 0
@@ -89,11 +90,11 @@ def heard_words(text: str, complete: float | None, known: TalkWords | None) -> W
 
 
 def end_silence_ms(detection: ServerVad | SemanticVad, words: WordsSoFar, speech_ms: float) -> float:
-    """How long it must be quiet to end the turn now.
+    """The silence, in milliseconds, that would end the turn now.
 
-    Server detection: the fixed wait it asks for. Semantic: from SHORTEST_END_MS for words that are surely complete to
-    the eagerness's own wait for words that are surely not, by the logarithm of the judgement; longer for somebody who
-    speaks slowly, longest behind a filler; LONGEST_END_MS at most.
+    Server detection: the fixed wait it asks for. Semantic: from SHORTEST_END_MS for words that are surely complete up
+    to the eagerness's own wait for words that surely are not, by the logarithm of the judgement. It is longer for slow
+    speakers, longest after a filler, and never above LONGEST_END_MS.
     """
     if isinstance(detection, ServerVad):
         return float(detection.silence_duration_ms)
@@ -119,15 +120,16 @@ class TurnDetector:
         self._position = 0
         self._run = 0
         self.quick = False
-        """One block makes a beginning: speech over a reply is to lower it at once, and is judged anyway. It began where
-        the sound rose: a detector that does not know the kind of voice, one that shouts, takes long to believe it."""
+        """One block makes a beginning, because speech over a reply must lower it at once and is judged anyway. Such
+        speech began where the sound rose: a detector that does not know the kind of voice (a shouting one) takes long
+        to believe it."""
         self._own = OwnLevel()
         self._before: deque[tuple[int, float, float]] = deque(maxlen=RISE_BLOCKS)
         """The last blocks: where each began, its probability and its power."""
         self.reset()
 
     def reset(self) -> None:
-        """Forget the turn that is under way, keep the position."""
+        """Drop the turn that is under way, but not the position."""
         self._run = 0
         self._over = self._position
         self.speaking = self.over_reply = False
@@ -141,7 +143,7 @@ class TurnDetector:
         self._words = WordsSoFar()
 
     def set_detection(self, detection: ServerVad | SemanticVad) -> None:
-        """New settings; they hold for the silence that is under way too."""
+        """Use new settings, for the silence under way too."""
         self._detection = detection
 
     @property
@@ -154,7 +156,7 @@ class TurnDetector:
 
     @property
     def speech_ms(self) -> float:
-        """Speech of this turn so far, silences inside it not counted."""
+        """Milliseconds of speech in this turn so far, without its silences."""
         return self._speech_samples * 1000 / self._rate
 
     @property
@@ -165,13 +167,13 @@ class TurnDetector:
 
     @property
     def power(self) -> float:
-        """The power of this turn's speech, by what is loud in it."""
+        """The power of this turn's speech, weighted towards its loud parts."""
         total, squares = self._powers
         return squares / total if total else 0.0
 
     @property
     def fall(self) -> int:
-        """Which fall of the voice this is, counted from the turn's beginning; 0 while it is up."""
+        """The number of this fall of the voice, counted from the turn's beginning; 0 while the voice is up."""
         return self._falls if self._fell else 0
 
     @property
@@ -180,22 +182,23 @@ class TurnDetector:
 
     @property
     def _quiet_ms(self) -> float:
-        """A turn's end is asked of this: the silence; from the pause on and where we decide, all since the voice fell.
-        Behind the last sample the detector hears speech on, for longer after some words than after others."""
+        """The time that decides the end of a turn: the silence or, from the pause on and if we decide, the time since
+        the voice fell. Behind the last sample the detector still hears speech, for longer after some words than after
+        others."""
         if isinstance(self._detection, ServerVad) or not self._paused:
             return self.silence_ms
         return max(self.silence_ms, (self._position - self._fell_at) * 1000 / self._rate)
 
     def know(self, words: WordsSoFar) -> None:
-        """Take this as known of the words; it counts from the next block on."""
+        """Note this knowledge of the words; it counts from the next block on."""
         self._words = words
 
     def was_user(self, power: float) -> None:
-        """A turn of this power had words: who is far below it, among others, is not the user."""
+        """Note that a turn of this power had words: a much softer voice among others is not the user's."""
         self._own.spoke(power, self._position / self._rate)
 
     def step(self, probability: float, samples: int, power: float = 1.0) -> Sign | None:
-        """One more block of `samples` samples and mean square `power`, speech with this probability."""
+        """Handle one more block of `samples` samples and mean square `power` that is speech with this probability."""
         begin = self._position
         self._position += samples
         self._before.append((begin, probability, power))
@@ -218,7 +221,7 @@ class TurnDetector:
         return None
 
     def _level(self, power: float, paused: bool) -> Sign | None:
-        """A block of speech, by how loud it is."""
+        """Handle a block of speech, by its loudness."""
         self._powers = self._powers[0] + power, self._powers[1] + power * power
         before, fell_ms = self._fell, (self._position - self._fell_at) * 1000 / self._rate
         soft = before and fell_ms > LINGER_MS
@@ -235,7 +238,7 @@ class TurnDetector:
         self._fell = fell
 
     def _waiting(self, probability: float, begin: int, samples: int, power: float) -> Sign | None:
-        if not self.quick:  # a reply that sounds here tells nothing of the room, and whoever is heard over it is judged
+        if not self.quick:  # a sounding reply says nothing about the room, and any voice over it is judged
             self._own.between(power)
         if probability < self.threshold:
             self._run = 0
@@ -259,7 +262,7 @@ class TurnDetector:
         return Sign.ONSET
 
     def _risen(self) -> int:
-        """The sample where the sound rose that speech is believed in now, without our own voice before it."""
+        """The sample where the sound rose that is now believed to be speech, without our own voice before it."""
         floor, start = min(power for _, _, power in self._before), self._position
         for begin, probability, power in reversed(self._before):
             far = (self._position - begin) * 1000 / self._rate > RISE_MS

@@ -1,28 +1,28 @@
-"""Turn-taking: the user begins, goes on and ends, a reply is made and sounds, and what follows from it.
+"""Turn-taking: the user begins, goes on and ends, a reply is made and sounds, and each has consequences.
 
 Pure, one state and one function:
 
     state, effects = step(state, message, settings, now)
 
-`TurnEffects` carries the effects out in their order, all of them, before the next message of the inbox is taken. Every
-message is told here first, those that other parts answer too: it may end what is made in private.
-Replies tell their own facts (begun, sounding, ended) at the moment they happen and not by way of the inbox: a user's
-first sound that already waits there must find the reply as it is, else it would not stop it. Such facts have no
+`TurnEffects` carries out all effects, in their order, before the next message of the inbox is handled. Every message
+reaches this function first, including those that other parts answer too: any of them may end a reply in private.
+Replies report their own events (begun, sounding, ended) at the moment they happen and not through the inbox: if the
+user's first sound already waits there, it must find the reply as it is, or it would not stop it. Such events have no
 effects.
 
 An overlap is the user's speech that is under way, over a reply or over silence. It is announced to the front at once,
-or with the verdict where it is judged, or at the latest at its end, and never twice. The table of `interruption`
-says what speech does to a reply.
+or with the verdict if it is judged, or at its end at the latest, and never twice. The table of `interruption` defines
+how speech affects a reply.
 
-A turn that was taken too early is reopened: the user goes on soon, and little or nothing of the answer was heard. Then
-the answer and the turn are taken back, and the new turn holds the words of both. The ear decides at the onset whether
-speech joins the last turn; here is when that turn is taken back.
+A turn that was taken too early is reopened if the user goes on soon and heard little or nothing of the answer. Then the
+answer and the turn are taken back, and the new turn holds the words of both. The ear decides at the onset whether
+speech joins the last turn; this file decides when that turn is taken back.
 
-A candidate is a reply begun in private where the user may have finished. It is dropped when the user goes on, or when
-anything happens that may change what it would be, and released when its turn is written down as it was guessed.
+A candidate is a reply begun in private when the user may have finished. It is dropped when the user goes on, or when
+anything happens that might change it, and released when its turn is written down as it was guessed.
 
 The newest frame of a camera enters the talk when the user begins to speak, types, or asks for a reply. It leaves with
-speech that was no turn.
+speech that was not a turn.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ REOPEN_S = 1.5
 """A user who goes on this soon after the end of a turn had not finished it."""
 LITTLE_S = 0.85
 """Sound of a reply that says nothing yet: up to here it can be taken back as if it had never begun. Behind a prepared
-reply to a turn that ended after 150 ms this reaches whoever goes on after 900."""
+reply to a turn that ended after 150 ms, this covers a user who goes on after 900."""
 
 # ------------------------------------------------------------------------------------------------ state
 
 
 class Making(Enum):
-    """How far the conversation's reply is. NONE: none is being made; the last one may still sound."""
+    """The progress of the conversation's reply. NONE: none is being made; the last one may still sound."""
 
     NONE = auto()
     PRIVATE = auto()
@@ -97,25 +97,25 @@ class Making(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """The user's speech that is under way, and what is known of the turn it will be. `moment`: its first sample."""
+    """The user's speech that is under way, with facts about the turn it will be. `moment`: its first sample."""
 
     item_id: str
     start_ms: int
     moment: float
     joins: str | None = None
-    """The turn that it goes on with, if that is reopened."""
+    """The turn that it continues, if that is reopened."""
     text: str = ""
     nod: str = ""
     """Its words if it is a nod."""
     nodded: bool = False
-    """Nothing but a nod was read in it once."""
+    """An earlier reading of it contained only a nod."""
     announced: bool = False
     barged_in: bool = False
     """It was announced over a reply."""
     silent_since: float | None = None
-    """When the front was told to hold the reply's sound for it."""
+    """When the front was asked to hold the reply's sound for it."""
     yielded_ms: float | None = None
-    """From its first sample to the moment in which the reply that it stopped fell silent: was held, or else stopped."""
+    """Time from its first sample to the moment when the reply fell silent: held, or otherwise stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Joinable:
-    """A turn that may have been taken too early: speech that begins `until` this moment, clock seconds, joins it."""
+    """A turn that may have been taken too early: speech that begins before `until`, clock seconds, joins it."""
 
     item_id: str
     until: float
@@ -136,14 +136,14 @@ class Joinable:
 
 @dataclass(frozen=True, slots=True)
 class TurnTakingState:
-    """`judging` only while there is an overlap that waits for its verdict: the manner in which it is interrupted. Its
-    reply may be `lowered`, `held` (silent, at its sample), or `withdrawn` (stopped before it sounded)."""
+    """`judging` is set only while an overlap waits for its verdict: it is the manner of the interruption. The reply may
+    be `lowered`, `held` (silent, at its sample), or `withdrawn` (stopped before it sounded)."""
 
     making: Making = Making.NONE
     play_end: float | None = None
     """When the sound of the last reply will have been played, clock seconds. None: there was no reply yet."""
     sounds_since: float | None = None
-    """When the first sound of the latest reply went out. None: nothing of it has sounded yet."""
+    """When the first sound of the latest reply went out. None: none of it has sounded yet."""
     overlap: Overlap | None = None
     judging: Manner | None = None
     lowered: bool = False
@@ -159,16 +159,16 @@ class TurnTakingState:
 
     @property
     def replying(self) -> bool:
-        """A reply of the conversation is being made."""
+        """Whether a reply of the conversation is being made."""
         return self.making is not Making.NONE
 
     def audible(self, now: float) -> bool:
-        """A reply sounds, as far as can be known here."""
+        """Whether a reply sounds, as far as this can be known here."""
         return self.making is Making.SOUNDING or (self.play_end is not None and self.play_end > now)
 
     @property
     def quiet(self) -> bool:
-        """Nobody has the word: the user does not speak and no reply is being made."""
+        """Whether the floor is free: the user does not speak and no reply is being made."""
         return self.overlap is None and not self.replying
 
 
@@ -193,7 +193,7 @@ class StopReply:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """Hearing drops this turn: it was a cough, or a nod, which these words keep."""
+    """Hearing drops this turn, which was a cough, or a nod with these words."""
 
     item_id: str
     words: str
@@ -201,7 +201,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """Take this turn and all behind it back: the one under way holds its words too."""
+    """Take back this turn and everything behind it: the one under way holds its words too."""
 
     item_id: str
 
@@ -233,17 +233,17 @@ class BeginCandidate:
 
 @dataclass(frozen=True, slots=True)
 class DropCandidate:
-    """The answer that was made in private never was."""
+    """Drop the answer that was made in private, without a trace."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseCandidate:
-    """The answer that was made in private is the reply of the turn."""
+    """Make the answer that was made in private the reply of the turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldWords:
-    """The user still speaks; these words will not change."""
+    """Fold in these words, which will not change, while the user still speaks."""
 
     text: str
 
@@ -260,8 +260,8 @@ class ShowFrame:
 
 @dataclass(frozen=True, slots=True)
 class HideFrame:
-    """The turn was none: the frame that was shown to it was never there. `settle`: what the models have seen of it is
-    taken back now, as no reply runs; else the next reply sees to that."""
+    """Remove the frame that was shown to speech that was not a turn. `settle`: the models' view of it is taken back
+    now, as no reply runs; otherwise the next reply does that."""
 
     turn: str
     settle: bool
@@ -274,17 +274,17 @@ class LookAhead:
 
 @dataclass(frozen=True, slots=True)
 class SpeakUp:
-    """Nobody spoke: an empty turn of the user, and a reply to it."""
+    """Nobody spoke: add an empty turn of the user, and a reply to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopIdle:
-    """Somebody speaks: the wait for it is over."""
+    """Somebody speaks: stop waiting for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartIdle:
-    """The wait for the user goes on behind a reply that plays until `play_end`."""
+    """Wait for the user again, behind a reply that plays until `play_end`."""
 
     play_end: float
 
@@ -304,7 +304,7 @@ Step: TypeAlias = tuple[TurnTakingState, tuple[Effect, ...]]
 def step(
     state: TurnTakingState, message: TurnMessage, settings: Settings, now: float, known: TalkWords | None
 ) -> Step:
-    """The next state, and what is to be done, in this order. Total: what cannot be in this state changes nothing."""
+    """The next state, and the effects in order. Total: a message that is impossible in this state changes nothing."""
     after, effects = _row(state, message, settings, now, known)
     return after, (*effects, *_shown_to_speech(state, after, effects))
 
@@ -333,7 +333,7 @@ def _row(
             return state, () if message.text.strip() else _hidden(state, message.item_id)
         case NothingToCommit() | ReplyOver() | RetrieveItem() | ReportHeard():
             return state, ()
-    # Anything else may change what a reply that is made in private would be.
+    # Anything else might change a reply that is made in private.
     state, dropped = _drop_guess(state)
     state, effects = _changed(state, message, settings, now)
     return state, (*dropped, *effects)
@@ -347,7 +347,7 @@ def _changed(state: TurnTakingState, message: TurnMessage, settings: Settings, n
             return _cleared(state, message, settings, now)
         case ClientCancel():
             return _cancelled(state, settings, now)
-        case SayNow():  # dropped, not kept: a timer's words would come minutes after the timer
+        case SayNow():  # dropped, not stored: a timer's words would come minutes after the timer
             return state, (StartReply(message.text),) if state.quiet else ()
         case IdleOver():  # the time may have run out while the user's first word waited in the inbox
             return state, (SpeakUp(),) if state.quiet else ()
@@ -363,7 +363,7 @@ def _of_reply(
     state: TurnTakingState, fact: ReplyBegun | ReplySounding | ReplyEnded | ReplyCut, now: float
 ) -> TurnTakingState:
     match fact:
-        case ReplyBegun():  # it answers whoever waited, whatever it was asked for
+        case ReplyBegun():  # it answers the waiting turn, whatever it was asked for
             return replace(state, making=Making.PRIVATE, sounds_since=None, answer_due=False, withdrawn=False)
         case ReplySounding():
             return replace(state, making=Making.SOUNDING, sounds_since=now) if state.replying else state
@@ -374,8 +374,8 @@ def _of_reply(
 
 
 def joinable(state: TurnTakingState, settings: Settings) -> Joinable | None:
-    """The turn that speech may go on with. Only where we decide when turns are over, and where replies are played as
-    they come: a front that takes them faster goes on at once, and has heard all the same."""
+    """The turn that speech may continue. There is one only if we decide when turns are over, and if replies are played
+    as they come: a front that takes them faster goes on at once, and counts as having heard everything."""
     detection, answered = settings.turn_detection, state.answered
     if answered is None or not isinstance(detection, SemanticVad) or manner_of(settings) is Manner.LISTEN:
         return None
@@ -416,7 +416,7 @@ def _progress(
         effects = (*effects, *dropped)
     if state.overlap is not None and _answers(state, settings) and progress.stable and state.guessing is None:
         effects = (*effects, FoldWords(progress.text[: progress.stable]))
-    # Words go out only of speech that the front knows of, so after the verdict and not before.
+    # Words go out only for speech that the front knows of, so after the verdict and not before.
     if state.overlap is not None and state.overlap.announced and progress.text:
         effects = (*effects, TranscriptPartial(progress.item_id, progress.text, progress.stable))
     return state, effects
@@ -436,7 +436,7 @@ def _drop_guess(state: TurnTakingState) -> Step:
 
 
 def _answers(state: TurnTakingState, settings: Settings) -> bool:
-    """Whether a reply will follow the user's speech that is under way, and nothing keeps the models from it now."""
+    """Whether a reply will follow the user's speech that is under way, and the models are free now."""
     detection = settings.turn_detection
     return detection is not None and detection.create_response and not state.replying and state.judging is None
 
@@ -445,7 +445,7 @@ def _ended(
     state: TurnTakingState, ended: UserEnded, settings: Settings, now: float, known: TalkWords | None
 ) -> Step:
     if ended.was_announced and (state.overlap is None or state.overlap.item_id != ended.item_id):
-        return state, ()  # it was taken for a nod while its end was already on the way here
+        return state, ()  # it was taken for a nod while its end was already on the way
     effects: tuple[Effect, ...] = ()
     if state.judging is not None:
         state, effects = _answer(state, Signal.TURN_ENDED, settings, now)
@@ -466,7 +466,7 @@ def _ended(
         return replace(state, answer_due=True), (*effects, *guess)
     if isinstance(detection, SemanticVad):
         if spoken is not None and (barged_in or spoken.joins) and only_stops(spoken.text, known):
-            return state, (*effects, *guess)  # it stopped: that is the answer
+            return state, (*effects, *guess)  # the reply stopped, and that is the answer
         state = replace(state, answered=Answered(ended.item_id, ended.moment))
     return state, (*effects, StartReply())
 
@@ -488,11 +488,11 @@ def _cancelled(state: TurnTakingState, settings: Settings, now: float) -> Step:
     return state, (*effects, StartReply()) if state.answer_due and not state.replying else effects
 
 
-# ---------------------------------------------------------------------------------------- what is shown
+# ------------------------------------------------------------------------------------------- pictures
 
 
 def _frame_came(state: TurnTakingState, frame: FrameCame) -> Step:
-    """In the middle of speech it is shown to it, in place of one that was, if it differs much from that."""
+    """Show a frame that comes in the middle of speech, in place of an earlier one if it differs much from that."""
     state, overlap = replace(state, frames=True), state.overlap
     if overlap is None or overlap.joins is not None:
         return state, ()
@@ -505,7 +505,8 @@ def _frame_came(state: TurnTakingState, frame: FrameCame) -> Step:
 def _shown_to_speech(
     before: TurnTakingState, after: TurnTakingState, effects: tuple[Effect, ...]
 ) -> tuple[Effect, ...]:
-    """The user began to speak, or what began was no turn. Speech that goes on with a turn has been shown its frame."""
+    """Effects on frames when the user began to speak, or when that was not a turn. Speech that continues a turn already
+    has its frame."""
     old, new = before.overlap, after.overlap
     if (old and old.item_id) == (new and new.item_id):
         return ()
@@ -522,7 +523,7 @@ def _hidden(state: TurnTakingState, turn: str, restarts: bool = False) -> tuple[
     return (HideFrame(turn, settle=not state.replying and not restarts),) if state.frames else ()
 
 
-# ---------------------------------------------------------------------------------------- the table asked
+# ---------------------------------------------------------------------------- looking up the table
 
 
 def phase_of(state: TurnTakingState, now: float) -> Phase:
@@ -536,7 +537,7 @@ def phase_of(state: TurnTakingState, now: float) -> Phase:
 
 
 def _answer(state: TurnTakingState, signal: Signal, settings: Settings, now: float) -> Step:
-    """The actions of the table, in its order. Whatever is said of judged speech but "perhaps" ends the judging."""
+    """Carry out the table's actions in its order. A verdict on judged speech other than "perhaps" ends the judging."""
     phase = phase_of(state, now)
     manner = state.judging or manner_of(settings)
     effects: tuple[Effect, ...] = ()
@@ -590,8 +591,8 @@ def _hold(state: TurnTakingState, now: float) -> Step:
 
 
 def _stop(state: TurnTakingState, signal: Signal, now: float) -> Step:
-    """The reply counts as gone from here on; when its sound would have ended is told with its end. A turn that goes on
-    is reopened behind it."""
+    """Count the reply as gone from here on; ReplyEnded carries the time when its sound would have ended. A turn that is
+    continued is reopened behind it."""
     stopped = replace(state, making=Making.NONE)
     effects: tuple[Effect, ...] = ()
     if state.replying:
@@ -610,8 +611,8 @@ def _stop(state: TurnTakingState, signal: Signal, now: float) -> Step:
 
 
 def _reopen(state: TurnTakingState) -> Step:
-    """The turn under way goes on with one that was answered: no answer runs that is still judged or made, so it can be
-    taken back, whether it was stopped for this or was over already."""
+    """The turn under way continues one that was answered. No answer is still being judged or made, so it can be taken
+    back, whether it was stopped for this or had already ended."""
     joins = state.overlap.joins if state.overlap is not None else None
     if joins is None or state.answered is None or state.judging is not None or state.replying:
         return state, ()
@@ -627,8 +628,7 @@ def _set_aside(state: TurnTakingState) -> Step:
 
 
 def _for_nothing(state: TurnTakingState, due: bool) -> tuple[Effect, ...]:
-    """Nothing was said after all: a reply that was withdrawn is made anew, or the wait for the user goes on behind the
-    last one."""
+    """Recover after speech that meant nothing: make a withdrawn reply anew, or wait for the user again."""
     if state.replying:
         return ()
     if due:

@@ -31,7 +31,7 @@ class TurnTimes:
         self._waiting = TurnTrace(self._count, self._context.now())
 
     def asked(self) -> None:
-        """The front asks for a reply: to the spoken turn that waits for one, else this is a turn of its own."""
+        """The front asks for a reply: it belongs to the spoken turn that waits for one, or is a turn of its own."""
         if self._waiting is None or self._waiting.closed:
             self.silent()
 
@@ -40,7 +40,7 @@ class TurnTimes:
             self._waiting.mark("transcribe", self._context.now())
 
     def trace(self, *, aside: bool) -> TurnTrace:
-        """Where a reply that begins now writes down its times."""
+        """The trace for the times of a reply that begins now."""
         if aside or self._waiting is None or self._waiting.closed:
             return TurnTrace(self._count, self._context.now())
         return self._waiting

@@ -1,4 +1,4 @@
-"""What a reply sees: the persona's words or the front's, the tools that it may call, the talk so far."""
+"""The view of a reply: the persona's words or the front's, the tools that it may call, the talk so far."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ EYES = (
     "A picture before the user's words is one that they show you, or what their camera or screen shows as they begin to"
     " speak. Speak of it only where they ask about it."
 )
-"""What a persona is told besides, where the model has eyes: frames come unasked, and it would talk about each."""
+"""Extra instructions for personas of a model with eyes: frames come unasked, and it would comment on each."""
 
 
 class ReplyView:
-    """`own` are the session's own tools, of which settings, persona and reply choose. `sees`: the model takes
+    """`own` holds the session's own tools; settings, persona and reply choose among them. `sees`: the model takes
     pictures."""
 
     def __init__(
@@ -32,14 +32,14 @@ class ReplyView:
 
     @property
     def kept(self) -> Kept:
-        """What the session's own tools keep."""
+        """The values of the session's own tools."""
         return self._own.kept
 
     def persona(self, settings: Settings) -> Persona:
         return self._personas.get(settings.persona) or self._personas[DEFAULT]
 
     def tools(self, settings: Settings, params: ResponseParams | None = None) -> tuple[ToolSpec, ...]:
-        """The client's tools and the session's own, the client's winning where names meet. Raises PeerError."""
+        """The client's tools and the session's own; the client's win if names collide. Raises PeerError."""
         asked = settings.tools if params is None or params.tools is None else params.tools
         names = {tool.name for tool in asked}
         own = self.own_tools(settings, params)
@@ -63,8 +63,7 @@ class ReplyView:
     def prompt(
         self, settings: Settings, params: ResponseParams | None = None, conversation: Conversation | None = None
     ) -> Prompt:
-        """Of the talk's conversation, or of a draft of it. Raises PeerError where `params` names items that are not
-        there."""
+        """The prompt of the talk's conversation, or of a draft. Raises PeerError if `params` names unknown items."""
         system = settings.instructions if settings.instructions is not None else self._character(settings)
         if params is not None and params.instructions is not None:
             system = params.instructions
@@ -77,12 +76,12 @@ class ReplyView:
         return replace(found, realm=settings.realm)
 
     def _character(self, settings: Settings) -> str:
-        """Who the persona is, in its words; a front that gives instructions of its own says all of it itself."""
+        """The persona's character in its words; a front that gives its own instructions replaces all of it."""
         own = self.persona(settings).instructions
         return f"{own}\n{EYES}" if self.sees else own
 
     def said(self, settings: Settings, text: str) -> Prompt:
-        """While the user, who may go on, has said so much: to the very character, spaces at its end included."""
+        """The prompt while the user, who may go on, has said `text`, exact to the character, trailing spaces too."""
         draft = Conversation(self._conversation)
         draft.add(Entry(Message("", "user", (AudioPart(text),))))
         prompt = self.prompt(settings, conversation=draft)

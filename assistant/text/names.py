@@ -1,6 +1,6 @@
 """Capital letters for names in a lower-case transcript, so that a reply can repeat them as they are written.
 
-Two sources: a list of words that are names and nothing else, and the places where people say their name.
+There are two sources: a list of words that are only ever names, and the places where people say their name.
 """
 
 from __future__ import annotations

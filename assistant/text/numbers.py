@@ -1,7 +1,7 @@
 """Spoken numbers, times and sums to digits: `set a timer for five minutes` becomes `set a timer for 5 minutes`.
 
 Models copy digits far better than they count words, so transcripts pass through here before the language model.
-English only. Words that are no numbers stay as they are, and so does text that holds digits already.
+English only. Words that are not numbers stay as they are, and so does text that already holds digits.
 
     digits("what is twelve times eight")            what is 12 * 8
     digits("wake me up at half past six")           wake me up at 6:30
@@ -63,7 +63,7 @@ def digits(text: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Words; a hyphenated number is taken apart."""
+    """Words; a hyphenated number is split."""
     out: list[str] = []
     for word in text.split():
         parts = word.split("-")

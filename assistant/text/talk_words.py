@@ -1,4 +1,4 @@
-"""The words of one language that steer a talk: nods, stops, what interrupts, and what leaves a request open.
+"""The words of one language that steer a talk: nods, stops, interruptions, and words that leave a request open.
 
 All of them are lower case, without the marks around them, as ears write them.
 """
@@ -25,21 +25,21 @@ class TalkWords:
     cuts_in: frozenset[str]
     """Words with which people cut in."""
     stops: frozenset[str]
-    """Whole sentences that ask for nothing but silence."""
+    """Whole sentences that ask only for silence."""
     fillers: frozenset[str]
-    """Behind one of these more is to come."""
+    """More is to come after one of these."""
     lone_fillers: frozenset[str]
-    """Fillers that can be all that is said."""
+    """Fillers that can be the whole utterance."""
     openers: frozenset[str]
-    """If nothing but these was said, and the last is one of `starts`, something begins."""
+    """If only these were said, and the last is one of `starts`, something begins."""
     starts: frozenset[str]
     set_apart: tuple[str, ...]
     """Fillers as ears write them behind a comma, at the end."""
     bound: frozenset[str]
     """Words that belong to the next one."""
     phrases: tuple[str, ...]
-    """Phrases with which nobody ends a request."""
+    """Phrases that do not end a request."""
     whole: frozenset[str]
-    """Phrases that are open only where nothing stands before them."""
+    """Phrases that are open only if nothing stands before them."""
     from_noise: frozenset[str]
-    """Whole texts, with capitals and marks, that a network learnt from subtitles and writes where nobody speaks."""
+    """Whole texts, with capitals and marks, that a network learnt from subtitles and writes when nobody speaks."""

@@ -1,7 +1,7 @@
-"""Do these words want more? Judged by fillers and phrases with which nobody ends a request, as ears write them.
+"""Decides whether words call for more, by fillers and phrases that do not end a request, as ears write them.
 
-Only what is plain from the last words alone is judged here, because it holds a turn open for long. The rest is left to
-the language model.
+Only clear cases are judged here, from the last words alone, because the answer holds a turn open for long. The
+language model judges the rest.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from assistant.text.talk_words import TalkWords
 
 
 def wants_more(text: str, known: TalkWords | None) -> bool:
-    """Whether words that end like this are surely not the whole of a request. Marks are read too: ears write a dash or
-    dots where the voice hangs. Without a list of the language nothing is sure."""
+    """Whether words with this ending are surely not a whole request. Marks are read too: ears write a dash or dots
+    where the voice hangs. Without a list of the language nothing is sure."""
     words = [word for part in text.lower().split() if (word := part.strip(".,!?;:…-–—\"'"))]
     if not words or known is None:
         return False

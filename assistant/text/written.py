@@ -1,4 +1,4 @@
-"""A spoken transcript as it would be written: digits for numbers, capitals for names. What the language model reads."""
+"""A spoken transcript as it would be written, with digits and capital names, for the language model to read."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """The local voice engine behind its contract.
 
-alignment     characters that were said, and those that were written
+alignment     spoken characters matched with written ones
 frozen        a talk's session as a capsule, and back
-guessed       a session before a guess, and the way back there
+guessed       a session before a guess, and the way back to it
 local         the contract's face: pieces of text to sound, a memory that is cut to what was heard
-recording     is a recording fit to be a voice?
-sessions      whose session is in the engine, and the way back to what was lost of it
-speaking      what each call of the contract does on the engines' thread
-voice_folder  where voices are kept: added, listed, removed
-voices        those of a model that runs, with their capsules; designed where there is none
+recording     checks whether a recording is fit to be a voice
+sessions      the owner of the engine's session, and the way back to lost parts of it
+speaking      the work of each call of the contract on the engines' thread
+voice_folder  the store of voices: added, listed, removed
+voices        the voices of a running model, with their capsules; designed if there are none
 """

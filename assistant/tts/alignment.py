@@ -1,7 +1,7 @@
-"""A piece of a reply as it is said, and the way back from characters that were said to characters that were written.
+"""A piece of a reply as it is spoken, and the way back from spoken characters to written ones.
 
-The voice tells which character of the spoken text sounds when; a talk remembers written text. Words that both texts
-share are anchors, found in order; between anchors a word that was rewritten ("5 pm", "five p m") maps in proportion.
+The voice reports which character of the spoken text sounds when; a talk remembers written text. Words that both texts
+share are anchors, found in order; between anchors a rewritten word ("5 pm", "five p m") maps in proportion.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class Aloud:
-    """`anchors`: (spoken character, written character) where a word begins, both rising."""
+    """`anchors`: (spoken character, written character) at the beginnings of words, both rising."""
 
     text: str
     anchors: tuple[tuple[int, int], ...]
@@ -29,7 +29,7 @@ class Aloud:
 
 
 def aloud(text: str, spoken: Callable[[str], str]) -> Aloud:
-    """`spoken` writes a text the way it is said; what it leaves out is silent."""
+    """`spoken` writes a text the way it is spoken; words that it leaves out are silent."""
     said = spoken(text).strip()
     return Aloud(said, tuple(_anchors(said, text)))
 

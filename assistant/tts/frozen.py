@@ -1,4 +1,4 @@
-"""A talk's session in the voice engine, frozen into a capsule and put back: what the engine's lease asks of it."""
+"""Freezes a talk's session in the voice engine into a capsule and puts it back, as the engine's lease requires."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tts_engine.sampling import VoiceSampling
 
 @dataclass(slots=True)
 class Said:
-    """A piece in the session: its first frame counted through the session, and how many frames of it hold."""
+    """A piece in the session: its first frame counted through the session, and how many of its frames still hold."""
 
     piece_id: str
     first_frame: int
@@ -26,23 +26,23 @@ class Said:
 
 @dataclass(slots=True)
 class SpokenState:
-    """A talk as far as it is known beside the engine's session: in which voice, and what was said."""
+    """The facts about a talk beside the engine's session: its voice, and what was said."""
 
     voice: str
     said: list[Said] = field(default_factory=list)
     plays_until: float = 0.0
-    """When all that was made will have been played at the earliest."""
+    """The earliest time by which everything made so far will have been played."""
     session: SessionFacts | None = None
-    """The engine's session when it was last at rest, or a chunk of it was made; None before."""
+    """The engine's session when it was last at rest, or when a chunk of it was last made; None before that."""
     kept: int = 0
     """The position at which its capsule was last written to disk at leisure."""
     behind: bool = False
-    """Whether the engine, where it is this state's, lacks some of that session."""
+    """Whether the engine, while it holds this state, lacks some of that session."""
 
 
 class FrozenSessions:
-    """Not replaceable: a session that is lost is made again row by row, and that takes as long as speaking it did.
-    Until that is done the engine is behind what is known of it."""
+    """Not replaceable: a lost session is made again row by row, which takes as long as speaking it did. Until that is
+    done the engine lags behind the known facts."""
 
     replaceable = False
 
@@ -50,13 +50,13 @@ class FrozenSessions:
         self.tts, self.voices, self._sampling = tts, voices, sampling
 
     def freeze(self, state: SpokenState, name: str) -> Capsule | None:
-        if not state.said or state.behind:  # half a session is no state of anything
+        if not state.said or state.behind:  # half a session is not a valid state
             return None
         state.session = self.tts.facts()
         return self.tts.snapshot(name)
 
     def thaw(self, state: SpokenState, capsule: Capsule) -> bool:
-        """The capsule may be of this state, or of an earlier one of the same session."""
+        """The capsule may hold this state, or an earlier one of the same session."""
         if state.session is not None and not _begins(state.session.session, capsule):
             return False
         try:
@@ -80,7 +80,7 @@ class FrozenSessions:
             facts = vars(state.session)
             session = dict(facts["session"])
             rows |= {f"piece {place}": piece for place, piece in enumerate(session.pop("pieces"))}
-            rows["session"] = {**facts, "session": {**session, "voice": {}}}  # of the voice its name is enough
+            rows["session"] = {**facts, "session": {**session, "voice": {}}}  # the voice's name is enough
         return rows
 
     def from_rows(self, rows: Rows) -> SpokenState:

@@ -1,4 +1,4 @@
-"""A guess at the voice: the session before it, and the way back there. On the engines' thread."""
+"""A guess at the voice: the session before it, and the way back to that. On the engines' thread."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class VoiceBefore:
 
 
 def check_way_back(sessions: SpokenSessions, talk: str, voice: str, text: str) -> None:
-    """Raises EngineFailed where a guess could not be taken back: another voice ends the session, and where the context
-    is full its oldest pieces would go."""
+    """Raises EngineFailed if a guess could not be taken back: another voice ends the session, and a full context would
+    lose its oldest pieces."""
     state = sessions.lease.find(talk)
     if state is None:
         return
@@ -33,7 +33,7 @@ def check_way_back(sessions: SpokenSessions, talk: str, voice: str, text: str) -
 
 
 def undo_speech(sessions: SpokenSessions, talk: str, guess: Guess[VoiceBefore]) -> None:
-    """The guess never was said."""
+    """Roll the session back to before the guess."""
     lease = sessions.lease
     lease.show(talk)
     before, state = guess.before, lease.find(talk)

@@ -31,13 +31,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class VoiceOptions:
-    """How a voice speaks.
+    """The way a voice speaks.
 
     first_chunk   the engine's policy for a reply's first piece
     sampling      None: the checkpoint's own
-    spoken        writes a text the way it is said
-    history       positions: a session that is longer begins anew when all of it was heard; None: it grows until the
-                  context is full
+    spoken        writes a text the way it is spoken
+    history       positions: a longer session begins anew once all of it was heard; None: it grows until the context is
+                  full
     """
 
     first_chunk: str = "exact"
@@ -50,7 +50,7 @@ class LocalTTS:
     """`voices` may come and go; the first is the default."""
 
     paces = False
-    """Stretched sound would no longer be the frames that the session remembers."""
+    """Stretched sound would no longer match the frames that the session remembers."""
 
     def __init__(
         self, deployment: Deployment, engine: HiggsTTS, voices: Voices, name: str,
@@ -58,7 +58,7 @@ class LocalTTS:
     ) -> None:  # fmt: skip
         self.name = name
         self.engine = engine
-        """For a benchmark, while no talk is open."""
+        """For benchmarks, while no talk is open."""
         options = options or VoiceOptions()
         self._engine_thread, self._now = deployment.thread, deployment.now
         self._voices, self._spoken = voices, options.spoken
@@ -121,7 +121,7 @@ class LocalTTS:
     def _voice(self, name: str | None) -> str:
         return name if name is not None and name in self._voices else next(iter(self._voices))
 
-    # ---------------------------------------------------------------------- a talk's state, kept here
+    # ------------------------------------------------------------------ a talk's state, stored here
 
     def guess(self, talk: str) -> None:
         self._guesses.begin(talk)
@@ -161,7 +161,7 @@ class LocalTTS:
         await self._call(lambda: self._lease.discard(talk), talk)
 
     def _interrupt(self, talk: str) -> None:
-        """Somebody waits: what is done ahead of time stops, and what it did stays."""
+        """Stop work done ahead of time, because somebody waits; its results so far stay."""
         if (job := self._preparing.pop(talk, None)) is not None:
             self._engine_thread.cancel(job)
 

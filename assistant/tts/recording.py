@@ -1,6 +1,6 @@
-"""Is this recording fit to be a voice? Read with suspicion, measured, refused in words. Pure but for the reading.
+"""Decides whether a recording is fit to be a voice: measured, and refused with an explanation. Pure except for reading.
 
-The page measures the same while it records (`ui/recording.js`); what is refused is decided here.
+The page measures the same while it records (`ui/recording.js`); this file decides what is refused.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from assistant.base.errors import PeerError
 from assistant.base.sound import Pcm
 
 LONGEST_S, SHORTEST_S, SPOKEN_S = 30.0, 3.0, 2.0
-"""Ten seconds are asked for. `SPOKEN_S` of a recording have to be speech rather than pauses."""
+"""People are asked for ten seconds. `SPOKEN_S` of a recording must be speech rather than pauses."""
 LARGEST_BYTES = 32 << 20
 """Thirty seconds in stereo at 96 kHz and 32 bits take 23 MB."""
 RATES = (8_000, 192_000)
 CHANNELS = 2
 SILENT_PEAK = 1e-3
 QUIET_DB = -42.0
-"""Of full scale, root mean square: less loud speech is mostly the room and the microphone's noise."""
+"""Root mean square relative to full scale: softer speech is mostly the noise of the room and the microphone."""
 LOUD_FRAMES = 5
-"""The loudest tenth of a second is left aside: a knock is no voice."""
+"""The loudest tenth of a second is ignored: a knock is not a voice."""
 PAUSE_DB = 25.0
-"""This far below the loud parts nobody speaks."""
+"""Sound this far below the loud parts is a pause."""
 CLIPPED_AT, CLIPPED_SHARE = 0.999, 0.001
 FRAME_S = 0.02
 
 
 def open_recording(sound: Path | bytes) -> tuple[Pcm, int]:
-    """A sound file's samples, mono, and their rate. Raises PeerError: what is wrong, what would be right."""
+    """A sound file's samples, mono, and their rate. Raises PeerError: what is wrong, and what would be right."""
     name = str(sound) if isinstance(sound, Path) else "the recording"
     try:
         size = sound.stat().st_size if isinstance(sound, Path) else len(sound)
@@ -54,7 +54,7 @@ def open_recording(sound: Path | bytes) -> tuple[Pcm, int]:
 
 
 def _check_form(channels: int, rate: int, frames: int) -> None:
-    """From the header alone: a small file can unfold to gigabytes."""
+    """Check the header alone: a small file can unfold to gigabytes."""
     if channels > CHANNELS:
         raise _refused(f"the recording has {channels} channels; one or two are allowed")
     if not RATES[0] <= rate <= RATES[1]:

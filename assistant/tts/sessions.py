@@ -1,4 +1,4 @@
-"""The session in the voice engine: whose it is, what is known of it, and the way back to what was lost of it.
+"""The session in the voice engine: its owner, the facts about it, and the way back to lost parts of it.
 
 A talk whose front has left, or whose process was killed, keeps its session and goes on in the same tone when it is
 resumed. Everything here runs on the engines' thread.
@@ -19,14 +19,14 @@ from tts_engine.errors import RetraceFailed
 log = logging.getLogger(__name__)
 
 KEPT_EVERY = 256
-"""Positions by which a session grows or shrinks until its capsule is written to disk again."""
+"""A session's capsule is written to disk again after it has grown or shrunk by this many positions."""
 
 
 class SpokenSessions:
     """The sessions of one engine.
 
-    guessed  whether what is made for a talk may be taken back
-    history  positions: a session that is longer begins anew when all of it was heard; None: never for its length
+    guessed  whether the results for a talk may be taken back
+    history  positions: a longer session begins anew once all of it was heard; None: length never restarts it
     now      seconds
     """
 
@@ -47,7 +47,7 @@ class SpokenSessions:
         return state
 
     def own_again(self, talk: str) -> None:
-        """Another talk may have had the engine since the last step: go on where this one was."""
+        """Go on where this talk was, though another talk may have had the engine since the last step."""
         if (state := self.lease.find(talk)) is None:
             raise EngineFailed("the talk was forgotten in mid-sentence and cannot go on; ask again")
         if self.lease.owner != talk:
@@ -58,14 +58,14 @@ class SpokenSessions:
                 raise EngineFailed("the voice lost its state in mid-sentence and cannot go on; ask again")
 
     def catch_up(self, talk: str, state: SpokenState) -> Work[None]:
-        """If the engine is behind what is known of the owner's session, make the rest of it again."""
+        """If the engine lags behind the facts about the owner's session, make the rest of it again."""
         while state.behind and state.session is not None:
             try:
                 for _ in self.tts.retrace(state.session):
                     yield None
                     if self.lease.owner != talk:
                         self.lease.own(talk)
-                        break  # begun anew, or from the last capsule: half a session is not kept
+                        break  # begun anew, or from the last capsule: half a session is not stored
                 else:
                     state.behind = False
             except RetraceFailed as error:
@@ -74,14 +74,14 @@ class SpokenSessions:
                 self._frozen.clear(state)
 
     def note(self, talk: str, state: SpokenState, *, midway: bool = False) -> None:
-        """The session has changed: write down what is known of it. `midway`: more of it will come at once."""
+        """Write down the facts about the session after a change. `midway`: the next change follows at once."""
         if self.lease.owner == talk and not state.behind:
             state.session = self.tts.facts()
         self.lease.note(talk, midway=midway)
 
     def refresh(self, talk: str) -> Work[None]:
-        """Make what was lost of the session again, and see that the next time there will be less to make. Or begin it
-        anew: every row reads all before it."""
+        """Make the lost parts of the session again, and reduce the work for the next time. Or begin it anew: every row
+        reads all rows before it."""
         if (state := self.lease.find(talk)) is not None and state.said:
             self.lease.own(talk)
             yield from self.catch_up(talk, state)
@@ -92,13 +92,13 @@ class SpokenSessions:
                 self.lease.save_owned(talk)
 
     def _has_had_its_time(self, talk: str, state: SpokenState) -> bool:
-        """A session that may still be cut to what was heard, or taken back with a guess, stays."""
+        """Whether it is too long to keep, and can no longer be cut to what was heard or taken back with a guess."""
         if self._history is None or self.tts.position <= self._history:
             return False
         return state.plays_until <= self.now() and not self._guessed(talk)
 
     def begin_anew(self, talk: str, state: SpokenState) -> None:
-        """The owner's session, in the same voice, with nothing said."""
+        """Replace the owner's session by one in the same voice, with nothing said."""
         self.tts.open(self.voices[state.voice])
         state.said, state.kept = [], 0
         self.note(talk, state)

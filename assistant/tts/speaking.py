@@ -1,5 +1,5 @@
-"""The work that a talk asks of the voice, step by step on the engines' thread: one row per step, and between two rows
-another talk may speak."""
+"""The work that a talk asks of the voice, step by step on the engines' thread: one row per step, and another talk may
+speak between two rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tts_engine.errors import TextRefused
 
 FRAME_SAMPLES = 960
 PLAYING_S = 0.4
-"""With less sound than this still to be played somebody waits for the next: the first chunk is short again."""
+"""With less sound than this still to be played, somebody waits for more: the first chunk is short again."""
 
 
 class SpeechWork:
@@ -32,7 +32,7 @@ class SpeechWork:
     def speak_piece(
         self, talk: str, voice: str, piece_id: str, words: Aloud, guess: Guess[VoiceBefore] | None
     ) -> Work[SpeechChunk]:
-        """The sound of one piece as it is made; whatever ends it, the session holds what was given out."""
+        """The sound of one piece as it is made. However this ends, the session holds exactly the returned sound."""
         begin = self._now()
         if guess is not None:
             check_way_back(self._sessions, talk, voice, words.text)

@@ -1,7 +1,7 @@
-"""Where voices are kept: those that the model brings, and a file for each that was designed or given. No engine.
+"""The store of voices: those that the model brings, and a file for each designed or recorded one. Needs no engine.
 
-What a person or a page adds, lists and removes is added, listed and removed here, whether a server runs or not: who
-speaks looks again whenever a voice is asked for.
+People and pages add, list and remove voices here, whether a server runs or not: the speaking process looks again
+whenever a voice is asked for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class VoiceFolder:
-    """Of one model, whose files lie in `model`; `path` None: nothing is kept."""
+    """Belongs to one model, whose files lie in `model`. With `path` None, nothing is stored."""
 
     def __init__(self, model: Path, path: Path | None = None) -> None:
         self.model, self.path = model, path
@@ -43,12 +43,12 @@ class VoiceFolder:
 
     @property
     def imitates(self) -> bool:
-        """A model with voices of its own knows those; one without takes on that of its reference."""
+        """A model with voices of its own speaks only in those; one without imitates its reference."""
         return self.path is not None and not self.own
 
     @property
     def refusal(self) -> str:
-        """Why no recording can become a voice; empty where one can."""
+        """Why recordings cannot become voices; empty if they can."""
         known = f"; it has {', '.join(self.own)} and imitates no others" if self.own else ""
         return "" if self.imitates else (
             f"this voice model takes no recordings{known}. Higgs Audio v3 does: `assistant pull desk` fetches it "
@@ -60,14 +60,14 @@ class VoiceFolder:
         return codec_digest(self.model)
 
     def files(self) -> dict[str, tuple[Stamp, VoiceFile]]:
-        """What is kept for this model's codec, the first made first. A damaged file is told once and left out."""
+        """The voices stored for this model's codec, the oldest first. A damaged file is reported once and left out."""
         if not self.imitates or self.path is None or not self.path.is_dir():
             return {}
         seen: dict[str, tuple[Stamp, VoiceFile | None]] = {}
         for path in self.path.glob(f"*{SUFFIX}"):
             try:
                 about = path.stat()
-            except OSError:  # gone since it was listed
+            except OSError:  # deleted since it was listed
                 continue
             stamp = (about.st_mtime_ns, about.st_size)
             known = self._known.get(path.stem)
@@ -77,13 +77,12 @@ class VoiceFolder:
         return {name: (stamp, file) for name, stamp, file in sorted(found, key=lambda one: (one[1], one[0]))}
 
     def listing(self) -> list[KeptVoice]:
-        """Every voice that can be spoken with, and how it came here."""
+        """Every available voice with its origin."""
         own = [KeptVoice(name, OWN) for name in self.own]
         return own + [_kept(file, stamp) for stamp, file in self.files().values()]
 
     def check_new(self, name: str, replace: bool = False) -> None:
-        """Raises PeerError where a recording cannot become the voice of this name. One that was designed may always
-        be replaced."""
+        """Raises PeerError if a recording cannot become this voice. A designed voice may always be replaced."""
         if self.refusal:
             raise PeerError("voice_model", self.refusal)
         if not NAME.fullmatch(name):
@@ -94,8 +93,7 @@ class VoiceFolder:
             raise PeerError("voice_exists", f"there is a voice {name!r}; remove it first, or replace it", "name")
 
     def add(self, name: str, sound: tuple[Pcm, int], transcript: str, *, replace: bool = False) -> KeptVoice:
-        """A recording (pcm, rate) that was checked becomes a voice. Takes seconds. Raises PeerError; then nothing has
-        changed."""
+        """Make a checked recording (pcm, rate) a voice. Takes seconds. Raises PeerError; then nothing has changed."""
         self.check_new(name, replace)
         words = " ".join(transcript.split())
         if not words or len(words) > LONGEST_TRANSCRIPT:
@@ -109,7 +107,7 @@ class VoiceFolder:
         return self.keep(Voice(name, codes, words), GIVEN)
 
     def keep(self, voice: Voice, origin: str) -> KeptVoice:
-        """Raises PeerError where nothing can be written."""
+        """Raises PeerError if the voice cannot be written."""
         assert self.path is not None
         file = VoiceFile(voice, origin, self.codec)
         path = self.path / f"{voice.name}{SUFFIX}"
@@ -121,7 +119,7 @@ class VoiceFolder:
             raise PeerError("not_kept", f"the voice cannot be kept in {self.path} ({error.strerror})") from error
 
     def remove(self, name: str, users: Iterable[str] = (), *, anyway: bool = False) -> None:
-        """`users`: who speaks with it, in words. Raises PeerError."""
+        """`users` names those who speak with it, in words. Raises PeerError."""
         if name in self.own:
             raise PeerError("invalid_value", f"the voice {name} is the model's own and cannot be removed", "name")
         found = self.files().get(name)

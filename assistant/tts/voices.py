@@ -1,4 +1,4 @@
-"""The voices of a model that runs, each with its capsule; one for each persona, designed once where there is none."""
+"""The voices of a running model, each with its capsule; each persona's voice is designed once if it does not exist."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from tts_engine.reference import Voice, checked_codes
 from tts_engine.sampling import VoiceSampling
 
 UNNAMED = "own"
-"""The voice of a model that has none and for which none is kept: another person in each sentence."""
+"""The voice of a model that has none and has none stored: a different person in each sentence."""
 SENTENCE = (
     "Hello, it is good to hear you. Ask me whatever you like and I will do my best to answer, "
     "or we simply talk for a while, about the weather, a journey, or nothing much."
 )
-"""What a designed voice is heard saying: nine seconds or so, and most sounds of English."""
+"""The words of a designed voice's recording: about nine seconds, with most sounds of English."""
 LONGEST_ROWS = 400
 SEEDS = 4
-"""Of so many tries the first that ends by itself is taken."""
+"""Designing tries this many seeds and takes the first that ends by itself."""
 
 log = logging.getLogger(__name__)
 
 
 class Voices(Mapping[str, Voice]):
-    """By name; the first is the default. `[name]` gives a voice with its capsule, from the registry (disk included),
-    else made, which ends the engine's session: on the engines' thread, before one is opened."""
+    """Voices by name; the first is the default. `[name]` returns a voice with its capsule, from the registry (disk
+    included) or newly made. Making one ends the engine's session: do it on the engines' thread, before a session is
+    opened."""
 
     def __init__(self, tts: HiggsTTS, folder: VoiceFolder, registry: Registry) -> None:
         self.folder = folder
@@ -51,7 +52,7 @@ class Voices(Mapping[str, Voice]):
         return name in self._names()
 
     def __getitem__(self, name: str) -> Voice:
-        """One that was removed is still there for the talks that began with it."""
+        """A removed voice stays available to the talks that began with it."""
         ready = self._ready.get(name)
         kept = self.folder.files().get(name)
         stamp = None if kept is None else kept[0]
@@ -62,7 +63,7 @@ class Voices(Mapping[str, Voice]):
         return self._ready[name][1]
 
     def design(self, name: str) -> None:
-        """Have a voice of this name, where the model imitates and there is none: the same name, the same voice. Takes
+        """Make sure that a voice of this name exists, if the model imitates: the same name gives the same voice. Takes
         as long as speaking a sentence, on the engines' thread; the engine's session ends."""
         if not self.folder.imitates or name in self.folder.files() or not NAME.fullmatch(name):
             return
@@ -89,7 +90,7 @@ class Voices(Mapping[str, Voice]):
         return f"voice/{self.folder.model.name}/{voice.name}/{voice.key}"
 
     def tidy(self) -> None:
-        """Have every voice ready, and nothing kept of those that were removed or replaced."""
+        """Prepare every voice, and drop everything of those that were removed or replaced."""
         called = {self._called(self[name]) for name in self}
         for one in self._registry.listing():
             if one.name.startswith(f"voice/{self.folder.model.name}/") and one.name not in called:
@@ -123,12 +124,12 @@ class Voices(Mapping[str, Voice]):
 
 
 def load_voices(tts: HiggsTTS, path: Path, registry: Registry, kept: Path | None = None) -> Voices:
-    """The voices of a checkpoint, each ready, and those in the folder `kept`, where it takes others."""
+    """The voices of a checkpoint, each ready, and those in the folder `kept`, if the model can imitate."""
     voices = Voices(tts, VoiceFolder(path, kept), registry)
     voices.tidy()
     return voices
 
 
 def voice_key(tts: HiggsTTS) -> StateKey:
-    """The realm of voices: what talks begin with."""
+    """The realm of voices: the states that talks begin with."""
     return StateKey("voices", precision=tts.fingerprint.digest)

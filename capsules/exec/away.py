@@ -57,7 +57,7 @@ class Away:
         self._blocks = _blocks(buffers)
         self._written: set[int] = set()
         self._out: list[tuple[_Block, int | None]] = []
-        """What is away, and where in the file its bytes are; None: in the file that it is mapped from."""
+        """Released blocks, with the offset of their bytes in the file; None: the bytes are in the file mapped there."""
 
     @property
     def nbytes(self) -> int:
@@ -120,9 +120,9 @@ def _blocks(buffers: Iterable[Buffer]) -> list[_Block]:
 
 
 def _unchanged_mappings() -> list[tuple[int, int]]:
-    """(first, last) address of the files that are mapped and of which this process has no page of its own.
+    """(first, last) address of the mapped files in which this process has no page of its own.
 
-    A private mapping gets such a page where somebody writes to it; that page's bytes are in no file.
+    A private mapping gets such a page when somebody writes to it; that page's bytes are in no file.
     """
     found: dict[tuple[int, int], bool] = {}
     here = (0, 0)
