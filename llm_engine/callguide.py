@@ -1,7 +1,7 @@
 """Which tokens may come next inside a call: declared names and parameters, and of a listed parameter its values.
 
 Pure: tokens and text in, tokens out. A model that has begun a call can then not write the name of a tool that there is
-not, nor end it without what is required, nor give words for a number. What it calls, and everything that is not
+not, nor end it without what is required, nor give words for a number. The tool, and everything that is not
 listed, stays its own choice.
 """
 
@@ -23,8 +23,8 @@ DIGITS = 15
 
 
 class CallGuide:
-    """Follows one reply. Where it was written in other tokens than `encode` would make of its text, what comes next is
-    what `encode` makes of the rest.
+    """Follows one reply. If it was written in other tokens than `encode` would make of its text, `encode` of the rest
+    gives the next ones.
 
     schemas  JSON schema of the parameters by tool name
     lead     what the model's template writes before each value
@@ -76,7 +76,7 @@ class CallGuide:
         return (self._text or "").rfind("<parameter=") > (self._text or "").rfind("</parameter>")
 
     def value(self) -> str | None:
-        """What is written of a value by now, with the template's lead; None outside of one."""
+        """The part of a value that is written by now, with the template's lead; None outside of a value."""
         _, begun, rest = (self._text or "").rpartition("<parameter=")
         _, named, value = rest.partition(">\n")
         return value if begun and named and "</parameter>" not in value else None
@@ -92,7 +92,7 @@ class CallGuide:
         return schema is not None and not _required(schema) <= given
 
     def _given(self) -> tuple[Mapping[str, Any] | None, set[str]]:
-        """What the call that is being written takes, none if that is open, and the parameters that stand in it."""
+        """The parameters of the call that is being written, none if those are open, and the ones that stand in it."""
         function = _FUNCTION.match(self._text or "")
         schema = self._schemas.get(function[1]) if function else None
         if function is None or schema is None or _is_open(schema):

@@ -66,7 +66,7 @@ class Models:
     builtin: tuple[str, ...] | None = None
     """The built-in tools that the language model is shown; None: all."""
     lost: str | None = None
-    """What is said for a language model that came to nothing; None: that is its client's to decide."""
+    """The words for a reply that came to nothing; None: the client decides."""
 
     @property
     def deployment(self) -> Deployment:

@@ -1,4 +1,4 @@
-"""Where speech is, and what was said.
+"""The ears: they find speech and write its words down.
 
 agreement      which words will not change any more
 bias           expected words, lifted
@@ -75,7 +75,7 @@ def open_asr(
 
 
 def module_of(asked: str) -> str:
-    """What opens a kind or a folder. Raises SettingError for what is neither, before anything is loaded."""
+    """The module that opens a kind or a folder. Raises SettingError for anything else, before a model is loaded."""
     if asked in KINDS:
         return KINDS[asked]
     folder = Path(asked).expanduser()

@@ -84,5 +84,5 @@ def load_language(path: Path) -> Language:
 
 
 def schemas(prompt: Prompt) -> Schemas:
-    """What each tool of a prompt takes."""
+    """The parameter schema of each tool of a prompt."""
     return {tool.name: tool.parameters for tool in prompt.tools}

@@ -91,7 +91,7 @@ class Services:
     candidates: bool = True
     """Whether replies are begun in private before a turn is certain to be over."""
     lost: str | None = None
-    """What is said for a model that came to nothing, or was not understood by it; None: such a model is asked on."""
+    """The words for a reply that came to nothing, or for a turn without a word; None: the model is asked anyway."""
     echo: bool = False
     """Whether our own voice is removed from the microphone's sound."""
 

@@ -91,8 +91,8 @@ class ToolLoop:
             self.status, self.reason = "incomplete", "tool_rounds"
 
     def _known_answer(self) -> str | None:
-        """What is said without asking the model: about a picture that it does not see, and, if it may lose its way,
-        where no word was understood. Of a candidate, by the words so far."""
+        """The words that are said without asking the model, if any: for a picture that it cannot see, and, if it may
+        lose its way, for a turn in which no word was understood. A candidate goes by the words so far."""
         prompt = self._order.prompt(self._outlet.conversation)
         if not self._llm.sees and prompt.asks_to_see:
             return CANNOT_SEE

@@ -1,8 +1,8 @@
 """Texts, as they are written, as they are said, and cut into what can be spoken on its own.
 
 english       English words that steer a talk
-hesitations   what is said only to gain time
-languages     which language's words steer a talk
+hesitations   drops words that only gain time
+languages     chooses the language whose words steer a talk
 names         capital letters for names
 numbers       spoken numbers as digits
 segment       a reply that is still being written, in pieces

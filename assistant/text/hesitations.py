@@ -1,4 +1,4 @@
-"""What is said only to gain time is left out. Pure."""
+"""Leave out words that only gain time. Pure."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ _ASIDE: Final = re.compile(
 
 
 def without_hesitations(text: str) -> str:
-    """What is said, without what is said only to gain time."""
+    """The text without words that only gain time."""
     return _ASIDE.sub("", _HESITATION.sub("", text))

@@ -1,7 +1,7 @@
 """The shipped model's room: what helps a model of 7.6 million parameters that knows the phrases it was taught.
 
-Nothing here overrules it. What it hears is written as it was taught, its words are those that it knows or heard, and
-what was retrieved is evidence for how a reply begins and what a call may hold.
+Nothing here overrules it. Requests are written as it was taught, its words are those that it knows or heard, and
+retrieved tools and lines are evidence for the beginning of a reply and the values of a call.
 
 by_heart   the values for the tools that it knows by heart
 calls      what a call may hold
@@ -43,7 +43,7 @@ LOST = "I did not catch that. Could you say it again?"
 
 @dataclass(frozen=True)
 class SmallMind:
-    """What a small model in `folder` needs around it. Nothing is loaded before it is asked for."""
+    """The surroundings of a small model in `folder`. Nothing is loaded before it is asked for."""
 
     folder: Path
 
@@ -74,7 +74,7 @@ def small_mind(folder: Path) -> SmallMind | None:
 
 
 def _guide(folder: Path, language: Language) -> Callable[[Prompt, Ahead], Guide]:
-    """What makes the guide of one reply."""
+    """Return the function that makes the guide of one reply."""
     from assistant.llm.language import schemas
     from assistant.llm.small.by_heart import as_said
     from assistant.llm.small.calls import SaidCallGuide

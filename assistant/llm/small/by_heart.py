@@ -1,8 +1,8 @@
 """The values that a request gives to the tools that the small model knows by heart.
 
 Pure: what was said, called and told in, schemas out. The small model knows units, timers, alarms and lists well; but
-which of two numbers was wrong, what a result was and what stands on a list it gets wrong every tenth time. Where the
-words leave one value, or a few, it writes no other. Which tool it calls stays its own choice.
+which of two numbers was wrong, what a result was and what stands on a list it gets wrong every tenth time. If the
+words leave one value, or a few, it writes no other. The tool that it calls stays its own choice.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _dates(asked: str, before: Sequence[Line]) -> Values:
 
 
 def _taken_off(asked: str, before: Sequence[Line]) -> Values:
-    """What was said of what is on the list, if it is one thing; else what stands where it was said to."""
+    """The listed thing that was named, if it is one; otherwise the thing at the place that was named."""
     items = _on_list(asked, before)
     said = [item for item in items if f" {item.lower()} " in f" {asked.lower()} "]
     if not said and items and len(places := _PLACE.findall(asked.lower())) == 1:
@@ -169,7 +169,7 @@ def _put_right(value: str, asked: str) -> list[str]:
 
 
 def _on_list(asked: str, lines: Sequence[Line]) -> list[str]:
-    """What is on the list that is spoken of, the last one if none is named: as far as it was told."""
+    """The known items of the list that is spoken of; of the last list if none is named."""
     lists: dict[str, list[str]] = {}
     name = "shopping"
     for line in lines:

@@ -1,4 +1,4 @@
-"""What a call may hold where its listed values are what was said: each is given to one parameter only."""
+"""Hold a call to the values that were said: each is given to one parameter only."""
 
 from __future__ import annotations
 

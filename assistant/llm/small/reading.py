@@ -1,8 +1,8 @@
-"""What is heard is written well: an engine's text as the small language model learnt to read it. Pure.
+"""Write the ears' text in the form that the small language model learnt to read. Pure.
 
 An engine writes as its subtitles did (`Um, set a timer for twenty-five minutes.`, `It's $150 at 7 p.m.`); the small
 model knows lower-case words without marks, numbers in digits, American spelling, and the names it knows in capitals.
-Larger models read the engine's text as it is. What is in this form already stays as it is.
+Larger models read the engine's text as it is. Text that has this form already stays unchanged.
 """
 
 from __future__ import annotations

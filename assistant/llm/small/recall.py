@@ -18,7 +18,7 @@ from assistant.llm.small.slots import COMMON, spoken, stem, words_of
 SAID, TOLD, NOT_YET = "You said:", "Your", "You have not told me yet."
 """How the shipped model begins to repeat a line and to say what it was told, and says that it was not told."""
 KEPT = "I will remember that."
-"""What it says to what it was told."""
+"""Its reply to a statement."""
 ASKS = words_of("how know recall remember remind what when where which who whose")
 """A line that begins with one of these asks for something …"""
 OF_QUESTIONS = COMMON | ASKS | words_of("again call called color date day kind mine name number place sort")
@@ -36,7 +36,7 @@ ANSWERS = (
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What may be repeated.
+    """The told lines that may be repeated.
 
     said     the user's lines that may be meant, as the model repeats them
     nearest  the one that tells what is asked for, if any does

@@ -9,7 +9,7 @@ from assistant.llm.small.reading import for_small_model
 from llm_engine.likelihood import Likelihood
 
 BEGIN, END = "<|im_start|>user\n", "<|im_end|>"
-"""What stands around a request: how a system turn begins moves no choice, and costs four times as long."""
+"""The frame around a request. A system turn before it changes no choice, and costs four times as long."""
 
 
 class RequestChances:

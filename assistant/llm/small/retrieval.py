@@ -24,7 +24,7 @@ Takes = Mapping[str, object]  # JSON schema of a tool's parameters
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """What may be done about a request.
+    """The possible answers to a request.
 
     calls  the tools that may be called, by name, each with its parameters as far as they were said
     asks   questions for what was not
@@ -74,8 +74,8 @@ def what_else_may_be_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> 
 
 
 def narrowed(tool: ToolSpec, takes: Sequence[ToolParameter], said: Mapping[str, Takes], heard: Sequence[str]) -> Takes:
-    """A tool's parameters with the values that may be given. What was said of listed values, switches and numbers that
-    stand beside their names is required."""
+    """A tool's parameters with the values that may be given. Listed values, switches and numbers that
+    were said beside their names are required."""
     if not isinstance(tool.parameters.get("properties"), Mapping):
         return tool.parameters
     named = {it.key for it in takes if it.values or it.kind == "boolean" or (it.is_number and beside(heard[-1], it))}

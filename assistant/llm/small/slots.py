@@ -35,8 +35,8 @@ def _singular(word: str) -> str:
 
 
 def stem(word: str) -> str:
-    """`parked` and `parking` are `park`, `moved` is `move`, `married` is `marry`. What else it makes alike is seldom
-    asked for."""
+    """`parked` and `parking` are `park`, `moved` is `move`, `married` is `marry`. Other words that it
+    makes alike are seldom asked for."""
     if word.endswith("ied") and len(word) > 5:
         return f"{word.removesuffix('ied')}y"
     for ending in ("ing", "ed"):
@@ -145,7 +145,7 @@ def _with_texts(
     tool: ToolSpec, takes: Sequence[ToolParameter], heard: Sequence[str], found: dict[str, Mapping[str, object]],
     known: frozenset[str], placed: set[str],
 ) -> dict[str, Mapping[str, object]]:  # fmt: skip
-    """What is said beside the other values is for the texts, if it is enough for those that are required."""
+    """The words beside the other values go to the text parameters, if they suffice for the required ones."""
     texts = [it for it in takes if it.is_text]
     needed, wants = sum(it.required for it in texts), any(it.required and it.is_number for it in takes)
     own: set[str] = set()
@@ -217,7 +217,7 @@ def _unmeasured(line: str, units: bool) -> Iterator[str]:
 
 
 def _spans(heard: Sequence[str], name: frozenset[str], own: set[str], *, whole: bool) -> list[str]:
-    """What was said in a row, as far as it can be a value: with a word of its own, not begun by the tool's name, nor
+    """Words said in a row that can be a value: with a word of its own, not begun by the tool's name, nor
     parted by a number that is for another parameter. `whole`: rows of its own words are not parted."""
     found: dict[str, None] = {}
     for line in heard:

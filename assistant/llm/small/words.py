@@ -30,7 +30,7 @@ OF_CALLS = ("of", "sqrt")
 _LETTERS, _OTHERS, _NUMBER = re.compile(r"[a-z]+"), re.compile(r"[^a-z]+"), re.compile(r"\d+")
 _INNER_CAPITAL = re.compile("(?<![A-Za-z])[A-Za-z]+[A-Z][A-Za-z]*")
 _SIGNS = re.compile(r"[^a-z0-9 ,.:'()+*/^%-]")
-"""What a value has only if it stood before; the others are of numbers, sums and times."""
+"""Characters that a value has only if they appeared before; the others belong to numbers, sums and times."""
 _SENTENCE_ENDS, _ONE_MORE = (".", "?", "!"), re.compile(r"(\d+), (\d+)$")
 _CALL, _CALL_END, _HIDDEN = "<tool_call>", "</tool_call>", ("<|", "<think", "</think", "<tool_resp", "</tool_resp")
 
@@ -61,7 +61,7 @@ class Words:
 
 
 class Vocabulary:
-    """What the replies of one model are made of.
+    """The material of one model's replies.
 
     texts   the text of each token
     known   the words that it says of itself, in small letters
@@ -225,7 +225,7 @@ class WordGuide:
 
     @cached_property
     def _values(self) -> Words:
-        """What a call's values may be of: sorted only for a reply that calls."""
+        """The words that a call's values may use; sorted only for a reply that calls."""
         return Words({*_words_of(self._said).whole, *OF_CALLS})
 
     @cached_property
@@ -234,7 +234,7 @@ class WordGuide:
         return frozenset(_SIGNS.findall(self._said)) | {"�"}
 
     def _own(self, in_value: bool) -> Sequence[Words]:
-        """What words may be of: in a value, of those that were said."""
+        """The allowed words; in a value, those that were said."""
         return (self._values,) if in_value else (self._vocabulary.known, self._heard)
 
     def _next(self, begun: str, in_value: bool) -> list[int]:
