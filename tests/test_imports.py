@@ -43,7 +43,6 @@ PURE = [
     "llm_engine/toolcalls.py",
     "llm_engine/wordguide.py",
     "tts_engine/text.py",
-    "tts_engine/text_tables.py",
     "assistant/device/schedule.py",
     "assistant/llm/recall.py",
     "assistant/llm/reply_guide.py",
@@ -66,8 +65,8 @@ PURE = [
 ]
 PURE += [
     path.relative_to(ROOT).as_posix()
-    for folder in ("events", "contracts")
-    for path in sorted((ROOT / "assistant" / folder).glob("*.py"))
+    for folder in ("assistant/events", "assistant/contracts", "tts_engine/reading")
+    for path in sorted((ROOT / folder).glob("*.py"))
 ]
 IMPURE = {"torch", "asyncio", "socket", "aiohttp", "websockets", "time", "threading", "sounddevice"}
 TORCH_IN_ASSISTANT = ("assistant/device/",)

@@ -22,12 +22,12 @@
     phones          words to phones
     piece           what the host knows of a session
     prompt          voice and text as what the backbone is fed
+    reading/        Markdown, numbers, dates, names and formulas in words: the rules of text
     sampling        how a row is drawn
     state           every live buffer, declared once
     steps           what is captured: prefill, row, codec window
     streaming       which frames are decoded when
     text            written English as people say it
-    text_tables     the words for numbers' companions: data of text
     tiny/           our own small voice, with its card
     voice_file      a voice that is kept: codes and transcript, one safe file
     voices          recordings made fit for cloning

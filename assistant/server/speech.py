@@ -69,11 +69,11 @@ async def audio_speech(request: web.Request, context: ServerContext) -> web.Stre
 async def speak(context: ServerContext, text: str, voice: str | None, speed: float) -> AsyncGenerator[Pcm, None]:
     """The text's sound, piece by piece, in a talk of its own that is forgotten at the end."""
     tts, talk = context.talks.engines.tts, random_ids("http")
-    segmenter = Segmenter()
+    segmenter = Segmenter(shown={})  # nothing is shown beside a file of sound
     spans = [*segmenter.feed(text), *segmenter.finish()]
     try:
         for index, span in enumerate(spans):
-            async with aclosing(tts.speak(talk, voice, f"{talk}.{index}", span.text, speed=speed)) as sounds:
+            async with aclosing(tts.speak(talk, voice, f"{talk}.{index}", span.said, speed=speed)) as sounds:
                 async for sound in sounds:
                     if sound.pcm.size:
                         yield sound.pcm

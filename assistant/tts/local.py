@@ -22,13 +22,13 @@ from assistant.device.guess import Guess, Guesses, urgency_of
 from assistant.device.lease import EngineLease
 from assistant.device.schedule import EngineKind, Urgency
 from assistant.device.thread import Job, Work
-from assistant.tts.alignment import Aloud, aloud
 from assistant.tts.frozen import FrozenSessions, Said, SpokenState
 from assistant.tts.voice_folder import VoiceFolder
 from assistant.tts.voices import Voices, voice_key
 from capsules.prefix import StateKey
 from tts_engine.engine import HiggsTTS
 from tts_engine.errors import RetraceFailed, TextRefused
+from tts_engine.reading.alignment import Aloud, aloud
 from tts_engine.sampling import VoiceSampling
 from tts_engine.text import speech_text
 
