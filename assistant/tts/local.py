@@ -30,7 +30,7 @@ from tts_engine.engine import HiggsTTS
 from tts_engine.errors import RetraceFailed, TextRefused
 from tts_engine.reading.alignment import Aloud, aloud
 from tts_engine.sampling import VoiceSampling
-from tts_engine.text import speech_text
+from tts_engine.text import say
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class VoiceOptions:
 
     first_chunk: str = "exact"
     sampling: VoiceSampling | None = None
-    spoken: Callable[[str], str] = speech_text
+    spoken: Callable[[str], str] = say
     history: int | None = None
 
 

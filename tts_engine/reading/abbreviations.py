@@ -25,12 +25,18 @@ def _short(match: re.Match[str]) -> str:
     return ABBREVIATIONS[match.group()] + ("." if last else "")
 
 
+_STREET_BEFORE = re.compile(
+    r"\b\d+(?:st|nd|rd|th) $|\b\d+[A-Za-z]? (?:[NSEW]\.? )?(?:[A-Z0-9][\w']* ){1,3}$"
+)
+"""A house number and a name, or a numbered street."""
+
+
 def _placed(match: re.Match[str]) -> str:
     """Dr. and St. behind a street's name or before a person's: "12 Oak Dr." and "Dr. Oak"."""
     before, after = match.string[: match.start()], match.string[match.end() :]
     titled = re.match(r" +[A-Z]", after) is not None
-    street = re.search(r"\b\d+[A-Za-z]? (?:[NSEW]\.? )?(?:[A-Z0-9][\w']* ){1,3}$", before) is not None
-    if not street and (titled or not re.search(r"\b(?:[A-Z][\w']*|\d+(?:st|nd|rd|th)) $", before)):
+    street = _STREET_BEFORE.search(before) is not None
+    if not street and (titled or not re.search(r"\b[A-Z][\w']* $", before)):
         return "Doctor" if match[1] == "Dr" else "Saint" if titled else "Street"
     return ("Drive" if match[1] == "Dr" else "Street") + ("." if ends_sentence(match) else "")
 
@@ -93,7 +99,9 @@ def _spell(match: re.Match[str]) -> str:
     word, tail = match.group(1), match.group(2)
     if word in LETTERS_AS_WORDS or (len(word) > 4 and set(word) & set("AEIOUY") and word not in SPELLED):
         return match.group()
-    if word.lower() in PLAIN_WORDS and word not in SPELLED and not tail:
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    named = after.startswith("&") or (word == "WHO" and before.endswith("he "))
+    if word.lower() in PLAIN_WORDS and word not in SPELLED and not tail and not named:
         return word.lower()
     return ("a m" if word == "AM" else " ".join(word)) + ("'s" if tail else "")
 

@@ -71,7 +71,9 @@ _SCALE = r"(?: ?(?P<scale>thousand|million|billion|trillion|bn|mn|tn|(?<=\d)[kKm
 CONTINENTAL: Rules = (
     (re.compile(r"(?<![\d.,])(\d{1,3}(?:[. \u00a0\u202f]\d{3})+),(\d{1,2})(?![\d,]*\d)"),
      lambda m: f"{re.sub(r'[^0-9]', '', m[1])}.{m[2]}"),
-    (re.compile(r"(?<![\d.,])(\d{1,3}(?:[\u00a0\u202f\u2009]\d{3})+)(?!\d)"), lambda m: re.sub(r"\D", "", m[1])),
+    (re.compile(r"(?<![\d.,])(\d{1,3}(?:[\u00a0\u202f\u2009]\d{3})+|[1-9]\d{0,2}(?:(?: \d{3})* 000| \d{3} \d{3}))"
+                r"(?![ -]?\d)"),
+     lambda m: re.sub(r"\D", "", m[1])),
     (re.compile(r"(?<=[$€£¥])(\d{1,3}(?:\.\d{3})*\.\d\d0|\d{1,3}(?:\.\d{3}){2,})(?![.,]?\d)"),
      lambda m: m[1].replace(".", "")),
     (re.compile(r"(?<![\d.,])(\d+),(\d{1,2})(?![.,]?\d)"), r"\1.\2"),
@@ -98,11 +100,11 @@ PARTS: Rules = (
      lambda m: f"{m['said']} {plural(UNITS[m['unit']], 2)}" + ("." if ends_sentence(m) else "")),
 )  # fmt: skip
 LENGTHS: Rules = (
-    (re.compile(r"(?<=\d) ?in(?=[.,;:)!?]|$| (?:long|wide|tall|high|thick|deep|by|x)\b)"), " inches"),
+    (re.compile(r"(?<=\d) ?in(?:\.?(?= (?:long|wide|tall|high|thick|deep|by|x)\b)|(?=[.,;:)!?]|$))"), " inches"),
     (re.compile(r"\b(\d)['′](\d{1,2})(?:[\"″]|(?!\w))"), lambda m: f"{decimal(m[1], None)} foot {decimal(m[2], None)}"),
 )
 COUNTED: Rules = (
-    (re.compile(r"(?<![\w.])(\d{2,3}) ?F\b(?=\.?(?:\s|[,;:)!?]|$))"), r"\1°F"),
+    (re.compile(r"(?<![\w.])(\d{2,3})(?: ?(F)|C)\b(?=\.?(?:\s|[,;:)!?]|$))"), lambda m: f"{m[1]}°{m[2] or 'C'}"),
     (re.compile(rf"{NUMBER}[ -]?(?P<unit>{_SIGNS})(?P<stop>)(?![\w²³/])"),
      _unit),
     (re.compile(rf"{NUMBER} ?(?P<unit>{_LETTERS})(?![\w²³/])(?P<stop>\.)?"

@@ -32,7 +32,8 @@ def _iso_date(match: re.Match[str]) -> str:
     if not match["time"]:
         return said
     zone = match["zone"] or ""
-    return f"{said} at {match['time']}" + (" UTC" if zone == "Z" else f" UTC {zone}" if zone else "")
+    shift = "" if zone in ("", "Z") else f" {'minus' if zone[0] == '-' else 'plus'} {int(zone[1:3])}"
+    return f"{said} at {match['time']}{' UTC' if zone else ''}{shift}"
 
 
 def _slash_date(match: re.Match[str]) -> str:

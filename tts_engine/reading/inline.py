@@ -40,8 +40,9 @@ _STAGE = (
     "snort|hum|clap"
 )
 """What a face or a throat does while one speaks."""
-_ACTED = re.compile(rf"(?:{_STAGE})(?:e?s|ing)\b|clears? (?:\w+ )?throat|(?:laughter|applause|music|silence)$", re.I)
-_ALONE = re.compile(rf"(?:(?:{_STAGE})(?:e?s|ing)?|laughter|applause|music|silence|beat|clears throat)\b", re.I)
+_ACTED = re.compile(
+    rf"(?:{_STAGE})(?:e?s|ing)\b|clears? (?:\w+ )?throat|(?:{_STAGE}|laughter|applause|music|silence|beat)$", re.I
+)
 _VERB = re.compile(r"(?!(?:this|is|was|has|does|as|his|its|yes|always|perhaps|sometimes|less|plus)\b)[a-z]+s\b")
 _STARRED = re.compile(r"(?<![\w*_])([*_])(?=[^\s*_])([^*_]+?)(?<=\S)\1(?![\w*_])")
 _BRACKETED = re.compile(r"[\[(]([A-Za-z]+(?: [a-z]+){0,4})[\])](?!\()")
@@ -65,7 +66,7 @@ def words(text: str) -> str:
     for link in _LINKS:
         bare = link.sub(r"\1", bare)
     bare = _STARRED.sub(_starred, bare)
-    bare = _BRACKETED.sub(lambda match: "" if _ALONE.match(match[1]) else match.group(), bare)
+    bare = _BRACKETED.sub(lambda match: "" if _ACTED.match(match[1]) else match.group(), bare)
     for emphasis in _EMPHASIS:
         bare = emphasis.sub(r"\2", bare)
     bare = html.unescape(_STRAY.sub("", bare))
@@ -105,7 +106,6 @@ def _math(match: re.Match[str], source: str) -> str:
 def _starred(match: re.Match[str]) -> str:
     """A stage direction stands between sentences and says what somebody does; the rest is emphasis."""
     before, after, inner = match.string[: match.start()].rstrip(), match.string[match.end() :].lstrip(), match[2]
-    if _ACTED.match(inner):
-        return ""
-    between = (not before or before[-1] in ".!?…\"”*)]:") and (not after or not after[0].islower())
-    return "" if between and _VERB.match(inner) and " " in inner else match.group()
+    begins = not before or before[-1] in ".!?…,;:—\"”*)]"
+    acted = _ACTED.match(inner) or (_VERB.match(inner) and " " in inner and not after[:1].islower())
+    return "" if begins and acted else match.group()

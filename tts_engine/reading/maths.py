@@ -36,6 +36,7 @@ _NAMED = frozenset(
 )  # fmt: skip
 _TEXT = frozenset(["\\text", "\\mathrm", "\\mathbf", "\\operatorname", "\\textbf", "\\mathit", "\\mbox", "\\boxed"])
 _POWERS = {"2": "squared", "3": "cubed", "\\circ": "degrees", "'": "prime"}
+_BOUNDED = re.compile(r"the (?:sum|product|integral|limit)$")
 _MOST_TOKENS = 60
 
 
@@ -68,7 +69,7 @@ class _Formula:
             token = self._next()
             if token == until:
                 return " ".join(said)
-            said.append(self._power(said) if token == "^" else self._index() if token == "_" else self._one(token))
+            said.append(self._power(said) if token == "^" else self._index(said) if token == "_" else self._one(token))
         if until is not None:
             raise _NotSimpleError
         return " ".join(said)
@@ -121,13 +122,15 @@ class _Formula:
         power = self._group()
         if len(power) == 1 and power[0] in _POWERS:
             return _POWERS[power[0]]
-        if before and before[-1].startswith(("the sum", "the product", "the integral")):
+        if any(map(_BOUNDED.match, before[-2:])):
             return f"to {_said(power)} of"
         return f"to the power of {_said(power)}"
 
-    def _index(self) -> str:
+    def _index(self, before: list[str]) -> str:
         index = self._group()
-        return _said(index) if len(index) == 1 else f"from {_said(index)}" if "=" in index else f"sub {_said(index)}"
+        if before and _BOUNDED.match(before[-1]):
+            return f"from {_said(index)}"
+        return _said(index) if len(index) == 1 else f"sub {_said(index)}"
 
 
 def _said(tokens: list[str]) -> str:

@@ -69,11 +69,12 @@ TECHNICAL: Rules = (
     (re.compile(r"\b([CcG])\+\+(?!\w)"), r"\1 plus plus"),
     (re.compile(r"(?<!\w)\.NET\b"), "dot net"),
     (re.compile(r"\b([A-Z]{2,})/(?=[A-Z]{2,}\b)"), r"\1 "),
-    (re.compile(r"(?<![\w.,-])[A-Z]{1,3}[a-z]?\d{1,3}(?:[A-Z][a-z]?\d{0,3}){0,3}(?![\w-])"), _mixed),
+    (re.compile(r"(?<![\w.,-])[A-Z]{1,4}[a-z]?\d{1,3}(?:[A-Z][a-z]?\d{0,3}){0,3}(?![\w-])"), _mixed),
     (re.compile(r"#(?=[A-Za-z])"), "hashtag "),
 )
 VERSIONS: Rules = (
     (re.compile(rf"\b({VERSIONED}) ?(\d+(?:\.\d+)+)\b"), _named_version),
+    (re.compile(r"\b([A-Za-z]{2,})(\d+\.\d+)(?:-(?=\d)|(?![\d.]))"), r"\1 \2 "),
     (re.compile(r"\b(720|1080|1440|2160)p\b"), _picture_lines),
 )
 INTERNET: Rules = (

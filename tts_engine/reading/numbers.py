@@ -33,6 +33,8 @@ def _fraction(match: re.Match[str]) -> str:
         return f"{cardinal(over)} out of {cardinal(under)}"
     if not over < under <= 100:
         return f"{cardinal(over)} divided by {cardinal(under)}"
+    if (over, under) == (1, 2) and re.match(r"\s+(?:an?|the)\b", after):
+        return "half"
     if re.search(r"\d[ -]$", before):
         return f"and {'a half' if (over, under) == (1, 2) else fraction(over, under)}"
     return fraction(over, under)
@@ -43,12 +45,12 @@ def _phone(match: re.Match[str]) -> str:
     return ("plus " if match.group().startswith("+") else "") + ", ".join(digits(group) for group in groups)
 
 
-_CALLED = r"(?:[Cc]all|[Dd]ial|[Rr]ing) (?:\w+ (?:at|on) )?"
+_CALLED = r"(?:[Cc]all|[Dd]ial|[Rr]ing|Text|text) (?:\w+ (?:at|on) )?"
 _NAMED = r"(?:[Cc]all|[Dd]ial|[Pp]hone|[Tt]el|[Tt]elephone|[Ff]ax|[Tt]ext|[Rr]ing|[Nn]umber)\b[^.!?\d]{0,20}"
 """A telephone number is called, dialled or named as one, or has an area code."""
 _PHONES = (
     r"(?<!\w)\+\d{1,3}(?:[ -]?\(?\d{2,4}\)?){2,5}\b|(?<!\w)\(\d{3}\) ?\d{3}[-. ]\d{4}\b|"
-    r"(?<![\w-])(?:1-)?\d{3}([-.])\d{3}\1\d{4}\b(?![-\d])|(?<![\w-])555-\d{4}\b"
+    r"\b0\d{2,4}(?: \d{3,4}){1,3}\b|(?<![\w-])(?:1-)?\d{3}([-.])\d{3}\1\d{4}\b(?![-\d])|(?<![\w-])555-\d{4}\b"
 )
 _PLAIN_PHONE = re.compile(rf"(?P<lead>{_NAMED})(?P<figures>\d{{3}}-\d{{3,4}}|\d{{7,8}})\b(?![-/.]\d)")
 _SHORT_PHONE = re.compile(rf"(?P<lead>{_CALLED})(?P<figures>\d{{3,6}})\b(?![-/.,:]\d| (?:times|people|more))")

@@ -34,7 +34,7 @@ def tidy(text: str) -> str:
 
 EMOTICONS: Rules = (
     (re.compile(r"(?<=\w )<3(?= \w)"), "love"),
-    (re.compile(r"(?<!\S)(?:</?3+|[:;=8xX]['’]?-?[)(DPp3/\\|*oO]+|[xX]D+|\^_?\^)(?=[\s.,!?]|$)"), " "),
+    (re.compile(r"(?<!\S)(?:</?3+|[:;=]['’]?-?[)(DPp/\\|*oO]+|[xX]D+|\^_?\^)(?=[\s.,!?]|$)"), " "),
     (re.compile(r"(?<!\S)(?=\S*[()])(?=\S*[^\x00-\x7f])[^\sA-Za-z0-9]*(?:[^\s\x00-\x7f][^\sA-Za-z0-9]*)+(?!\S)"), " "),
 )
 """`<3` between words is said; ¯\\_(ツ)_/¯ is a face."""

@@ -61,6 +61,7 @@ ABBREVIATIONS = {
     "approximately", "Mr.": "Mister", "Mrs.": "Missus", "Ms.": "Miz", "Prof.": "Professor", "Inc.": "Incorporated",
     "w/": "with", "w/o": "without", "a.m.": "a m", "p.m.": "p m", "Ltd.": "Limited", "Corp.": "Corporation",
     "Co.": "Company", "ca.": "about", "incl.": "including", "Jr.": "Junior", "Sr.": "Senior", "Mt.": "Mount",
+    "Ph.D.": "P H D",
     "a.k.a.": "also known as", "aka": "also known as", "and/or": "and or", "Dept.": "Department", "Gov.": "Governor",
     "Sen.": "Senator", "Rep.": "Representative", "Gen.": "General", "Capt.": "Captain", "Sgt.": "Sergeant", "Lt.":
     "Lieutenant", "Rev.": "Reverend", "Hon.": "Honorable", "et al.": "and others", "cf.": "compare", "Ave.": "Avenue",
