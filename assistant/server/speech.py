@@ -70,7 +70,7 @@ async def speak(context: ServerContext, text: str, voice: str | None, speed: flo
     """The text's sound, piece by piece, in a talk of its own that is forgotten at the end."""
     tts, talk = context.talks.engines.tts, random_ids("http")
     segmenter = Segmenter(shown={})  # nothing is shown beside a file of sound
-    spans = [*segmenter.feed(text), *segmenter.finish()]
+    spans = [span for span in [*segmenter.feed(text), *segmenter.finish()] if span.said.strip()]
     try:
         for index, span in enumerate(spans):
             async with aclosing(tts.speak(talk, voice, f"{talk}.{index}", span.said, speed=speed)) as sounds:

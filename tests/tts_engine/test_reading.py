@@ -50,7 +50,7 @@ def test_a_formula_that_is_not_simple_has_no_words(source: str) -> None:
     assert formula(source) == ""
 
 
-@pytest.mark.parametrize("mark", ["\\(", "$", "[", "*a ", "`", "<a ", "![", "](", "1-", "1/", "a.", "12 Oak ", "A", "0x"])
+@pytest.mark.parametrize("mark", ["\\(", "$", "[", "*a ", "`", "<a ", "![", "](", "1-", "1/", "a.", "1 Oak ", "A"])
 def test_thousands_of_marks_are_read_in_time(mark: str) -> None:
     """A pattern that looks back over all it has read would take minutes."""
     speech_text(mark * 1500)
