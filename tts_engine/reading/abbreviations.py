@@ -80,7 +80,7 @@ def _shouted(match: re.Match[str]) -> str:
     words = [word for word in re.findall(r"[A-Za-z'’]+", sentence) if word not in ("I", "A")]
     capitals = [word for word in words if _CAPITALS.fullmatch(word) and len(word) > 1]
     plain = [word for word in capitals if word.lower() in PLAIN_WORDS or "'" in word or len(word) > 4]
-    if not plain or len(capitals) < 0.6 * len(words) or (len(capitals) == 1 < len(words)):
+    if 2 * len(plain) < max(1, len(capitals)) or len(capitals) < 0.6 * len(words) or (len(capitals) == 1 < len(words)):
         return sentence
     return re.sub(r"\b[A-Z][A-Z'’]+\b", _lowered, sentence)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tts_engine.reading.tables import CURRENCY, IRREGULAR, MEASURES, PER, SCALES, UNCOUNTED, UNITS
+from tts_engine.reading.tables import CURRENCY, IRREGULAR, MEASURES, PER, SCALES, SHORT_PER, UNCOUNTED, UNITS
 from tts_engine.reading.words import NUMBER, WHOLE, Rules, alternatives, decimal, ends_sentence
 
 
@@ -84,7 +84,10 @@ MONEY: Rules = (
     (re.compile(rf"(?<![A-Za-z]){_SIGN}(?P<unit>{_MARK}) ?{_AMOUNT}{_SCALE}"), _money),
     (re.compile(rf"(?<![\w.]){_SIGN}{WHOLE}(?:\.(?P<part>\d+))? ?(?P<scale>)(?P<unit>{_MARK})(?!\w)"), _money),
 )
-PER_UNIT: Rules = ((re.compile(rf"(\d[\d.,]*(?: ?[a-zA-Z%]{{0,8}}))/(?=(?:{PER})\b)"), r"\1 per "),)
+PER_UNIT: Rules = (
+    (re.compile(rf"(\d[\d.,]*(?: ?[a-zA-Z%]{{0,8}}))/(?:({PER})\b|({alternatives(SHORT_PER)})\b(?:\.(?= [a-z\d]))?)"),
+     lambda m: f"{m[1]} per {m[2] or SHORT_PER[m[3]]}"),
+)
 FRACTIONS_OF_UNITS: Rules = (
     (re.compile(r"(?<=\d) ?(?=[½¼¾⅓⅔⅛])"), " and "),
     (re.compile(r"(?<![\d.])0?\.5 (?=(?:cup|teaspoon|tablespoon|pound|ounce|litre|liter|mile|inch|kilogram|hour)s?\b)"
@@ -95,7 +98,7 @@ PARTS: Rules = (
     (re.compile(rf"(?<!and )(?P<number>(?P<over>one|two|three|four|five|six|seven) (?:hal(?:f|ves)|quarters?|thirds?|"
                 rf"fifths?|sixths?|eighths?)) (?P<unit>{MEASURES}|{_LETTERS})\b\.?"),
      lambda m: _part_of(m) + ("." if m.group().endswith(".") and ends_sentence(m) else "")),
-    (re.compile(rf"(?<=and )(?P<said>a half|a quarter|three quarters|one third|two thirds|(?:one|three|five|seven) "
+    (re.compile(rf"(?<=and )(?P<said>a half|a quarter|three quarters|a third|two thirds|(?:a|three|five|seven) "
                 rf"eighths?) (?P<unit>{_LETTERS})\b\.?"),
      lambda m: f"{m['said']} {plural(UNITS[m['unit']], 2)}" + ("." if ends_sentence(m) else "")),
 )  # fmt: skip

@@ -113,5 +113,7 @@ DECADES: Rules = (
                 r"(?<=early )|(?<=late )|(?<=mid-))(?P<tens>\d0)['’]?s\b"), _decade),
 )  # fmt: skip
 YEARS: Rules = (
+    (re.compile(r"\b((?:19|20)\d\d)[/–](\d\d)\b(?![/\d])"), lambda m: f"{year(int(m[1]))} to {cardinal(int(m[2]))}"),
     (re.compile(rf"\b(?P<lead>{_BEFORE_YEARS}) {_YEAR}\b(?![.,]\d)"), lambda m: f"{m['lead']} {year(int(m['year']))}"),
+    (re.compile(r"(?<=\()((?:19|20)\d\d)(?=\))|(?<=Q [1-4] )((?:19|20)\d\d)\b"), lambda m: year(int(m.group()))),
 )

@@ -33,8 +33,8 @@ def _identifier(match: re.Match[str]) -> str:
 
 def _mixed(match: re.Match[str]) -> str:
     """CO2 -> "CO 2", H2O -> "H 2 O": letters by letters, figures as numbers."""
-    return re.sub(r"[A-Z]+", lambda run: " ".join(run.group()), re.sub(r"(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Z])", " ",
-                                                                      match.group()))  # fmt: skip
+    apart = re.sub(r"(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Z])|(?<=[A-Z]{2})(?=[a-z]\d)", " ", match.group())
+    return re.sub(r"[A-Z]+", lambda run: " ".join(run.group()), apart)
 
 
 def _named_version(match: re.Match[str]) -> str:

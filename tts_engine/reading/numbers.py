@@ -36,7 +36,7 @@ def _fraction(match: re.Match[str]) -> str:
     if (over, under) == (1, 2) and re.match(r"\s+(?:an?|the)\b", after):
         return "half"
     if re.search(r"\d[ -]$", before):
-        return f"and {'a half' if (over, under) == (1, 2) else fraction(over, under)}"
+        return f"and {re.sub('^one', 'a', fraction(over, under))}"
     return fraction(over, under)
 
 
@@ -92,7 +92,7 @@ SUMS: Rules = (
 )
 POWERS: Rules = ((re.compile(r"(?<=\d)[eE]\+?(?=-?\d)"), " times ten to the power of "),)
 MAGNITUDES: Rules = (
-    (re.compile(r"(?<=\d)(?:(M)|(bn|B))\b(?=\s+[a-z])"), lambda m: " million" if m[1] else " billion"),
+    (re.compile(r"(?<=\d)(?:(M)|(bn|B))\b(?=\s+[a-z]|[).,;]|$)"), lambda m: " million" if m[1] else " billion"),
 )
 PLAIN: Rules = (
     (re.compile(r"(?<![\w.])([-−])?\.(\d+)\b(?!\.)"), lambda m: f"{'minus ' if m[1] else ''}point {digits(m[2])}"),

@@ -41,7 +41,7 @@ EMOTICONS: Rules = (
 WRITTEN_SIGNS: Rules = ((re.compile(alternatives(SIGNS)), lambda m: SIGNS[m.group()]),)
 GAPS: Rules = (
     (re.compile(r"(?<=[A-Za-z])-(?=\d)|(?<=\d)(?=[A-Za-z])"), " "),
-    (re.compile(r"(?<=\d)-(?=[A-Za-z])"), " "),
+    (re.compile(r"(?<=\d)-(?=[A-Za-z\d])"), " "),
 )
 DASHES: Rules = (
     (re.compile(r"(?<=[Aa]round )~|(?<=[Aa]bout )~"), ""),

@@ -34,6 +34,7 @@ UNITS = {
     "tbsps": "tablespoon", "tbs": "tablespoon", "Tbsp": "tablespoon", "Tbs": "tablespoon", "TBSP": "tablespoon",
     "qt": "quart", "pt": "pint", "gal": "gallon", "fl oz": "fluid ounce", "kgs": "kilogram", "wk": "week",
     "wks": "week", "yr": "year", "yrs": "year",
+    "hPa": "hectopascal", "kPa": "kilopascal",
 }  # fmt: skip
 MEASURES = (
     "cups?|teaspoons?|tablespoons?|ounces?|pounds?|litres?|liters?|kilograms?|grams?|metres?|meters?|kilometres?|miles?|"
@@ -43,6 +44,7 @@ MEASURES = (
 UNCOUNTED = frozenset({"hertz", "kilohertz", "megahertz", "gigahertz", "percent", "yen", "won"})
 IRREGULAR = {"foot": "feet", "inch": "inches", "penny": "pence", "paisa": "paise"}
 PER = "day|week|month|year|night|hour|minute|second|person|user|token|request"
+SHORT_PER = {"mo": "month", "yr": "year", "hr": "hour", "wk": "week", "min": "minute", "sec": "second"}
 ROMAN = {"X": 10, "IX": 9, "V": 5, "IV": 4, "I": 1}
 NUMBERED = "Chapter|Part|Act|Scene|Volume|Book|Section|Phase|Type|World War|Appendix|Article|Title|Stage|Class"
 CROWNED = (
@@ -67,16 +69,19 @@ ABBREVIATIONS = {
     "Lieutenant", "Rev.": "Reverend", "Hon.": "Honorable", "et al.": "and others", "cf.": "compare", "Ave.": "Avenue",
     "Blvd.": "Boulevard", "Rd.": "Road", "Hwy.": "Highway", "Ln.": "Lane", "Pkwy.": "Parkway", "Apt.": "Apartment",
     "misc.": "miscellaneous", "temp.": "temperature", "tel.": "telephone",
+    "Mon.": "Monday", "Tue.": "Tuesday", "Tues.": "Tuesday", "Wed.": "Wednesday", "Thu.": "Thursday", "Thurs.":
+    "Thursday", "Fri.": "Friday",
 }  # fmt: skip
 LAST_IN_SENTENCES = frozenset(
     {"etc.", "a.m.", "p.m.", "Jr.", "Sr.", "Inc.", "Ltd.", "Corp.", "Co.", "et al.", "Ave.", "Blvd.", "Rd.", "Hwy.",
-     "Ln.", "Pkwy."}
+     "Ln.", "Pkwy.", "Mon.", "Tue.", "Tues.", "Wed.", "Thu.", "Thurs.", "Fri."}
 )  # fmt: skip
 BEFORE_NUMBERS = {
     "No.": "number", "Nos.": "numbers", "no.": "number", "Fig.": "figure", "fig.": "figure", "Figs.": "figures", "p.":
     "page", "pp.": "pages", "Vol.": "volume", "vol.": "volume", "Ch.": "chapter", "ch.": "chapter", "Sec.": "section",
     "sec.": "section", "Eq.": "equation", "eq.": "equation", "Art.": "article", "Ext.": "extension", "ext.":
     "extension", "v.": "version", "c.": "circa",
+    "pop.": "population",
 }  # fmt: skip
 STREETS = "St|Street|Ave|Avenue|Blvd|Boulevard|Rd|Road|Dr|Drive|Ln|Lane|Ct|Court|Way|Place|Pl|Highway|Hwy"
 SYMBOLS = {
