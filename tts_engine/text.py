@@ -3,7 +3,7 @@
     speech_text("On 3 May 2024 at 9:05, it cost $3.50.")
     -> "On the third of May twenty twenty-four at nine oh five, it cost three dollars and fifty cents."
 
-What cannot be said is left out: code blocks, emoji, link targets. Pure. Control tags (`<|sfx:cough|>`) pass through.
+Code blocks, emoji and link targets are left out. Pure. Control tags (`<|sfx:cough|>`) pass through.
 English. Rules run in order, each over text that the earlier ones have already made sayable, so a rule never sees a
 number inside an address.
 
@@ -16,7 +16,7 @@ import unicodedata
 
 from tts_engine.markup import CONTROL, strip_structure
 from tts_engine.reading import abbreviations, amounts, dates, names, numbers, signs
-from tts_engine.reading.blocks import Blocks
+from tts_engine.reading.blocks import COMMENT, Blocks
 from tts_engine.reading.inline import words
 from tts_engine.reading.words import Rules
 
@@ -51,8 +51,8 @@ def plain_text(text: str) -> str:
 
 
 def words_end(text: str, start: int) -> int:
-    """Where a line of words ends: behind its newline, or where a comment begins."""
-    found = re.compile(r"\n|(?=<!--)").search(text, start)
+    """The end of a line of words: behind its newline, or where a comment begins."""
+    found = re.compile(rf"\n|{COMMENT}").search(text, start)
     return found.end() if found else len(text)
 
 

@@ -195,7 +195,7 @@ class Reply:
         await self._first_out()
 
     async def _speak_rest(self, message: _Open) -> None:
-        """What is left of the message. A reply in sound is never silent: it says at least that it cannot be said."""
+        """Speak the rest of the message. A reply in sound is never silent: it says at least that it cannot be said."""
         for span in message.segmenter.finish():
             await self._speak(message, span)
         if self.order.response.modality == "audio" and message.text.strip() and not message.samples:

@@ -18,7 +18,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from tts_engine.reading.alignment import Aloud, aloud
-from tts_engine.reading.blocks import Blocks, LineStart
+from tts_engine.reading.blocks import COMMENT, Blocks, LineStart
 from tts_engine.reading.inline import is_marked, is_open, words
 from tts_engine.text import line_words
 
@@ -52,8 +52,8 @@ _ABBREVIATION = re.compile(
 )
 _ENUMERATOR = re.compile(r"(?:^|\n)\s*\d+[.)]$")
 _OPEN_TAG = re.compile(r"<\|[^>]*$")
-_GAP = re.compile(r"[^\S\n]*\n|[^\S\n]+(?=\S)|(?<=[。！？])(?=[^\s。！？」』”’)])|(?=<!--)")
-"""Where a piece may end: behind a line, between words, behind a Chinese or Japanese sentence, before a comment."""
+_GAP = re.compile(r"[^\S\n]*\n|[^\S\n]+(?=\S)|(?<=[。！？])(?=[^\s。！？」』”’)])|" + COMMENT)
+"""Ends of pieces: behind a line, between words, behind a Chinese or Japanese sentence, before a comment."""
 _BEGUN_COMMENT = re.compile(r"<(?:!-?)?\Z")
 
 
@@ -128,7 +128,7 @@ class Segmenter:
         return span
 
     def _end_of_piece(self, over: bool) -> int | None:
-        """Where the first piece of the waiting line ends, behind its white space; None while that is open."""
+        """The end of the first piece of the waiting line, behind its white space; None while that is open."""
         begin = self._line.words if self._line else 0
         begun = None if over else _BEGUN_COMMENT.search(self._waiting)
         known = begun.start() if begun else len(self._waiting)

@@ -14,8 +14,9 @@ Grammar. A reader cannot take back what was said, so each thing is decided at th
 - Marks within a line are decided in `inline`, within one sentence. Later definitions change nothing: `[text][id]`
   says its text, whatever `id` is.
 
-Where CommonMark asks for a look ahead this differs from it: a fence in a list does not end with the list, an underline
-does not make the paragraph above it a heading (it is said alike), a comment that is never closed hides the rest.
+This differs from CommonMark where that asks for a look ahead: a fence in a list does not end with the list, an
+underline does not make the paragraph above it a heading (it is said alike), a comment that is never closed hides the
+rest.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from dataclasses import dataclass
 
 from tts_engine.reading.maths import formula
 
+COMMENT = r"(?<!`)(?=<!--)"
+"""The beginning of a comment within a line; behind a backtick it is code."""
 FEW_CELLS = 4
 FORMULA_CHARS = 240
 
@@ -48,7 +51,7 @@ _INDENTED = re.compile(r"(?: {4}|\t| {1,3}\t)")
 
 @dataclass(frozen=True, slots=True)
 class LineStart:
-    """What stands at the start of a text.
+    """The start of a text: a line of words, or a part that is for the eye.
 
     words  where its words begin, behind the markers
     lead   said before them: an item's number
@@ -83,7 +86,7 @@ class Blocks:
         self._in_paragraph = False
 
     def line(self, text: str, *, over: bool) -> LineStart | None:
-        """What `text`, which begins a line, begins with; `over`: nothing will follow it. None: that is not certain yet,
+        """Read the start of `text`, which begins a line. `over`: nothing will follow it. None: it is not certain yet,
         or nothing is left but white space."""
         start = _end(_BLANK, text)
         if start == len(text) or not text[start:].strip():
@@ -99,7 +102,7 @@ class Blocks:
         return found
 
     def _closes(self, text: str) -> bool:
-        """Whether a comment ends before its line does."""
+        """A comment ends before its line does."""
         return self._silent is not None and self._silent.last is _COMMENT_END and "-->" in text
 
     def _more(self, text: str, start: int) -> LineStart | None:
@@ -232,7 +235,7 @@ _ROW = re.compile(r"[^\n]*\|")
 
 
 def _may_open_block(row: str) -> bool:
-    """Whether the unfinished row may still be something else than words."""
+    """The unfinished row may still become something else than words."""
     if row.startswith(("```", "~~~", "$$", "\\[", "|")) or _RAW.match(row) or not row.strip("-=*_:| \t"):
         return True
     return row.startswith("[") and bool(re.fullmatch(r"\[[^\]]{0,80}(?:\](?::.*)?)?", row))

@@ -39,7 +39,7 @@ _STAGE = (
     "laugh|sigh|smile|grin|chuckle|giggle|cough|pause|nod|wink|shrug|whisper|gasp|yawn|sniff|sniffle|groan|sob|smirk|"
     "snort|hum|clap"
 )
-"""What a face or a throat does while one speaks."""
+"""Things that a face or a throat does while one speaks."""
 _ACTED = re.compile(
     rf"(?:{_STAGE})(?:e?s|ing)\b|clears? (?:\w+ )?throat|(?:{_STAGE}|laughter|applause|music|silence|beat)$", re.I
 )
@@ -74,13 +74,13 @@ def words(text: str) -> str:
 
 
 def is_open(text: str) -> bool:
-    """Whether a link, code or a formula that began is not at its end, so that a cut would take it apart."""
+    """A link, code or a formula has begun and not ended, so a cut would take it apart."""
     closed = re.sub(rf"{_MATH}|{_CODE}|\]{_LINK_END}", "", text)
     return _OPEN.search(closed) is not None
 
 
 def is_marked(text: str) -> bool:
-    """Whether the text ends within emphasis, which may be a stage direction."""
+    """The text ends within emphasis, which may be a stage direction."""
     return _STAR_OPEN.search(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Simple LaTeX in words: fractions, roots, powers, indices, Greek letters, sums. What is not simple is not said.
+"""Simple LaTeX in words: fractions, roots, powers, indices, Greek letters, sums. Other formulas are not said.
 
     formula(r"A = \\frac{1}{2}bh")  ->  "A equals one half b h"
 """

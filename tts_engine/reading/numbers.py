@@ -22,7 +22,7 @@ def _score(match: re.Match[str]) -> str:
 
 
 def _fraction(match: re.Match[str]) -> str:
-    """What the two figures are is told by their size and by what stands beside them."""
+    """A fraction, a score, a date or an event: the size of the figures and the words beside them tell."""
     over, under = int(match["over"]), int(match["under"])
     before, after = match.string[: match.start()], match.string[match.end() :]
     if (over, under) in ((24, 7), (9, 11)) or over == under == 50:

@@ -40,7 +40,7 @@ MEASURES = (
     "cups?|teaspoons?|tablespoons?|ounces?|pounds?|litres?|liters?|kilograms?|grams?|metres?|meters?|kilometres?|miles?|"
     "inch(?:es)?|feet|foot|yards?|acres?|pints?|quarts?|gallons?|sticks?|cans?|onions?|lemons?|limes?|hours?|years?"
 )
-"""What halves and quarters are of."""
+"""Things of which there are halves and quarters."""
 UNCOUNTED = frozenset({"hertz", "kilohertz", "megahertz", "gigahertz", "percent", "yen", "won"})
 IRREGULAR = {"foot": "feet", "inch": "inches", "penny": "pence", "paisa": "paise"}
 PER = "day|week|month|year|night|hour|minute|second|person|user|token|request"
@@ -57,7 +57,7 @@ FILES = (
     "java|docx?|xlsx?|ini|conf|cfg|env"
 )
 FOLDERS = "src|lib|bin|usr|etc|home|tmp|var|opt|docs?|tests?|node_modules|build|dist|assets|Users|app"
-"""Where a path begins, when nothing else says that it is one."""
+"""Folders with which a path begins, when nothing else says that it is one."""
 ABBREVIATIONS = {
     "e.g.": "for example", "i.e.": "that is", "etc.": "et cetera", "vs.": "versus", "vs": "versus", "approx.":
     "approximately", "Mr.": "Mister", "Mrs.": "Missus", "Ms.": "Miz", "Prof.": "Professor", "Inc.": "Incorporated",

@@ -69,5 +69,5 @@ def alternatives(words: Iterable[str]) -> str:
 
 
 def ends_sentence(match: re.Match[str]) -> bool:
-    """Whether the full stop that the match ends with is the sentence's, too: nothing, or a new sentence, follows."""
+    """The full stop of the match ends the sentence, too: nothing, or a new sentence, follows."""
     return match.group().endswith(".") and _NEW_SENTENCE.match(match.string, match.end()) is not None

@@ -1,4 +1,4 @@
-"""What the voice gets of a reply in Markdown, what stays in the talk, and what counts as heard of it."""
+"""A reply in Markdown: the voice gets its words, the talk keeps its text, and both count as heard together."""
 
 from __future__ import annotations
 
