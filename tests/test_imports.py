@@ -43,7 +43,6 @@ PURE = [
     "llm_engine/callguide.py",
     "llm_engine/toolcalls.py",
     "tts_engine/text.py",
-    "tts_engine/text_tables.py",
     "assistant/device/schedule.py",
     "assistant/device/memory_plan.py",
     "assistant/asr/foreground.py",
@@ -69,8 +68,8 @@ PURE = [
 ]
 PURE += [
     path.relative_to(ROOT).as_posix()
-    for folder in ("events", "contracts", "llm/small")
-    for path in sorted((ROOT / "assistant" / folder).glob("*.py"))
+    for folder in ("assistant/events", "assistant/contracts", "assistant/llm/small", "tts_engine/reading")
+    for path in sorted((ROOT / folder).glob("*.py"))
 ]
 LOADED = ("torch", "asyncio", "aiohttp", "websockets", "sounddevice")
 """What a pure file does not load either, by way of whatever it imports."""

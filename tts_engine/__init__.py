@@ -24,13 +24,13 @@
     phones          words to phones
     piece           the host's record of a session
     prompt          voice and text as input of the backbone
+    reading/        Markdown, numbers, dates, names and formulas in words: the rules of text
     reference       recordings made fit for cloning
     sampling        the draw of a row
     state           every live buffer, declared once
     steps           the captured steps: prefill, row, codec window
     streaming       decides which frames are decoded when
     text            written English as people say it
-    text_tables     words for units, currencies and other things beside numbers: data of text
     tiny/           our own small voice, with its card
     voice_file      a stored voice: codes and transcript, one safe file
     weights         published checkpoints in and out

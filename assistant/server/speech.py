@@ -69,11 +69,11 @@ async def audio_speech(request: web.Request, context: ServerContext) -> web.Stre
 async def speak(context: ServerContext, text: str, voice: str | None, speed: float) -> AsyncGenerator[Pcm, None]:
     """The text's sound, piece by piece, in a separate talk that is forgotten at the end."""
     tts, talk = context.talks.engines.tts, random_ids("http")
-    segmenter = Segmenter()
-    spans = [*segmenter.feed(text), *segmenter.finish()]
+    segmenter = Segmenter(shown={})  # nothing is shown beside a file of sound
+    spans = [span for span in [*segmenter.feed(text), *segmenter.finish()] if span.said.strip()]
     try:
         for index, span in enumerate(spans):
-            async with aclosing(tts.speak(talk, voice, f"{talk}.{index}", span.text, speed=speed)) as sounds:
+            async with aclosing(tts.speak(talk, voice, f"{talk}.{index}", span.said, speed=speed)) as sounds:
                 async for sound in sounds:
                     if sound.pcm.size:
                         yield sound.pcm

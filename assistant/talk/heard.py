@@ -2,7 +2,8 @@
 
 A reply's sound is a row of pieces, each with its span of the reply's text and with marks (this character starts
 at this sample) as far as the voice could tell. Between marks, and in a voice without any, time is shared out in
-proportion to the characters. A word counts as heard when more than half of its sound was played.
+proportion to the characters. A word counts as heard when more than half of its sound was played. A piece without
+sound, such as the lines of a code block, counts with the piece before it.
 """
 
 from __future__ import annotations
@@ -54,10 +55,12 @@ def heard(pieces: Sequence[SpokenPiece], played_samples: int) -> HeardCut:
     uttered: list[Uttered] = []
     for piece in pieces:
         inside = min(played - piece.start_sample, piece.samples)
-        if inside <= 0:
+        whole = piece.complete and inside >= piece.samples
+        if inside <= 0 and not (whole and played):
             break
-        uttered.append(Uttered(piece.piece_id, piece.text, inside))
-        count = piece.end - piece.start if piece.complete and inside >= piece.samples else chars_heard(piece, inside)
+        if inside > 0:
+            uttered.append(Uttered(piece.piece_id, piece.text, inside))
+        count = piece.end - piece.start if whole else chars_heard(piece, inside)
         if count:
             chars = piece.start + count
     return HeardCut(chars, played, tuple(uttered))
@@ -99,8 +102,11 @@ def _anchors(piece: SpokenPiece) -> list[tuple[int, int]]:
 
 def cut_pieces(pieces: Sequence[SpokenPiece], cut: HeardCut) -> tuple[SpokenPiece, ...]:
     """The pieces after a cut: later ones are gone and the last one is shortened, so that cuts can be repeated."""
+    said = {one.piece_id: one.samples for one in cut.uttered}
     kept = []
-    for piece, said in zip(pieces, cut.uttered, strict=False):
-        whole = said.samples >= piece.samples
-        kept.append(piece if whole else replace(piece, samples=said.samples, complete=False))
+    for piece in pieces:
+        samples = said.get(piece.piece_id, 0)
+        if not samples and (piece.samples or piece.end > cut.chars):
+            break
+        kept.append(piece if samples >= piece.samples else replace(piece, samples=samples, complete=False))
     return tuple(kept)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -57,6 +58,8 @@ PIECES_AHEAD = 8
 MAX_LEAD_S = 6.0
 """An interruption would mostly throw away sound beyond this."""
 DELTA_SAMPLES = REPLY_RATE // 10
+UNSAYABLE = "I put the answer on the screen. I have no sounds for it."
+"""Said for a text of signs and letters that the voice cannot speak."""
 _WORD = re.compile(r"\S+\s*")
 
 
@@ -160,8 +163,7 @@ class Reply:
                             await self._speak(message, span)
                 case EndOfMessage():
                     if self._open is not None:
-                        for span in self._open.segmenter.finish():
-                            await self._speak(self._open, span)
+                        await self._speak_rest(self._open)
                         await self._close_message("completed")
                 case CallOut():
                     await self._put_call(out)
@@ -191,6 +193,14 @@ class Reply:
         await self._emit(TextDelta(self.id, message.item_id, message.index, 0, text))
         await self._first_out()
 
+    async def _speak_rest(self, message: _Open) -> None:
+        """Speak the rest of the message. A reply in sound is never silent: it says at least that it cannot be said."""
+        for span in message.segmenter.finish():
+            await self._speak(message, span)
+        if self.order.response.modality == "audio" and message.text.strip() and not message.samples:
+            end = len(message.text)
+            await self._speak(message, TextSpan(end, end, "", UNSAYABLE))
+
     async def _speak(self, message: _Open, span: TextSpan) -> None:
         if not self._first_text:
             self._first_text = True
@@ -199,14 +209,26 @@ class Reply:
             f"{message.item_id}.{len(message.pieces)}", span.text, span.start, span.end, message.samples
         )
         told = 0
+        if span.said.strip():
+            piece, told = await self._sound(message, span, piece)
+        piece = replace(piece, complete=True)
+        self._hold(message, piece)
+        await self._tell(message, piece, told, len(span.text))
+        if self.in_conversation:  # a reply that is killed keeps the sentences that went out
+            self._context.keeping.note(self._talk, self._context.view.kept)
+
+    async def _sound(self, message: _Open, span: TextSpan, piece: SpokenPiece) -> tuple[SpokenPiece, int]:
+        """Put out the piece's sound; returns it as far as it was made, and how many of its characters were told."""
+        told = 0
         costs: list[Cost] = []
         sounds = self._context.services.tts.speak(
-            self.order.talk, self.order.voice, piece.piece_id, span.text, speed=self.order.speed
+            self.order.talk, self.order.voice, piece.piece_id, span.said, speed=self.order.speed
         )
         async with aclosing(sounds) as chunks:
             async for sound in chunks:
                 costs += sound.costs
-                piece = replace(piece, samples=piece.samples + sound.pcm.size, marks=_merged(piece.marks, sound.marks))
+                marks = [replace(mark, char=span.written(mark.char)) for mark in sound.marks]
+                piece = replace(piece, samples=piece.samples + sound.pcm.size, marks=_merged(piece.marks, marks))
                 self._rows += sound.rows
                 if not sound.pcm.size:  # only marks or costs
                     continue
@@ -215,11 +237,7 @@ class Reply:
                 self._hold(message, piece)
                 told = await self._tell(message, piece, told, _known_chars(piece))
                 await self._send(message, sound)
-        piece = replace(piece, complete=True)
-        self._hold(message, piece)
-        await self._tell(message, piece, told, len(span.text))
-        if self.in_conversation:  # a reply that is killed keeps the sentences that went out
-            self._context.keeping.note(self._talk, self._context.view.kept)
+        return piece, told
 
     async def _tell(self, message: _Open, piece: SpokenPiece, told: int, upto: int) -> int:
         """Send the words of the piece that begin before character `upto` and were not sent yet."""
@@ -324,7 +342,7 @@ class Reply:
         await self._emit(OutputItemDone(self.id, index, item))
 
 
-def _merged(marks: tuple[Mark, ...], more: tuple[Mark, ...]) -> tuple[Mark, ...]:
+def _merged(marks: tuple[Mark, ...], more: Sequence[Mark]) -> tuple[Mark, ...]:
     """Marks in order, without repeating known ones."""
     last = marks[-1].char if marks else -1
     return (*marks, *(mark for mark in more if mark.char > last))

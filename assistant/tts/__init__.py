@@ -1,6 +1,5 @@
 """The local voice engine behind its contract.
 
-alignment     spoken characters matched with written ones
 frozen        a talk's session as a capsule, and back
 guessed       a session before a guess, and the way back to it
 local         the contract's face: pieces of text to sound, a memory that is cut to what was heard

@@ -14,7 +14,6 @@ from assistant.device.guess import Guesses, urgency_of
 from assistant.device.lease import EngineLease
 from assistant.device.schedule import EngineKind, Urgency
 from assistant.device.thread import Job
-from assistant.tts.alignment import aloud
 from assistant.tts.frozen import FrozenSessions, SpokenState
 from assistant.tts.guessed import VoiceBefore, undo_speech
 from assistant.tts.sessions import SpokenSessions
@@ -23,8 +22,9 @@ from assistant.tts.voice_folder import VoiceFolder
 from assistant.tts.voices import Voices, voice_key
 from capsules.prefix import StateKey
 from tts_engine.engine import HiggsTTS
+from tts_engine.reading.alignment import aloud
 from tts_engine.sampling import VoiceSampling
-from tts_engine.text import speech_text
+from tts_engine.text import say
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class VoiceOptions:
 
     first_chunk: str = "exact"
     sampling: VoiceSampling | None = None
-    spoken: Callable[[str], str] = speech_text
+    spoken: Callable[[str], str] = say
     history: int | None = None
 
 

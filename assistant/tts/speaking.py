@@ -11,11 +11,11 @@ from assistant.base.sound import REPLY_RATE
 from assistant.contracts import Cost, Mark, SpeechChunk, Synced, Uttered
 from assistant.device.guess import Guess
 from assistant.device.thread import Work
-from assistant.tts.alignment import Aloud
 from assistant.tts.frozen import Said, SpokenState
 from assistant.tts.guessed import VoiceBefore, check_way_back
 from assistant.tts.sessions import SpokenSessions
 from tts_engine.errors import TextRefused
+from tts_engine.reading.alignment import Aloud
 
 FRAME_SAMPLES = 960
 PLAYING_S = 0.4

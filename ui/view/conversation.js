@@ -1,5 +1,6 @@
 /** Draws the talk: who said what, what was heard of it, and what was not. */
 
+import { blocks } from "../blocks.js";
 import { spokenLength } from "../spoken.js";
 import { showMs } from "../timeline.js";
 import { byId, make, setText } from "./dom.js";
@@ -9,6 +10,13 @@ import { thumbnail } from "./shown.js";
 
 /** Names that say more than their identifier, for a tool line. @param {string} name */
 const plain = (name) => name.replaceAll("_", " ");
+
+/** A reply's words, with its code set apart. @param {HTMLElement} text @param {string} heard */
+function write(text, heard) {
+  const parts = blocks(heard);
+  if (!parts.some((part) => part.code)) return setText(text, heard);
+  return text.replaceChildren(...parts.map((part) => part.code ? make("span.code", { text: part.text }) : part.text));
+}
 
 /** Arguments as a person reads them. @param {string} args JSON text, perhaps unfinished */
 function readable(args) {
@@ -67,7 +75,7 @@ export function conversation({ onTurn, onLarger }) {
       return;
     }
     if (rest === "") {
-      setText(text, item.cut && heard !== "" ? `${heard} —` : heard); // broken off, as in a play
+      write(text, item.cut && heard !== "" ? `${heard} —` : heard); // broken off, as in a play
       return;
     }
     if (text.dataset.heard === heard && text.dataset.rest === rest) return;

@@ -71,6 +71,20 @@ def test_a_text_of_which_nothing_is_spoken_is_refused(text, wanted):
     run(story)
 
 
+def test_a_file_of_sound_has_no_words_about_a_screen():
+    given: list[str] = []
+
+    async def story(site: Site) -> None:
+        speak = site.world.tts.speak
+        site.world.tts.speak = lambda *asked, **more: (given.append(asked[3]), speak(*asked, **more))[1]  # type: ignore
+        body = {"input": "Look:\n```\nx = 1\n```\n**Done.**", "response_format": "pcm"}
+        async with site.client.post(f"{site.http}/v1/audio/speech", json=body) as answer:
+            assert answer.status == 200 and await answer.read()
+
+    run(story)
+    assert [text.strip() for text in given] == ["Look:", "Done."]
+
+
 @pytest.mark.parametrize("rate", [1, 900, 2_000_000_000])
 def test_a_recording_at_a_rate_that_none_has_is_refused_in_words(rate, tmp_path):
     path = tmp_path / "odd.wav"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.text.segment import Segmenter
+from assistant.text.segment import HARD_LIMIT_CHARS, Segmenter
 
 
 def pieces_of(text, cuts=()):
@@ -50,3 +50,15 @@ def test_no_piece_is_endless_and_none_cuts_a_number(words):
     for piece in pieces_of(" ".join(words)):
         assert len(piece.text) <= 240
         assert all(word in words for word in piece.text.split())
+
+
+def test_a_word_without_an_end_is_cut_at_the_limit():
+    assert [len(piece.text) for piece in pieces_of("a" * 1000)] == [HARD_LIMIT_CHARS, HARD_LIMIT_CHARS, 200]
+
+
+def test_what_is_said_leads_back_to_what_was_written():
+    piece = pieces_of("See **the [big guide](http://x.y)** now.")[0]
+    assert piece.said == "See the big guide now."
+    assert [piece.text[piece.written(piece.said.index(word)) :].split()[0] for word in ("See", "the", "now")] == [
+        "See", "**the", "now.",
+    ]  # fmt: skip

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.tts.alignment import aloud
+from tts_engine.reading.alignment import aloud
 
 
 def test_marks_on_spoken_words_lead_back_to_written_ones():
