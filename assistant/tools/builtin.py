@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from assistant.tools import answers
-from assistant.tools.answers import AnswerError
+from assistant.tools.errors import AnswerError
 from assistant.tools.kept import ALARMS, LIST, NOTES, REMINDERS, TIMERS, Kept, Row, Slots
+from assistant.tools.moments import read_moment
 from assistant.tools.registry import Tool, ToolRegistry, ToolResult
 
 SHOPPING = "shopping"
@@ -89,12 +90,7 @@ class BuiltinTools:
 
     async def set_alarm(self, time: str, day: str = "") -> str:
         "Set an alarm at a time of day."
-        now = self._now()
-        at = answers.find_time(time, now.time())
-        date = answers.find_day(day, now.date()) if day else now.date()
-        moment = dt.datetime.combine(date, at, now.tzinfo)
-        if moment <= now:
-            moment += dt.timedelta(days=7 if day else 1)
+        moment = read_moment(f"{time} {day}", self._now(), waking=True).at
         words = answers.clock(moment) + (f", {day}" if day else "")
         self.kept.add(ALARMS, words, "", moment, f"It is {answers.clock(moment)}.")
         return words
@@ -117,9 +113,7 @@ class BuiltinTools:
     async def set_reminder(self, text: str, time: str) -> str:
         "Remind of something at a time."
         row = answers.entry(text, time)
-        seconds = self._seconds_until(time)
-        moment = None if seconds is None else self._now() + dt.timedelta(seconds=seconds)
-        self.kept.add(REMINDERS, row, "", moment, f"Remember: {text}.")
+        self.kept.add(REMINDERS, row, "", read_moment(time, self._now()).at, f"Remember: {text}.")
         return row
 
     async def list_reminders(self) -> str:
@@ -219,23 +213,6 @@ class BuiltinTools:
     def _left(self, timer: Row) -> str:
         assert timer.moment is not None
         return answers.duration((timer.moment - self._now()).total_seconds())
-
-    def _seconds_until(self, time: str) -> float | None:
-        """Seconds until `in 10 minutes`, `at 5 pm` or `tomorrow at 8`; None for times that only a person can judge."""
-        now = self._now()
-        try:
-            return answers.seconds_of(time)
-        except AnswerError:
-            pass
-        try:
-            at = answers.find_time(time, now.time())
-        except AnswerError:
-            return None
-        day = now.date() + dt.timedelta(days=1 if "tomorrow" in time.lower() else 0)
-        moment = dt.datetime.combine(day, at, now.tzinfo)
-        if moment <= now:
-            moment += dt.timedelta(days=1)
-        return (moment - now).total_seconds()
 
 
 def _things(items: str) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Literal, NoReturn, TypeAlias, TypeVar, Union, cast, get_args,
 
 from assistant.base.errors import ToolError
 from assistant.events import ToolSpec
-from assistant.tools.answers import AnswerError
+from assistant.tools.errors import AnswerError
 from assistant.tools.kept import Kept, Slots
 
 TIMEOUT_S = 8.0
@@ -115,7 +115,7 @@ class ToolRegistry:
                 return result
             return ToolResult(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False))
         except AnswerError as error:
-            return _failure(str(error), sentence(str(error)))
+            return _failure(str(error), error.say)
         except TimeoutError:
             return _failure(f"{name} did not answer within {tool.timeout_s:g} s")
         except (Exception, SystemExit) as error:  # a person's own tool may call code that calls sys.exit
@@ -163,11 +163,6 @@ def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, object]:
 
 def _failure(reason: str, say: str = FAILED) -> ToolResult:
     return ToolResult(json.dumps({"error": reason}, ensure_ascii=False), say=say)
-
-
-def sentence(text: str) -> str:
-    """`nothing can be divided by zero` → Nothing can be divided by zero."""
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 Schema: TypeAlias = Mapping[str, object]
