@@ -21,8 +21,8 @@ from assistant.talk.turn_taking import Effect, TurnTakingState, step
 from assistant.talk.view import ReplyView
 from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
-from assistant.tools.kept import Slots
 from assistant.tools.registry import ToolRegistry
+from assistant.tools.rows import Changes
 
 EVENTS_IN_FLIGHT = 256
 """Some seconds of a reply. A front that reads no more stops its own reply there, and its memory does not grow."""
@@ -38,9 +38,7 @@ class ToolHost(Protocol):
     def settings(self) -> Settings: ...
 
     @property
-    def undoing(self) -> Slots: ...
-
-    def say(self, text: str) -> None: ...
+    def undoing(self) -> Changes: ...
 
 
 class Offload(Protocol):
@@ -72,7 +70,7 @@ class Services:
     personas: dict[str, Persona]
     offload: Offload
     tools: Callable[[ToolHost], ToolRegistry] = no_tools
-    """Makes a talk's own tools: they may keep timers and lists, so each talk has its own."""
+    """Makes a talk's own tools: they change the store of the home and record for an undo what this talk changed."""
     metrics: Metrics = field(default_factory=Metrics)
     trace_log: TraceLog | None = None
     ids: Ids = random_ids
@@ -124,8 +122,8 @@ class TalkContext:
     async def emit(self, event: Event) -> None:
         """Tell the front, when all that changed is in the journal; waits while it has too much unread. Raises
         ChannelClosed when it has gone."""
-        if self.keeping.changed(self.conversation, self.view.kept):
-            self.keeping.note(self.conversation, self.view.kept)
+        if self.keeping.changed(self.conversation):
+            self.keeping.note(self.conversation)
             if trouble := self.keeping.trouble():
                 await self.events.send(Error("talk_not_kept", trouble, kind="server_error"))
         await self.events.send(event)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from assistant.base.errors import PeerError
 from assistant.contracts import Uttered
 from assistant.events import REPLY_RATE, AudioPart, FunctionCall, FunctionOutput, Item, Message, PicturePart, TextPart
 from assistant.talk.heard import HeardCut, SpokenPiece, cut_pieces, heard, sample_of_char
-
-if TYPE_CHECKING:
-    from assistant.tools.kept import Slots
+from assistant.tools.rows import Changes, composed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +28,8 @@ class Entry:
     """A picture of a camera or a screen. Its item stays when it no longer counts, and nothing of it is kept."""
     nod: bool = False
     """The user said it over a reply and meant nothing by it: it stands in the transcript, and is no turn."""
-    before: Slots = field(default_factory=dict, compare=False)
-    """Of a tool's result: what the tool changed of what the talk's tools keep, as it was before."""
+    changes: Changes = field(default_factory=dict, compare=False)
+    """Of a tool's result: the stored rows that the tool changed, before and after."""
 
     @property
     def waits(self) -> bool:
@@ -58,10 +55,8 @@ class Cut:
 class Conversation:
     """Items by id, in order. Every method either does all of it or raises PeerError and changes nothing."""
 
-    def __init__(self, entries: Iterable[Entry] = (), kept: Slots | None = None) -> None:
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._entries: dict[str, Entry] = {entry.item.id: entry for entry in entries}
-        self.kept: Slots = kept or {}
-        """What the tools of the talk keep, while no session has it."""
         self.version = 0
         """Counts the changes of what counts; what is being made counts when it is over."""
 
@@ -213,16 +208,16 @@ class Conversation:
                 behind = entry
         return tuple(gone[:whole_turns])
 
-    def before(self, item_ids: Sequence[str]) -> Slots:
-        """What the talk's tools kept before these items, as far as what goes with them changed it since."""
+    def changes(self, item_ids: Sequence[str]) -> Changes:
+        """What tools changed in these items and in what goes with them."""
         rest = Conversation(self)
         for item_id in item_ids:
             if item_id in rest:
                 rest.delete(item_id)
-        changed: Slots = {}
+        changed: Changes = {}
         for entry in self:
             if entry.item.id not in rest:
-                changed = {**entry.before, **changed}
+                changed = composed(changed, entry.changes)
         return changed
 
     def after(self, item_id: str) -> tuple[str, ...]:

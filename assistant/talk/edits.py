@@ -91,7 +91,7 @@ class Edits:
         if report.item_id in self._conversation:
             self._heard_ms[report.item_id] = report.played_ms
             keeping = self._context.keeping
-            keeping.note(self._conversation, self._context.view.kept)  # the reply as far as it is, if it is being made
+            keeping.note(self._conversation)  # the reply as far as it is, if it is being made
             keeping.heard(report.item_id, report.played_ms)
 
     async def undo(self, turns: int) -> None:

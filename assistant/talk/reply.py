@@ -220,7 +220,7 @@ class Reply:
         self._hold(message, piece)
         await self._tell(message, piece, told, len(span.text))
         if self.in_conversation:  # a reply that is killed keeps the sentences that went out
-            self._context.keeping.note(self._talk, self._context.view.kept)
+            self._context.keeping.note(self._talk)
 
     async def _tell(self, message: _Open, piece: SpokenPiece, told: int, upto: int) -> int:
         """Put out the words of the piece that begin before character `upto` and were not told yet."""

@@ -79,7 +79,7 @@ from assistant.talk.tool_effects import ToolEffects
 from assistant.talk.turn_effects import TurnEffects
 from assistant.talk.turns import TurnTimes
 from assistant.talk.view import ReplyView
-from assistant.tools.kept import Slots
+from assistant.tools.rows import Changes
 
 Answer: TypeAlias = Callable[..., Awaitable[None]]
 """Takes a message of one kind."""
@@ -153,9 +153,19 @@ class Session:
         return self._context.view.prompt(replace(self.settings, persona=persona))
 
     @property
-    def undoing(self) -> Slots:
-        """What the exchange before this one changed of what the session's own tools keep, as it was before."""
-        return self.conversation.before(self.conversation.turns_back(EXCHANGE))
+    def undoing(self) -> Changes:
+        """What the session's own tools changed in the exchange before this one."""
+        return self.conversation.changes(self.conversation.turns_back(EXCHANGE))
+
+    @property
+    def takes_rings(self) -> bool:
+        """Whether this talk is told what rings."""
+        return self.settings.built_in_tools
+
+    @property
+    def listens(self) -> bool:
+        """Whether a timer that is done may be told now."""
+        return self._context.turn.quiet
 
     async def send(self, command: Command) -> None:
         """Hand a command over; waits while too many are waiting. Raises ChannelClosed after `close`."""
@@ -163,23 +173,21 @@ class Session:
 
     def close(self) -> None:
         """End the session as soon as possible; a running reply stops at the engines' next step."""
-        if self._begun and not self._stop.is_set():  # before, it has not taken over what was kept
-            kept = self._context.view.kept
-            self._context.keeping.note(self.conversation, kept)
-            self.conversation.kept = kept.to_json()
-            kept.close()
+        self._context.view.kept.disconnect()
+        if self._begun and not self._stop.is_set():  # before, the journal may be that of the session that it took over
+            self._context.keeping.note(self.conversation)
         self._inlet.close()
         self._stop.set()
 
-    def say(self, text: str) -> None:
-        """Speak these words when nobody else speaks; dropped when the session is swamped."""
-        self._context.inbox.offer(SayNow(text))
+    def say(self, text: str) -> bool:
+        """Speak these words if nobody else speaks. Returns False when the session is swamped."""
+        return self._context.inbox.offer(SayNow(text))
 
     async def run(self) -> None:
         """Serve commands until `close`. Call it once."""
         try:
             if not self._stop.is_set():
-                self._context.view.kept.resume(self.conversation.kept)
+                self._context.view.kept.connect(self)
                 self._begun = True
             async with self._context.group as group:
                 group.create_task(self._hearing.run())
@@ -202,7 +210,7 @@ class Session:
                     await self._services.llm.park(self.talk)
                     await self._services.tts.park(self.talk)
             finally:
-                self._context.keeping.note_words(self.conversation)
+                self._context.keeping.note(self.conversation)
                 self._on_end(self)
 
     # -------------------------------------------------------------------------- one message at a time

@@ -18,6 +18,9 @@ from assistant.base.days import DAYS, MONTHS
 from assistant.base.units import SCALES, find_unit
 from assistant.tools import durations, moments
 from assistant.tools.errors import AnswerError
+from assistant.tools.repeats import Repeat
+from assistant.tools.rows import ALARMS, TIMERS, Promise
+from assistant.tools.wall import seconds_between
 
 seconds_of: Final = durations.seconds_of
 find_time: Final = moments.find_time
@@ -68,6 +71,77 @@ def duration(seconds: float) -> str:
         if count:
             parts.append(f"{count} {unit}" + ("" if count == 1 else "s"))
     return " ".join(parts) or "0 seconds"
+
+
+def day_of(moment: dt.datetime, now: dt.datetime) -> str:
+    """`` for today, `tomorrow`, `Monday`, `Friday, December 4`, with the year if it is another one."""
+    days = (moment.date() - now.date()).days
+    name = DAYS[moment.weekday()].capitalize()
+    if days in (0, 1):
+        return "tomorrow" if days else ""
+    if 1 < days < 7:
+        return name
+    year = "" if moment.year == now.year else f", {moment.year}"
+    return f"{name}, {MONTHS[moment.month - 1].capitalize()} {moment.day}{year}"
+
+
+def short_clock(moment: dt.datetime | dt.time) -> str:
+    """5 pm, 5:30 pm, noon"""
+    return "noon" if (moment.hour, moment.minute) == (12, 0) else clock(moment).replace(":00", "")
+
+
+def when(moment: dt.datetime, now: dt.datetime, repeat: Repeat | None = None) -> str:
+    """`at 5 pm`, `tomorrow at 8:30 am`, `on Friday at noon`, `every weekday at 8 am`."""
+    if repeat is not None and repeat.time is not None:
+        return f"{repeat} at {short_clock(repeat.time)}"
+    if repeat is not None:
+        return f"{repeat}, first {when(moment, now)}"
+    day = day_of(moment, now)
+    at = f"at {short_clock(moment)}"
+    return at if not day else f"{day} {at}" if day == "tomorrow" else f"on {day} {at}"
+
+
+def alarm(moment: dt.datetime, now: dt.datetime, repeat: Repeat | None = None) -> str:
+    """`7:30 am, tomorrow`, `8:00 am, every weekday`"""
+    if repeat is not None:
+        time = moment if repeat.time is None else repeat.time
+        return f"{clock(time)}, {repeat}"
+    day = day_of(moment, now)
+    return f"{clock(moment)}, {day}" if day else clock(moment)
+
+
+def skipped(meant: dt.time | None, at: dt.datetime) -> str:
+    """What is added where clocks skip the time that was meant."""
+    return "" if meant is None else f"; there is no {clock(meant)} on that day, so it rings first at {clock(at)}"
+
+
+def announcement(slot: str, row: Promise, now: dt.datetime) -> str:
+    """What is said when a promise is due; how late it is, if it is late."""
+    late = seconds_between(row.at, now)
+    if slot == TIMERS:
+        name = f"{row.label} timer" if row.label else "timer"
+        said = f"Your {name} is done."
+    elif slot == ALARMS:
+        said = f"It is {clock(now)}." if late < LATE_S else f"Your alarm was set for {clock(row.at)}."
+    else:
+        said = f"Remember: {row.text}."
+    if late < LATE_S:
+        return said
+    day = day_of(row.at, now)
+    return f"{said} That was due {f'on {day} ' if day else ''}at {clock(row.at)}, {roughly(late)} ago."
+
+
+LATE_S: Final = 60
+"""From here on it is said how late something is."""
+
+
+def roughly(seconds: float) -> str:
+    """2 hours, 25 minutes: the largest unit alone, from two of it on."""
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * size or (unit == "minute"):
+            count = round(seconds / size)
+            return f"{count} {unit}" + ("" if count == 1 else "s")
+    raise AssertionError("minutes end the list")
 
 
 def timer(length: str, label: str = "") -> str:

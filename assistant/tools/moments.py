@@ -43,11 +43,13 @@ WHAT_TIME = "At what time?"
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When it rings, in the zone of `now`. `meant`: the time that was said, if clocks skip it on that day."""
+    """When it rings, in the zone of `now`. `meant`: the time that was said, if clocks skip it on that day. `wait_s`:
+    the length that was said, if it was one of hours, minutes and seconds."""
 
     at: dt.datetime
     repeat: Repeat | None = None
     meant: dt.time | None = None
+    wait_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,8 @@ def _minutes(phrase: Phrase, place: int) -> Readings[int]:
 
 def _resolved(said: _Said, text: str, now: dt.datetime, waking: bool) -> Moment:
     if said.wait is not None:
-        return Moment(_waited(said.wait, now))
+        exact = not (said.wait.days or said.wait.months)
+        return Moment(_waited(said.wait, now), wait_s=float(said.wait.seconds) if exact else None)
     if said.exact is not None:
         return _first_after(now, [said.exact], text)
     repeat = None if said.days is None else said.days.repeat
@@ -327,10 +330,19 @@ def _walls(said: _Said, now: dt.datetime, waking: bool) -> Iterator[dt.datetime]
     if clock.midnight and said.days is not None and not said.part and said.days.repeat is None:
         raise AnswerError("midnight of which day is not said", "At the beginning or at the end of that day?")
     for date in dates:
-        for time, nights in _times(said, named, waking):
+        for time, later_night in _times(said, named, waking):
+            nights = _nights_of_repeat(said) if later_night and _is_repeat(said) else later_night
             if nights and now.hour < 5 and date == today:
                 yield dt.datetime.combine(date, time)
             yield dt.datetime.combine(date, time) + dt.timedelta(days=nights if said.days is not None else 0)
+
+
+def _nights_of_repeat(said: _Said) -> int:
+    """A night that begins on one day and ends on the next is of no day alone, unless it is every night."""
+    assert said.days is not None and said.days.repeat is not None
+    if len(said.days.repeat.weekdays) in range(1, 7):
+        raise AnswerError("the night belongs to two days", "In the night before that day, or after it?")
+    return 0
 
 
 def _times(said: _Said, named: bool, waking: bool) -> list[tuple[dt.time, int]]:

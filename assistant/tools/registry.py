@@ -22,7 +22,8 @@ from typing import Literal, NoReturn, TypeAlias, TypeVar, Union, cast, get_args,
 from assistant.base.errors import ToolError
 from assistant.events import ToolSpec
 from assistant.tools.errors import AnswerError
-from assistant.tools.kept import Kept, Slots
+from assistant.tools.kept import Kept
+from assistant.tools.rows import Changes
 
 TIMEOUT_S = 8.0
 FAILED = "Sorry, that did not work."
@@ -35,15 +36,15 @@ Effect = Literal["undo", "start_over", "switch_persona"]
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A tool's answer to the model, and what it wants done to the talk once the reply is out. `before`: the stored
-    data of the talk's tools that it changed, as they were before."""
+    """A tool's answer to the model, and what it wants done to the talk once the reply is out. `changes`: the
+    stored rows that it changed, before and after."""
 
     text: str
     effect: Effect | None = None
     argument: str = ""
     say: str | None = None
     """The result as a sentence for the person, for a model that cannot phrase one."""
-    before: Slots = field(default_factory=dict)
+    changes: Changes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,9 @@ class ToolRegistry:
 
     async def call(self, name: str, arguments: str) -> ToolResult:
         """Run a tool with JSON arguments. Every failure comes back as words that the model can pass on."""
-        mark = self.kept.mark()
+        self.kept.collect_changes()
         result = await self._call(name, arguments)
-        return replace(result, before=self.kept.changed(mark))
+        return replace(result, changes=self.kept.collect_changes())
 
     async def _call(self, name: str, arguments: str) -> ToolResult:
         tool = self._tools.get(name)

@@ -44,6 +44,7 @@ from assistant.personas import load_personas
 from assistant.talk import Engines, Services
 from assistant.talk.conversation import item_text
 from assistant.talk.talks import Talks
+from assistant.tools.home import HomeRows
 from assistant.tts.local import FRAME_SAMPLES, LocalTTS
 from assistant.tts.voices import load_voices
 from capsules import ExecContext
@@ -76,10 +77,10 @@ class ShippedTalk:
         deployment = Deployment(ctx, self.engine_thread, registry)
         self.llm = LocalLLM(deployment, self.hybrid, load_language(LLM, limited=True), "tiny", Sampling.greedy())
         self.tts = LocalTTS(deployment, self.higgs, self.voices, "tiny")
-        personas = load_personas()
+        personas, home = load_personas(), HomeRows()
         services = Services(
             Engines(self.llm, self.tts, open_asr()), LoopClock(), personas, asyncio.to_thread,
-            tools=lambda session: _own_tools(personas, session, limited=True),
+            tools=lambda session: _own_tools(personas, session, home, limited=True),
         )  # fmt: skip
         self.talks = Talks(services, settings=Settings(persona="ada", turn_detection=None, paced=False))
 
