@@ -68,6 +68,7 @@ PURE = [
     "assistant/tools/moments.py",
     "assistant/tools/phrases.py",
     "assistant/tools/repeats.py",
+    "assistant/tools/rows.py",
     "assistant/tools/time_words.py",
     "assistant/realtime/events.py",
     "assistant/realtime/protocol.py",

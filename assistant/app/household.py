@@ -18,6 +18,7 @@ from assistant.contracts import TTS
 from assistant.events import Pcm
 from assistant.talk.keeping import KEPT
 from assistant.tools.answers import listed
+from assistant.tools.errors import AnswerError
 from assistant.tools.home import Change, HomeRows, HomeTaken
 from assistant.tools.rows import NOTES, REMINDERS, RINGS, TIMERS, Cells, Promise, Row, Thing
 from capsules.journal import Journals
@@ -41,7 +42,11 @@ def open_household(home: HomeRows, folder: Path, journals: Journals, report: Cal
         raise AssistantError(f"{store} cannot be read ({error}); move it away to begin with empty lists") from error
     if fresh:
         changes, over = _taken_over(folder / "talks", journals, home)
-        home.change(changes)
+        try:
+            home.change(changes)
+        except AnswerError as error:
+            report(f"{store}: {error}")
+            return
         if changes:
             report(f"{len(changes)} timers, alarms, reminders and list entries of earlier talks now belong to the home")
         if over:

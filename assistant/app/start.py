@@ -117,7 +117,7 @@ async def open_talks(
     config: Config, report: Report = lambda line: None, now: Callable[[], dt.datetime] = wall_clock,
     *, play: Play | None = None, stays: bool = True,
 ) -> AsyncIterator[App]:
-    """Load everything that the settings name. `report` gets each step as a line for a person; `now` is the tools' clock.
+    """Load everything that the settings name. `report` gets each step as a line for a person; `now` is the wall clock.
     `play`: the loudspeaker for timers while no front is connected. `stays`: the program outlives its talks, so it may
     promise to ring.
 

@@ -35,6 +35,7 @@ from assistant.events import (
     Event,
     Item,
     ItemRetrieved,
+    Message,
     ReportHeard,
     RetrieveItem,
     Rewind,
@@ -159,8 +160,13 @@ class Session:
 
     @property
     def takes_rings(self) -> bool:
-        """Whether this talk is told what rings."""
-        return self.settings.built_in_tools
+        """Whether this talk is told what rings: it answers turns by itself, or has answered one. A session that only
+        writes down never does."""
+        if not self.settings.built_in_tools:
+            return False
+        detection = self.settings.turn_detection
+        answers = detection is not None and detection.create_response
+        return answers or any(isinstance(item, Message) and item.role == "assistant" for item in self.items)
 
     @property
     def listens(self) -> bool:

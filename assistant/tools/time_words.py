@@ -1,4 +1,8 @@
-"""The words for times, days and lengths of time, as tables of one language. Digits and ISO 8601 need none of them."""
+"""The words for times, days and lengths of time, as tables of one language. Digits and ISO 8601 need none of them.
+
+Another language is another `TimeWords`, handed to the readers. A text in a language without one is refused as a whole,
+and its model then writes digits or ISO 8601.
+"""
 
 from __future__ import annotations
 
@@ -134,6 +138,3 @@ ENGLISH: Final = TimeWords(
     adverbs={"daily": "day", "weekly": "week", "monthly": "month", "hourly": "hour", "yearly": "year"},
     closing=frozenset({"sharp", "exactly", "please"}),
 )  # fmt: skip
-
-TIME_WORDS: Final[Mapping[str, TimeWords]] = {"en": ENGLISH}
-"""By language. A talk in another language has digits and ISO 8601 only, which its model writes."""

@@ -63,6 +63,7 @@ from assistant.tools.builtin import BuiltinTools, builtin_tools
 from assistant.tools.errors import AnswerError
 from assistant.tools.home import HomeRows
 from assistant.tools.kept import Kept
+from assistant.tools.moments import Moment
 from assistant.tools.registry import Tool, ToolRegistry, ToolResult
 from assistant.tools.wall import wall_clock
 from capsules.durable import HEAD, entry_bytes, read_entries
@@ -528,6 +529,29 @@ def test_a_timer_that_is_done_while_a_reply_is_made_is_told_behind_it():
     assert item_text(session.items[-1]) == "Your timer is done."
     made = [event.response.id for event in world.of(ResponseDone) if event.response.status == "completed"]
     assert len(made) == 3 and world.when(ResponseCreated)[-1] >= world.when(ResponseDone)[-2]
+
+
+@pytest.mark.parametrize(
+    ("detection", "steps", "told"),
+    [
+        (ServerVad(), (), True), (None, (), False), (ServerVad(create_response=False), (), False),
+        (None, ((0.0, typed("hello")), (0.1, CreateResponse())), True),
+    ],
+    ids=["voice", "nothing said", "writes down", "typed"],
+)  # fmt: skip
+def test_a_talk_that_answers_is_told_what_rings_and_one_that_only_writes_down_is_not(detection, steps, told):
+    begin = wall_clock()
+    home = HomeRows(now=lambda: begin + dt.timedelta(seconds=asyncio.get_running_loop().time()))
+    world = World(settings=Settings(persona="ada", turn_detection=detection),
+                  tools=lambda: builtin_tools(BuiltinTools(Kept(home), home.now, {}, lambda: "ada")))  # fmt: skip
+
+    async def play():
+        Kept(home).promise("timer", "5 seconds", Moment(begin + dt.timedelta(seconds=5)))
+        return await world.talk(*steps, until=9)
+
+    session = run(play())
+    assert ("Your timer is done." in [item_text(item) for item in session.items]) == told
+    assert bool(home.rows("timer")) != told, "it waits for somebody who can be told"
 
 
 def test_start_over_forgets_the_talk_and_keeps_what_was_asked_to_be_kept():
