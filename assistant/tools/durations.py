@@ -57,7 +57,7 @@ def of(amount: Fraction, unit: str) -> Length | None:
 def read_length(text: str, words: TimeWords = ENGLISH) -> Length:
     """The length that the whole text means. Raises AnswerError."""
     phrase = Phrase(text, words)
-    for place in phrase.past_optional(0, words.at):
+    for place in phrase.past_optional(0, (*words.at, *words.in_)):
         for length, behind in (*lengths(phrase, place), *_counters(phrase, place)):
             if behind == phrase.end and length.is_sane:
                 return length

@@ -114,7 +114,7 @@ ENGLISH: Final = TimeWords(
     todays_parts={
         "tonight": "night", "this morning": "morning", "this afternoon": "afternoon", "this evening": "evening",
     },
-    at=("at", "on", "for", "by", "around", "about", "@", "from"),
+    at=("at", "on", "for", "by", "around", "about", "@"),
     in_=("in",),
     from_now=("from now",),
     from_=("from", "after"),

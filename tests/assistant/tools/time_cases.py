@@ -65,6 +65,7 @@ LATER = [
     ("at 8 in the evening on sunday", "2026-11-22 20:00"), ("20 minutes past 8 tonight", "2026-11-20 20:20"),
     ("1900", "2026-11-20 19:00"), ("0630", "2026-11-21 06:30"), ("24:00", "2026-11-21 00:00"),
     ("at noon sharp", "2026-11-21 12:00"), ("morgen um acht", "?"), ("x" * 500, "?"),
+    ("from 5 to 6 pm", "?"), ("ten of eight", "2026-11-20 19:50"), ("8 pm in the morning", "?"),
     ("on monday november 23 at 9 am", "2026-11-23 09:00"), ("on tuesday november 23 at 9 am", "?"),
 ]  # fmt: skip
 """Written later, against the grammar."""
@@ -76,6 +77,7 @@ LENGTHS = [
     ("PT10M", 600), ("00:10:00", 600), ("5", None), ("10 timer", None), ("ten potatoes", None), ("-5 minutes", None),
     ("0 minutes", None), ("1½ hours", 5400), ("twenty-five minutes", 1500), ("a hundred seconds", 100),
     ("5 minutes 10 minutes", None), ("five minutes no ten", None), ("10-minute", 600), ("1.5 hrs", 5400),
-    ("10:00", None), ("half a month", None), ("minutes", None), ("5 minutes ago", None),
+    ("10:00", None), ("half a month", None), ("minutes", None), ("5 minutes ago", None), ("for 5 minutes", 300),
+    ("in 5 minutes", 300),
 ]  # fmt: skip
 """Seconds, or None for a question back. The first three are from the field, the next sixteen were written before."""
