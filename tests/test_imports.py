@@ -62,6 +62,7 @@ PURE = [
     "assistant/talk/turn_end.py",
     "assistant/talk/turn_taking.py",
     "assistant/tools/answers.py",
+    "assistant/tools/clocks.py",
     "assistant/tools/dates.py",
     "assistant/tools/durations.py",
     "assistant/tools/errors.py",

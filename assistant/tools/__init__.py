@@ -3,6 +3,7 @@
 alarms      the tools for alarms and reminders
 answers     the wording of the built-in tools' answers
 builtin     the tools that every talk has, including those that the small model was trained on
+clocks      times of day as people say them
 dates       days as people name them, and days that come again
 durations   lengths of time
 errors      what a tool raises when it cannot answer
