@@ -218,6 +218,7 @@ async def ask_all(wanted: Sequence[tuple[Take, PausedRequest]], kept: Path) -> l
             for one, asked in wanted:
                 if asked.name in done:
                     continue
+                app.home.change([(slot, row, None) for slot in app.home.slots for row in app.home.rows(slot)])
                 session = talks.open()
                 await Speaker(session, asked).ask(one)
                 talks.forget(session.talk)

@@ -36,6 +36,7 @@ import torch
 
 import llm_engine
 import tts_engine
+from assistant.app.household import STORE
 from assistant.app.start import _own_tools
 from assistant.asr.pocketsphinx import open_asr
 from assistant.base.clock import LoopClock
@@ -66,6 +67,8 @@ from assistant.talk import Engines, Services
 from assistant.talk.keeping import entry_row
 from assistant.talk.talks import Talks
 from assistant.tools.builtin import TRAINED_TOOLS
+from assistant.tools.home import HomeRows
+from assistant.tools.rows import to_cells
 from assistant.tts.local import LocalTTS
 from assistant.tts.voices import load_voices
 from capsules import Capsule, ExecContext
@@ -148,10 +151,11 @@ class Playing:
             self.tts = LocalTTS(deployment, machine.tts, voices, "tiny")
             services = Services(
                 Engines(self.llm, self.tts, machine.ears), LoopClock(), personas, asyncio.to_thread,
-                tools=lambda session: _own_tools(personas, session, lambda: NOON, names=TRAINED_TOOLS),
+                tools=lambda session: _own_tools(personas, session, self.home, names=TRAINED_TOOLS),
             )  # fmt: skip
             settings = Settings(persona="ada", turn_detection=None, paced=False)
             talks = Talks(services, settings=settings, journals=deployment.journals)
+            self.home = HomeRows(self.folder / STORE, lambda: NOON)
             thread.start()
             self.session = session = talks.open(resume=talk)
             try:
@@ -164,6 +168,7 @@ class Playing:
                 session.close()
                 thread.stop()
                 await asyncio.to_thread(thread.join)
+                self.home.close()
                 self.registry.flush()
 
     # ------------------------------------------------------------------------------------- steps
@@ -228,8 +233,8 @@ class Playing:
         return found
 
     def kept(self) -> dict[str, Any]:
-        rows: Any = self.session._context.view.kept.to_json()
-        return {slot: [row[1:4] for row in found] for slot, found in rows.items()}
+        """Everything stored, without the numbers of the rows."""
+        return {slot: [to_cells(row)[1:] for row in self.home.rows(slot)] for slot in self.home.slots}
 
     async def state(self) -> dict[str, str]:
         """Digests of both models' states, when all work is done. A talk in which nothing was said has none: it does not

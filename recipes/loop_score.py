@@ -218,6 +218,7 @@ async def hold(app: App, number: int, questions: Sequence[Exercise], work: Path)
         for place, q in enumerate(questions)
     ]
     for spoken in (True, False):
+        app.home.change([(slot, row, None) for slot in app.home.slots for row in app.home.rows(slot)])
         detection = SemanticVad("low") if spoken else None
         session = app.talks.open(Settings(persona=persona, paced=False, turn_detection=detection))
         running = asyncio.ensure_future(session.run())
@@ -372,7 +373,8 @@ async def run_talks(args: argparse.Namespace, kept: Path) -> list[ScoredTurn]:
     if not left:
         return rows
     listeners = Listeners(args.work)
-    config = load_config({"profile": "tiny", "threads": args.threads, "llm": args.llm, "tts": args.tts})
+    flags = {"profile": "tiny", "threads": args.threads, "llm": args.llm, "tts": args.tts}
+    config = load_config(flags, {"ASSISTANT_HOME": str(args.work / "home")})  # no timers and lists of a person
     async with open_talks(config, now=lambda: NOW) as app:
         for number, questions in left:
             made = await hold(app, number, questions, args.work)

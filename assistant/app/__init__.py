@@ -1,14 +1,15 @@
 """From settings to talks that can be opened.
 
-checks   settings checked before anything is loaded
-config   every setting and its origin; profiles
-ears     which ears: fetched, by kind, or on a server
-hub      models fetched, resumed, verified
-listed   personas as capsules, in line with their files
-models   the three models, opened by kind: on this machine or on a server
-parts    parts that can be left out
-places   the folders that models lie in
-removed  settings and options that were removed, each with its replacement
-start    models, personas and voices made ready, and let go again
-voices   voices looked after: listed, added, removed
+checks     settings checked before anything is loaded
+config     every setting and its origin; profiles
+ears       which ears: fetched, by kind, or on a server
+household  timers, lists and notes of the home: opened, taken over, told aloud
+hub        models fetched, resumed, verified
+listed     personas as capsules, in line with their files
+models     the three models, opened by kind: on this machine or on a server
+parts      parts that can be left out
+places     the folders that models lie in
+removed    settings and options that were removed, each with its replacement
+start      models, personas and voices made ready, and let go again
+voices     voices looked after: listed, added, removed
 """

@@ -14,7 +14,7 @@ import gc
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeVar
 from assistant.app.checks import check_settings
 from assistant.app.config import Config, certain_profile
 from assistant.app.ears import begin_hearing
+from assistant.app.household import STORE, Play, open_household, speaks_aloud
 from assistant.app.listed import ListedPersonas
 from assistant.app.places import present_profiles
 from assistant.base.clock import LoopClock
@@ -37,9 +38,11 @@ from assistant.talk.context import ToolHost
 from assistant.talk.talks import Talks
 from assistant.telemetry.trace import TraceLog
 from assistant.tools.builtin import BuiltinTools, builtin_names, builtin_tools
+from assistant.tools.home import HomeRows
 from assistant.tools.kept import Kept
 from assistant.tools.own import load_own_tools
 from assistant.tools.registry import Tool, ToolRegistry
+from assistant.tools.wall import wall_clock
 
 if TYPE_CHECKING:
     from assistant.app.models import Models
@@ -60,6 +63,7 @@ class App:
     config: Config
     models: Models
     personas: dict[str, Persona]
+    home: HomeRows
     ready_s: float
 
     @property
@@ -109,16 +113,14 @@ def _devices(contexts: Sequence[ExecContext]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]}, voice {names[1]}"
 
 
-def _wall_clock() -> dt.datetime:
-    return dt.datetime.now().astimezone()
-
-
 @asynccontextmanager
 async def open_talks(
-    config: Config, report: Report = lambda line: None, now: Callable[[], dt.datetime] = _wall_clock
+    config: Config, report: Report = lambda line: None, now: Callable[[], dt.datetime] = wall_clock,
+    *, play: Play | None = None, stays: bool = True,
 ) -> AsyncIterator[App]:
-    """Load everything that the settings name. `report` gets a line for a person at each step; `now` is the
-    clock of the tools.
+    """Load everything that the settings name. `report` gets each step as a line for a person; `now` is the wall clock.
+    `play`: the loudspeaker for timers while no front is connected. `stays`: the program outlives its talks, so it may
+    promise to ring.
 
     Raises SettingError, AssistantError and the engines' own errors for models that cannot be used.
     """
@@ -131,17 +133,11 @@ async def open_talks(
         own = await asyncio.to_thread(load_own_tools, config.home, builtin_names())
         for line in own.problems:
             report(line)
-        services = Services(
-            Engines(models.llm, models.tts, models.asr),
-            LoopClock(),
-            personas,
-            partial(_in_pool, pool),
-            tools=partial(_own_tools, personas, now=now, own=own.tools, names=models.builtin),
-            lost=models.lost,
-            trace_log=TraceLog(config.logs / "turns.jsonl"),
-            candidates=config.uses("candidates"),
-            echo=config.uses("echo"),
-        )
+        aloud = play and speaks_aloud(models.tts, config.voice or personas[config.persona].voice or "", play)
+        home = stack.enter_context(closing(HomeRows(config.home / STORE, now, aloud, stays)))
+        open_household(home, config.home, models.deployment.journals, report)
+        tools = partial(_own_tools, personas, home=home, own=own.tools, names=models.builtin)
+        services = _services(config, models, personas, pool, tools)
         talks = Talks(
             services, limit=config.sessions, settings=Settings(persona=config.persona, voice=config.voice or None),
             journals=models.deployment.journals, pictures=config.home / "pictures",
@@ -149,7 +145,7 @@ async def open_talks(
         stack.callback(talks.close)
         listed = ListedPersonas(services, talks.defaults, config.home / "personas")
         await _rehearse(talks, personas[config.persona], listed.beginnings(), report)
-        app = App(talks, config, models, personas, time.monotonic() - begin)
+        app = App(talks, config, models, personas, home, time.monotonic() - begin)
         report(f"ready after {app.ready_s:.1f} s")
         thread = models.deployment.thread
         idle = (listed.run(), _tidy(thread), _fall_asleep(thread, config.sleep_after * 60, report))
@@ -231,13 +227,30 @@ def _make_home(home: Path) -> None:
         ) from error
 
 
+def _services(
+    config: Config, models: Models, personas: dict[str, Persona], pool: ThreadPoolExecutor,
+    tools: Callable[..., ToolRegistry],
+) -> Services:  # fmt: skip
+    return Services(
+        Engines(models.llm, models.tts, models.asr),
+        LoopClock(),
+        personas,
+        partial(_in_pool, pool),
+        tools=tools,
+        lost=models.lost,
+        trace_log=TraceLog(config.logs / "turns.jsonl"),
+        candidates=config.uses("candidates"),
+        echo=config.uses("echo"),
+    )
+
+
 def _own_tools(
-    personas: dict[str, Persona], session: ToolHost, now: Callable[[], dt.datetime] = _wall_clock,
+    personas: dict[str, Persona], session: ToolHost, home: HomeRows,
     *, own: Iterable[Tool] = (), names: Sequence[str] | None = None,
 ) -> ToolRegistry:  # fmt: skip
     household = BuiltinTools(
-        Kept(session.say, now),
-        now,
+        Kept(home),
+        home.now,
         {name: persona.title for name, persona in personas.items()},
         lambda: session.settings.persona,
         lambda: session.undoing,

@@ -126,7 +126,7 @@ async def _ask(args: argparse.Namespace) -> int:
     from assistant.events import SemanticVad, Settings
 
     quiet = (lambda line: None) if args.quiet else (lambda line: print(f"· {line}", file=sys.stderr, flush=True))
-    async with open_talks(load_config(model_flags(args)), quiet) as app:
+    async with open_talks(load_config(model_flags(args)), quiet, stays=False) as app:
         config = app.config
         settings = Settings(
             persona=config.persona, voice=config.voice or None, paced=False,

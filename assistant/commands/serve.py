@@ -146,8 +146,12 @@ async def _serve_models(config: Config, starting: Starting, url: str, close: Cal
 
     await asyncio.to_thread(import_module, "assistant.app.start")  # beside the first requests
     from assistant.app.start import open_talks
+    from assistant.local.ringing import has_loudspeaker, play_aloud
 
-    async with open_talks(config, report) as app:
+    play = play_aloud if has_loudspeaker() else None
+    if play is None:
+        report("there is no loudspeaker here: timers ring only in talks that are open")
+    async with open_talks(config, report, play=play) as app:
         starting.ready(context_of(app))
         announce(url, app)
         try:

@@ -4,4 +4,5 @@ player    sound to be played, and how much of which item was heard
 devices   the two streams
 echo      the one taken out of the other
 camera    the newest picture
+ringing   words on the loudspeaker while no front is connected
 """

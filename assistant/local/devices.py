@@ -85,6 +85,13 @@ def check_devices(microphone: str | None, loudspeaker: str | None) -> None:
                 check(device=_named(name), samplerate=REPLY_RATE, channels=1, dtype="float32")
 
 
+def check_loudspeaker() -> None:
+    """Raises DeviceError if no default loudspeaker takes this sound."""
+    sd = _portaudio()
+    with chatter_to(Path(os.devnull)), _told(sd, "loudspeaker"):
+        sd.check_output_settings(device=None, samplerate=REPLY_RATE, channels=1, dtype="float32")
+
+
 @contextmanager
 def chatter_to(path: Path) -> Iterator[None]:
     """Send what sound libraries write on the error stream by themselves to a file; Python's own errors stay.

@@ -23,8 +23,8 @@ from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
 from assistant.text.languages import talk_words
 from assistant.text.talk_words import TalkWords
-from assistant.tools.kept import Slots
 from assistant.tools.registry import ToolRegistry
+from assistant.tools.rows import Changes
 
 EVENTS_IN_FLIGHT = 256
 """Some seconds of a reply. If a front stops reading, its own reply stalls there, and its memory does not grow."""
@@ -40,9 +40,7 @@ class ToolHost(Protocol):
     def settings(self) -> Settings: ...
 
     @property
-    def undoing(self) -> Slots: ...
-
-    def say(self, text: str) -> None: ...
+    def undoing(self) -> Changes: ...
 
 
 class Offload(Protocol):
@@ -84,7 +82,7 @@ class Services:
     personas: dict[str, Persona]
     offload: Offload
     tools: Callable[[ToolHost], ToolRegistry] = no_tools
-    """Makes a talk's own tools. Each talk has its own because they may hold timers and lists."""
+    """Makes a talk's own tools: they change the store of the home and record for an undo what this talk changed."""
     metrics: Metrics = field(default_factory=Metrics)
     trace_log: TraceLog | None = None
     ids: Ids = random_ids
@@ -138,8 +136,8 @@ class TalkContext:
     async def emit(self, event: Event) -> None:
         """Send the front an event once every change is in the journal; wait while it has too many unread. Raises
         ChannelClosed when the front is gone."""
-        if self.keeping.changed(self.conversation, self.view.kept):
-            self.keeping.note(self.conversation, self.view.kept)
+        if self.keeping.changed(self.conversation):
+            self.keeping.note(self.conversation)
             if trouble := self.keeping.trouble():
                 await self.events.send(Error("talk_not_kept", trouble, kind="server_error"))
         await self.events.send(event)

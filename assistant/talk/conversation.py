@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from assistant.base.errors import PeerError
 from assistant.contracts import Uttered
@@ -24,9 +23,7 @@ from assistant.events import (
     TextPart,
 )
 from assistant.talk.heard import HeardCut, SpokenPiece, cut_pieces, heard, sample_of_char
-
-if TYPE_CHECKING:
-    from assistant.tools.kept import Slots
+from assistant.tools.rows import Changes, composed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +38,8 @@ class Entry:
     """A picture from a camera or a screen. Its item stays when it no longer counts, but its content is dropped."""
     nod: bool = False
     """The user said it over a reply and meant nothing by it: it stands in the transcript, but is not a turn."""
-    before: Slots = field(default_factory=dict, compare=False)
-    """For a tool's result: the values that the tool changed in the talk's tools, as they were before."""
+    changes: Changes = field(default_factory=dict, compare=False)
+    """For a tool's result: the stored rows that the tool changed, before and after."""
 
     @property
     def waits(self) -> bool:
@@ -68,10 +65,8 @@ class Cut:
 class Conversation:
     """Items by id, in order. Every method either does all of its work, or raises PeerError and changes nothing."""
 
-    def __init__(self, entries: Iterable[Entry] = (), kept: Slots | None = None) -> None:
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._entries: dict[str, Entry] = {entry.item.id: entry for entry in entries}
-        self.kept: Slots = kept or {}
-        """The values of the talk's tools while no session has the talk."""
         self.version = 0
         """Counts the changes that matter; an item that is still being made counts once it is finished."""
 
@@ -219,16 +214,16 @@ undone.
                 behind = entry
         return tuple(gone[:whole_turns])
 
-    def before(self, item_ids: Sequence[str]) -> Slots:
-        """The values of the talk's tools before these items, for everything that was changed along with the items."""
+    def changes(self, item_ids: Sequence[str]) -> Changes:
+        """The rows that tools changed in these items and in the items that go with them."""
         rest = Conversation(self)
         for item_id in item_ids:
             if item_id in rest:
                 rest.delete(item_id)
-        changed: Slots = {}
+        changed: Changes = {}
         for entry in self:
             if entry.item.id not in rest:
-                changed = {**entry.before, **changed}
+                changed = composed(changed, entry.changes)
         return changed
 
     def after(self, item_id: str) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ class Edits:
         if report.item_id in self._conversation:
             self._heard_ms[report.item_id] = report.played_ms
             keeping = self._context.keeping
-            keeping.note(self._conversation, self._context.view.kept)  # a reply under way included
+            keeping.note(self._conversation)  # a reply under way included
             keeping.heard(report.item_id, report.played_ms)
 
     async def undo(self, turns: int) -> None:

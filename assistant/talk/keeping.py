@@ -1,4 +1,4 @@
-"""A talk's words and its tools' values as tables of its journal, and back.
+"""A talk's words as a table of its journal, and back.
 
 Every change is in the journal before a front is notified of it (`TalkContext.emit`): so a front finds everything again
 that it was notified of, even if the process was killed the moment after.
@@ -17,11 +17,11 @@ from assistant.events import AudioPart, FunctionCall, FunctionOutput, Item, Mess
 from assistant.talk.album import Album
 from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.heard import SpokenPiece
-from assistant.tools.kept import Kept
-from capsules.journal import JSON, Journal, Rows
+from capsules.journal import JSON, Journal
 
 WORDS, KEPT, HEARD = "words", "kept", "heard"
-"""Tables: items by id, slots by name, and, for the sounding reply, how much its front reported as heard."""
+"""Tables: items by id, the values that tools stored for a talk before the home had a store, and, for the sounding
+reply, how much its front reported as heard."""
 
 
 class Keeping:
@@ -29,26 +29,19 @@ class Keeping:
 
     def __init__(self, journal: Journal | None = None, album: Album | None = None) -> None:
         self._journal, self._album = journal, album or Album()
-        self._noted = (-1, -1)
+        self._noted = -1
         self._rows: dict[str, tuple[Entry, JSON]] = {}
         self._shown: frozenset[str] = frozenset()
         self._told = ""
 
-    def changed(self, conversation: Conversation, kept: Kept) -> bool:
+    def changed(self, conversation: Conversation) -> bool:
         """Whether something that counts has not been noted yet."""
-        return self._journal is not None and self._noted != (conversation.version, kept.version)
+        return self._journal is not None and self._noted != conversation.version
 
-    def note(self, conversation: Conversation, kept: Kept) -> None:
-        """Note everything as it is now, with a reply under way: so a tool's effect and its call are stored together."""
+    def note(self, conversation: Conversation) -> None:
+        """Note everything as it is now, with a reply under way."""
         if self._journal is not None:
-            self._noted = (conversation.version, kept.version)
-            tables: dict[str, Rows] = {KEPT: dict(kept.to_json()), WORDS: dict(self._of(conversation))}
-            self._journal.put_all(tables, ordered=(WORDS,))
-            self._tidy(conversation)
-
-    def note_words(self, conversation: Conversation) -> None:
-        """Note only the words: the session is over, and its tools may belong to another one."""
-        if self._journal is not None:
+            self._noted = conversation.version
             self._journal.put(WORDS, dict(self._of(conversation)), ordered=True)
             self._tidy(conversation)
 
@@ -96,10 +89,8 @@ class Keeping:
 def resumed(journal: Journal, album: Album | None = None) -> Conversation:
     """Restore the talk from a journal; a reply that was being made ends with its last heard word. Raises KeyError,
     TypeError, ValueError or IndexError on rows that were not written here."""
-    words, kept = journal.table(WORDS), journal.table(KEPT)
-    found: Mapping[str, Any] = kept
     find = (album or Album()).find
-    conversation = Conversation((entry_of(row, find) for row in words.values()), dict(found))
+    conversation = Conversation(entry_of(row, find) for row in journal.table(WORDS).values())
     for item_id, played_ms in _pairs(journal.table(HEARD)):
         if item_id in conversation and conversation.entry(item_id).item.status == "in_progress":
             with suppress(PeerError):
@@ -137,8 +128,8 @@ def entry_row(entry: Entry) -> JSON:
         row["hidden"] = True
     if entry.nod:
         row["nod"] = True
-    if entry.before:
-        row["before"] = dict(entry.before)
+    if entry.changes:
+        row["changes"] = dict(entry.changes)
     if entry.pieces:
         row["pieces"] = [
             [p.piece_id, p.text, p.start, p.end, p.start_sample, p.samples, p.complete,
@@ -185,4 +176,4 @@ def entry_of(found: JSON, find: Callable[[str], bytes | None] = lambda digest: N
         for p in row.get("pieces", ())
     )
     flags = {"hidden": row.get("hidden", False), "nod": row.get("nod", False)}
-    return Entry(item, row.get("reply_id"), pieces, before=row.get("before", {}), **flags)
+    return Entry(item, row.get("reply_id"), pieces, changes=row.get("changes", {}), **flags)

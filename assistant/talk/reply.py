@@ -215,7 +215,7 @@ class Reply:
         self._hold(message, piece)
         await self._tell(message, piece, told, len(span.text))
         if self.in_conversation:  # a reply that is killed keeps the sentences that went out
-            self._context.keeping.note(self._talk, self._context.view.kept)
+            self._context.keeping.note(self._talk)
 
     async def _sound(self, message: _Open, span: TextSpan, piece: SpokenPiece) -> tuple[SpokenPiece, int]:
         """Put out the piece's sound; returns it as far as it was made, and how many of its characters were told."""

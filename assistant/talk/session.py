@@ -36,6 +36,7 @@ from assistant.events import (
     Event,
     Item,
     ItemRetrieved,
+    Message,
     ReportHeard,
     RetrieveItem,
     Rewind,
@@ -80,7 +81,7 @@ from assistant.talk.tool_effects import ToolEffects
 from assistant.talk.turn_effects import TurnEffects
 from assistant.talk.turns import TurnTimes
 from assistant.talk.view import ReplyView
-from assistant.tools.kept import Slots
+from assistant.tools.rows import Changes
 
 Answer: TypeAlias = Callable[..., Awaitable[None]]
 """Handles a message of one kind."""
@@ -150,9 +151,24 @@ class Session:
         return self._context.view.prompt(replace(self.settings, persona=persona))
 
     @property
-    def undoing(self) -> Slots:
-        """Values of the session's own tools that the exchange before this one changed, as they were before."""
-        return self.conversation.before(self.conversation.turns_back(EXCHANGE))
+    def undoing(self) -> Changes:
+        """The rows that the session's own tools changed in the exchange before this one."""
+        return self.conversation.changes(self.conversation.turns_back(EXCHANGE))
+
+    @property
+    def takes_rings(self) -> bool:
+        """Whether this talk announces timers: it answers turns by itself, or has answered one. A session that only
+        writes down never does."""
+        if not self.settings.built_in_tools:
+            return False
+        detection = self.settings.turn_detection
+        answers = detection is not None and detection.create_response
+        return answers or any(isinstance(item, Message) and item.role == "assistant" for item in self.items)
+
+    @property
+    def listens(self) -> bool:
+        """Whether a finished timer may be announced now."""
+        return self._context.turn.quiet
 
     async def send(self, command: Command) -> None:
         """Hand over a command; wait while too many are waiting. Raises ChannelClosed after `close`."""
@@ -160,23 +176,21 @@ class Session:
 
     def close(self) -> None:
         """End the session as soon as possible; a running reply stops at the engines' next step."""
-        if self._begun and not self._stop.is_set():  # before that, the session has not taken over any state
-            kept = self._context.view.kept
-            self._context.keeping.note(self.conversation, kept)
-            self.conversation.kept = kept.to_json()
-            kept.close()
+        self._context.view.kept.disconnect()
+        if self._begun and not self._stop.is_set():  # before that, the journal may belong to the session it replaces
+            self._context.keeping.note(self.conversation)
         self._inlet.close()
         self._stop.set()
 
-    def say(self, text: str) -> None:
-        """Speak these words when nobody else speaks; they are dropped if the session is swamped."""
-        self._context.inbox.offer(SayNow(text))
+    def say(self, text: str) -> bool:
+        """Speak these words when nobody else speaks. Returns False if the session is swamped."""
+        return self._context.inbox.offer(SayNow(text))
 
     async def run(self) -> None:
         """Serve commands until `close`. Call it once."""
         try:
             if not self._stop.is_set():
-                self._context.view.kept.resume(self.conversation.kept)
+                self._context.view.kept.connect(self)
                 self._begun = True
             async with self._context.group as group:
                 group.create_task(self._hearing.run())
@@ -199,7 +213,7 @@ class Session:
                     for engine in self._services.engines.stateful:
                         await engine.park(self.talk)
             finally:
-                self._context.keeping.note_words(self.conversation)
+                self._context.keeping.note(self.conversation)
                 self._on_end(self)
 
     # -------------------------------------------------------------------------- one message at a time

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from assistant.base.errors import PeerError
 from assistant.events import ItemDeleted
 from assistant.talk.context import TalkContext
 from assistant.talk.sync import StateSync
+from assistant.tools.errors import AnswerError
 
 EXCHANGE = 2
 """A spoken "undo that" takes back this many turns: itself, and the one before."""
@@ -23,10 +25,13 @@ class TakeBack:
         return await self.back_to(self._context.conversation.turns_back(turns))
 
     async def back_to(self, item_ids: tuple[str, ...]) -> str:
-        before = self._context.conversation.before(item_ids)
+        changes = self._context.conversation.changes(item_ids)
         kept = self._context.view.kept
-        told = kept.told(before)
-        kept.put_back(before)
+        try:
+            told = kept.told(changes)
+            kept.put_back(changes)
+        except AnswerError as error:
+            raise PeerError("not_stored", str(error)) from error
         await self._drop(item_ids)
         return told
 

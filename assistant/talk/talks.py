@@ -12,7 +12,7 @@ from assistant.events import Settings
 from assistant.talk.album import Album
 from assistant.talk.context import Services
 from assistant.talk.conversation import Conversation
-from assistant.talk.keeping import KEPT, WORDS, Keeping, resumed
+from assistant.talk.keeping import WORDS, Keeping, resumed
 from assistant.talk.session import Session
 from capsules.journal import Journal, Journals
 
@@ -98,7 +98,7 @@ class Talks:
             return
         del self._open[session.talk]
         self.metrics.sessions.set(len(self._open))
-        if not len(session.conversation) and not session.conversation.kept:
+        if not len(session.conversation):
             self.forget(session.talk)
             return
         self._journals.close(session.talk)
@@ -116,7 +116,7 @@ class Talks:
             raise UnknownTalk(f"no talk {talk!r} is kept here; connect without a conversation id to begin a new one")
         try:
             journal = self._journals.open(talk)
-            if journal is not None and (journal.table(WORDS) or journal.table(KEPT)):
+            if journal is not None and journal.table(WORDS):
                 return resumed(journal, self._album(talk))
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
             raise UnknownTalk(f"what was kept of talk {talk!r} is damaged ({error}); begin a new one") from error

@@ -171,7 +171,7 @@ class ToolLoop:
             asked = FunctionCall(self._context.services.ids("item"), call.call_id, call.name, call.arguments)
             answer = FunctionOutput(self._context.services.ids("item"), call.call_id, result.text)
             self._outlet.conversation.add(Entry(asked, reply_id, hidden=True))
-            self._outlet.conversation.add(Entry(answer, reply_id, hidden=True, before=result.before))
+            self._outlet.conversation.add(Entry(answer, reply_id, hidden=True, changes=result.changes))
 
     def _count_input(self, ready: PromptReady) -> None:
         usage = self.usage

@@ -1,10 +1,24 @@
 """Tools that a model can call.
 
-answers    the wording of the built-in tools' answers
-builtin    the tools that every talk has, including those that the small model was trained on
-kept       what the tools store: timers, lists, notes
-own        a person's own tools, from files in the home folder
-registry   functions with type hints, declared, checked and run
+alarms      the tools for alarms and reminders
+answers     the wording of the built-in tools' answers
+builtin     the tools that every talk has, including those that the small model was trained on
+clocks      times of day as people say them
+dates       days as people name them, and days that come again
+durations   lengths of time
+errors      what a tool raises when it cannot answer
+home        the one store of a home folder, and what rings
+kept        a talk's view of it, which can take back what the talk did
+lists       the tools for lists and notes
+moments     times, days, lengths and repeats of a whole text become a moment, or a question
+own         a person's own tools, from files in the home folder
+phrases     a text as tokens, and the phrases and numbers in it
+registry    functions with type hints, declared, checked and run
+repeats     what comes again, and when next
+rows        what is stored, as values
+time_words  the words for all of these, by language
+timers      the tools for timers
+wall        wall-clock times and moments, where clocks are put forward and back
 """
 
 from assistant.tools.own import tool

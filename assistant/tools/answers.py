@@ -14,12 +14,17 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from assistant.base.days import AROUND_EASTER, DAYS, FEASTS, MONTHS, NTH_WEEKDAYS
+from assistant.base.days import DAYS, MONTHS
 from assistant.base.units import SCALES, find_unit
+from assistant.tools import durations, moments
+from assistant.tools.errors import AnswerError
+from assistant.tools.repeats import Repeat
+from assistant.tools.rows import ALARMS, TIMERS, Promise
+from assistant.tools.wall import seconds_between
 
-
-class AnswerError(ValueError):
-    """The request cannot be answered; the text is a sentence for the user."""
+seconds_of: Final = durations.seconds_of
+find_time: Final = moments.find_time
+"""How the texts that the small model was trained on read lengths and times."""
 
 
 # ------------------------------------------------------------------------------------------- time and date
@@ -37,28 +42,15 @@ def date(day: dt.date) -> str:
 
 def find_day(name: str, today: dt.date) -> dt.date:
     """The day that a word means: today, tomorrow, the next such weekday or feast, `July 4`. Raises AnswerError."""
-    words = re.sub(r"\b(the|next|this|on|of|day after)\b|,", " ", name.lower())
-    text = " ".join(words.split())
-    offsets = {"": 0, "today": 0, "now": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1}
-    if "day after tomorrow" in name.lower():
-        return today + dt.timedelta(days=2)
-    if "day before yesterday" in name.lower():
-        return today - dt.timedelta(days=2)
-    if text in offsets:
-        return today + dt.timedelta(days=offsets[text])
-    if text in DAYS:
-        return today + dt.timedelta(days=(DAYS.index(text) - today.weekday() - 1) % 7 + 1)
-    if text == "weekend":
-        return find_day("saturday", today)
-    if text in FEASTS:
-        return _next(today, *FEASTS[text])
-    if text in AROUND_EASTER or text in NTH_WEEKDAYS:
-        return next(day for year in (today.year, today.year + 1) if (day := _moving(text, year)) >= today)
-    if match := re.fullmatch(r"([a-z]+)(?: (\d{1,2})(?:st|nd|rd|th)?)?", text):
-        number = [i for i, month_name in enumerate(MONTHS, 1) if month_name == match[1]]
-        if number:
-            return _next(today, number[0], int(match[2] or 1))
-    raise AnswerError(f"I do not know the day {name!r}")
+    text = _WHOLE.get(name.lower().strip(), name)
+    if text.lower() in MONTHS:
+        text = f"{text} 1"
+    if (day := moments.read_day(text, today)) is None:
+        raise AnswerError(f"I do not know the day {name!r}", "Which day is that?")
+    return day
+
+
+_WHOLE: Final = {"": "today", "now": "today"} | dict.fromkeys(("weekend", "the weekend", "this weekend"), "saturday")
 
 
 def days_until(name: str, today: dt.date) -> str:
@@ -67,73 +59,7 @@ def days_until(name: str, today: dt.date) -> str:
     return "1 day" if days == 1 else f"{days} days"
 
 
-def _next(today: dt.date, month: int, day: int) -> dt.date:
-    for year in range(today.year, today.year + 9):
-        try:
-            found = dt.date(year, month, day)
-        except ValueError:
-            continue
-        if found >= today:
-            return found
-    raise AnswerError(f"{MONTHS[month - 1].capitalize()} has no day {day}")
-
-
-def _moving(feast: str, year: int) -> dt.date:
-    if feast in AROUND_EASTER:
-        return _easter(year) + dt.timedelta(days=AROUND_EASTER[feast])
-    month, weekday, which = NTH_WEEKDAYS[feast]
-    first = dt.date(year, month, 1)
-    return first + dt.timedelta(days=(weekday - first.weekday()) % 7 + 7 * (which - 1))
-
-
-def _easter(year: int) -> dt.date:
-    """Easter Sunday of the Gregorian calendar (Meeus, Astronomical Algorithms, chapter 8)."""
-    golden, (century, rest) = year % 19, divmod(year, 100)
-    epact = (19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15) % 30
-    weekday = (32 + 2 * (century % 4) + 2 * (rest // 4) - epact - rest % 4) % 7
-    correction = (golden + 11 * epact + 22 * weekday) // 451
-    month, day = divmod(epact + weekday - 7 * correction + 114, 31)
-    return dt.date(year, month, day + 1)
-
-
-_TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*(am|pm|a\.m\.|p\.m\.)?")
-
-
-def find_time(text: str, now: dt.time | None = None) -> dt.time:
-    """The time of day meant by `7:30 am`, `7`, `noon` or `19:30`. Without am or pm: the next such time after `now`
-    (before noon if `now` is None). Raises AnswerError."""
-    lower = text.lower().strip()
-    if lower in ("noon", "midday"):
-        return dt.time(12)
-    if lower == "midnight":
-        return dt.time(0)
-    match = _TIME.search(lower)
-    if not match or int(match[1]) > 23 or int(match[2] or 0) > 59:
-        raise AnswerError(f"I do not know the time {text!r}")
-    hour, minute, half = int(match[1]), int(match[2] or 0), (match[3] or "").replace(".", "")
-    if half and hour <= 12:
-        return dt.time(hour % 12 + (12 if half == "pm" else 0), minute)
-    if "evening" in lower or "afternoon" in lower or "night" in lower:
-        return dt.time(hour % 12 + 12, minute)
-    if half or hour > 12 or hour == 0 or now is None or "morning" in lower:
-        return dt.time(hour % 24, minute)
-    early, late = dt.time(hour % 12, minute), dt.time(hour % 12 + 12, minute)
-    return late if early <= now < late else early
-
-
 # ------------------------------------------------------------------------------------------------ durations
-
-_UNITS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(second|minute|hour|day|week|sec|min)s?\b")
-
-
-def seconds_of(duration: str) -> float:
-    """Seconds in `1 hour 30 minutes`. Raises AnswerError when no duration is found."""
-    parts = _DURATION.findall(duration.lower())
-    if not parts:
-        raise AnswerError(f"{duration!r} is not a length of time; say for example 5 minutes")
-    short = {"sec": "second", "min": "minute"}
-    return sum(float(value) * _UNITS[short.get(unit, unit)] for value, unit in parts)
 
 
 def duration(seconds: float) -> str:
@@ -145,6 +71,77 @@ def duration(seconds: float) -> str:
         if count:
             parts.append(f"{count} {unit}" + ("" if count == 1 else "s"))
     return " ".join(parts) or "0 seconds"
+
+
+def day_of(moment: dt.datetime, now: dt.datetime) -> str:
+    """`` for today, `tomorrow`, `Monday`, `Friday, December 4`, with the year if it is another one."""
+    days = (moment.date() - now.date()).days
+    name = DAYS[moment.weekday()].capitalize()
+    if days in (0, 1):
+        return "tomorrow" if days else ""
+    if 1 < days < 7:
+        return name
+    year = "" if moment.year == now.year else f", {moment.year}"
+    return f"{name}, {MONTHS[moment.month - 1].capitalize()} {moment.day}{year}"
+
+
+def short_clock(moment: dt.datetime | dt.time) -> str:
+    """5 pm, 5:30 pm, noon"""
+    return "noon" if (moment.hour, moment.minute) == (12, 0) else clock(moment).replace(":00", "")
+
+
+def when(moment: dt.datetime, now: dt.datetime, repeat: Repeat | None = None) -> str:
+    """`at 5 pm`, `tomorrow at 8:30 am`, `on Friday at noon`, `every weekday at 8 am`."""
+    if repeat is not None and repeat.time is not None:
+        return f"{repeat} at {short_clock(repeat.time)}"
+    if repeat is not None:
+        return f"{repeat}, first {when(moment, now)}"
+    day = day_of(moment, now)
+    at = f"at {short_clock(moment)}"
+    return at if not day else f"{day} {at}" if day == "tomorrow" else f"on {day} {at}"
+
+
+def alarm(moment: dt.datetime, now: dt.datetime, repeat: Repeat | None = None) -> str:
+    """`7:30 am, tomorrow`, `8:00 am, every weekday`"""
+    if repeat is not None:
+        time = moment if repeat.time is None else repeat.time
+        return f"{clock(time)}, {repeat}"
+    day = day_of(moment, now)
+    return f"{clock(moment)}, {day}" if day else clock(moment)
+
+
+def skipped(meant: dt.time | None, at: dt.datetime) -> str:
+    """What is added where clocks skip the time that was meant."""
+    return "" if meant is None else f"; there is no {clock(meant)} on that day, so it rings first at {clock(at)}"
+
+
+def announcement(slot: str, row: Promise, now: dt.datetime) -> str:
+    """What is said when a promise is due; how late it is, if it is late."""
+    late = seconds_between(row.at, now)
+    if slot == TIMERS:
+        name = f"{row.label} timer" if row.label else "timer"
+        said = f"Your {name} is done."
+    elif slot == ALARMS:
+        said = f"It is {clock(now)}." if late < LATE_S else f"Your alarm was set for {clock(row.at)}."
+    else:
+        said = f"Remember: {row.text}."
+    if late < LATE_S:
+        return said
+    day = day_of(row.at, now)
+    return f"{said} That was due {f'on {day} ' if day else ''}at {clock(row.at)}, {roughly(late)} ago."
+
+
+LATE_S: Final = 60
+"""From here on it is said how late something is."""
+
+
+def roughly(seconds: float) -> str:
+    """2 hours, 25 minutes: the largest unit alone, from two of it on."""
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * size or (unit == "minute"):
+            count = round(seconds / size)
+            return f"{count} {unit}" + ("" if count == 1 else "s")
+    raise AssertionError("minutes end the list")
 
 
 def timer(length: str, label: str = "") -> str:

@@ -1,10 +1,10 @@
 """The tools that every talk has: time, timers and alarms, arithmetic, lists and notes, and verbs about the talk itself.
 
-The wording of their answers comes from `answers.py`, because the small model was trained on exactly that. Each talk has
-its own timers, lists and notes; when a timer runs out, it is announced as soon as nobody is speaking. All parameters
-are text, as the model writes them.
+The wording of their answers comes from `answers.py`, because the small model was trained on exactly that. Timers,
+alarms, reminders, lists and notes belong to the home and are in files of their own. All parameters are text, as the
+model writes them.
 
-To add a tool, add a method: every public coroutine function here is declared to models that read declarations.
+To add a tool, add a method: every public coroutine function of the class is declared to models that read declarations.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from assistant.tools import answers
-from assistant.tools.answers import AnswerError
-from assistant.tools.kept import ALARMS, LIST, NOTES, REMINDERS, TIMERS, Kept, Row, Slots
+from assistant.tools.alarms import AlarmTools
+from assistant.tools.errors import AnswerError
+from assistant.tools.kept import Kept
+from assistant.tools.lists import ListTools
 from assistant.tools.registry import Tool, ToolRegistry, ToolResult
+from assistant.tools.rows import Changes
+from assistant.tools.timers import TimerTools
 
-SHOPPING = "shopping"
 
-
-class BuiltinTools:
-    """The functions behind the tools. `kept` stores their data; `now` is the wall clock with its zone; `undoing` holds
-    the stored values that the previous exchange changed, as they were before it."""
+class BuiltinTools(TimerTools, AlarmTools, ListTools):
+    """The functions behind the tools. `kept` is the talk's view of the store; `now` is the wall clock with its zone;
+    `undoing` holds the stored rows that the previous exchange changed, before and after."""
 
     def __init__(
         self,
@@ -33,7 +35,7 @@ class BuiltinTools:
         now: Callable[[], dt.datetime],
         personas: Mapping[str, str],
         persona: Callable[[], str],
-        undoing: Callable[[], Slots] = dict,
+        undoing: Callable[[], Changes] = dict,
         rng: random.Random | None = None,
     ) -> None:
         self.kept = kept
@@ -54,77 +56,6 @@ class BuiltinTools:
     async def days_until(self, day: str) -> str:
         "How many days until a day."
         return answers.days_until(day, self._now().date())
-
-    # ------------------------------------------------------------------------------------- timers
-
-    async def set_timer(self, duration: str, label: str = "") -> str:
-        "Set a timer, for example of 5 minutes."
-        seconds = answers.seconds_of(duration)
-        length = answers.duration(seconds)
-        words = f"Your {label} timer is done." if label else "Your timer is done."
-        self.kept.add(TIMERS, length, label, self._now() + dt.timedelta(seconds=seconds), words)
-        return answers.timer(length, label)
-
-    async def change_timer(self, duration: str) -> str:
-        "Set the running timer to another length."
-        if not self.kept.rows(TIMERS):
-            return "no timer is running"
-        answers.seconds_of(duration)
-        old = self.kept.rows(TIMERS)[-1]
-        self.kept.remove(TIMERS, old)
-        return await self.set_timer(duration, old.label)
-
-    async def cancel_timer(self, label: str = "") -> str:
-        "Stop a timer."
-        found = [row for row in self.kept.rows(TIMERS) if not label or row.label.lower() == label.lower()]
-        if not found:
-            return "no timer is running"
-        self.kept.remove(TIMERS, found[-1])
-        return answers.timer(self._left(found[-1]), found[-1].label)
-
-    async def list_timers(self) -> str:
-        "Report the time left on the running timers."
-        rows = [answers.timer(self._left(row), row.label) for row in self.kept.rows(TIMERS)]
-        return answers.listed(rows, "no timer is running")
-
-    async def set_alarm(self, time: str, day: str = "") -> str:
-        "Set an alarm at a time of day."
-        now = self._now()
-        at = answers.find_time(time, now.time())
-        date = answers.find_day(day, now.date()) if day else now.date()
-        moment = dt.datetime.combine(date, at, now.tzinfo)
-        if moment <= now:
-            moment += dt.timedelta(days=7 if day else 1)
-        words = answers.clock(moment) + (f", {day}" if day else "")
-        self.kept.add(ALARMS, words, "", moment, f"It is {answers.clock(moment)}.")
-        return words
-
-    async def cancel_alarm(self, time: str = "") -> str:
-        "Take an alarm back."
-        found = list(self.kept.rows(ALARMS))
-        if time:
-            either = {answers.clock(answers.find_time(time, now)) for now in (None, self._now().time())}
-            found = [row for row in found if row.moment is not None and answers.clock(row.moment) in either]
-        if not found:
-            return "no alarm is set"
-        self.kept.remove(ALARMS, found[-1])
-        return found[-1].text
-
-    async def list_alarms(self) -> str:
-        "The alarms that are set."
-        return self._told(ALARMS, "no alarm is set")
-
-    async def set_reminder(self, text: str, time: str) -> str:
-        "Remind of something at a time."
-        row = answers.entry(text, time)
-        seconds = self._seconds_until(time)
-        moment = None if seconds is None else self._now() + dt.timedelta(seconds=seconds)
-        self.kept.add(REMINDERS, row, "", moment, f"Remember: {text}.")
-        return row
-
-    async def list_reminders(self) -> str:
-        "All reminders."
-        return self._told(REMINDERS, "no reminders")
 
     # -------------------------------------------------------------------------- numbers and words
 
@@ -150,43 +81,6 @@ class BuiltinTools:
             raise AnswerError("a die has 2 to 1000 sides")
         return str(self._rng.randint(1, int(sides)))
 
-    # ------------------------------------------------------------------------------ lists, notes
-
-    async def list_add(self, items: str, list: str = SHOPPING) -> str:
-        "Put things on a list."
-        things = _things(items)
-        for thing in things:
-            self.kept.add(LIST + list.lower(), thing)
-        return ", ".join(things)
-
-    async def list_remove(self, items: str, list: str = SHOPPING) -> str:
-        "Take things off a list."
-        rows = {row.text.lower(): row for row in reversed(self.kept.rows(LIST + list.lower()))}
-        things = _things(items)
-        for thing in things:
-            if thing.lower() not in rows:
-                return f"{thing} is not on the list"
-        self.kept.remove(LIST + list.lower(), *(rows[thing.lower()] for thing in things))
-        return ", ".join(things)
-
-    async def list_read(self, list: str = SHOPPING) -> str:
-        "Read what is on a list."
-        return ", ".join(row.text for row in self.kept.rows(LIST + list.lower())) or "empty"
-
-    async def list_clear(self, list: str = SHOPPING) -> str:
-        "Empty a list."
-        self.kept.remove(LIST + list.lower(), *self.kept.rows(LIST + list.lower()))
-        return "cleared"
-
-    async def note_add(self, text: str) -> str:
-        "Take a note."
-        self.kept.add(NOTES, text)
-        return "noted"
-
-    async def note_read(self) -> str:
-        "All notes."
-        return self._told(NOTES, "no notes")
-
     # -------------------------------------------------------------------------------- the talk
 
     async def undo(self) -> ToolResult:
@@ -211,41 +105,6 @@ class BuiltinTools:
             key = keys[(keys.index(self._persona()) + 1) % len(keys)]
         return ToolResult(self._personas[key], "switch_persona", key)
 
-    # ------------------------------------------------------------------------------------ inside
-
-    def _told(self, slot: str, none: str) -> str:
-        return answers.listed([row.text for row in self.kept.rows(slot)], none)
-
-    def _left(self, timer: Row) -> str:
-        assert timer.moment is not None
-        return answers.duration((timer.moment - self._now()).total_seconds())
-
-    def _seconds_until(self, time: str) -> float | None:
-        """Seconds until `in 10 minutes`, `at 5 pm` or `tomorrow at 8`; None for times that only a person can judge."""
-        now = self._now()
-        try:
-            return answers.seconds_of(time)
-        except AnswerError:
-            pass
-        try:
-            at = answers.find_time(time, now.time())
-        except AnswerError:
-            return None
-        day = now.date() + dt.timedelta(days=1 if "tomorrow" in time.lower() else 0)
-        moment = dt.datetime.combine(day, at, now.tzinfo)
-        if moment <= now:
-            moment += dt.timedelta(days=1)
-        return (moment - now).total_seconds()
-
-
-def _things(items: str) -> list[str]:
-    """`milk, eggs and bread` → milk, eggs, bread"""
-    things = [thing.strip() for part in items.split(",") for thing in part.split(" and ")]
-    found = [thing for thing in things if thing]
-    if not found:
-        raise AnswerError("there is nothing to put down")
-    return found
-
 
 TRAINED_TOOLS: Final = (
     "get_time", "get_date", "days_until", "set_timer", "change_timer", "cancel_timer", "list_timers", "set_alarm",
@@ -259,7 +118,7 @@ built-in tool would be declared to it in full, in every talk. New weights may ch
 
 READING: Final = frozenset({
     "get_time", "get_date", "days_until", "list_timers", "list_alarms", "list_reminders", "calculate", "convert",
-    "spell", "list_read", "note_read",
+    "spell", "list_read", "note_read", "check_timer",
 })  # fmt: skip
 """Tools that change nothing, not even the next throw of a die."""
 

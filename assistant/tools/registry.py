@@ -21,8 +21,9 @@ from typing import Literal, NoReturn, TypeAlias, TypeVar, Union, cast, get_args,
 
 from assistant.base.errors import ToolError
 from assistant.events import ToolSpec
-from assistant.tools.answers import AnswerError
-from assistant.tools.kept import Kept, Slots
+from assistant.tools.errors import AnswerError
+from assistant.tools.kept import Kept
+from assistant.tools.rows import Changes
 
 TIMEOUT_S = 8.0
 FAILED = "Sorry, that did not work."
@@ -35,15 +36,15 @@ Effect = Literal["undo", "start_over", "switch_persona"]
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A tool's answer to the model, and what it wants done to the talk once the reply is out. `before`: the stored
-    data of the talk's tools that it changed, as they were before."""
+    """A tool's answer to the model, and what it wants done to the talk once the reply is out. `changes`: the
+    stored rows that it changed, before and after."""
 
     text: str
     effect: Effect | None = None
     argument: str = ""
     say: str | None = None
     """The result as a sentence for the person, for a model that cannot phrase one."""
-    before: Slots = field(default_factory=dict)
+    changes: Changes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,9 @@ class ToolRegistry:
 
     async def call(self, name: str, arguments: str) -> ToolResult:
         """Run a tool with JSON arguments. Every failure comes back as words that the model can pass on."""
-        mark = self.kept.mark()
+        self.kept.collect_changes()
         result = await self._call_tool(name, arguments)
-        return replace(result, before=self.kept.changed(mark))
+        return replace(result, changes=self.kept.collect_changes())
 
     async def _call_tool(self, name: str, arguments: str) -> ToolResult:
         tool = self._tools.get(name)
@@ -115,7 +116,7 @@ class ToolRegistry:
                 return result
             return ToolResult(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False))
         except AnswerError as error:
-            return _failure(str(error), sentence(str(error)))
+            return _failure(str(error), error.say)
         except TimeoutError:
             return _failure(f"{name} did not answer within {tool.timeout_s:g} s")
         except (Exception, SystemExit) as error:  # a person's own tool may call code that calls sys.exit
@@ -163,11 +164,6 @@ def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, object]:
 
 def _failure(reason: str, say: str = FAILED) -> ToolResult:
     return ToolResult(json.dumps({"error": reason}, ensure_ascii=False), say=say)
-
-
-def sentence(text: str) -> str:
-    """`nothing can be divided by zero` → Nothing can be divided by zero."""
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 Schema: TypeAlias = Mapping[str, object]

@@ -66,7 +66,7 @@ class House:
         self.llm = LocalLLM(deployments[0], llm, language, "tiny", sampling[0])
         self.tts = LocalTTS(deployments[1], tts, voices, "tiny", VoiceOptions(sampling=sampling[1]))
         self.kept = Kept()
-        household = BuiltinTools(self.kept, self.kept._now, {}, lambda: "ada", rng=random.Random(1))
+        household = BuiltinTools(self.kept, self.kept.home.now, {}, lambda: "ada", rng=random.Random(1))
         services = Services(
             Engines(self.llm, self.tts, FakeEars()), LoopClock(), PERSONAS, inline,
             tools=lambda host: builtin_tools(household, names=TRAINED_TOOLS), ids=counting_ids(),
@@ -142,7 +142,7 @@ class House:
             await self.thread.call(kind, look, talk="talk")
         talk = self.session
         told = [event for event in self.told if not isinstance(event, SpeechStarted | TranscriptPartial)]
-        facts += [tuple(talk.conversation), self.kept.to_json(), talk._replies._turns._count, len(told)]
+        facts += [tuple(talk.conversation), [*self.kept.words], talk._replies._turns._count, len(told)]
         return facts, tensors
 
 

@@ -45,6 +45,7 @@ from assistant.talk import Engines, Services
 from assistant.talk.conversation import item_text
 from assistant.talk.talks import Talks
 from assistant.tools.builtin import TRAINED_TOOLS
+from assistant.tools.home import HomeRows
 from assistant.tts.local import LocalTTS
 from assistant.tts.speaking import FRAME_SAMPLES
 from assistant.tts.voices import load_voices
@@ -78,10 +79,10 @@ class ShippedTalk:
         deployment = Deployment(ctx, self.engine_thread, registry)
         self.llm = LocalLLM(deployment, self.hybrid, SmallMind(LLM).language(), "tiny", Sampling.greedy())
         self.tts = LocalTTS(deployment, self.higgs, self.voices, "tiny")
-        personas = load_personas()
+        personas, home = load_personas(), HomeRows()
         services = Services(
             Engines(self.llm, self.tts, open_asr()), LoopClock(), personas, asyncio.to_thread,
-            tools=lambda session: _own_tools(personas, session, names=TRAINED_TOOLS),
+            tools=lambda session: _own_tools(personas, session, home, names=TRAINED_TOOLS),
         )  # fmt: skip
         self.talks = Talks(services, settings=Settings(persona="ada", turn_detection=None, paced=False))
 

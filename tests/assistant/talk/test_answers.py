@@ -89,6 +89,6 @@ def test_what_an_answer_beside_the_talk_calls_is_told_and_not_run():
     tools = household()
     world = World(clerk, tools=lambda: tools)
     session = world.play((0.0, typed("put it there")), (0.1, CreateResponse(TWO)), until=6)
-    assert [row.text for row in tools.kept.rows("list shopping")] == ["thing 1"], "once, by the answer that stands"
+    assert [row.text for row in tools.kept.things("list shopping")] == ["thing 1"], "once, by the answer that stands"
     other = next(event.response for event in world.of(ResponseDone) if event.response.answer == 1)
     assert [item.name for item in other.output] == ["put"] and session.items[-1].content[0].transcript

@@ -165,11 +165,11 @@ def household():
 
     async def look() -> str:
         "What is on the list."
-        return ", ".join(row.text for row in registry.kept.rows("list shopping")) or "nothing"
+        return ", ".join(row.text for row in registry.kept.things("list shopping")) or "nothing"
 
     async def put() -> str:
         "Put a thing on the list."
-        registry.kept.add("list shopping", f"thing {len(registry.kept.rows('list shopping')) + 1}")
+        registry.kept.add("list shopping", f"thing {len(registry.kept.things('list shopping')) + 1}")
         return "done"
 
     registry.tool(look, reads=True)
@@ -210,7 +210,7 @@ def told(world):
 
 def left(world, session):
     """What the talk and its models hold in the end."""
-    talk, kept = session.talk, session.conversation.kept
+    talk, kept = session.talk, list(session._context.view.kept.words)
     texts = [(type(item).__name__, getattr(item, "role", ""), getattr(item, "content", "")) for item in session.items]
     said = [samples for _, samples in world.tts.said.get(talk, [])]
     return texts, world.llm.folded.get(talk), said, kept
@@ -348,7 +348,7 @@ def test_what_a_tool_would_have_changed_is_not_changed_by_who_goes_on():
         world = World(lambda prompt: clerk(prompt) if prompt.lines[-1].text == "please put" else ["Fine."],
                       tools=household, candidates=candidates)  # fmt: skip
         session = world.play(*speech, until=8)
-        assert not session.conversation.kept and world.of(ToolUsed) == []
+        assert not [*session._context.view.kept.words] and world.of(ToolUsed) == []
 
 
 def test_a_call_for_the_client_waits():

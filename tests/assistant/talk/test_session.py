@@ -60,12 +60,14 @@ from assistant.events import (
 )
 from assistant.talk.conversation import item_text
 from assistant.talk.prompt import build
-from assistant.tools.answers import AnswerError
 from assistant.tools.builtin import BuiltinTools, builtin_tools
+from assistant.tools.errors import AnswerError
+from assistant.tools.home import HomeRows
 from assistant.tools.kept import Kept
+from assistant.tools.moments import Moment
 from assistant.tools.registry import Tool, ToolRegistry, ToolResult
+from assistant.tools.wall import wall_clock
 from capsules.durable import HEAD, entry_bytes, read_entries
-from capsules.journal import Journals
 from tests.fakes.loop import run
 from tests.fakes.models import FakeDetector, FakeEars, FakeTTS
 from tests.fakes.talk import PERSONAS, World
@@ -341,6 +343,23 @@ def test_a_model_that_may_lose_its_way_is_not_asked_about_what_nobody_understood
     assert item_text(session.items[-1]) == said
 
 
+@pytest.mark.parametrize("limited", [True, False])
+def test_an_error_of_a_tool_is_for_the_model_and_a_person_hears_a_question(limited):
+    """A limited model has no words for the error, so the question of the tool is said; another reads the error."""
+
+    def answers(prompt):
+        last = prompt.lines[-1]
+        return ["How long, please?"] if last.role == "tool" else [("set_timer", {"duration": "10 timer"})]
+
+    app = BuiltinTools(Kept(), wall_clock, {}, lambda: "ada")
+    world = World(answers, tools=lambda: builtin_tools(app))
+    world.llm.limited = limited
+    session = world.play((0.0, typed("ten")), (0.1, CreateResponse()), until=8)
+    said = item_text(session.items[-1])
+    assert said == ("10 seconds, minutes or hours?" if limited else "How long, please?")
+    assert "is not a length of time" in world.of(ToolUsed)[0].output and not app.kept.promises("timer")
+
+
 @pytest.mark.parametrize("lost", [LOST, None])
 def test_why_a_tool_failed_is_said_by_a_mind_that_can_and_else_for_it(lost):
     def answers(prompt):
@@ -396,10 +415,11 @@ def test_undo_takes_back_what_tools_did_and_an_interruption_does_not(tmp_path):
     class App(BuiltinTools):
         @classmethod
         def of(cls, made):
-            made.append(cls(Kept(), lambda: dt.datetime.now().astimezone(), {}, lambda: "ada"))
+            made.append(cls(Kept(home), home.now, {}, lambda: "ada"))
             return made[-1]
 
     made: list[App] = []
+    home = HomeRows()
     one = world()
     session = one.play(
         (0.0, typed("list_add milk", "a")), (0.1, CreateResponse()), (8.0, typed("list_add eggs", "b")),
@@ -410,12 +430,13 @@ def test_undo_takes_back_what_tools_did_and_an_interruption_does_not(tmp_path):
     assert used == ["milk", "eggs", "5 hours", "The timer of 5 hours is stopped."]
     assert [item.id for item in session.items if item.role == "user"] == ["a", "b"]
     [app] = made
-    assert [row.text for row in app.kept.rows("list shopping")] == ["milk", "eggs"] and not app.kept.rows("timer")
+    assert [row.text for row in app.kept.things("list shopping")] == ["milk", "eggs"]
+    assert not app.kept.promises("timer")
 
     two = world()
     run(two.talk((0.0, Undo(1)), until=1, resume=session.talk))
     assert [event.output for event in two.of(ToolUsed)] == ["I took eggs off the shopping list."]
-    assert [row.text for row in made[-1].kept.rows("list shopping")] == ["milk"]
+    assert [row.text for row in made[-1].kept.things("list shopping")] == ["milk"]
 
 
 def test_a_talk_of_which_nothing_is_left_is_not_resumed(tmp_path):
@@ -500,20 +521,6 @@ def test_a_reply_that_is_killed_keeps_the_words_that_were_heard(tmp_path):
     assert reply.status == "incomplete" and said.startswith(item_text(reply)) and item_text(reply)
 
 
-def test_a_session_that_never_ran_takes_nothing_from_what_is_kept(tmp_path):
-    world = World(folder=tmp_path)
-    kept = {"note": [[1, "milk", "", None, ""]]}
-    Journals(tmp_path).open("conv_9").put("kept", kept)
-
-    async def opened():
-        session = world.talks.open(resume="conv_9")
-        session.close()
-        await session.run()
-
-    run(opened())
-    assert World(folder=tmp_path).talks.open(resume="conv_9").conversation.kept == kept
-
-
 def test_an_end_that_is_not_whole_is_told_to_the_front(tmp_path):
     world = World(folder=tmp_path)
     session = world.play((0.0, typed("a")), until=1)
@@ -525,18 +532,58 @@ def test_an_end_that_is_not_whole_is_told_to_the_front(tmp_path):
     assert told.code == "talk_cut_short" and "20 bytes" in told.message and again.items == session.items
 
 
+def test_a_timer_that_is_done_while_a_reply_is_made_is_told_behind_it():
+    def answers(prompt):
+        last = prompt.lines[-1]
+        return [("set_timer", {"duration": "3 seconds"})] if last.text == "timer" else [COUNT]
+
+    begin = wall_clock()
+    home = HomeRows(now=lambda: begin + dt.timedelta(seconds=asyncio.get_running_loop().time()))
+    app = BuiltinTools(Kept(home), home.now, {}, lambda: "ada")
+    world = World(answers, tools=lambda: builtin_tools(app))
+    world.tts.speed = 2.0
+    session = world.play((0.0, typed("timer", "a")), (0.1, CreateResponse()), (2.9, typed("count", "b")),
+                         (3.0, CreateResponse()), until=12)  # fmt: skip
+    assert item_text(session.items[-1]) == "Your timer is done."
+    made = [event.response.id for event in world.of(ResponseDone) if event.response.status == "completed"]
+    assert len(made) == 3 and world.when(ResponseCreated)[-1] >= world.when(ResponseDone)[-2]
+
+
+@pytest.mark.parametrize(
+    ("detection", "steps", "told"),
+    [
+        (ServerVad(), (), True), (None, (), False), (ServerVad(create_response=False), (), False),
+        (None, ((0.0, typed("hello")), (0.1, CreateResponse())), True),
+    ],
+    ids=["voice", "nothing said", "writes down", "typed"],
+)  # fmt: skip
+def test_a_talk_that_answers_is_told_what_rings_and_one_that_only_writes_down_is_not(detection, steps, told):
+    begin = wall_clock()
+    home = HomeRows(now=lambda: begin + dt.timedelta(seconds=asyncio.get_running_loop().time()))
+    world = World(settings=Settings(persona="ada", turn_detection=detection),
+                  tools=lambda: builtin_tools(BuiltinTools(Kept(home), home.now, {}, lambda: "ada")))  # fmt: skip
+
+    async def play():
+        Kept(home).promise("timer", "5 seconds", Moment(begin + dt.timedelta(seconds=5)))
+        return await world.talk(*steps, until=9)
+
+    session = run(play())
+    assert ("Your timer is done." in [item_text(item) for item in session.items]) == told
+    assert bool(home.rows("timer")) != told, "it waits for somebody who can be told"
+
+
 def test_start_over_forgets_the_talk_and_keeps_what_was_asked_to_be_kept():
     def answers(prompt):
         last = prompt.lines[-1]
         return ["Well."] if last.role == "tool" else [(last.text, {"items": "milk"} if "list" in last.text else {})]
 
-    app = BuiltinTools(Kept(), lambda: dt.datetime.now().astimezone(), {}, lambda: "ada")
+    app = BuiltinTools(Kept(), wall_clock, {}, lambda: "ada")
     world = World(answers, tools=lambda: builtin_tools(app))
     session = world.play(
         (0.0, typed("list_add", "a")), (0.1, CreateResponse()),
         (4.0, typed("start_over", "b")), (4.1, CreateResponse()), until=8,
     )  # fmt: skip
-    assert not session.items and [row.text for row in app.kept.rows("list shopping")] == ["milk"]
+    assert not session.items and [row.text for row in app.kept.things("list shopping")] == ["milk"]
 
 
 def test_the_next_turn_is_prepared_when_one_is_over_and_after_an_edit():
