@@ -25,11 +25,11 @@ from assistant.contracts import (
     Synced,
     TextPiece,
 )
-from assistant.remote.answer import Answer
 from assistant.remote.calls import WrittenCall
+from assistant.remote.completion import Completion
 from assistant.remote.messages import NO_THOUGHTS, OPTIONAL, Manners, chat_body, recent, size, turns, well_formed
-from assistant.remote.server import Address, BrokeOff, Refused, Server, events
-from assistant.remote.written import Written
+from assistant.remote.server import Address, BrokeOff, Server, ServerRefused, events
+from assistant.remote.sieve import Sieve
 
 log = logging.getLogger(__name__)
 
@@ -92,13 +92,13 @@ class RemoteLLM:
                         begun, self._manners, self._answered = True, manners, True
                         yield piece
                 return
-            except Refused as error:
+            except ServerRefused as error:
                 if begun or (learnt := self._learn(error, shown, manners)) is None:
                     raise
                 manners = learnt
         raise EngineFailed(f"{self._server.address.base} refused the talk {TRIES} times; it is too long for it")
 
-    def _learn(self, error: Refused, prompt: Prompt, manners: Manners) -> Manners | None:
+    def _learn(self, error: ServerRefused, prompt: Prompt, manners: Manners) -> Manners | None:
         """What a refusal says about the next try; None: nothing."""
         if self.sees and any(line.pictures for line in prompt.lines) and NO_EYES.search(str(error)):
             log.warning("pictures are not sent any more: %s", error)
@@ -121,7 +121,7 @@ class RemoteLLM:
     ) -> AsyncGenerator[ReplyPiece, None]:
         body = chat_body(await self._server.model_name(), prompt, options, manners)
         schemas = {tool.name: tool.parameters for tool in prompt.tools}
-        answered, written = Answer(), Written(schemas, hold=self._closes_unopened is not False)
+        answered, sieve = Completion(), Sieve(schemas, hold=self._closes_unopened is not False)
         found: list[WrittenCall | BadCall] = []
         told = ready = False
         async with self._server.request("POST", "/chat/completions", body) as answer:
@@ -136,8 +136,8 @@ class RemoteLLM:
                         ready, told = True, bool(answered.asked)
                         yield PromptReady(answered.asked, answered.cached)
                     if answered.thought:
-                        written.release()
-                    for piece in written.feed(text):
+                        sieve.release()
+                    for piece in sieve.feed(text):
                         if isinstance(piece, str):
                             yield TextPiece(piece)
                         else:
@@ -147,14 +147,14 @@ class RemoteLLM:
                     raise
         if not told:
             yield PromptReady(answered.asked, answered.cached)
-        for piece in written.finish():
+        for piece in sieve.finish():
             if isinstance(piece, str):
                 yield TextPiece(piece)
             else:
                 found.append(piece)
-        if written.orphan:
+        if sieve.orphan:
             self._closes_unopened = True
-        elif self._closes_unopened is None and written.spoke and answered.finish != "length":
+        elif self._closes_unopened is None and sieve.spoke and answered.finish != "length":
             self._closes_unopened = False
         calls = _calls(answered, found, schemas, options.reply_id)
         for call in calls:
@@ -171,7 +171,7 @@ CANNOT: tuple[ReplyPiece, ...] = (PromptReady(0, 0), TextPiece(CANNOT_SEE), Repl
 
 
 def _calls(
-    answered: Answer, written: list[WrittenCall | BadCall], schemas: Mapping[str, Mapping[str, object]], reply_id: str
+    answered: Completion, written: list[WrittenCall | BadCall], schemas: Mapping[str, Mapping[str, object]], reply_id: str
 ) -> list[CallPiece | BadCall]:
     """The server's own calls, then those in the text that are not among them."""
     own = answered.calls(schemas)

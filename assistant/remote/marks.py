@@ -18,7 +18,7 @@ Kind = Literal["words", "thought", "thought_end", "call", "json", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Leak:
     """What begins at a place.
 
     size    characters of the mark itself
@@ -38,7 +38,7 @@ class Mark:
     name: str = ""
 
 
-WORDS = Mark("words", 1)
+WORDS = Leak("words", 1)
 THOUGHTS = (
     "think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "analysis", "seed:think",
     "antthinking", "inner_monologue",
@@ -51,13 +51,13 @@ CALLS = (
 )  # fmt: skip
 WITH_NAME = ("function", "invoke", "tool")
 """These tags say themselves which tool is called."""
-OTHERS: dict[str, Mark] = {
-    "[THINK]": Mark("thought", 7, r"\[/THINK\]", r"\[THINK\]"),
-    "[/THINK]": Mark("thought_end", 8),
-    "◁think▷": Mark("thought", 7, "◁/think▷", "◁think▷"),
-    "◁/think▷": Mark("thought_end", 8),
-    "[TOOL_CALLS]": Mark("call", 12, r"\[/TOOL_CALLS\]|(?=\[TOOL_CALLS\])"),
-    "[TOOL_REQUEST]": Mark("call", 14, r"\[END_TOOL_REQUEST\]"),
+OTHERS: dict[str, Leak] = {
+    "[THINK]": Leak("thought", 7, r"\[/THINK\]", r"\[THINK\]"),
+    "[/THINK]": Leak("thought_end", 8),
+    "◁think▷": Leak("thought", 7, "◁/think▷", "◁think▷"),
+    "◁/think▷": Leak("thought_end", 8),
+    "[TOOL_CALLS]": Leak("call", 12, r"\[/TOOL_CALLS\]|(?=\[TOOL_CALLS\])"),
+    "[TOOL_REQUEST]": Leak("call", 14, r"\[END_TOOL_REQUEST\]"),
 }
 """Marks in other brackets."""
 TOKENS: dict[str, tuple[Kind, str]] = {
@@ -88,7 +88,7 @@ _HEAD_BEGINS = re.compile(r"(?:\[\s*)?(?:\{\s*(?:[\"'](\w*)(?:[\"']\s*)?)?)?")
 _PYTHON = re.compile(r"\[\s*([\w.]*)(\(?)")
 
 
-def look(text: str, last: str, schemas: Schemas) -> Mark | None:
+def look(text: str, last: str, schemas: Schemas) -> Leak | None:
     """What begins at the beginning of `text`, behind the character `last`; None: more text is needed to know it."""
     if last == "`" and text[0] != "`":  # words about a mark
         return WORDS
@@ -102,17 +102,17 @@ def look(text: str, last: str, schemas: Schemas) -> Mark | None:
     return known or (WORDS if text[0] == "◁" else _json(text, schemas))
 
 
-def _fenced(text: str, schemas: Schemas) -> Mark | None:
+def _fenced(text: str, schemas: Schemas) -> Leak | None:
     """A fence counts where a call fills it."""
     fence = _FENCE.match(text)
     if fence is None:
-        return None if "```".startswith(text) else Mark("words", len(text) - len(text.lstrip("`")))
-    words = Mark("words", 3)
+        return None if "```".startswith(text) else Leak("words", len(text) - len(text.lstrip("`")))
+    words = Leak("words", 3)
     if fence.end() == len(text):
         begun = fence[1] in _FENCES or (not fence[2] and any(one.startswith(fence[1]) for one in _FENCES))
         return None if begun else words
     if fence[1] in ("tool_call", "tool_code"):
-        return Mark("call", fence.end(), "```")
+        return Leak("call", fence.end(), "```")
     inner = text[fence.end() :]
     if fence[1] not in _FENCES or inner[0] not in "<{[":
         return words
@@ -122,7 +122,7 @@ def _fenced(text: str, schemas: Schemas) -> Mark | None:
     return replace(mark, skip=fence.end()) if mark.kind in ("call", "json") else words
 
 
-def _tag(text: str, schemas: Schemas) -> Mark | None:
+def _tag(text: str, schemas: Schemas) -> Leak | None:
     if text.startswith(("<|", "<｜")):
         return _token(text)
     match = _NAME.match(text)
@@ -132,7 +132,7 @@ def _tag(text: str, schemas: Schemas) -> Mark | None:
     if match.end() == len(text):
         return None if any(one.startswith((lower, name)) for one in ("s", *known, *schemas)) else WORDS
     if text.startswith("</s>"):
-        return Mark("nothing", 4)
+        return Leak("nothing", 4)
     if lower not in known and name not in schemas:
         return WORDS
     tag = _TAG.match(text)
@@ -142,19 +142,19 @@ def _tag(text: str, schemas: Schemas) -> Mark | None:
     size = tag.end()
     if lower in THOUGHTS:
         closes = rf"</(?:{'|'.join(map(re.escape, THOUGHTS))})\s*>"
-        return Mark("thought_end", size) if ends else Mark("thought", size, closes, rf"<{re.escape(lower)}>")
+        return Leak("thought_end", size) if ends else Leak("thought", size, closes, rf"<{re.escape(lower)}>")
     if ends:
-        return Mark("nothing", size)
+        return Leak("nothing", size)
     end = rf"</{re.escape(lower)}\s*>"
     if lower in RESULTS:
-        return Mark("thought", size, end)
+        return Leak("thought", size, end)
     if lower in ("function", "tool") and size == len(lower) + 2:  # without a name it is HTML or a word
         return WORDS
     names = lower in WITH_NAME or lower not in known
-    return Mark("call", size, rf"{end}|(?=<{re.escape(lower)}>)", whole=names)
+    return Leak("call", size, rf"{end}|(?=<{re.escape(lower)}>)", whole=names)
 
 
-def _token(text: str) -> Mark | None:
+def _token(text: str) -> Leak | None:
     """A mark of a chat format."""
     token = _TOKEN.match(text)
     if token is None:
@@ -162,23 +162,23 @@ def _token(text: str) -> Mark | None:
     if token[0] in ("<|start|>", "<|channel|>"):
         return _headed(text, token.end())
     kind, closes = TOKENS.get(token[0], ("nothing", ""))
-    return Mark(kind, token.end(), closes)
+    return Leak(kind, token.end(), closes)
 
 
-def _headed(text: str, begin: int) -> Mark | None:
+def _headed(text: str, begin: int) -> Leak | None:
     """`<|channel|>analysis<|message|>…<|end|>`: the header says whose content it is."""
     message = "<|message|>"
     end = text.find(message, 0, LONGEST_HEADER)
     if end < 0:
-        return None if len(text) < LONGEST_HEADER else Mark("nothing", begin)
+        return None if len(text) < LONGEST_HEADER else Leak("nothing", begin)
     header, closes = text[begin:end], r"(?=<\|(?:end|return|call|start|channel)\|>)"
     to = re.search(r"to=(?:functions\.)?([\w.]+)", header)
     if to is not None:
-        return Mark("call", end + len(message), closes, name=to[1])
-    return Mark("thought" if "analysis" in header else "nothing", end + len(message), closes)
+        return Leak("call", end + len(message), closes, name=to[1])
+    return Leak("thought" if "analysis" in header else "nothing", end + len(message), closes)
 
 
-def _json(text: str, schemas: Schemas) -> Mark | None:
+def _json(text: str, schemas: Schemas) -> Leak | None:
     """JSON that may be a call, where there is something to call; or `[look(what="here")]`."""
     if not schemas:
         return WORDS
@@ -188,9 +188,9 @@ def _json(text: str, schemas: Schemas) -> Mark | None:
         function = ('"function"', "'function'")
         if any(one.startswith(kind) and one != kind for one in function):
             return None
-        return Mark("json", 0) if kind.startswith(function) else WORDS
+        return Leak("json", 0) if kind.startswith(function) else WORDS
     if head is not None:
-        return Mark("json", 0) if head[1] in HEAD_KEYS else WORDS
+        return Leak("json", 0) if head[1] in HEAD_KEYS else WORDS
     begins = _HEAD_BEGINS.fullmatch(text)
     if begins is not None:
         return None if any(one.startswith(begins[1] or "") for one in (*HEAD_KEYS, "type")) else WORDS
@@ -199,7 +199,7 @@ def _json(text: str, schemas: Schemas) -> Mark | None:
         return WORDS
     name = python[1].rpartition(".")[2]
     if python[2]:
-        return Mark("json", 0) if name in schemas else WORDS
+        return Leak("json", 0) if name in schemas else WORDS
     return None if python.end() == len(text) and any(one.startswith(name) for one in schemas) else WORDS
 
 

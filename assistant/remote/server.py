@@ -24,7 +24,7 @@ SILENT_SECONDS = 60.0
 DONE = "[DONE]"
 
 
-class Refused(EngineFailed):
+class ServerRefused(EngineFailed):
     """The server is there, and says no. `body`: its own words, as they came."""
 
     def __init__(self, message: str, status: int, body: str) -> None:
@@ -99,7 +99,7 @@ class Server:
             async with self._open().request(method, url, json=body) as answer:
                 if answer.status != 200:
                     told = await answer.text()
-                    raise Refused(f"{url} answered {answer.status}: {told_by(told)}", answer.status, told)
+                    raise ServerRefused(f"{url} answered {answer.status}: {told_by(told)}", answer.status, told)
                 yield answer
         except TimeoutError as error:
             raise EngineFailed(f"{url} did not answer in time; the server may be overloaded") from error
@@ -147,6 +147,6 @@ async def events(answer: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, obj
         if not isinstance(event, dict):
             raise EngineFailed(f"{answer.url} sent JSON that is not an event: {data[:100]}")
         if "error" in event:
-            raise Refused(f"{answer.url} failed: {told_by(data)}", answer.status, data)
+            raise ServerRefused(f"{answer.url} failed: {told_by(data)}", answer.status, data)
         yield event
     raise BrokeOff(f"{answer.url} broke off in the middle of its answer")

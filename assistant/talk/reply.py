@@ -115,10 +115,13 @@ class Reply:
         return self._rounds.effects
 
     async def run(self) -> None:
-        """Make and put out the whole reply. Raises EngineFailed (in a group) if a model breaks."""
+        """Make and put out the whole reply. Raises EngineFailed (of the voice in a group) if a model
+        breaks."""
         await self._words.ready()  # the turn was certain before it was written down; the prompt needs its words
         async with asyncio.TaskGroup() as group:
             self._parts = (group.create_task(self._rounds.run()), group.create_task(self._put_out()))
+        if self._rounds.failure is not None:
+            raise self._rounds.failure
 
     def stop(self) -> None:
         """From now on nothing goes out but the end, not even by a part that is about to go on: a group would cancel it

@@ -321,12 +321,12 @@ async def divide() -> str:
 
 
 @pytest.mark.parametrize("limited", [True, False])
-def test_a_limited_mind_that_comes_to_nothing_says_so(limited):
+def test_a_mind_that_comes_to_nothing_says_so(limited):
     world = World(lambda prompt: [])
     world.llm.limited = limited
     session = world.play((0.0, typed("fifty per cent of achy", "a")), (0.1, CreateResponse()), until=4)
     said = [item_text(item) for item in session.items[1:]]
-    assert said == (["I did not catch that. Could you say it again?"] if limited else [])
+    assert said == ["I did not catch that. Could you say it again?" if limited else "I have no answer to that."]
     assert [done.response.status for done in world.of(ResponseDone)] == ["completed"]
 
 

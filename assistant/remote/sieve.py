@@ -20,7 +20,7 @@ UNREAD = "it is not a call that can be read"
 Piece: TypeAlias = "str | WrittenCall | BadCall"
 
 
-class Written:
+class Sieve:
     """Feed it a reply in pieces of any size.
 
     schemas  the parameters of the declared tools by name; without any, bare JSON is words
@@ -208,7 +208,7 @@ class Written:
     def _of_thought(self, text: str) -> list[Piece]:
         """Of a thought that never ended: what stands behind the last end in it, else the calls that are marked."""
         ends = [at.end() for at in re.finditer(self._mark.closes, text, re.IGNORECASE)]
-        inside = Written(self._schemas)
+        inside = Sieve(self._schemas)
         pieces = inside.feed(text[ends[-1] if ends else 0 :]) + inside.finish()
         return pieces if ends else [piece for piece in pieces if isinstance(piece, WrittenCall)]
 

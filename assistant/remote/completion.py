@@ -10,7 +10,7 @@ from assistant.remote.calls import Schemas, WrittenCall, declared_name, read_arg
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
-class Answer:
+class Completion:
     """A stream as far as it came. Tokens are zero until the server counts them.
 
     finish   why the server ended the reply; "" while it has not

@@ -7,7 +7,7 @@ import pytest
 
 from assistant.contracts import BadCall
 from assistant.remote.calls import WrittenCall
-from assistant.remote.written import Written, joined
+from assistant.remote.sieve import Sieve, joined
 
 TIMER = {"type": "object", "properties": {"duration": {"type": "string"}, "count": {"type": "integer"}}}
 SCHEMAS = {"set_timer": TIMER, "get_time": {"type": "object", "properties": {}}}
@@ -84,7 +84,8 @@ CALLS = {
     '{"tool": "set_timer", "args": {"duration": "5 minutes"}}': [CALL],
     '{"name": "set_timer", "arguments": {"duration": "}\\"{"}}': [WrittenCall("set_timer", '{"duration": "}\\"{"}')],
     "<function=set_timer><parameter=duration>5 minutes</parameter></function>": [CALL],
-    "<tool_call>\n<function=set_timer>\n<parameter=duration>\n5 minutes\n</parameter>\n</function>\n</tool_call>": [CALL],
+    "<tool_call>\n<function=set_timer>\n<parameter=duration>\n5 minutes\n</parameter>\n</function>\n"
+    "</tool_call>": [CALL],
     '<function=set_timer>{"duration": "5 minutes"}</function>': [CALL],
     "<function=set_timer><parameter=count>3</parameter></function>": [WrittenCall("set_timer", '{"count": 3}')],
     '<invoke name="set_timer"><parameter name="duration">5 minutes</parameter></invoke>': [CALL],
@@ -117,8 +118,8 @@ TABLE = [*THOUGHTS.items(), *((text, [text]) for text in WORDS), *CALLS.items()]
 
 
 def sort(pieces: list[str], **kinds) -> list:
-    written = Written(kinds.pop("schemas", SCHEMAS), **kinds)
-    found = [piece for text in pieces for piece in written.feed(text)] + written.finish()
+    sieve = Sieve(kinds.pop("schemas", SCHEMAS), **kinds)
+    found = [piece for text in pieces for piece in sieve.feed(text)] + sieve.finish()
     return [BAD if isinstance(piece, BadCall) else piece for piece in joined(found)]
 
 
@@ -134,7 +135,7 @@ def test_forms(text, pieces):
     assert sort(list(text)) == pieces
 
 
-@pytest.mark.parametrize("text", [text for text, _ in TABLE if text not in WORDS and text not in THOUGHTS and text[0] == "{"])
+@pytest.mark.parametrize("text", [text for text in CALLS if text[0] == "{"])
 def test_without_tools_json_is_words(text):
     assert sort([text], schemas={}) == [text.removesuffix("</tool_call>")]
 
@@ -144,22 +145,23 @@ def test_thoughts_without_a_beginning_are_none_where_words_wait():
             f"{BODY}</think>Hello.": ["Hello."], "<think>x</think>Hi": ["Hi"], "hm[/THINK]Hi": ["Hi"]}  # fmt: skip
     for text, pieces in held.items():
         assert sort([text], hold=True) == sort(list(text), hold=True) == pieces
-    written = Written(SCHEMAS, hold=True)
-    assert written.feed("I should greet.") == [] and not written.orphan
-    assert written.feed("</think>Hello.") == [] and written.orphan
-    written = Written(SCHEMAS, hold=True)
-    assert written.feed("<think>x</think>Hello.") == ["Hello."]  # it opened in sight: nothing need wait
+    sieve = Sieve(SCHEMAS, hold=True)
+    assert sieve.feed("I should greet.") == [] and not sieve.orphan
+    assert sieve.feed("</think>Hello.") == [] and sieve.orphan
+    sieve = Sieve(SCHEMAS, hold=True)
+    assert sieve.feed("<think>x</think>Hello.") == ["Hello."]  # it opened in sight: nothing need wait
 
 
 def test_words_go_on_at_once():
-    written = Written(SCHEMAS)
-    assert [written.feed(text) for text in ("Hello", " there. ", "3 < ", "4")] == [["Hello"], [" there. "], ["3 < "], ["4"]]
+    sieve = Sieve(SCHEMAS)
+    for text in ("Hello", " there. ", "3 < ", "4"):
+        assert sieve.feed(text) == [text]
 
 
 def test_for_every_way_of_cutting_the_same_pieces_come_out():
     random_ = random.Random(7)
     atoms = [*(text for text, _ in TABLE), "</think>", "<think>", "</tool_call>", "<tool_call>", "```", "`", " ", "\n",
-             "Hello. ", "{", "}", "[", "<", '"', "'", "\\", "</", "<|", "[TOOL_", "]", "json", "<|im_start|>assistant\n"]
+             "Hello. ", "{", "}", "[", "<", '"', "'", "\\", "</", "<|", "[TOOL_", "]", "json"]  # fmt: skip
     for seed in range(2000):
         text = "".join(random_.choice(atoms) for _ in range(random_.randrange(1, 7)))
         if random_.random() < 0.3:
