@@ -25,7 +25,7 @@ from assistant.contracts import (
     Synced,
     TextPiece,
 )
-from assistant.remote.calls import WrittenCall
+from assistant.remote.calls import Schemas, WrittenCall
 from assistant.remote.completion import Completion
 from assistant.remote.messages import NO_THOUGHTS, OPTIONAL, Manners, chat_body, recent, size, turns, well_formed
 from assistant.remote.server import Address, BrokeOff, Server, ServerRefused, events
@@ -171,7 +171,7 @@ CANNOT: tuple[ReplyPiece, ...] = (PromptReady(0, 0), TextPiece(CANNOT_SEE), Repl
 
 
 def _calls(
-    answered: Completion, written: list[WrittenCall | BadCall], schemas: Mapping[str, Mapping[str, object]], reply_id: str
+    answered: Completion, written: list[WrittenCall | BadCall], schemas: Schemas, reply_id: str
 ) -> list[CallPiece | BadCall]:
     """The server's own calls, then those in the text that are not among them."""
     own = answered.calls(schemas)

@@ -110,7 +110,7 @@ class Session:
         self.id = services.ids("sess")
         self.conversation = conversation if conversation is not None else Conversation()
         self._services, self._on_end, self._sees = services, on_end, services.llm.sees
-        self._stop, self._begun = asyncio.Event(), False
+        self._stop, self._begun, self.moved = asyncio.Event(), False, False
         view = ReplyView(services.personas, services.tools(self), self.conversation, services.llm.sees)
         self._context = context = TalkContext(
             talk, services, settings, self.conversation, view, keeping or Keeping()
@@ -129,7 +129,8 @@ class Session:
             context, self._replies, turns, words, idle, Amends(context, self._hearing, take_back)
         )
         self._shown = Shown(context, self._replies.candidates.look, self._state_sync.soon)
-        self._answers = self._table(Edits(context, self._replies, self._state_sync, take_back, self._shown), words)
+        self._edits = Edits(context, self._replies, self._state_sync, take_back, self._shown)
+        self._answers = self._table(self._edits, words)
 
     # ---------------------------------------------------------------------------- what fronts use
 
@@ -161,9 +162,12 @@ class Session:
         """Hand a command over; waits while too many are waiting. Raises ChannelClosed after `close`."""
         await self._inlet.send(command)
 
-    def close(self) -> None:
-        """End the session as soon as possible; a running reply stops at the engines' next step."""
+    def close(self, *, moved: bool = False) -> None:
+        """End the session as soon as possible; a running reply stops at the engines' next step. `moved`: another front
+        goes on with the talk."""
+        self.moved = self.moved or moved
         if self._begun and not self._stop.is_set():  # before, it has not taken over what was kept
+            self._edits.leave()
             kept = self._context.view.kept
             self._context.keeping.note(self.conversation, kept)
             self.conversation.kept = kept.to_json()

@@ -598,8 +598,9 @@ def test_a_turn_that_waits_behind_a_cancelled_reply_is_answered_once():
 
 def test_a_front_that_leaves_in_mid_reply_leaves_nothing_open():
     world = World(counting, speed=1)
-    aside = CreateResponse(ResponseParams(conversation="none", input=(Message("x", "user", (TextPart("count"),)),)))
-    session = world.play((0.0, typed("count")), (0.1, CreateResponse()), (0.1, aside), until=1.0)
+    given = (Message("x", "user", (TextPart("count"),)),)
+    aside = CreateResponse(ResponseParams(conversation="none", modality="text", input=given))
+    session = world.play((0.0, typed("count")), (0.1, CreateResponse()), (0.99, aside), until=1.0)
     assert world.of(ResponseDone) == [] and len(world.of(ResponseCreated)) == 2
     assert session.items[-1].status == "incomplete"
     assert set(world.llm.folded) == set(world.tts.said) == {session.talk}
