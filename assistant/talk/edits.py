@@ -30,8 +30,8 @@ from assistant.talk.shown import Shown
 from assistant.talk.sync import StateSync
 from assistant.talk.take_back import TakeBack
 
-ALL_HEARD_MS = 300.0
-"""Who reported so much less than there was has heard all of it: reports come now and then."""
+ALL_HEARD_MS = 100.0
+"""A front that reported so little less than there was has played all of it: positions are rounded."""
 
 
 class Edits:
