@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -97,6 +98,8 @@ def save(path: Path, data: bytes) -> None:
     try:
         aside.write_bytes(data)
         if aside is not path:
+            if path.exists():
+                shutil.copymode(path, aside)
             aside.replace(path.resolve())
     except OSError as error:
         raise AssistantError(f"{path} could not be written: {error.strerror or error}") from error
