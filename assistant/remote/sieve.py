@@ -16,6 +16,8 @@ from assistant.remote.calls import Schemas, WrittenCall, calls_in_json, calls_in
 from assistant.remote.marks import BEGINS, LONGEST_TAG, WORDS, half_tag, look
 
 LONGEST_CALL = 65536  # characters
+LONGEST_WAIT = 1000
+"""Characters of words that are held: a thought may be longer, but so long nobody waits for a reply."""
 UNREAD = "it is not a call that can be read"
 Piece: TypeAlias = "str | WrittenCall | BadCall"
 
@@ -24,8 +26,8 @@ class Sieve:
     """Feed it a reply in pieces of any size.
 
     schemas  the parameters of the declared tools by name; without any, bare JSON is words
-    hold     words wait for the end of the reply, or for a thought that opens in sight: this model closes thoughts that
-             it never opened, or may
+    hold     words wait for the end of the reply, as long as anybody waits, or for a thought that opens in sight: this
+             model closes thoughts that it never opened, or may
     """
 
     def __init__(self, schemas: Schemas, hold: bool = False) -> None:
@@ -36,6 +38,7 @@ class Sieve:
         self._buffer = ""
         self._last = ""
         """The last character of the words so far."""
+        self._said = 0
         self._behind = False
         """Whether something was left out since: white space around it counts once."""
         self._mark = WORDS
@@ -186,6 +189,8 @@ class Sieve:
             text = text.lstrip()
         if text:
             self._last, self._behind = text[-1], False
+            self._said += len(text)
+            self._hold = self._hold and self._said <= LONGEST_WAIT
             found.append(text)
 
     def _unthink(self, found: list[Piece]) -> None:
@@ -194,7 +199,7 @@ class Sieve:
         if self._hold:
             found.clear()
             self._held.clear()
-            self._last = ""
+            self._last, self._said = "", 0
 
     def _refuse_length(self, found: list[Piece]) -> None:
         if len(self._buffer) > LONGEST_CALL:

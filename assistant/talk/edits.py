@@ -44,6 +44,8 @@ class Edits:
         self._shown = shown
         self._conversation = context.conversation
         self._heard_ms: dict[str, float] = {}
+        self.cut = False
+        """Whether something was cut when the front had gone: the models do not know it yet."""
 
     async def create(self, command: CreateItem) -> None:
         item = command.item
@@ -102,7 +104,8 @@ class Edits:
 
     def leave(self) -> None:
         """The front is gone: of a reply that it had not played to its end, what it last reported is kept. Of a front
-        that reports nothing it is not known."""
+        that reports nothing it is not known.
+        """
         reply = self._replies.leave()
         if reply is None or not self._heard_ms:
             return
@@ -113,6 +116,7 @@ class Edits:
             sound_ms = sum(piece.samples for piece in self._conversation.entry(item_id).pieces) * 1000 / REPLY_RATE
             if sound_ms - heard_ms > ALL_HEARD_MS:
                 self._conversation.truncate(item_id, 0, int(heard_ms))
+                self.cut = True
             if heard_ms:  # those before it were played to their end
                 return
 

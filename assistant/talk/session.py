@@ -203,6 +203,8 @@ class Session:
             try:
                 with contextlib.suppress(EngineFailed):  # the engines end too: what the journal holds is kept
                     await self._replies.close()
+                    if self._edits.cut and not self.moved:  # else the next session's, which has begun
+                        await self._state_sync.settle()
                     for engine in self._services.engines.stateful:
                         await engine.park(self.talk)
             finally:
