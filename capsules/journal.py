@@ -234,13 +234,13 @@ class Journals:
         return name in self._open or (path is not None and path.is_file())
 
     def stamp(self, name: str) -> object:
-        """What changes whenever a journal's file does; None without one."""
+        """What changes whenever something is added to a journal, or it is rewritten; None without a file."""
         path = self._path(name)
         try:
             found = None if path is None else path.stat()
         except OSError:
             return None
-        return found and (found.st_ino, found.st_size, found.st_mtime_ns)
+        return found and (found.st_ino, found.st_size)
 
     def close(self, name: str) -> None:
         """Close a journal until it is opened again."""

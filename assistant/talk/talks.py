@@ -111,11 +111,10 @@ class Talks:
     def _resumed(self, talk: str) -> Conversation:
         if talk in self._open:
             return self._open[talk].conversation
-        found = self._journals.stamp(talk)  # first: to open a journal changes it
         self._claim(talk)
         if talk in self._parked:
             conversation, stamp = self._parked[talk]
-            if stamp == found:
+            if stamp == self._journals.stamp(talk):
                 return conversation
             del self._parked[talk]
         if talk not in self._journals:
