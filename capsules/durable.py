@@ -136,12 +136,24 @@ def entry_bytes(at: int, payload: bytes) -> bytes:
 
 
 class EntryFile:
-    """A file of entries, open for appending. The caller ensures that there is one writer."""
+    """A file of entries, open for appending. Other processes are kept out; within its own, the caller ensures that
+    there is one writer."""
 
     def __init__(self, path: Path, end: int = 0) -> None:
-        """end  the end that `read_entries` found; the rest is cut off. 0: begin a new file. Raises OSError."""
+        """end  the end that `read_entries` found; the rest is cut off. 0: begin a new file. Raises OSError;
+        BlockingIOError while another process has it, and then nothing has changed.
+
+        On file systems that cannot lock a file (NFS), nobody is kept out.
+        """
         self.path, self.end, self._named = path, end, end > 0
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise
+        except OSError:
+            pass
         try:
             os.ftruncate(self._file, end)
             if not end:

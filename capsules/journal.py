@@ -49,7 +49,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, offload: Callable[[Callable[[], None]], object]) -> None:
-        """Raises OSError, ValueError for a file that cannot be read."""
+        """Raises OSError, ValueError for a file that cannot be read; BlockingIOError while another has it open."""
         self.trouble = ""
         self._path, self._offload = path, offload
         self._tables: dict[str, dict[str, JSON]] = {}
@@ -232,6 +232,15 @@ class Journals:
     def __contains__(self, name: str) -> bool:
         path = self._path(name)
         return name in self._open or (path is not None and path.is_file())
+
+    def stamp(self, name: str) -> object:
+        """What changes whenever something is added to a journal, or it is rewritten; None without a file."""
+        path = self._path(name)
+        try:
+            found = None if path is None else path.stat()
+        except OSError:
+            return None
+        return found and (found.st_ino, found.st_size)
 
     def close(self, name: str) -> None:
         """Close a journal until it is opened again."""

@@ -26,10 +26,10 @@
  * @typedef {typeof EMPTY} State
  */
 
-const QUIET_CODES = new Set(["response_cancel_not_active", "input_audio_buffer_commit_empty"]);
+const QUIET_CODES = new Set(["response_cancel_not_active", "input_audio_buffer_commit_empty", "conversation_moved"]);
 
 export const EMPTY = Object.freeze({
-  link: /** @type {"connecting"|"open"|"lost"|"full"} */ ("connecting"),
+  link: /** @type {"connecting"|"open"|"lost"|"full"|"moved"} */ ("connecting"),
   retryAt: /** @type {number|null} */ (null),
   everOpen: false,
   session: /** @type {any} */ (null),

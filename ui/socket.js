@@ -2,6 +2,8 @@
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 8000;
+/** Close code: another tab goes on with the talk. This one stays closed, or both would take it from each other for ever. */
+const MOVED = 4001;
 const PING_EVERY_MS = 5000;
 const FIRST_PINGS_MS = [0, 60, 120, 250, 500, 1000];
 /** Sound waiting in the socket beyond this is dropped: it would arrive too late to mean anything. */
@@ -12,7 +14,7 @@ export class Wire {
    * @param {{
    *   url: (conversationId: string|null) => string, protocols: string[],
    *   onEvent: (event: any) => void,
-   *   onLink: (link: "connecting"|"open"|"lost"|"full", retryAt: number|null) => void,
+   *   onLink: (link: "connecting"|"open"|"lost"|"full"|"moved", retryAt: number|null) => void,
    * }} options
    */
   constructor({ url, protocols, onEvent, onLink }) {
@@ -25,6 +27,7 @@ export class Wire {
     /** @type {string|null} */
     this.conversationId = null;
     this._wait = FIRST_WAIT_MS;
+    this._moved = false;
     /** @type {number[]} */
     this._timers = [];
     addEventListener("online", () => this._hurry());
@@ -37,6 +40,7 @@ export class Wire {
 
   connect() {
     this._clearTimers();
+    this._moved = false;
     const socket = new WebSocket(this._url(this.conversationId), this._protocols);
     this._socket = socket;
     this._onLink("connecting", null);
@@ -89,14 +93,17 @@ export class Wire {
   _lost(code) {
     this._clearTimers();
     this._socket = null;
+    this._moved = code === MOVED;
+    if (this._moved) return this._onLink("moved", null);
     const wait = code === 1013 ? LONGEST_WAIT_MS : this._wait;
     this._wait = Math.min(LONGEST_WAIT_MS, this._wait * 2);
     this._onLink(code === 1013 ? "full" : "lost", performance.now() + wait);
     this._timers.push(setTimeout(() => this.connect(), wait));
+    return undefined;
   }
 
   _hurry() {
-    if (this._socket === null) this.connect();
+    if (this._socket === null && !this._moved) this.connect();
   }
 
   _clearTimers() {

@@ -363,13 +363,17 @@ export class Talk {
     this.wire.send({ type: "session.update", session: { type: "realtime", output_modalities: [Playback.possible ? "audio" : "text"], audio: { input: { turn_detection: detection, transcription: { model: "local" } } } } });
   }
 
-  /** @param {"connecting"|"open"|"lost"|"full"} link @param {number|null} retryAt */
+  /** @param {"connecting"|"open"|"lost"|"full"|"moved"} link @param {number|null} retryAt */
   _linked(link, retryAt) {
     if (link !== "open") {
       this.clock.clear();
       this._input.clear();
       this._inputSamples = 0;
       this._whenQuiet = [];
+    }
+    if (link === "moved") {
+      this._cutNow();
+      if (this._microphone) this._closeMicrophone();
     }
     this._dispatch({ type: "page.link", link, retryAt });
   }

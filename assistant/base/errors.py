@@ -28,6 +28,10 @@ class UnknownTalk(AssistantError):
     """The talk to resume is not known here."""
 
 
+class TalkElsewhere(AssistantError):
+    """Another process has the talk open."""
+
+
 class EngineFailed(AssistantError):
     """A model, local or remote, failed in the middle of its work; the talk goes on."""
 

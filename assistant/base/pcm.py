@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -112,4 +113,11 @@ def read_sound(path: Path) -> tuple[Pcm, int]:
 
 def write_wav(path: Path, pcm: Pcm, rate: int) -> None:
     """Write a 16-bit mono WAV."""
-    soundfile.write(path, np.frombuffer(to_pcm16(pcm), "<i2"), rate, subtype="PCM_16", format="WAV")
+    path.write_bytes(wav_bytes(pcm, rate))
+
+
+def wav_bytes(pcm: Pcm, rate: int) -> bytes:
+    """A 16-bit mono WAV."""
+    made = io.BytesIO()
+    soundfile.write(made, np.frombuffer(to_pcm16(pcm), "<i2"), rate, subtype="PCM_16", format="WAV")
+    return made.getvalue()

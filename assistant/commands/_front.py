@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,6 +89,24 @@ def check_writable(path: Path | None) -> None:
         raise AssistantError(f"{path} cannot be written: there is no folder {path.parent}; make it, or name another")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise AssistantError(f"{path} cannot be written: permission denied; name a file in a folder of yours")
+
+
+def save(path: Path, data: bytes) -> None:
+    """Write a result as a whole, or nothing. Raises AssistantError."""
+    whole = path.is_file() or not path.exists()  # a device or a pipe takes what comes
+    aside = path.resolve().with_name(f".{path.name}.part") if whole and os.access(path.parent, os.W_OK) else path
+    try:
+        aside.write_bytes(data)
+        if aside is not path:
+            if path.exists():
+                shutil.copymode(path, aside)
+            aside.replace(path.resolve())
+    except OSError as error:
+        raise AssistantError(f"{path} could not be written: {error.strerror or error}") from error
+    finally:
+        if aside is not path:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
 
 
 @dataclass(slots=True)

@@ -32,6 +32,7 @@ from assistant.commands._front import (
     add_model_arguments,
     check_writable,
     model_flags,
+    save,
     timeline_lines,
 )
 
@@ -122,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 async def _ask(args: argparse.Namespace) -> int:
     from assistant.app.config import load_config
     from assistant.app.start import open_talks
-    from assistant.base.pcm import write_wav
+    from assistant.base.pcm import wav_bytes
     from assistant.events import SemanticVad, Settings
 
     quiet = (lambda line: None) if args.quiet else (lambda line: print(f"· {line}", file=sys.stderr, flush=True))
@@ -151,10 +152,10 @@ async def _ask(args: argparse.Namespace) -> int:
             with suppress(asyncio.CancelledError):
                 await running
             if args.out is not None:
-                write_wav(args.out, talk.sound(), 24_000)
+                save(args.out, wav_bytes(talk.sound(), 24_000))
             if args.json is not None:
                 told = {"facts": app.facts, "turns": talk.turns_json()}
-                args.json.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+                save(args.json, (json.dumps(told, indent=1) + "\n").encode())
     return 0 if all(turn.status == "completed" for turn in follow.turns) and not follow.errors else 1
 
 

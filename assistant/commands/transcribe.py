@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError
-from assistant.commands._front import add_asr_argument, check_writable
+from assistant.commands._front import add_asr_argument, check_writable, save
 
 if TYPE_CHECKING:
     from assistant.asr.recording import Segment
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         if args.out is None and args.format == "text":
             print(text_of(done[-1], several=len(args.files) > 1), end="", flush=True)
     if args.out is not None:
-        args.out.write_text(shown(done, args.format, asr.name), "utf-8")
+        save(args.out, shown(done, args.format, asr.name).encode())
     elif args.format != "text":
         print(shown(done, args.format, asr.name), end="")
     return 0 if len(done) == len(args.files) else 1

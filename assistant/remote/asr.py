@@ -23,7 +23,7 @@ from assistant.base.errors import EngineFailed
 from assistant.base.pcm import to_pcm16
 from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import AsrFacts, HeardWord, Partial, Transcript
-from assistant.remote.server import CONNECT_SECONDS, Address, told_by, why_of
+from assistant.remote.server import CONNECT_SECONDS, Address, ServerRefused, told_by, why_of
 
 ANSWER_SECONDS = 30.0
 """The wait for the words of a whole utterance."""
@@ -36,10 +36,6 @@ NAME_ONE = "name the one that hears: …/v1#MODEL"
 CADENCE_MS = 1000.0
 LEAST_S = 0.1
 """The shortest sound that is sent; some servers refuse less."""
-
-
-class _Refused(EngineFailed):
-    """The server is there, and refuses."""
 
 
 class TranscriptionServer:
@@ -78,7 +74,7 @@ class TranscriptionServer:
         began, self.took_s = self._clock(), inf
         try:
             answer = self._ask("POST", "/audio/transcriptions", patience_s if whole else self._quick_s, body, kind)
-        except _Refused as error:
+        except ServerRefused as error:
             if self._address.model is not None:
                 raise
             raise EngineFailed(f"{error}; it was asked for {model}, the first it lists; {NAME_ONE}") from error
@@ -93,7 +89,7 @@ class TranscriptionServer:
         if self._model is None:
             try:
                 self._model = str(self._ask("GET", "/models", ANSWER_SECONDS)["data"][0]["id"])  # type: ignore[index]
-            except _Refused as error:
+            except ServerRefused as error:
                 raise EngineFailed(f"{error}; {NAME_ONE}") from error
             except (LookupError, TypeError) as error:
                 raise EngineFailed(f"{self._address.base}/models lists no model; {NAME_ONE}") from error
@@ -122,7 +118,7 @@ class TranscriptionServer:
         finally:
             connection.close()
         if answer.status != 200:
-            raise _Refused(f"{url} answered {answer.status}: {told_by(text)}")
+            raise ServerRefused(f"{url} answered {answer.status}: {told_by(text)}", answer.status, text)
         try:
             return json.loads(text)
         except ValueError as error:

@@ -1,20 +1,22 @@
-"""A language model behind `/chat/completions`: a prompt to a request, a stream of events to a reply."""
+"""A language model behind `/chat/completions`: a prompt to a request, a stream of events to a reply.
+
+A server says what it cannot do by refusing it: it does not see, or has no room for the whole talk, or does not know a
+field or a role. Then the reply is asked for again without that, and the server is remembered to be so.
+"""
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Literal
+from dataclasses import replace
 
 from assistant.base.errors import EngineFailed
 from assistant.contracts import (
     CANNOT_SEE,
     BadCall,
     CallPiece,
-    Line,
     Prompt,
     PromptReady,
     ReplyEnd,
@@ -23,12 +25,19 @@ from assistant.contracts import (
     Synced,
     TextPiece,
 )
-from assistant.events import ToolSpec
-from assistant.remote.server import Address, Server, events
+from assistant.remote.calls import Schemas, WrittenCall
+from assistant.remote.completion import Completion
+from assistant.remote.messages import NO_THOUGHTS, OPTIONAL, Manners, chat_body, recent, size, turns, well_formed
+from assistant.remote.server import Address, BrokeOff, Server, ServerRefused, events
+from assistant.remote.sieve import Sieve
 
 log = logging.getLogger(__name__)
 
 NOTHING = Synced(None, 0, 0.0)
+TRIES = 8
+"""For one reply."""
+SMALLER = 0.75
+"""Of a talk that did not fit so much is tried next."""
 NO_EYES = re.compile(
     r"(not|n't|cannot|no endpoints found that) (support|accept|process|compiled for|an?)( any)? "
     r"(multi-?modal|vision|images?(?! format| type| of))"
@@ -36,10 +45,17 @@ NO_EYES = re.compile(
     re.IGNORECASE,
 )
 """How servers refuse all pictures (vLLM, llama.cpp, Ollama, routers), as opposed to one bad picture."""
+FULL = re.compile(
+    r"context[ _-]?(length|size|window)|exceed_context|maximum context|too many tokens|reduce the length"
+    r"|(prompt|inputs?|messages?|request)\b.{0,60}\b(too (long|large)|longer than|exceeds?)|`?max_new_tokens`? must",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How they refuse a talk that is too long: vLLM, SGLang, TGI, llama.cpp, LM Studio, routers."""
+NO_SYSTEM = re.compile(r"system (role|message|prompt)s? (is |are )?not supported", re.IGNORECASE)
 
 
 class RemoteLLM:
-    """Each reply sends the whole talk."""
+    """Each reply sends the whole talk, as far as the server has room for it."""
 
     state = None
 
@@ -47,6 +63,12 @@ class RemoteLLM:
         self._server = Server(address)
         self.sees = True
         """True until the server reports that its model does not: there is no way to ask before."""
+        self._manners = Manners()
+        self._answered = False
+        """Whether it answered a request as it is sent now."""
+        self._closes_unopened: bool | None = None
+        """Whether its model closes thoughts that it never opened: its words wait then. None: not known before the first
+        reply that has words."""
 
     @property
     def name(self) -> str:
@@ -56,181 +78,106 @@ class RemoteLLM:
         await self._server.close()
 
     async def reply(self, talk: str, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
-        begun = False
-        if self.sees and any(line.pictures for line in prompt.lines):
+        manners, begun = self._manners, False
+        for _ in range(TRIES):
+            if prompt.asks_to_see and not self.sees:
+                for piece in CANNOT:
+                    yield piece
+                return
+            shown = prompt if self.sees else prompt.in_words
             try:
-                async with aclosing(self._answer(prompt, options)) as pieces:
+                async with aclosing(self._answer(shown, options, manners)) as pieces:
                     async for piece in pieces:
-                        begun = True
+                        begun, self._manners, self._answered = True, manners, True
                         yield piece
                 return
-            except EngineFailed as error:
-                if begun or NO_EYES.search(str(error)) is None:
+            except ServerRefused as error:
+                if begun or (learnt := self._learn(error, shown, manners)) is None:
                     raise
-                log.warning("pictures are not sent any more: %s", error)
-                self.sees = False
-        made = _cannot_see() if prompt.asks_to_see and not self.sees else self._answer(prompt.in_words, options)
-        async with aclosing(made) as pieces:
-            async for piece in pieces:
-                yield piece
+                manners = learnt
+        raise EngineFailed(f"{self._server.address.base} refused the talk {TRIES} times; it is too long for it")
 
-    async def _answer(self, prompt: Prompt, options: ReplyOptions) -> AsyncGenerator[ReplyPiece, None]:
-        body = chat_body(await self._server.model_name(), prompt, options)
-        answered, ready, told = _Answer(), False, 0
+    def _learn(self, error: ServerRefused, prompt: Prompt, manners: Manners) -> Manners | None:
+        """What a refusal says about the next try; None: nothing."""
+        if self.sees and any(line.pictures for line in prompt.lines) and NO_EYES.search(str(error)):
+            log.warning("pictures are not sent any more: %s", error)
+            self.sees = False
+            return manners
+        if FULL.search(error.body) or error.status == 413:
+            sent = recent(well_formed(prompt.lines), manners.room)
+            return replace(manners, room=int(size(sent) * SMALLER)) if turns(sent) > 1 else None
+        if error.status not in (400, 422):
+            return None
+        if manners.system and prompt.system and NO_SYSTEM.search(error.body):
+            return replace(manners, system=False)
+        unknown = {name for name in OPTIONAL if name in error.body} - manners.without
+        if not unknown and not self._answered:  # some do not say what they do not know
+            unknown = {NO_THOUGHTS} - manners.without
+        return replace(manners, without=manners.without | unknown) if unknown else None
+
+    async def _answer(
+        self, prompt: Prompt, options: ReplyOptions, manners: Manners
+    ) -> AsyncGenerator[ReplyPiece, None]:
+        body = chat_body(await self._server.model_name(), prompt, options, manners)
+        schemas = {tool.name: tool.parameters for tool in prompt.tools}
+        answered, sieve = Completion(), Sieve(schemas, hold=self._closes_unopened is not False)
+        found: list[WrittenCall | BadCall] = []
+        told = ready = False
         async with self._server.request("POST", "/chat/completions", body) as answer:
-            async for event in events(answer):
-                try:
-                    text = answered.count_in(event)
-                except TypeError as error:
-                    raise EngineFailed(f"{answer.url} sent an invalid chat completion: {str(event)[:100]}") from error
-                if not ready:
-                    ready, told = True, answered.asked
-                    yield PromptReady(answered.asked, answered.cached)
-                if text:
-                    yield TextPiece(text)
+            try:
+                async for event in events(answer):
+                    try:
+                        text = answered.count_in(event)
+                    except TypeError as error:
+                        invalid = f"{answer.url} sent an invalid chat completion: {str(event)[:100]}"
+                        raise EngineFailed(invalid) from error
+                    if not ready:
+                        ready, told = True, bool(answered.asked)
+                        yield PromptReady(answered.asked, answered.cached)
+                    if answered.thought:
+                        sieve.release()
+                    for piece in sieve.feed(text):
+                        if isinstance(piece, str):
+                            yield TextPiece(piece)
+                        else:
+                            found.append(piece)
+            except BrokeOff:
+                if not answered.finish:
+                    raise
         if not told:
             yield PromptReady(answered.asked, answered.cached)
-        for index, call in sorted(answered.calls.items()):
-            yield _call_piece(index, call, options.reply_id)
-        yield ReplyEnd(answered.reason, answered.made)
+        for piece in sieve.finish():
+            if isinstance(piece, str):
+                yield TextPiece(piece)
+            else:
+                found.append(piece)
+        if sieve.orphan:
+            self._closes_unopened = True
+        elif self._closes_unopened is None and sieve.spoke and answered.finish != "length":
+            self._closes_unopened = False
+        calls = _calls(answered, found, schemas, options.reply_id)
+        for call in calls:
+            yield call
+        made = any(isinstance(call, CallPiece) for call in calls)
+        yield ReplyEnd("tool_calls" if made else "length" if answered.finish == "length" else "stop", answered.made)
 
     async def warm(self, listed: Mapping[str, Prompt], *, idle_work: bool = False) -> Mapping[str, Synced]:
         await self._server.model_name()
         return dict.fromkeys(listed, NOTHING)
 
 
-async def _cannot_see() -> AsyncGenerator[ReplyPiece, None]:
-    yield PromptReady(0, 0)
-    yield TextPiece(CANNOT_SEE)
-    yield ReplyEnd("stop", 0)
+CANNOT: tuple[ReplyPiece, ...] = (PromptReady(0, 0), TextPiece(CANNOT_SEE), ReplyEnd("stop", 0))
 
 
-def chat_body(model: str, prompt: Prompt, options: ReplyOptions) -> dict[str, object]:
-    """The request for one reply; the server decides every value that is None."""
-    body: dict[str, object] = {
-        "model": model,
-        "messages": [
-            *([{"role": "system", "content": prompt.system}] if prompt.system else []),
-            *(_message_of(line) for line in prompt.lines),
-        ],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    given: dict[str, object] = {
-        "max_tokens": options.max_tokens,
-        "temperature": options.temperature,
-        "top_k": options.top_k,
-        "top_p": options.top_p,
-        "seed": options.seed,
-        "stop": list(options.stop) or None,
-    }
-    if prompt.tools:
-        body["tools"] = [_tool(tool) for tool in prompt.tools]
-        named = {"type": "function", "function": {"name": options.tool_choice}}
-        given["tool_choice"] = options.tool_choice if options.tool_choice in {"auto", "none", "required"} else named
-    return body | {name: value for name, value in given.items() if value is not None}
-
-
-def _message_of(line: Line) -> dict[str, object]:
-    message: dict[str, object] = {"role": line.role, "content": _parts(line) if line.pictures else line.text}
-    if line.calls:
-        message["tool_calls"] = [
-            {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in line.calls
-        ]
-    if line.call_id is not None:
-        message["tool_call_id"] = line.call_id
-    return message
-
-
-def _parts(line: Line) -> list[dict[str, object]]:
-    """Words and pictures in their order. Pictures go unchanged, except for the level of detail: only some know it."""
-    parts: list[dict[str, object]] = []
-    begin = 0
-    for placed in line.pictures:
-        if text := line.text[begin : placed.at]:
-            parts.append({"type": "text", "text": text})
-        begin = placed.at
-        picture = placed.picture
-        detail = "high" if picture.detail == "original" else picture.detail
-        parts.append({"type": "image_url", "image_url": {"url": picture.data_url, "detail": detail}})
-    if text := line.text[begin:]:
-        parts.append({"type": "text", "text": text})
-    return parts
-
-
-def _tool(tool: ToolSpec) -> dict[str, object]:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": function}
-
-
-class _Answer:
-    """A stream of chat completion events, as far as it has come. Tokens are zero until the server counts them."""
-
-    def __init__(self) -> None:
-        self.calls: dict[int, dict[str, str]] = {}
-        self.asked = self.cached = self.made = 0
-        self._finish = "stop"
-
-    @property
-    def reason(self) -> Literal["stop", "length", "tool_calls"]:
-        return "tool_calls" if self.calls else "length" if self._finish == "length" else "stop"
-
-    def count_in(self, event: Mapping[str, object]) -> str:
-        """Count an event in; return its text. Raises TypeError if it is not one."""
-        if usage := _object(event.get("usage")):
-            self.asked, self.made = _number(usage.get("prompt_tokens")), _number(usage.get("completion_tokens"))
-            self.cached = _number(_object(usage.get("prompt_tokens_details")).get("cached_tokens"))
-        text = ""
-        for choice in _objects(event.get("choices")):
-            delta = _object(choice.get("delta"))
-            self._finish = _text(choice.get("finish_reason")) or self._finish
-            text += _text(delta.get("content"))
-            for piece in _objects(delta.get("tool_calls")):
-                self._gather(piece)
-        return text
-
-    def _gather(self, piece: Mapping[str, object]) -> None:
-        """Put the pieces of a call together by its index."""
-        call = self.calls.setdefault(_number(piece.get("index")), {"id": "", "name": "", "arguments": ""})
-        function = _object(piece.get("function"))
-        call["id"] = call["id"] or _text(piece.get("id"))
-        call["name"] += _text(function.get("name"))
-        call["arguments"] += _text(function.get("arguments"))
-
-
-# Servers also send null for fields they omit; a value of another type makes the completion invalid (TypeError).
-
-
-def _object(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict | None):
-        raise TypeError(f"{value!r} is not an object")
-    return value or {}
-
-
-def _objects(value: object) -> list[Mapping[str, object]]:
-    if not isinstance(value, list | None):
-        raise TypeError(f"{value!r} is not a list")
-    return [_object(one) for one in value or ()]
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str | None):
-        raise TypeError(f"{value!r} is not text")
-    return value or ""
-
-
-def _number(value: object) -> int:
-    if not isinstance(value, int | None) and not (isinstance(value, float) and value.is_integer()):
-        raise TypeError(f"{value!r} is not a whole number")
-    return int(value or 0)
-
-
-def _call_piece(index: int, call: dict[str, str], reply_id: str) -> CallPiece | BadCall:
-    """A whole call, or a report of what is wrong with it."""
-    try:
-        if not isinstance(json.loads(call["arguments"] or "{}"), dict):
-            raise ValueError("the arguments are not an object")
-    except ValueError as error:
-        return BadCall(call["arguments"], str(error))
-    return CallPiece(call["id"] or f"call_{reply_id}_{index}", call["name"], call["arguments"] or "{}", True)
+def _calls(
+    answered: Completion, written: list[WrittenCall | BadCall], schemas: Schemas, reply_id: str
+) -> list[CallPiece | BadCall]:
+    """The server's own calls, then those in the text that are not among them."""
+    own = answered.calls(schemas)
+    known = [call for _, call in own]
+    calls = [*own, *(("", call) for call in written if call not in known)]
+    return [
+        call if isinstance(call, BadCall)
+        else CallPiece(call_id or f"call_{reply_id}_{index}", call.name, call.arguments, True)
+        for index, (call_id, call) in enumerate(calls)
+    ]  # fmt: skip

@@ -24,6 +24,18 @@ SILENT_SECONDS = 60.0
 DONE = "[DONE]"
 
 
+class ServerRefused(EngineFailed):
+    """The server is there, and says no. `body`: its own words, as they came."""
+
+    def __init__(self, message: str, status: int, body: str) -> None:
+        super().__init__(message)
+        self.status, self.body = status, body
+
+
+class BrokeOff(EngineFailed):
+    """A stream ended without its end mark."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """The address of a server. `base` ends without a slash; `model` None: the first one that it lists."""
@@ -86,7 +98,8 @@ class Server:
         try:
             async with self._open().request(method, url, json=body) as answer:
                 if answer.status != 200:
-                    raise EngineFailed(f"{url} answered {answer.status}: {told_by(await answer.text())}")
+                    told = await answer.text()
+                    raise ServerRefused(f"{url} answered {answer.status}: {told_by(told)}", answer.status, told)
                 yield answer
         except TimeoutError as error:
             raise EngineFailed(f"{url} did not answer in time; the server may be overloaded") from error
@@ -134,6 +147,6 @@ async def events(answer: aiohttp.ClientResponse) -> AsyncGenerator[dict[str, obj
         if not isinstance(event, dict):
             raise EngineFailed(f"{answer.url} sent JSON that is not an event: {data[:100]}")
         if "error" in event:
-            raise EngineFailed(f"{answer.url} failed: {told_by(data)}")
+            raise ServerRefused(f"{answer.url} failed: {told_by(data)}", answer.status, data)
         yield event
-    raise EngineFailed(f"{answer.url} broke off in the middle of its answer")
+    raise BrokeOff(f"{answer.url} broke off in the middle of its answer")

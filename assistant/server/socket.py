@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from assistant.base.errors import ChannelClosed, PeerError, TalksFull, UnknownTalk
+from assistant.base.errors import ChannelClosed, PeerError, TalkElsewhere, TalksFull, UnknownTalk
 from assistant.base.ids import random_ids
 from assistant.events import Settings
 from assistant.realtime.events import error_json
@@ -31,6 +31,12 @@ from assistant.talk import Session
 MAX_FRAME = 64 * 1024 * 1024
 """A longer frame ends the connection. Pictures and sound are refused at lower sizes, and the talk goes on."""
 HEARTBEAT_SECONDS = 20.0
+SILENT_SECONDS = 120.0
+"""A client that sends nothing for so long, not even the answer to a ping, is gone. Common clients stop answering while
+nobody reads what they have received."""
+LAST_WORD_SECONDS = 1.0
+MOVED = 4001
+"""Close code: another connection goes on with the talk. Clients do not come back after it by themselves."""
 OF_STATE = frozenset({"capsules", "answers"})
 """Extensions that touch the models' state: not for pages from elsewhere, even with `--allow`."""
 
@@ -43,6 +49,7 @@ class Connection:
     def __init__(self, ws: web.WebSocketResponse, session: Session, protocol: Protocol, context: ServerContext) -> None:
         self._ws, self._session, self._protocol, self._context = ws, session, protocol, context
         self._open = True
+        self._last_sign = context.clock.now()
 
     async def serve(self, opening: list[Json]) -> None:
         """Returns when the connection is over and the session has ended."""
@@ -51,20 +58,36 @@ class Connection:
                 group.create_task(self._run_session())
                 await self._send(opening)  # before the talk can send anything: `session.created` comes first
                 group.create_task(self._write_events())
+                watching = group.create_task(self._watch())
                 await self._read_frames()
+                watching.cancel()
                 self._session.close()  # ends the session, which ends its events, which ends the writer and the group
         except* Exception:
             log.exception("session %s failed", self._session.talk)
-            # Sent before the close, because a client shows an error's words, but at most the number of a close.
             problem = PeerError("server_error", "the session failed; connect again to go on")
-            await self._send([_with_id(error_json(problem, None, "server_error"))])
-            await self._close_socket(WSCloseCode.INTERNAL_ERROR)
+            await self._say_and_close(problem, WSCloseCode.INTERNAL_ERROR)
         finally:
             self._session.close()
 
     async def _run_session(self) -> None:
         await self._session.run()
-        await self._close_socket(WSCloseCode.OK)
+        if self._session.moved:
+            moved = PeerError("conversation_moved", "this talk goes on in another tab or program")
+            await self._say_and_close(moved, MOVED)
+        else:
+            await self._close_socket(WSCloseCode.OK, "the talk is over")
+
+    async def _watch(self) -> None:
+        """Ping the client, and give the reason if it is dropped because no sign of life comes."""
+        clock = self._context.clock
+        while self._open:
+            await clock.sleep_until(clock.now() + HEARTBEAT_SECONDS)
+            silent = clock.now() - self._last_sign
+            if silent >= SILENT_SECONDS:
+                await self._close_socket(WSCloseCode.POLICY_VIOLATION, f"no answer to pings for {silent:.0f} s")
+                return
+            with contextlib.suppress(ConnectionError, RuntimeError):
+                await self._ws.ping()
 
     async def _write_events(self) -> None:
         """Go on taking events after the peer has gone, so that the session can end."""
@@ -73,6 +96,13 @@ class Connection:
 
     async def _read_frames(self) -> None:
         async for message in self._ws:
+            self._last_sign = self._context.clock.now()
+            if message.type == WSMsgType.PING:
+                with contextlib.suppress(ConnectionError, RuntimeError):
+                    await self._ws.pong(message.data)
+                continue
+            if message.type == WSMsgType.PONG:
+                continue
             if message.type == WSMsgType.TEXT:
                 now_ms = self._context.clock.now() * 1000
                 step = self._protocol.receive(message.data, now_ms)
@@ -115,17 +145,24 @@ class Connection:
             except (ConnectionError, RuntimeError):  # aiohttp raises either, depending on how far the closing has come
                 self._open = False
 
-    async def _close_socket(self, code: int) -> None:
+    async def _say_and_close(self, problem: PeerError, code: int) -> None:
+        """Send the words, then close: clients show an error's words, but at most the number of a close."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORD_SECONDS):
+                await self._send([_with_id(error_json(problem, None, "server_error"))])
+        await self._close_socket(code, str(problem))
+
+    async def _close_socket(self, code: int, why: str) -> None:
         self._open = False
         with contextlib.suppress(ConnectionError, RuntimeError):
-            await self._ws.close(code=code)
+            await self._ws.close(code=code, message=why.encode())
 
 
 def _socket() -> web.WebSocketResponse:
     return web.WebSocketResponse(
         protocols=("realtime",),
         max_msg_size=MAX_FRAME,
-        heartbeat=HEARTBEAT_SECONDS,
+        autoping=False,  # the connection answers pings, and knows by them that somebody is there
         compress=False,  # base64 of sound hardly shrinks, and packing it delays every delta
         timeout=1.0,
     )
@@ -203,6 +240,8 @@ def _open_session(context: ServerContext, resume: str | None, settings: Settings
     if resume:
         try:
             return context.talks.open(settings, resume)
+        except TalkElsewhere as error:
+            problems.append(PeerError("conversation_elsewhere", str(error), "conversation_id"))
         except UnknownTalk:  # a new talk, and announced: a client that reconnects by itself would try for ever
             problems.append(
                 PeerError("conversation_not_found", f"no talk {resume[:60]!r} is kept here", "conversation_id")

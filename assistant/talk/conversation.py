@@ -163,19 +163,30 @@ class Conversation:
     def truncate(self, item_id: str, content_index: int, audio_end_ms: int) -> Cut:
         """Keep only the heard part of a spoken reply. A position behind its end is clamped; a second cut only
         shortens."""
-        entry = self.entry(item_id)
-        item = entry.item
-        if not isinstance(item, Message) or item.role != "assistant" or not entry.pieces:
-            raise PeerError("invalid_value", "only the assistant's spoken messages can be truncated", "item_id")
-        if content_index != 0:
-            raise PeerError("invalid_value", "a spoken message has one content part, index 0", "content_index")
+        entry = self.spoken(item_id, content_index)
         cut = heard(entry.pieces, max(0, audio_end_ms) * REPLY_RATE // 1000)
         whole = cut.samples >= sum(piece.samples for piece in entry.pieces)
-        text = item_text(item)
+        text = item_text(entry.item)
         kept = text if whole else text[: cut.chars]
         if not whole:
             self.put(cut_entry(entry, cut, kept))
         return Cut(item_id, cut.samples * 1000 // REPLY_RATE, kept, changed=not whole)
+
+    def spoken(self, item_id: str, content_index: int) -> Entry:
+        """A message that can be truncated, be it before its first sound. Raises PeerError."""
+        entry = self.entry(item_id)
+        item = entry.item
+        words = isinstance(item, Message) and any(isinstance(part, TextPart) for part in item.content)
+        if not isinstance(item, Message) or item.role != "assistant" or (words and not entry.pieces):
+            raise PeerError("invalid_value", "only the assistant's spoken messages can be truncated", "item_id")
+        if content_index != 0:
+            raise PeerError("invalid_value", "a spoken message has one content part, index 0", "content_index")
+        return entry
+
+    @property
+    def calls(self) -> set[str]:
+        """Ids of the calls that were made."""
+        return {entry.item.call_id for entry in self if isinstance(entry.item, FunctionCall)}
 
     def cut_to_words(self, item_id: str, words: int | None) -> str:
         """Keep the first `words` words of a reply (all of it for None), with their share of its sound."""

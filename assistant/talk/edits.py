@@ -9,6 +9,7 @@ from assistant.base.errors import PeerError
 from assistant.events import (
     REPLY_RATE,
     CreateItem,
+    FunctionOutput,
     ItemAdded,
     ItemDeleted,
     ItemDone,
@@ -29,6 +30,9 @@ from assistant.talk.shown import Shown
 from assistant.talk.sync import StateSync
 from assistant.talk.take_back import TakeBack
 
+ALL_HEARD_MS = 100.0
+"""A front that reported so little less than there was has played all of it: positions are rounded."""
+
 
 class Edits:
     """Carries out a front's edits of the conversation. An edit that touches the running reply stops it first."""
@@ -40,10 +44,14 @@ class Edits:
         self._shown = shown
         self._conversation = context.conversation
         self._heard_ms: dict[str, float] = {}
+        self.cut = False
+        """Whether something was cut when the front had gone: the models do not know it yet."""
 
     async def create(self, command: CreateItem) -> FrameCame | PictureCame | None:
         """Return what turn-taking must know about pictures in the item."""
         item = command.item
+        if isinstance(item, FunctionOutput) and item.call_id not in self._conversation.calls:
+            raise PeerError("invalid_value", f"there is no call {item.call_id!r} in this conversation", "item.call_id")
         if isinstance(item, Message) and item.role == "assistant":
             item = replace(item, content=tuple(TextPart(item_text(replace(item, content=(p,)))) for p in item.content))
         entry = self._shown.entry(replace(command, item=item))
@@ -70,7 +78,7 @@ class Edits:
         if command.item_id in self._take_back.gone:  # already cut to nothing; clients wait for the answer
             await self._context.emit(ItemTruncated(command.item_id, command.content_index, 0, ""))
             return
-        self._conversation.entry(command.item_id)
+        self._conversation.spoken(command.item_id, command.content_index)  # what is refused stops nothing
         await self._stop_maker(command.item_id)
         cut = self._conversation.truncate(command.item_id, command.content_index, command.audio_end_ms)
         # The player stopped there, so speech from now on is over silence and does not interrupt.
@@ -95,6 +103,24 @@ class Edits:
             keeping = self._context.keeping
             keeping.note(self._conversation)  # a reply under way included
             keeping.heard(report.item_id, report.played_ms)
+
+    def leave(self) -> None:
+        """The front is gone: of a reply that it had not played to its end, what it last reported is kept. Of a front
+        that reports nothing it is not known.
+        """
+        reply = self._replies.leave()
+        if reply is None or not self._heard_ms:
+            return
+        for item_id in reversed(reply.item_ids):
+            if item_id not in self._conversation:
+                continue
+            heard_ms = self._heard_ms.get(item_id, 0.0)
+            sound_ms = sum(piece.samples for piece in self._conversation.entry(item_id).pieces) * 1000 / REPLY_RATE
+            if sound_ms - heard_ms > ALL_HEARD_MS:
+                self._conversation.truncate(item_id, 0, int(heard_ms))
+                self.cut = True
+            if heard_ms:  # those before it were played to their end
+                return
 
     async def undo(self, turns: int) -> None:
         if turns < 1:

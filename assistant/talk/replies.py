@@ -54,6 +54,12 @@ class Replies:
         self._aside_talks: set[str] = set()
         """Talks of side branches that the engines still hold something of."""
 
+    @property
+    def _voices(self) -> list[Active]:
+        """What speaks outside the conversation; of several answers to one turn each front plays one."""
+        orders = [(aside, aside.reply.order.response) for aside in self._asides.values()]
+        return [aside for aside, response in orders if response.modality == "audio" and response.answer is None]
+
     def running(self, response_id: str | None) -> Active | None:
         """The reply with this id; None: the conversation's own."""
         if response_id is None:
@@ -74,7 +80,14 @@ class Replies:
 
     async def create(self, params: ResponseParams) -> None:
         """Begin a reply that the front asks for. Raises PeerError if it may not have one now."""
+        spoken = (params.modality or self._context.settings.modality) == "audio"
         if params.conversation == "none":
+            if spoken and (self.active is not None or self._voices):
+                raise PeerError(
+                    "conversation_already_has_active_response",
+                    "A reply outside the conversation speaks where no other does. "
+                    "Wait until the running response is finished, or ask for text.",
+                )
             if len(self._asides) >= ASIDES:
                 raise PeerError(
                     "rate_limit_exceeded", f"{ASIDES} replies outside the conversation run already; wait for one"
@@ -84,6 +97,12 @@ class Replies:
                 "conversation_already_has_active_response",
                 f"Conversation already has an active response in progress: {self.active.reply.id}. "
                 "Wait until the response is finished before creating a new one.",
+            )
+        elif spoken and self._voices:
+            raise PeerError(
+                "conversation_already_has_active_response",
+                f"A response outside the conversation speaks: {self._voices[0].reply.id}. "
+                "Wait until it is finished, or cancel it.",
             )
         if params.answers > 1:
             self._check_answers(params)
@@ -98,6 +117,8 @@ class Replies:
         """Begin a reply. Raises PeerError for params that cannot be met; then nothing has begun."""
         self.idle.stop()
         aside = params.conversation == "none"
+        if not aside:
+            await self.hush_asides()  # two voices at once are understood by nobody
         candidate = self.candidates.hand_over()
         order = self._order(params, say) if candidate is None else candidate.order
         trace = self._turns.trace(aside=aside)
@@ -229,6 +250,18 @@ class Replies:
         await asyncio.wait([active.task])
         await self._finish(reply, Ending("cancelled", reason))
 
+    async def hush_asides(self) -> None:
+        """Stop what speaks outside the conversation."""
+        for aside in self._voices:
+            await self.stop(aside, "turn_detected")
+
+    def leave(self) -> Reply | None:
+        """The front is gone: the running reply makes nothing more. Returns it, or the last one."""
+        if self.active is not None:
+            self.active.reply.stop()
+            self.active.task.cancel()
+        return next(self.latest(), None)
+
     def _let_go(self, reply: Reply) -> None:
         if reply.in_conversation:
             self.active = None
@@ -246,6 +279,8 @@ class Replies:
                 services.trace_log.write(timeline, {"talk": self._context.talk, "status": response.status})
         if not reply.in_conversation:
             self._context.group.create_task(self._forget(reply.order.talk))
+            if self.active is None:
+                self.idle.start(reply.play_end)
             return
         self.last = reply
         self._context.tell(ReplyEnded(reply.play_end))

@@ -118,10 +118,13 @@ class Reply:
         return self._rounds.effects
 
     async def run(self) -> None:
-        """Make and put out the whole reply. Raises EngineFailed (in a group) if a model breaks."""
+        """Make and put out the whole reply. Raises EngineFailed (of the voice in a group) if a model
+        breaks."""
         await self._words.ready()  # the turn was certain before its words were; the prompt needs them
         async with asyncio.TaskGroup() as group:
             self._parts = (group.create_task(self._rounds.run()), group.create_task(self._put_out()))
+        if self._rounds.failure is not None:
+            raise self._rounds.failure
 
     def stop(self) -> None:
         """Let only the end go out from now on, even if a part is about to go on: a group would cancel it only later."""

@@ -108,7 +108,7 @@ class Session:
         self.id = services.ids("sess")
         self.conversation = conversation if conversation is not None else Conversation()
         self._services, self._on_end, self._sees = services, on_end, services.llm.sees
-        self._stop, self._begun = asyncio.Event(), False
+        self._stop, self._begun, self.moved = asyncio.Event(), False, False
         view = ReplyView(services.personas, services.tools(self), self.conversation, services.llm.sees)
         self._context = context = TalkContext(
             talk, services, settings, self.conversation, view, keeping or Keeping()
@@ -127,7 +127,8 @@ class Session:
         self._shown = Shown(context, self._replies.candidates, self._state_sync)
         amends = Amends(context, self._hearing, take_back)
         self._turns = TurnEffects(context, self._replies, turns, words, amends, self._shown)
-        self._answers = self._table(Edits(context, self._replies, self._state_sync, take_back, self._shown), words)
+        self._edits = Edits(context, self._replies, self._state_sync, take_back, self._shown)
+        self._answers = self._table(self._edits, words)
 
     # ---------------------------------------------------------------------------- what fronts use
 
@@ -174,10 +175,13 @@ class Session:
         """Hand over a command; wait while too many are waiting. Raises ChannelClosed after `close`."""
         await self._inlet.send(command)
 
-    def close(self) -> None:
-        """End the session as soon as possible; a running reply stops at the engines' next step."""
+    def close(self, *, moved: bool = False) -> None:
+        """End the session as soon as possible; a running reply stops at the engines' next step. `moved`: another front
+        goes on with the talk."""
+        self.moved = self.moved or moved
         self._context.view.kept.disconnect()
         if self._begun and not self._stop.is_set():  # before that, the journal may belong to the session it replaces
+            self._edits.leave()
             self._context.keeping.note(self.conversation)
         self._inlet.close()
         self._stop.set()
@@ -210,6 +214,8 @@ class Session:
             try:
                 with contextlib.suppress(EngineFailed):  # the engines end too: the journal's contents remain
                     await self._replies.close()
+                    if self._edits.cut and not self.moved:  # else the next session's, which has begun
+                        await self._state_sync.settle()
                     for engine in self._services.engines.stateful:
                         await engine.park(self.talk)
             finally:

@@ -58,12 +58,17 @@ class StateSync:
             if (tts := services.tts.state) is not None:
                 await tts.prepare(talk)
 
-    async def _sync(self) -> None:
+    async def settle(self) -> tuple[Synced | None, Synced | None]:
+        """Bring the model and the voice in line with the talk, and tell nobody. Raises EngineFailed."""
         services, talk = self._context.services, self._context.talk
         llm, tts = services.llm.state, services.tts.state
+        folded = None if llm is None else await llm.sync(talk, self._prompt())
+        spoken = None if tts is None else await tts.sync(talk, self._context.conversation.uttered())
+        return folded, spoken
+
+    async def _sync(self) -> None:
         try:
-            folded = None if llm is None else await llm.sync(talk, self._prompt())
-            spoken = None if tts is None else await tts.sync(talk, self._context.conversation.uttered())
+            folded, spoken = await self.settle()
         except EngineFailed as error:
             await self._context.emit(Error("server_error", str(error), kind="server_error"))
             return

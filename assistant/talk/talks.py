@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from assistant.base.errors import TalksFull, UnknownTalk
+from assistant.base.errors import TalkElsewhere, TalksFull, UnknownTalk
 from assistant.events import Settings
 from assistant.talk.album import Album
 from assistant.talk.context import Services
@@ -44,7 +44,8 @@ class Talks:
         self._journals = journals if journals is not None else Journals(None)
         self._pictures = pictures
         self._open: dict[str, Session] = {}
-        self._parked: dict[str, Conversation] = {}
+        self._parked: dict[str, tuple[Conversation, object]] = {}
+        """With the stamp of its journal: another process may go on with the talk meanwhile."""
 
     @property
     def active(self) -> int:
@@ -61,8 +62,9 @@ class Talks:
     def open(self, settings: Settings | None = None, resume: str | None = None) -> Session:
         """Open a new session, or one that goes on with an earlier talk (its `items` are the conversation so far).
 
-        Raises TalksFull when `limit` sessions are open, UnknownTalk when `resume` does not name a stored talk. A talk
-        that is still open is taken over: the session that had it ends.
+        Raises TalksFull when `limit` sessions are open, UnknownTalk when `resume` does not name a stored talk,
+        TalkElsewhere when another process has it. A talk that is still open is taken over: the session that had it
+        ends.
         """
         conversation = None
         if resume is not None:
@@ -71,7 +73,7 @@ class Talks:
             # server may not yet have noticed that the old connection is gone.
             if (before := self._open.pop(resume, None)) is not None:
                 conversation = before.conversation
-                before.close()
+                before.close(moved=True)
         if len(self._open) >= self.limit:
             self.metrics.refused.inc()
             raise TalksFull(f"all {self.limit} places are taken; close another session or start with more --sessions")
@@ -103,15 +105,19 @@ class Talks:
             return
         self._journals.close(session.talk)
         self._parked.pop(session.talk, None)
-        self._parked[session.talk] = session.conversation
+        self._parked[session.talk] = session.conversation, self._journals.stamp(session.talk)
         while len(self._parked) > PARKED:
             self._parked.pop(next(iter(self._parked)))
 
     def _resumed(self, talk: str) -> Conversation:
         if talk in self._open:
             return self._open[talk].conversation
+        self._claim(talk)
         if talk in self._parked:
-            return self._parked[talk]
+            conversation, stamp = self._parked[talk]
+            if stamp == self._journals.stamp(talk):
+                return conversation
+            del self._parked[talk]
         if talk not in self._journals:
             raise UnknownTalk(f"no talk {talk!r} is kept here; connect without a conversation id to begin a new one")
         try:
@@ -121,6 +127,16 @@ class Talks:
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
             raise UnknownTalk(f"what was kept of talk {talk!r} is damaged ({error}); begin a new one") from error
         raise UnknownTalk(f"talk {talk!r} was not kept completely; begin a new one")
+
+    def _claim(self, talk: str) -> None:
+        """Keep other processes from a talk that is kept here. Raises TalkElsewhere."""
+        try:
+            if talk in self._journals:
+                self._journals.open(talk)
+        except BlockingIOError as error:
+            raise TalkElsewhere(f"talk {talk!r} is open at another server; end it there first") from error
+        except (OSError, ValueError):
+            return  # told where it is read
 
     def _album(self, talk: str) -> Album:
         """The talk's album, which stores nothing if the talk cannot have a journal either."""

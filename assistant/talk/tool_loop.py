@@ -7,7 +7,10 @@ A candidate runs only tools that read; before any other call it waits until it i
 
 A model for which `Services.lost` holds a sentence may lose its way: to words that make no sense to it, it writes a call
 that cannot be read. Silence is not an answer, so the sentence is said; where no word was recognised, without asking the
-model. With any other model that is its client's to decide.
+model.
+
+Any other model is told of a call that cannot be read, once, and of a call to a tool that nobody declared. A reply that
+comes to nothing, or breaks off because the model failed, ends in one sentence.
 
 A tool that fails says why in a sentence. Most models read it: they may mend their call, and give the reason in the
 words and the language of the talk. One that may lose its way has no words for it, so the sentence itself is said.
@@ -16,12 +19,14 @@ words and the language of the talk. One that may lose its way has no words for i
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from assistant.base.channel import Channel
-from assistant.contracts import CANNOT_SEE, BadCall, CallPiece, PromptReady, ReplyEnd, TextPiece
+from assistant.base.errors import EngineFailed
+from assistant.contracts import CANNOT_SEE, BadCall, CallPiece, Line, PromptReady, ReplyEnd, TextPiece
 from assistant.events import FunctionCall, FunctionOutput, ResponseStatus, ToolUsed, Usage
 from assistant.talk.context import TalkContext
 from assistant.talk.conversation import Entry
@@ -34,6 +39,15 @@ MAX_ROUNDS = 4
 """Passes within one reply; a model that asks for more tools is going in circles."""
 FILLER_AFTER_S = 0.8
 FILLER = "One moment."
+NO_ANSWER = "I have no answer to that."
+DONE = "Done."
+"""Said where a model has no words for what its tools did."""
+BROKEN = "Sorry, I cannot answer at the moment."
+UNREAD = (
+    "[This call could not be read: {reason}. Nothing was done. Call the tool again in the declared form, or answer in "
+    "words.]"
+)
+"""Told to the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +82,14 @@ class ToolLoop:
         self.reason: str | None = None
         self._order, self._context, self._out, self._outlet = order, context, out, outlet
         self._llm, self._lost = context.services.llm, context.services.lost
+        self.failure: EngineFailed | None = None
+        """Why the model broke off."""
         self._put = False
         """Whether anything of this reply went out."""
+        self._spoke = False
+        """Whether anything of the last pass did."""
+        self._unread: tuple[Line, ...] = ()
+        """The call that could not be read, and what the model is told about it."""
 
     async def run(self) -> None:
         async with self._out:
@@ -78,17 +98,35 @@ class ToolLoop:
                 await self._out.send(TextOut(say, None))
                 await self._out.send(EndOfMessage())
                 return
-            for place in range(MAX_ROUNDS):
-                results = await self._pass(self._reply_id(place))
-                if not results:
-                    if self._lost is not None and not self._put and self._order.options.max_tokens is None:
-                        await self._say(self._lost, place + 1)
-                        self.status, self.reason = "completed", None
-                    return
-                if self._lost is not None and (said := [result.say for result in results if result.say is not None]):
-                    await self._say(" ".join(said), place + 1)
-                    return
-            self.status, self.reason = "incomplete", "tool_rounds"
+            try:
+                await self._passes()
+            except EngineFailed as error:
+                self.failure = error
+                await self._say(BROKEN, MAX_ROUNDS)
+
+    async def _passes(self) -> None:
+        done: list[ToolResult] = []
+        for place in range(MAX_ROUNDS):
+            told = self._unread
+            results = await self._pass(self._reply_id(place))
+            done += results
+            if self._lost is not None and (said := [result.say for result in results if result.say is not None]):
+                await self._say(" ".join(said), place + 1)
+                return
+            if not results and self._unread == told:
+                await self._say_something(done, place + 1)
+                return
+        self.status, self.reason = "incomplete", "tool_rounds"
+        await self._say_something([], MAX_ROUNDS)
+
+    async def _say_something(self, done: list[ToolResult], place: int) -> None:
+        """Say a sentence if the model came to nothing."""
+        if self._lost is None and not self._spoke:
+            said = [result.say for result in done if result.say is not None]
+            await self._say(" ".join(said) or (DONE if done else NO_ANSWER), place)
+        elif self._lost is not None and not self._put and self._order.options.max_tokens is None:
+            await self._say(self._lost, place)
+            self.status, self.reason = "completed", None
 
     def _known_answer(self) -> str | None:
         """The words that are said without asking the model, if any: for a picture that it cannot see, and, if it may
@@ -100,6 +138,7 @@ class ToolLoop:
         return self._lost if asked == [NOT_UNDERSTOOD] else None
 
     async def _say(self, text: str, place: int) -> None:
+        await self._out.send(EndOfMessage())
         await self._out.send(TextOut(text, self._reply_id(place)))
         await self._out.send(EndOfMessage())
 
@@ -109,9 +148,11 @@ class ToolLoop:
     async def _pass(self, reply_id: str) -> list[ToolResult]:
         """Make one pass of the model. Returns the results of our own tools, which the model must see."""
         own: list[CallPiece] = []
-        said = False
+        said = self._spoke = False
         options = replace(self._order.options, reply_id=reply_id)
         prompt = self._order.prompt(self._outlet.conversation)
+        prompt = replace(prompt, lines=(*prompt.lines, *self._unread))
+        declared = {tool.name for tool in prompt.tools}
         async with aclosing(self._llm.reply(self._order.talk, prompt, options)) as pieces:
             async for piece in pieces:
                 match piece:
@@ -121,27 +162,38 @@ class ToolLoop:
                     case TextPiece():
                         said = said or bool(piece.text.strip())  # blank lines before a call are not a message
                         if said:
-                            self._put = True
+                            self._put = self._spoke = True
                             await self._out.send(TextOut(piece.text, reply_id))
-                    case CallPiece(done=True) if piece.name in self._order.own_tools:
+                    case CallPiece(done=True) if piece.name in self._order.own_tools or piece.name not in declared:
                         own.append(piece)
                     case CallPiece(done=True):
                         if said:
                             await self._out.send(EndOfMessage())
                             said = False
-                        self._put = True
+                        self._put = self._spoke = True
                         await self._out.send(CallOut(piece.call_id, piece.name, piece.arguments, reply_id))
                     case BadCall():
                         self._outlet.trace.figure("bad_calls", 1)
+                        self._tell_unread(piece)
                     case ReplyEnd():
                         self._count_output(piece)
         if said:
             await self._out.send(EndOfMessage())
         if own:
             self._outlet.trace.mark("llm", self._context.now())
-        return [await self._run_tool(call, reply_id) for call in own]
+        return [await self._run_tool(call, reply_id, declared) for call in own]
 
-    async def _run_tool(self, call: CallPiece, reply_id: str) -> ToolResult:
+    def _tell_unread(self, call: BadCall) -> None:
+        """Report an unreadable call to the model, once; a model that may lose its way is not asked again."""
+        if self._lost is None and not self._unread:
+            self._unread = Line("assistant", call.text), Line("user", UNREAD.format(reason=call.reason))
+
+    async def _run_tool(self, call: CallPiece, reply_id: str, declared: set[str]) -> ToolResult:
+        if call.name not in declared and call.name not in self._order.own_tools:
+            known = ", ".join(sorted(declared)) or "none"
+            unknown = ToolResult(json.dumps({"error": f"there is no tool {call.name!r}; there are: {known}"}))
+            self._remember(call, reply_id, unknown)
+            return unknown
         if not self._order.own_tools.reads(call.name):
             await self._outlet.certain()
         begin = self._context.now()

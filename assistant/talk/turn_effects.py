@@ -18,6 +18,7 @@ from assistant.events import (
 )
 from assistant.talk.amends import Amends
 from assistant.talk.context import TalkContext
+from assistant.talk.interruption import Manner, manner_of
 from assistant.talk.messages import TurnMessage
 from assistant.talk.pending import PendingTranscripts
 from assistant.talk.replies import Replies
@@ -69,6 +70,8 @@ class TurnEffects:
         match effect:
             case SpeechStarted() | SpeechStopped() | TranscriptPartial() | AudioCleared():
                 await self._context.emit(effect)
+                if isinstance(effect, SpeechStarted) and manner_of(self._context.settings) is not Manner.LISTEN:
+                    await self._replies.hush_asides()
             case Level():
                 await self._set_level(effect)
             case StopReply():

@@ -221,3 +221,8 @@ test("random events in random orders: never an exception, never a doubled item, 
     }
   }
 });
+
+test("a talk that moved to another tab is no notice, and nothing is retried", () => {
+  const state = run([...OPEN, { type: "error", error: { code: "conversation_moved", message: "x" } }, { type: "page.link", link: "moved", retryAt: null }]);
+  assert.deepEqual([state.notices, state.link, state.retryAt, phase(state)], [[], "moved", null, "offline"]);
+});

@@ -33,6 +33,7 @@ function sentence(state, now, name) {
   if (link !== "open" && state.machine?.status === "starting") {
     return `Starting: ${state.machine.doing} (${Math.round(state.machine.uptime_s)} s)`;
   }
+  if (link === "moved") return "Our talk goes on in another tab. Reload this page to bring it back here.";
   if (link === "full") return `All places are taken. Trying again in ${seconds} s.`;
   if (link === "lost") return seconds > 1 ? `The assistant is not reachable. Trying again in ${seconds} s.` : "The assistant is not reachable. Trying again…";
   if (link === "connecting") return state.everOpen ? "Reconnecting to our talk…" : "Connecting…";

@@ -121,3 +121,8 @@ def test_ctrl_c_stops_it(tmp_path):
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=20)
     assert process.returncode == 130 and told == "stopped.\n"
+
+
+def test_a_full_disk_is_one_sentence(ears, memo, capsys):
+    assert main(["transcribe", str(memo), "--out", "/dev/full"]) == 1
+    assert capsys.readouterr().err == "assistant: /dev/full could not be written: No space left on device\n"

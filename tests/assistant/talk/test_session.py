@@ -326,11 +326,11 @@ LOST = "I did not catch that. Could you say it again?"
 
 
 @pytest.mark.parametrize("lost", [LOST, None])
-def test_a_model_that_may_lose_its_way_says_so(lost):
+def test_a_model_that_comes_to_nothing_says_so(lost):
     world = World(lambda prompt: [], lost=lost)
     session = world.play((0.0, typed("fifty per cent of achy", "a")), (0.1, CreateResponse()), until=4)
     said = [item_text(item) for item in session.items[1:]]
-    assert said == ([LOST] if lost else [])
+    assert said == [lost or "I have no answer to that."]
     assert [done.response.status for done in world.of(ResponseDone)] == ["completed"]
 
 
@@ -645,8 +645,9 @@ def test_a_turn_that_waits_behind_a_cancelled_reply_is_answered_once():
 
 def test_a_front_that_leaves_in_mid_reply_leaves_nothing_open():
     world = World(counting, speed=1)
-    aside = CreateResponse(ResponseParams(conversation="none", input=(Message("x", "user", (TextPart("count"),)),)))
-    session = world.play((0.0, typed("count")), (0.1, CreateResponse()), (0.1, aside), until=1.0)
+    given = (Message("x", "user", (TextPart("count"),)),)
+    aside = CreateResponse(ResponseParams(conversation="none", modality="text", input=given))
+    session = world.play((0.0, typed("count")), (0.1, CreateResponse()), (0.99, aside), until=1.0)
     assert world.of(ResponseDone) == [] and len(world.of(ResponseCreated)) == 2
     assert session.items[-1].status == "incomplete"
     assert set(world.llm.folded) == set(world.tts.said) == {session.talk}
