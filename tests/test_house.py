@@ -31,7 +31,7 @@ from tests.house import (
 
 TWICE: dict[str, str] = {}
 """Public names that may stand twice, with the reason: five at most."""
-LINES, ARGUMENTS, ANYS = 49, 6, 53
+LINES, ARGUMENTS, ANYS = 49, 6, 54
 """Ceilings: the longest function, the widest constructor, the word `Any` in `assistant/`."""
 ARROWS, LOOSE = 79, 2
 CLASS_LINES, SHARED = 300, 8

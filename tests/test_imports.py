@@ -80,6 +80,7 @@ PURE += [
     path.relative_to(ROOT).as_posix()
     for folder in ("assistant/events", "assistant/contracts", "assistant/llm/small", "tts_engine/reading")
     for path in sorted((ROOT / folder).glob("*.py"))
+    if path.name != "rescoring.py"  # runs the model over texts
 ]
 LOADED = ("torch", "asyncio", "aiohttp", "websockets", "sounddevice")
 """What a pure file does not load either, by way of whatever it imports."""

@@ -21,6 +21,13 @@ timers      the tools for timers
 wall        wall-clock times and moments, where clocks are put forward and back
 """
 
-from assistant.tools.own import tool
+from typing import TYPE_CHECKING
+
+from capsules.exec.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from assistant.tools.own import tool
 
 __all__ = ["tool"]
+
+__getattr__ = lazy_names(__name__, {"own": "tool"})
