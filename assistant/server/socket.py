@@ -31,10 +31,12 @@ from assistant.talk import Session
 MAX_FRAME = 64 * 1024 * 1024
 """A longer frame ends the connection. Pictures and sound are refused at lower sizes, and the talk goes on."""
 HEARTBEAT_SECONDS = 20.0
-SILENT_SECONDS = 120.0
+SILENT_SECONDS = 60.0
 """A client that sends nothing for so long, not even the answer to a ping, is gone. Common clients stop answering while
 nobody reads what they have received."""
-LAST_WORD_SECONDS = 1.0
+LAST_WORD_SECONDS = 2.0
+LINGER_SECONDS = 30.0
+"""For what is still unread, and the reason behind it, once the connection is over."""
 MOVED = 4001
 """Close code: another connection goes on with the talk. Clients do not come back after it by themselves."""
 OF_STATE = frozenset({"capsules", "answers"})
@@ -46,8 +48,12 @@ log = logging.getLogger(__name__)
 class Connection:
     """Joins a prepared websocket, an open session and their protocol until one of them ends."""
 
-    def __init__(self, ws: web.WebSocketResponse, session: Session, protocol: Protocol, context: ServerContext) -> None:
+    def __init__(
+        self, ws: web.WebSocketResponse, transport: asyncio.Transport | None, session: Session, protocol: Protocol,
+        context: ServerContext,
+    ) -> None:  # fmt: skip
         self._ws, self._session, self._protocol, self._context = ws, session, protocol, context
+        self._transport = transport
         self._open = True
         self._last_sign = context.clock.now()
 
@@ -86,8 +92,9 @@ class Connection:
             if silent >= SILENT_SECONDS:
                 await self._close_socket(WSCloseCode.POLICY_VIOLATION, f"no answer to pings for {silent:.0f} s")
                 return
-            with contextlib.suppress(ConnectionError, RuntimeError):
-                await self._ws.ping()
+            with contextlib.suppress(ConnectionError, RuntimeError, TimeoutError):
+                async with asyncio.timeout(LAST_WORD_SECONDS):  # it waits where too much is unread
+                    await self._ws.ping()
 
     async def _write_events(self) -> None:
         """Go on taking events after the peer has gone, so that the session can end."""
@@ -154,8 +161,16 @@ class Connection:
 
     async def _close_socket(self, code: int, why: str) -> None:
         self._open = False
-        with contextlib.suppress(ConnectionError, RuntimeError):
-            await self._ws.close(code=code, message=why.encode())
+        try:
+            async with asyncio.timeout(LAST_WORD_SECONDS):
+                await self._ws.close(code=code, message=why.encode())
+        except TimeoutError:  # too much is unread: the reason stands behind it
+            self._session.close()
+            if self._transport is not None:
+                self._transport.close()
+                asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.abort)
+        except (ConnectionError, RuntimeError):
+            return
 
 
 def _socket() -> web.WebSocketResponse:
@@ -217,7 +232,7 @@ async def _serve(
     llm, born_ms = context.talks.engines.llm, context.clock.now() * 1000
     wire = WireSession(session.id, session.talk, llm.state is not None, llm.sees, born_ms, int(time.time()))
     protocol = Protocol(wire, context.facts, config, extensions)
-    await Connection(ws, session, protocol, context).serve(protocol.opening(session.items, problems))
+    await Connection(ws, request.transport, session, protocol, context).serve(protocol.opening(session.items, problems))
 
 
 def _first_config(request: web.Request, context: ServerContext, key_session: Json | None) -> SessionConfig:

@@ -32,6 +32,8 @@ async def last_words(wire: Wire) -> tuple[list[str], int | None, str | None]:
     codes = []
     while True:
         message = await asyncio.wait_for(wire.ws.receive(), 10)
+        if message.type is aiohttp.WSMsgType.PING:
+            continue
         if message.type != aiohttp.WSMsgType.TEXT:
             assert message.type is aiohttp.WSMsgType.CLOSE
             return codes, message.data, message.extra
@@ -78,6 +80,30 @@ def test_a_client_that_answers_no_ping_is_told_why_it_is_dropped(monkeypatch):
             done, _ = await asyncio.wait([reading], timeout=0.6)
             assert not done
             reading.cancel()
+
+    run(story)
+
+
+def test_a_client_that_reads_nothing_finds_the_reason_behind_what_it_left_unread(monkeypatch):
+    monkeypatch.setattr(socket, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(socket, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(socket, "LAST_WORD_SECONDS", 0.2)
+    monkeypatch.setattr(socket, "LINGER_SECONDS", 3.0)
+
+    async def story(site: Site) -> None:
+        async with site.wire(autoping=False) as wire:
+            await wire.say("x" * 60_000, "a")
+            await wire.until("conversation.item.done")
+            connection = wire.ws._conn
+            assert connection is not None and connection.transport is not None
+            connection.transport.pause_reading()
+            for _ in range(200):  # more than any buffer on the way holds
+                await wire.send("conversation.item.retrieve", item_id="a")
+            while site.world.talks.active:
+                await asyncio.sleep(0.05)
+            connection.transport.resume_reading()
+            _, code, why = await last_words(wire)
+            assert code == aiohttp.WSCloseCode.POLICY_VIOLATION and "no answer to pings" in why
 
     run(story)
 
