@@ -25,6 +25,11 @@ class Int4Weight:
     def shape(self) -> torch.Size:
         return torch.Size((self.packed.shape[0], self.packed.shape[1] * 8))
 
+    @property
+    def block(self) -> tuple[int, int]:
+        """Rows and columns with one scale."""
+        return 1, self.shape[1] // self.scale.shape[1]
+
     def unpack(self, dtype: torch.dtype) -> Tensor:
         """[O, I]; the product is taken in float32 and rounded once."""
         return unpack_int4(self.packed, self.scale).to(dtype)

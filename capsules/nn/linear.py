@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from capsules.exec.switches import Switch, is_on
 from capsules.nn import kernels
 from capsules.nn.fp8 import Fp8Weight
 from capsules.nn.int4 import Int4Weight
@@ -83,9 +84,23 @@ def _packed(x: Tensor, weight: Fp8Weight | Int4Weight) -> Tensor:
     """A few rows on a GPU, by a kernel that widens the weights as it reads them."""
     from capsules.nn.kernels.gemv import gemv_fp8, gemv_int4
 
+    if x.shape[0] == 1 and is_on(Switch.PACKED) and _grouped(weight):
+        return _packed_row(x, weight)
     if isinstance(weight, Fp8Weight):
         return gemv_fp8(x, weight.values, weight.scale, *weight.block)
     return gemv_int4(x, weight.packed, weight.scale)
+
+
+def _grouped(weight: Fp8Weight | Int4Weight) -> bool:
+    from capsules.nn.kernels.packed_row import takes
+
+    return takes(weight.shape[1], weight.block)
+
+
+def _packed_row(x: Tensor, weight: Fp8Weight | Int4Weight, paired: bool = False, wide: bool = False) -> Tensor:
+    from capsules.nn.kernels.packed_row import packed_row
+
+    return packed_row(x, weight.values, weight.scale, *weight.block, None, paired, wide)
 
 
 def empty_matrix(rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> Tensor:

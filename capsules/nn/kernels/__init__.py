@@ -5,6 +5,7 @@ well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and n
 `capsules.nn` chooses them by device and shape; nothing else imports this package.
 
     gemv(x [T, I], w [O, I])                                   -> [T, O]      T up to 64
+    packed_row(x [1, I], w packed, scale)                      -> [1, O]
     gemv_fp8(x [T, I], values [O, I], scale, rows, columns)    -> [T, O]      T up to 64
     gemv_int4(x [T, I], packed [O, I / 8], scale [O, groups])  -> [T, O]      T up to 64
     rms_norm(x [..., N], weight [N], eps)                      -> [..., N]
@@ -15,6 +16,7 @@ well. All are deterministic: fixed tiles, fixed order of sums, no atomics, and n
     attention   decode_attention
     gemv        gemv, gemv_fp8, gemv_int4
     norm        rms_norm, norm_rotate, swiglu
+    packed_row  one row times a packed matrix without rounding a weight
     host.cpp    the same for a CPU, built by `capsules.exec.native`
     panels.cpp  products with matrices of eight and four bits for a CPU
 """
