@@ -3,6 +3,8 @@
     chat            messages to text through the checkpoint's template
     config          config.json as a frozen type
     delta_kernel    one token through the delta-net mixer, on a GPU
+    delta_row       the same over the whole card, gates included
+    delta_rows      up to 64 tokens through it in four kernels
     engine          the face: load, append, decode, snapshot, restore, rollback
     errors          every error of the package
     eyes            pictures through the tower, step by step

@@ -22,6 +22,7 @@
     phones          words to phones
     piece           what the host knows of a session
     prompt          voice and text as what the backbone is fed
+    row_end         what closes a row, in one kernel
     sampling        how a row is drawn
     state           every live buffer, declared once
     steps           what is captured: prefill, row, codec window

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tts_engine.config import FRAME_SAMPLES
-from tts_engine.dac_encode import encode_wave
+from tts_engine.dac_encode import ENCODER, encode_wave
 from tts_engine.errors import CheckpointRefused
 from tts_engine.framewise import conv_columns, conv_rows, pack_columns, pack_rows, pack_upsample, upsample_rows
 
@@ -27,7 +27,7 @@ _NARROW = 16  # channels; layers of fewer run in columns (see tts_engine.framewi
 
 @dataclass(frozen=True, eq=False)
 class DacCodec:
-    """`tensors` is what decoding reads (float32, packed, on the device); `encoder` the rest, as stored.
+    """`tensors` is what decoding reads (float32, packed, on the device); `encoder` the rest, as stored, on the host.
 
     Implements tts_engine.codec.Codec.
     """
@@ -52,7 +52,8 @@ class DacCodec:
         return self._decode(codes, ((index >= valid[0]) & (index < valid[1])).float())
 
     def encode(self, wave: Tensor) -> Tensor:
-        """float32 [samples], mono, 24 kHz -> [Q, T] int64."""
+        """float32 [samples], mono, 24 kHz -> [Q, T] int64 on the host: it happens when a voice is added, and not again.
+        """
         return encode_wave(self.encoder, wave, self.codebooks, self.strides, self.semantic_heads)
 
     def _decode(self, codes: Tensor, mask: Tensor | None) -> Tensor:
@@ -115,7 +116,7 @@ def dac_codec(
         }
     )
     encoder = {
-        name: value.to(device) for name, value in tensors.items() if name.startswith(_ENCODE_PARTS) and _used(name)
+        name: value.cpu() for name, value in tensors.items() if name.startswith(_ENCODE_PARTS) and _used(name)
     }
     width = tensors["semantic_model.encoder.layer_norm.weight"].shape[0]
     return DacCodec(
@@ -128,7 +129,7 @@ def dac_codec(
     )
 
 
-_ENCODE_PARTS = ("acoustic_encoder.", "semantic_model.", "encoder_semantic.", "fc.", "quantizer.")
+_ENCODE_PARTS = (*ENCODER, "fc.", "quantizer.")
 _UNUSED = ("embed_avg", "cluster_size", "inited", "masked_spec_embed")
 
 

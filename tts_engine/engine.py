@@ -21,7 +21,7 @@ from torch import Tensor
 
 from capsules import Capsule, ExecContext, Fingerprint, Role, restore, snapshot
 from capsules.arguments import a_function, a_kind, shown, whole
-from capsules.nn.panels import BITS
+from capsules.nn import embed
 from capsules.prepared import Tell
 from capsules.weights import Progress
 from tts_engine.bpe_frontend import BpeFrontend
@@ -111,8 +111,8 @@ class HiggsTTS:
         """From a checkpoint directory; everything is captured before this returns.
 
         dtype          "float32" or "bfloat16", of the backbone and its cache; "float8" is bfloat16 with the layers'
-                       matrices packed into block-scaled E4M3 while loading, "int8" and "int4", on a processor, with all
-                       matrices in eight bits, or the layers' in four. The codec is always float32
+                       matrices packed into block-scaled E4M3 while loading, "int4" with these in four bits, "int8",
+                       on a processor, with all matrices in eight. The codec is always float32
         max_positions  of one session, at most the checkpoint's; the KV cache is allocated now
         frontend       in place of the checkpoint's own
         aside, tell    as of `load_checkpoint`
@@ -125,8 +125,8 @@ class HiggsTTS:
         a_function(EngineMisuse, "progress", progress)
         if max_positions is not None:
             whole(EngineMisuse, "max_positions", max_positions, least=1)
-        if dtype in BITS and ctx.device.type != "cpu":
-            raise ConfigRefused(f"dtype is {dtype} on {ctx.device}; it is for a processor: take bfloat16 or float8")
+        if dtype == "int8" and ctx.device.type != "cpu":
+            raise ConfigRefused(f"dtype is int8 on {ctx.device}; it is for a processor: take float8, eight bits too")
         config = load_config(folder := Path(path))
         frontend = frontend or _frontend(folder, config)
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
@@ -135,7 +135,8 @@ class HiggsTTS:
         codec = codec_of(codec_config, checkpoint.codec, config, ctx.device)
         shapes = plan_shapes(positions, codec.left_frames, codec.right_frames)
         state = declare(ctx, config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))
-        tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device)
+        opening = embed(torch.tensor([frontend.specials["<|audio|>"]]), checkpoint.backbone.text)
+        tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device, opening)
         _adopt(ctx, "w", fused(checkpoint.backbone, config))
         _adopt(ctx, "codec", codec.tensors)
         _adopt(ctx, "table", vars(tables))
@@ -471,4 +472,5 @@ def _frontend(folder: Path, config: TTSConfig) -> Frontend:
 
 def _adopt(ctx: ExecContext, group: str, tensors: Any) -> None:
     for name, tensor in tensors.items():
-        ctx.adopt(f"{SCOPE}.{group}.{name}", tensor, role=Role.WEIGHT)
+        if tensor.device.type == ctx.device.type:  # else no step reads it
+            ctx.adopt(f"{SCOPE}.{group}.{name}", tensor, role=Role.WEIGHT)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from capsules.nn import embed
 from tts_engine.delay import delay
 from tts_engine.errors import ContextFull, EngineMisuse, RetraceFailed, TextRefused
 from tts_engine.frontend import Encoded, Frontend
@@ -54,7 +55,7 @@ class Generator:
     def __init__(self, frontend: Frontend, steps: Steps, graphs: Graphs, max_positions: int) -> None:
         self._config, self._frontend, self._state, self._graphs = steps.config, frontend, steps.state, graphs
         self._look_ahead = steps.codec.right_frames  # frames after a frame that its sound depends on
-        self._audio = steps.config.audio
+        self._audio, self._words = steps.config.audio, steps.weights.text
         self._audio_id = frontend.specials["<|audio|>"]
         self._text_id = frontend.specials["<|text|>"]
         self._max_positions = max_positions
@@ -368,6 +369,7 @@ class Generator:
             if track is not None:
                 cursor[:real] = track[done : done + real]
             s.ids[:chunk].copy_(ids)
+            s.words[:chunk].copy_(embed(ids.clamp(min=0), self._words))
             s.feed[:chunk].copy_(rows)
             s.feed_track[:chunk].copy_(cursor)
             s.filled.fill_(real)

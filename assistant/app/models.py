@@ -19,7 +19,7 @@ from assistant.contracts import ASR, LLM, TTS
 from assistant.device import memory_plan
 from assistant.device.context import gpu_free_bytes, load_on, open_context
 from assistant.device.deployment import Deployment
-from assistant.device.memory_plan import Plan
+from assistant.device.memory_plan import LEAN_CHECKPOINTS, LEAN_VOICE_POSITIONS, Needs, Plan
 from assistant.device.placement import CPU, CUDA, AskedDevices, Placement, place
 from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
@@ -82,8 +82,8 @@ class Opening:
     deployment: Deployment
     stack: AsyncExitStack
     report: Report
-    eyes: bool = True
-    """Whether a language model's have room."""
+    plan: Plan
+    """What there is room for on a GPU."""
 
 
 async def open_models(config: Config, stack: AsyncExitStack, report: Report, hearing: Hearing | None) -> Models:
@@ -102,7 +102,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
     contexts = [_context(config, profile, placed, device, report) for device in placed.devices]
     plan = _gpu_plan(config, profile, placed, report)
     deployments = await _deployments(config, contexts, plan.room, stack, report)
-    opening = Opening(config, profile, deployments[0], stack, report, plan.eyes)
+    opening = Opening(config, profile, deployments[0], stack, report, plan)
     llm, tts, asr = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1])), await hearing
     sleep = Sleep([deployment.ctx for deployment in deployments], config.home / "asleep")
     stack.callback(sleep.close)
@@ -126,8 +126,10 @@ async def open_llm(opening: Opening) -> LLM:
     path = local_path(config, "llm", profile.llm)
     opening.report(f"loading the language model from {path}")
     packed = ctx.device.type == CUDA  # a processor has no kernels for packed ones
-    eyes = config.vision if opening.eyes else "off"
+    eyes = config.vision if opening.plan.eyes else "off"
     load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=eyes, tell=opening.report)
+    if opening.plan.lean and packed:
+        load = partial(load, checkpoints=LEAN_CHECKPOINTS)
     dtype = llm_dtype(config.dtype or profile.dtype, ctx.device.type)
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
     sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
@@ -145,7 +147,9 @@ async def open_tts(opening: Opening) -> TTS:
         return remote
     path = local_path(config, "tts", profile.tts)
     opening.report(f"loading the voice from {path}")
-    load = partial(HiggsTTS.load, aside=config.digests, tell=opening.report)
+    on_gpu = deployment.ctx.device.type == CUDA
+    positions = LEAN_VOICE_POSITIONS if opening.plan.lean and on_gpu else None
+    load = partial(HiggsTTS.load, max_positions=positions, aside=config.digests, tell=opening.report)
     dtype = voice_dtype(config, profile, deployment.ctx.device.type)
     engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, dtype)
     voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry, config.voices)
@@ -211,16 +215,22 @@ def _gpu_plan(config: Config, profile: Profile, placed: Placement, report: Repor
     wanted = config.capsule_gpu_mb * MIB
     if CUDA not in placed.devices:
         return Plan("", wanted)
-    llm_bytes = eyes_bytes = tts_bytes = 0
+    llm_bytes = eyes_bytes = tts_bytes = spare = 0
+    dtypes = []
     if placed.llm == CUDA and not is_address(config.llm):
         path, dtype = local_path(config, "llm", profile.llm), llm_dtype(config.dtype or profile.dtype, CUDA)
         needed = partial(llm_footprint.needed_bytes, path, dtype, config.max_positions, packed=True)
         llm_bytes = needed(eyes="off")
         eyes_bytes = needed(eyes=config.vision) - llm_bytes
+        spare += llm_bytes - needed(eyes="off", checkpoints=LEAN_CHECKPOINTS)
+        dtypes.append(dtype)
     if placed.tts == CUDA and not is_address(config.tts):
-        dtype = voice_dtype(config, profile, CUDA)
-        tts_bytes = tts_footprint.needed_bytes(local_path(config, "tts", profile.tts), dtype)
-    plan = memory_plan.plan(gpu_free_bytes(), llm_bytes, tts_bytes, wanted, eyes_bytes)
+        path, dtype = local_path(config, "tts", profile.tts), voice_dtype(config, profile, CUDA)
+        tts_bytes = tts_footprint.needed_bytes(path, dtype, device=CUDA)
+        spare += tts_bytes - tts_footprint.needed_bytes(path, dtype, LEAN_VOICE_POSITIONS, CUDA)
+        dtypes.append(dtype)
+    packed = all(dtype in ("float8", "int4") for dtype in dtypes)
+    plan = memory_plan.plan(gpu_free_bytes(), Needs(llm_bytes, tts_bytes, eyes_bytes, spare, packed), wanted)
     report(plan.told)
     return plan
 
@@ -230,11 +240,8 @@ def voice_dtype(config: Config, profile: Profile, device: str) -> str:
 
     Raises SettingError.
     """
-    if config.tts_dtype in BITS and device == CUDA:
-        raise SettingError(
-            f"tts_dtype {config.tts_dtype} packs matrices for a processor; on a GPU take bfloat16 or float8, or "
-            "--device cpu"
-        )
+    if config.tts_dtype == "int8" and device == CUDA:
+        raise SettingError("tts_dtype int8 packs matrices for a processor; on a GPU take float8, int4 or --device cpu")
     shared = "" if config.dtype in BITS else config.dtype
     own = "int8" if profile.voice_dtype == "float8" and device == CPU else profile.voice_dtype
     return config.tts_dtype or shared or own

@@ -12,7 +12,7 @@ from capsules.exec.backend import Backend, backend_for
 from capsules.exec.buffer import Buffer, Prefix, Role, Whole, contains, storage_key
 from capsules.exec.graph import Graph
 from capsules.exec.recorder import OwnerOf, Recording
-from capsules.exec.recycle import Recycler
+from capsules.exec.recycle import Recycler, rounded
 from capsules.exec.shelf import RecordingShelf
 from capsules.exec.switches import PROVEN, Switch, switched
 from capsules.exec.sync import Stream
@@ -102,10 +102,13 @@ class ExecContext:
         return None
 
     def bytes(self, count: int) -> Tensor:
-        """[count] uint8, uninitialised, for a copy of state that outlives the step; recycled when it is gone."""
+        """[count] uint8, uninitialised, for a copy of state that outlives the step; recycled when it is gone.
+
+        A device's allocator finds a freed block again only for much the same size, and states grow: so sizes are few.
+        """
         if self.device.type == "cpu":
             return self._recycler.take(count)
-        return torch.empty(count, dtype=torch.uint8, device=self.device)
+        return torch.empty(rounded(count), dtype=torch.uint8, device=self.device)[:count]
 
     def pool(self, name: str) -> object:
         """Graphs that may replay at the same time must not share a pool."""

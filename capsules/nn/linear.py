@@ -64,6 +64,39 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
     return torch.cat([F.linear(wide, strip.float()) for strip in strips], -1).to(x.dtype)
 
 
+def gated_row(x: Tensor, gate_up: Weight) -> Tensor | None:
+    """silu(gate(x)) · up(x) in one kernel: [..., I] of one row on a GPU, or None where it is not for that."""
+    rows = x.numel() // x.shape[-1]
+    if rows != 1 or not kernels.switched_on(x, Switch.JOINED):
+        return None
+    row = x.reshape(1, -1)
+    if isinstance(gate_up, Fp8Weight | Int4Weight):
+        if not is_on(Switch.PACKED) or not _grouped(gate_up):
+            return None
+        made = _packed_row(row, gate_up, paired=True)
+    elif isinstance(gate_up, Tensor):
+        from capsules.nn.kernels.gemv import gemv
+
+        made = gemv(row, gate_up, paired=True)
+    else:
+        return None
+    return made.view(*x.shape[:-1], -1)
+
+
+def wide_linear(x: Tensor, weight: Weight) -> Tensor:
+    """`linear` with sums that stay in float32 where a kernel can leave them so: [..., T, O] float32."""
+    rows = x.numel() // x.shape[-1]
+    if rows == 1 and kernels.switched_on(x, Switch.JOINED):
+        row = x.reshape(1, -1)
+        if isinstance(weight, Tensor):
+            from capsules.nn.kernels.gemv import gemv
+
+            return gemv(row, weight, wide=True).view(*x.shape[:-1], -1)
+        if isinstance(weight, Fp8Weight | Int4Weight) and is_on(Switch.PACKED) and _grouped(weight):
+            return _packed_row(row, weight, wide=True).view(*x.shape[:-1], -1)
+    return linear(x, weight).float()
+
+
 def _panel_linear(x: Tensor, weight: PanelWeight) -> Tensor:
     host = kernels.panels(x)
     if host is None:

@@ -16,7 +16,7 @@ from capsules.nn.kernels.gemv import launch_gemv
 from capsules.nn.kernels.packed_row import launch_packed_row
 from tests.capsules.interpreted_kernels import NOISE, draw, ratio
 
-SHAPES = ((4, 1024), (6, 136), (101, 72), (31, 2184), (2, 8))
+SHAPES = ((4, 1024), (6, 136), (101, 72), (31, 2184), (12, 8))
 
 
 def gated(both: Tensor) -> Tensor:

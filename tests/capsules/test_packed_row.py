@@ -47,7 +47,7 @@ def test_it_is_as_near_to_float64_as_the_plain_product() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("least", [False, True], ids=["", "with a minimum"])
 @pytest.mark.parametrize("paired", [False, True], ids=["", "paired"])
-@pytest.mark.parametrize(("stored", "most"), [("fp8", 6.6), ("int4", 7.1)])
+@pytest.mark.parametrize(("stored", "most"), [("fp8", 6.6), ("int4", 7.2)])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_it_waits_for_nobody_and_rounds_no_weight(
     architecture: int, stored: str, most: float, paired: bool, least: bool
@@ -56,7 +56,7 @@ def test_it_waits_for_nobody_and_rounds_no_weight(
     assert code.lacks == []
     assert not [name for name in code.loop if name.startswith(("F2F", "BAR", "LDS", "STS"))]
     assert code.loop.total() / WEIGHTS <= most + least
-    assert code.registers <= 64, "eight blocks of four warps on a unit"
+    assert code.registers <= (72 if least else 64), "seven or eight blocks of four warps on a unit"
 
 
 @pytest.mark.slow

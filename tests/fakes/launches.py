@@ -20,6 +20,8 @@ LAUNCHES = {
     "aten::linalg_solve_triangular": 7,  # copies of both sides, the pointers of a batch, the solution
     "capsules::decode_attention": 2,
     "llm_engine::delta_step": 3,
+    "llm_engine::delta_row": 2,
+    "llm_engine::delta_rows": 4,
 }
 """Of one call, where it is more than one."""
 _TOPK, _TOPK_LONG, _LONG = 4, 5, 4096

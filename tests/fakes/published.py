@@ -56,6 +56,8 @@ def _weight(ctx: ExecContext, part: Part, stored: str) -> Any:
     if part.kind is not Kind.MATRIX:
         return buffer(part.name, *part.shape, dtype=torch.float32)
     rows, columns = part.shape
+    if part.name.endswith(".ba"):
+        stored = "plain"
     if stored == "made int4":
         stored = made_as(part, "int4") or "plain"
         if part.name == "embed":
@@ -82,7 +84,8 @@ def voice_graphs(ctx: ExecContext, config: TTSConfig, codec: Codec, dtype: str, 
     """Captures all of them."""
     state = declare(ctx, config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))
     weights = empty_weights(config, ctx.device, dtype)
-    tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device)
+    opening = torch.zeros(1, config.backbone.hidden, dtype=DTYPES[dtype])
+    tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device, opening)
     _adopt(ctx, "w", fused(weights, config))
     _adopt(ctx, "codec", codec.tensors)
     _adopt(ctx, "table", vars(tables))

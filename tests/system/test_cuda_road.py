@@ -9,6 +9,7 @@ from torch import Tensor
 
 from capsules import Role, ShapeKey
 from capsules.errors import CaptureError
+from capsules.exec.switches import ALL, PROVEN, Switch
 from capsules.nn.fp8 import Fp8Weight
 from capsules.nn.int4 import Int4Weight
 from capsules.weights import DTYPES as STORED
@@ -22,22 +23,29 @@ from tts_engine.istft_codec import CausalCodec, CodecShape
 from tts_engine.weights import CODEC_PREFIX
 
 pytestmark = pytest.mark.slow
+either_way = pytest.mark.parametrize("switches", [PROVEN, ALL], ids=["proven", "all switches"])
 
 pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
 TINY_VOICE = Path(__file__).parents[2] / "tts_engine" / "tiny"
 
 
+def forbid_plain_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that made them of packed ones would move twenty times the bytes."""
+    for kind in (Fp8Weight, Int4Weight):
+        monkeypatch.setattr(kind, "unpack", None)
+
+
+@either_way
 @pytest.mark.parametrize(("size", "stored"), [("4B", "plain"), ("4B", "made int4"), ("9B", "fp8"), ("27B", "int4")])
 def test_every_variant_of_the_language_model_can_be_captured(
-    size: str, stored: str, monkeypatch: pytest.MonkeyPatch
+    size: str, stored: str, switches: frozenset[Switch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in (Fp8Weight, Int4Weight):  # a step that made the plain matrix would move twenty times the bytes
-        monkeypatch.setattr(kind, "unpack", None)
-    with fake_cuda() as ctx:
+    forbid_plain_matrices(monkeypatch)
+    with fake_cuda(switches=switches) as ctx:
         config = language_config(size, ("linear_attention", "full_attention"))
         graphs = language_graphs(ctx, config, stored, 1000)
         graphs.capture_all()
-        touched = graphs._decode.touched(ShapeKey(kv=256))
+        touched = graphs._decode.touched(graphs._decode.keys[0])
     assert {"llm.recurrent", "llm.window", "llm.kv", "llm.position", "llm.logits"} <= {b.name for b in touched}
 
 
@@ -52,15 +60,20 @@ def _shipped(device: torch.device) -> tuple[TTSConfig, Codec]:
     return load_config(TINY_VOICE), codec
 
 
+@either_way
 @pytest.mark.parametrize(
     ("voice", "dtype"),
-    [(published_voice, "bfloat16"), (published_voice, "float8"), (_shipped, "float32")],
-    ids=["published", "published float8", "shipped"],
+    [
+        (published_voice, "bfloat16"), (published_voice, "float8"), (published_voice, "int4"), (_shipped, "float32"),
+    ],
+    ids=["published", "published float8", "published int4", "shipped"],
 )
 def test_every_variant_of_the_voice_can_be_captured(
-    voice: Callable[[torch.device], tuple[TTSConfig, Codec]], dtype: str
-) -> None:
-    with fake_cuda() as ctx:
+    voice: Callable[[torch.device], tuple[TTSConfig, Codec]], dtype: str, switches: frozenset[Switch],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    forbid_plain_matrices(monkeypatch)
+    with fake_cuda(switches=switches) as ctx:
         config, codec = voice(ctx.device)
         every = plan_shapes(4096, codec.left_frames, codec.right_frames)
         shapes = Shapes(every.buckets[-1:], every.chunks, (min(every.windows), max(every.windows)))

@@ -11,6 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 PLAIN, FP8, INT4 = 0, 1, 2
+MOST = 64  # rows of a program; a packed matrix is read once for each of them
 _ROW, _FEW, _FEW_OF_MANY, _MANY = (2, 1024), (16, 128), (64, 128), 8192
 """Outputs and inputs of a program: for one row; for a few; for a few where so many outputs keep every unit busy. The
 fastest of those tried over the matrices of the published sizes, on an H100."""
@@ -61,7 +62,7 @@ def _tile(
         column = start + tl.arange(0, BLOCK_I // GRAIN) * GRAIN
         known = (o[:, None] < outputs) & (column[None, :] < inputs)
         at = scale + (o[:, None] // GROUP_ROWS) * scale_columns + column[None, :] // GROUP_COLUMNS
-        factor = tl.load(at, mask=known, other=0.0) * lift
+        factor = tl.load(at, mask=known, other=0.0).to(tl.float32) * lift
         scaled = tl.reshape(value, (BLOCK_O, BLOCK_I // GRAIN, GRAIN)) * factor[:, :, None]
         weight = tl.reshape(scaled, (BLOCK_O, BLOCK_I)).to(kind)
     return weight
@@ -114,9 +115,9 @@ def few_rows_kernel(
     x, w, scale, out, outputs, inputs, rows, scale_columns, STORED: tl.constexpr, GROUP_ROWS: tl.constexpr,
     GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr, ROWS: tl.constexpr, BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr,
 ):  # fmt: skip
-    """One program makes BLOCK_O outputs of all rows on the matrix units. Sums are float32, in ascending tiles."""
+    """One program makes BLOCK_O outputs of ROWS rows on the matrix units. Sums are float32, in ascending tiles."""
     o = tl.program_id(0) * BLOCK_O + tl.arange(0, BLOCK_O)
-    r = tl.arange(0, ROWS)
+    r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     total = tl.zeros([BLOCK_O, ROWS], dtype=tl.float32)
     for start in range(0, inputs, BLOCK_I):
         i = start + tl.arange(0, BLOCK_I)
@@ -151,8 +152,10 @@ def _launch(
     if rows == 1:
         gemv_kernel[grid](x, w, scale, out, outputs, inputs, scale.shape[-1], PAIRED=paired, **packing, **how)
     else:
-        padded = max(16, triton.next_power_of_2(rows))  # the least extent that the matrix units take
-        few_rows_kernel[grid](x, w, scale, out, outputs, inputs, rows, scale.shape[-1], ROWS=padded, **packing, **how)
+        padded = min(MOST, max(16, triton.next_power_of_2(rows)))  # 16: the least extent that the matrix units take
+        few_rows_kernel[(*grid, triton.cdiv(rows, padded))](
+            x, w, scale, out, outputs, inputs, rows, scale.shape[-1], ROWS=padded, **packing, **how
+        )
     return out
 
 
@@ -178,7 +181,7 @@ def launch_gemv_fp8(x: Tensor, values: Tensor, scale: Tensor, block_rows: int, b
 
 
 def launch_gemv_int4(x: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
-    """x [T, I], packed [O, I / 8] int32, scale [O, groups] float32, all contiguous -> [T, O] in x's type."""
+    """x [T, I], packed [O, I / 8] int32, scale [O, groups] of any float type, contiguous -> [T, O] in x's type."""
     return _launch(x, packed, scale, INT4, (1, x.shape[1] // scale.shape[1]), row_out(x, packed.shape[0], False, False))
 
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from capsules.nn.kernels.gemv import FP8, INT4, leave, row_out, rows_of
 
 BLOCK_O, CHUNKS, WARPS = 4, 128, 4
-"""Outputs of a program, and inputs, eight at a time. 40 registers a thread for FP8: twelve programs per unit, with 48 KB
-on their way."""
+"""Outputs of a program, its inputs, eight at a time, and its warps. 48 to 53 registers a thread: nine or ten programs
+per unit, each with 4 or 2 KB on their way."""
 
 
 @triton.jit

@@ -40,8 +40,9 @@ def test_the_voice_has_a_dtype_of_its_own() -> None:
         "float32", "float32", "bfloat16",
     ]  # fmt: skip
     assert [chosen("tiny", dtype="bfloat16"), chosen("laptop", dtype="int8", tts_dtype="int4")] == ["bfloat16", "int4"]
-    with pytest.raises(SettingError, match=r"tts_dtype int4 .*--device cpu"):
-        chosen("desk", "cuda", tts_dtype="int4")
+    assert chosen("desk", "cuda", tts_dtype="int4") == "int4"
+    with pytest.raises(SettingError, match=r"tts_dtype int8 .*int4 or --device cpu"):
+        chosen("desk", "cuda", tts_dtype="int8")
     with pytest.raises(SettingError, match=r"tts_dtype .*int4"):
         load_config({"tts_dtype": "int2"}, {})
 
