@@ -1,6 +1,7 @@
 """Kernels that join neighbours in Triton's interpreter, against the operators they stand for.
 
-Run as its own process with TRITON_INTERPRET=1; prints one JSON line of error ratios, 0 where bits must be equal.
+Run as its own process with TRITON_INTERPRET=1, or on a card with the argument "cuda"; prints one JSON line of error
+ratios, 0 where bits must be equal.
 """
 
 import json
@@ -16,7 +17,7 @@ from capsules.nn.kernels.draw import launch_draw, launch_penalise
 from capsules.nn.kernels.gemv import launch_gemv
 from capsules.nn.kernels.heads import launch_heads
 from capsules.nn.kernels.residual import launch_add_norm
-from tests.capsules.interpreted_kernels import NOISE, draw, ratio
+from tests.capsules.interpreted_kernels import draw, on_device, ratio, whole
 from tests.capsules.interpreted_packed_row import gated
 
 SHAPES = ((4, 2, 32, True), (6, 2, 16, False), (4, 1, 64, True))  # query heads, key heads, size, gated
@@ -70,7 +71,7 @@ def rotary(found: dict[str, float]) -> None:
         plain = rope_table(torch.tensor([position + 2]), 64, 1e7)[1].double()
         ours, theirs = (float((s[0, :32].double() - angle.sin()).abs().max()) for s in (sin, plain))
         found[f"angles at {position}"] = max(0.0, ours - 2 * theirs - 1e-6)
-    axes = torch.randint(0, 4000, (3, 7), generator=NOISE)
+    axes = whole(0, 4000, 3, 7)
     cos, sin = launch_angles(axes, None, 64, 1e7, 11, 10)
     j = torch.arange(32)
     turned = torch.where((j % 3 == 1) & (j < 33), axes[1, :, None], axes[0, :, None])
@@ -99,8 +100,8 @@ def drawing(found: dict[str, float]) -> None:
                 wrong, tries = wrong + int((got != want).sum()), tries + 3
     found["draws that differ"], found["draws"] = float(wrong), float(-tries)
     size = 5000
-    barred, seen = (torch.randint(0, 2, (size,), generator=NOISE).bool() for _ in range(2))
-    used, plain = torch.randint(0, 3, (size,), generator=NOISE).int(), draw(size)
+    barred, seen = (whole(0, 2, size).bool() for _ in range(2))
+    used, plain = whole(0, 3, size).int(), draw(size)
     presence, repetition = torch.tensor([0.5]), torch.tensor([1.3])
     want = penalise(plain.masked_fill(barred, float("-inf")), used, seen, presence, repetition)
     got = launch_penalise(plain, barred, used, seen, presence, repetition)
@@ -119,5 +120,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with torch.no_grad():
+    with on_device():
         main()

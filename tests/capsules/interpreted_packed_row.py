@@ -1,7 +1,8 @@
 """The packed one-row product in Triton's interpreter against float64, beside the plain product of the same matrix.
 
-Run as its own process with TRITON_INTERPRET=1; prints one JSON line of errors by case. "plain" is the product of a
-bfloat16 row with the unpacked matrix, as the law had it before; "wide" is ours of that row.
+Run as its own process with TRITON_INTERPRET=1, or on a card with the argument "cuda"; prints one JSON line of errors
+by case. "plain" is the product of a bfloat16 row with the unpacked matrix, as the law had it before; "wide" is ours
+of that row.
 """
 
 import json
@@ -14,7 +15,7 @@ from capsules.nn.fp8 import Fp8Weight, quantise_fp8
 from capsules.nn.int4 import unpack_int4
 from capsules.nn.kernels.gemv import launch_gemv
 from capsules.nn.kernels.packed_row import launch_packed_row
-from tests.capsules.interpreted_kernels import NOISE, draw, ratio
+from tests.capsules.interpreted_kernels import draw, on_device, ratio, whole
 
 SHAPES = ((4, 1024), (6, 136), (101, 72), (31, 2184), (12, 8))
 
@@ -50,7 +51,7 @@ def main() -> None:
             matrix = values.double() * wide.repeat_interleave(block[1], 1)[:, :inputs]
             assert torch.equal(Fp8Weight(values, scale, block).unpack(torch.float32), matrix.float())
             compare(found, f"fp8 {outputs}x{inputs} {block}", x, matrix, values.contiguous(), scale, block)
-        bits = torch.randint(-(2**31), 2**31, (outputs, inputs // 8), generator=NOISE).int()
+        bits = whole(-(2**31), 2**31, outputs, inputs // 8).int()
         for groups in (1, inputs // 8):
             scale, minimum = draw(outputs, groups).bfloat16(), draw(outputs, groups)
             matrix, group = unpack_int4(bits, scale).double(), (1, inputs // groups)
@@ -67,5 +68,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with torch.no_grad():
+    with on_device():
         main()

@@ -1,7 +1,7 @@
 """The delta-net kernels of a row and of a chunk in Triton's interpreter, against the mixer in float64, token by token.
 
-Run as its own process with TRITON_INTERPRET=1; prints one JSON line of error ratios. "plain" is the error of the plain
-chunked form in float32, beside ours.
+Run as its own process with TRITON_INTERPRET=1, or on a card with the argument "cuda"; prints one JSON line of error
+ratios. "plain" is the error of the plain chunked form in float32, beside ours.
 """
 
 import json
@@ -15,7 +15,7 @@ from llm_engine.delta_row import launch_delta_row
 from llm_engine.delta_rows import launch_delta_rows
 from llm_engine.gated_delta import recurrence
 from llm_engine.layers import LinearWeights, delta_chunk
-from tests.llm_engine.interpreted_delta_step import draw, ratio
+from tests.capsules.interpreted_kernels import draw, on_device, ratio
 
 CASES = [  # value heads per key head, rows, tokens among them, the same token throughout
     (1, 8, 8, False), (2, 24, 17, False), (3, 40, 40, False), (2, 64, 64, False), (2, 64, 2, False), (1, 64, 63, True),
@@ -95,5 +95,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with torch.no_grad():
+    with on_device():
         main()

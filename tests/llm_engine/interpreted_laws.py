@@ -21,7 +21,7 @@ from llm_engine import HybridLLM, Sampling, delta_kernel, delta_row, delta_rows
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.model import init_params
 from llm_engine.weights import save_checkpoint
-from tests.llm_engine.interpreted_delta_step import ratio
+from tests.capsules.interpreted_kernels import ratio
 
 CONFIG = LLMConfig(
     vocab_size=96, hidden_size=48, intermediate_size=40, layer_types=(LINEAR, FULL), num_attention_heads=2,
