@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks.card_model import CARDS, predictions, table
 from benchmarks.card_parts import (
-    Bench,
+    CardBench,
     Row,
     checkpoint,
     facts,
@@ -37,22 +37,22 @@ from benchmarks.card_parts import (
 
 
 @dataclass(frozen=True)
-class Part:
+class CardPart:
     """`limit_s` on a card; a dry run has a minute for each."""
 
     name: str
     limit_s: int
-    run: Callable[[Bench], Iterator[Row]]
+    run: Callable[[CardBench], Iterator[Row]]
 
 
-def weights(bench: Bench) -> Iterator[Row]:
+def weights(bench: CardBench) -> Iterator[Row]:
     for model in ("llm", "tts"):
         began = time.monotonic()
         path = checkpoint(bench, model)
         yield {"case": f"checkpoint of {model}", "s": time.monotonic() - began, "path": path.name}
 
 
-def command(bench: Bench, what: Sequence[str]) -> Iterator[Row]:
+def command(bench: CardBench, what: Sequence[str]) -> Iterator[Row]:
     """Another program; its last line."""
     began = time.monotonic()
     done = subprocess.run(what, capture_output=True, text=True, check=False)
@@ -64,26 +64,26 @@ TESTS = [sys.executable, "-m", "pytest", "-q", "-m"]
 KERNELS = "tests/capsules/test_on_a_card.py"
 DTYPES = ("bfloat16", "float8", "int4")
 PARTS = [
-    Part("facts", 30, facts),
-    Part("weights", 150, weights),
-    Part("products", 60, products),
-    Part("kernels", 60, partial(command, what=[*TESTS, "gpu", KERNELS])),
-    Part("sanitizer", 60, partial(command, what=["compute-sanitizer", *TESTS, "gpu", KERNELS])),
-    *(Part(f"llm {dtype}", 60, partial(language, dtype=dtype)) for dtype in DTYPES),
-    *(Part(f"tts {dtype}", 60, partial(voice, dtype=dtype)) for dtype in DTYPES),
-    Part("profile", 40, profile),
-    Part("memory", 120, memory),
-    Part("laws", 120, partial(command, what=[*TESTS, "gpu", "tests/capsules", "tests/llm_engine/test_laws.py"])),
+    CardPart("facts", 30, facts),
+    CardPart("weights", 150, weights),
+    CardPart("products", 60, products),
+    CardPart("kernels", 60, partial(command, what=[*TESTS, "gpu", KERNELS])),
+    CardPart("sanitizer", 60, partial(command, what=["compute-sanitizer", *TESTS, "gpu", KERNELS])),
+    *(CardPart(f"llm {dtype}", 60, partial(language, dtype=dtype)) for dtype in DTYPES),
+    *(CardPart(f"tts {dtype}", 60, partial(voice, dtype=dtype)) for dtype in DTYPES),
+    CardPart("profile", 40, profile),
+    CardPart("memory", 120, memory),
+    CardPart("laws", 120, partial(command, what=[*TESTS, "gpu", "tests/capsules", "tests/llm_engine/test_laws.py"])),
 ]
 DRY = ("facts", "weights", "products", "llm float32", "tts float32", "profile", "memory")
 """The models that are shipped are in float32 there."""
 
 
-def part_of(name: str) -> Part:
+def part_of(name: str) -> CardPart:
     """Raises KeyError for a name that is none."""
     every = {part.name: part for part in PARTS}
-    every |= {"llm float32": Part("llm float32", 60, partial(language, dtype="float32"))}
-    every |= {"tts float32": Part("tts float32", 60, partial(voice, dtype="float32"))}
+    every |= {"llm float32": CardPart("llm float32", 60, partial(language, dtype="float32"))}
+    every |= {"tts float32": CardPart("tts float32", 60, partial(voice, dtype="float32"))}
     return every[name]
 
 
@@ -92,7 +92,7 @@ def note(out: Path, row: Row) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def run_part(name: str, bench: Bench, out: Path) -> None:
+def run_part(name: str, bench: CardBench, out: Path) -> None:
     """In this process."""
     for row in part_of(name).run(bench):
         note(out, {"part": name} | row)
@@ -159,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     args.folder.mkdir(parents=True, exist_ok=True)
     if args.part:
-        run_part(args.part, Bench("cpu" if args.dry else "cuda", args.folder), args.out)
+        run_part(args.part, CardBench("cpu" if args.dry else "cuda", args.folder), args.out)
         return 0
     failed = run_all(args.only or (DRY if args.dry else [part.name for part in PARTS]), args)
     print("\n".join(report(read_rows(args.out))))

@@ -35,7 +35,7 @@ TINY = Path(__file__).parents[1]
 WARM = Sampling(temperature=0.7, top_k=20, top_p=0.95, seed=3)
 
 
-class Bench:
+class CardBench:
     """Where to measure: a device, and a folder for checkpoints."""
 
     def __init__(self, device: str, folder: Path) -> None:
@@ -68,7 +68,7 @@ class Bench:
         }
 
 
-def facts(bench: Bench) -> Iterator[Row]:
+def facts(bench: CardBench) -> Iterator[Row]:
     """The card, its ceilings, and what a node of a graph costs."""
     if bench.dry:
         yield {"case": "device", "name": "a processor", "torch": torch.__version__}
@@ -112,14 +112,14 @@ def packed(kind: str, outputs: int, inputs: int, device: str) -> Any:
     return found
 
 
-def shapes(bench: Bench) -> list[tuple[int, int]]:
+def shapes(bench: CardBench) -> list[tuple[int, int]]:
     """Outputs and inputs of the products of the 4B and of the voice."""
     if bench.dry:
         return [(64, 128), (96, 256)]
     return [(12288, 2560), (18432, 2560), (2560, 9216), (2560, 4096), (6144, 2560), (248320, 2560)]
 
 
-def products(bench: Bench) -> Iterator[Row]:
+def products(bench: CardBench) -> Iterator[Row]:
     """Every product of the published shapes, plain, FP8 and int4, with 1, 24 and 64 rows: GB/s and the error."""
     for outputs, inputs in shapes(bench):
         for kind in ("plain", "float8", "int4"):
@@ -146,7 +146,7 @@ def distance(got: Tensor, want: Tensor) -> float:
     return float((got.double() - want).norm() / want.norm())
 
 
-def language(bench: Bench, dtype: str) -> Iterator[Row]:
+def language(bench: CardBench, dtype: str) -> Iterator[Row]:
     """A token, appends and a restored turn of the 4B: two engines over the same weights, a side each."""
     path = checkpoint(bench, "llm")
     engines = twins(bench, path, dtype)
@@ -207,7 +207,7 @@ def laws(llm: HybridLLM, ids: list[int], dtype: str) -> Iterator[Row]:
     yield {"case": f"laws, {dtype}", "restore and append is a cold run": equal, "restore goes on": said == again}
 
 
-def twins(bench: Bench, path: Path, dtype: str) -> dict[str, HybridLLM]:
+def twins(bench: CardBench, path: Path, dtype: str) -> dict[str, HybridLLM]:
     """One engine with every switch off, and one with all on over the very same weights."""
     old = HybridLLM.load(path, ExecContext(bench.device, switches=PROVEN), dtype, 2048 if not bench.dry else 256)
     ctx = ExecContext(bench.device, switches=ALL)
@@ -218,7 +218,7 @@ def twins(bench: Bench, path: Path, dtype: str) -> dict[str, HybridLLM]:
     return {"old": old, "new": new}
 
 
-def voice(bench: Bench, dtype: str) -> Iterator[Row]:
+def voice(bench: CardBench, dtype: str) -> Iterator[Row]:
     """A row, prefills, windows and first sounds of the voice, one side after the other: both would not fit a card."""
     path, text = checkpoint(bench, "tts"), "The weather is fine today, and the train leaves in ten minutes."
     found: dict[str, Row] = {}
@@ -252,7 +252,7 @@ def voice_cases(tts: HiggsTTS, text: str, rows: int) -> Iterator[tuple[str, Call
         yield f"first sound {policy}", partial(first, policy)
 
 
-def profile(bench: Bench) -> Iterator[Row]:
+def profile(bench: CardBench) -> Iterator[Row]:
     """Kernels of a token and of a chunk that take above one per cent of it, both sides."""
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as watch
@@ -271,7 +271,7 @@ def profile(bench: Bench) -> Iterator[Row]:
             yield {"case": f"{case}, {side}", "us": large}
 
 
-def memory(bench: Bench) -> Iterator[Row]:
+def memory(bench: CardBench) -> Iterator[Row]:
     """Both models beside a block that leaves what a desktop leaves of 8 and 12 GB; what is free after it all."""
     for gib, llm_dtype, tts_dtype, lean in ((10.5, "int4", "float8", False), (6.5, "int4", "int4", True)):
         block = None
@@ -296,7 +296,7 @@ def memory(bench: Bench) -> Iterator[Row]:
             torch.cuda.empty_cache()
 
 
-def checkpoint(bench: Bench, model: str) -> Path:
+def checkpoint(bench: CardBench, model: str) -> Path:
     """Random weights in the published shapes, written once; the shipped models where there is no card."""
     if bench.dry:
         return TINY / f"{model}_engine" / "tiny"

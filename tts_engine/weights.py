@@ -235,13 +235,6 @@ def empty_weights(
         )
         for _ in range(b.layers)
     )
-    cursor = None
-    if (c := config.cursor) is not None:
-        cursor = CursorWeights(
-            phones=new(len(c.offsets) * b.text_vocab, b.hidden),
-            rows=new(c.max_rows, b.hidden),
-            advance=empty_matrix(c.max_advance + 1, b.hidden, wide, device),
-        )
     codes = config.audio.codebooks * config.audio.vocab
     if panels:
         text: Table = empty_panels(b.text_vocab, b.hidden, 8, device)
@@ -250,7 +243,18 @@ def empty_weights(
         words = torch.device("cpu") if device.type == "cuda" else device
         text = torch.empty(b.text_vocab, b.hidden, dtype=wide, device=words)
         audio = empty_matrix(codes, b.hidden, wide, device)
-    return BackboneWeights(text, audio, layers, new(b.hidden), cursor)
+    return BackboneWeights(text, audio, layers, new(b.hidden), _empty_cursor(config, wide, device))
+
+
+def _empty_cursor(config: TTSConfig, wide: torch.dtype, device: torch.device) -> CursorWeights | None:
+    if (c := config.cursor) is None:
+        return None
+    hidden = config.backbone.hidden
+    return CursorWeights(
+        phones=torch.empty(len(c.offsets) * config.backbone.text_vocab, hidden, dtype=wide, device=device),
+        rows=torch.empty(c.max_rows, hidden, dtype=wide, device=device),
+        advance=empty_matrix(c.max_advance + 1, hidden, wide, device),
+    )
 
 
 def _check_heights(b: BackboneConfig, dtype: str, panels: bool) -> None:

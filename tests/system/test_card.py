@@ -8,12 +8,12 @@ import pytest
 
 from benchmarks import card
 from benchmarks.card_model import CARDS, predictions
-from benchmarks.card_parts import Bench
+from benchmarks.card_parts import CardBench
 
 
 @pytest.mark.slow
 def test_every_part_runs_on_a_processor(tmp_path: Path) -> None:
-    bench, out = Bench("cpu", tmp_path), tmp_path / "card.jsonl"
+    bench, out = CardBench("cpu", tmp_path), tmp_path / "card.jsonl"
     for name in card.DRY:
         card.run_part(name, bench, out)
     rows = card.read_rows(out)
