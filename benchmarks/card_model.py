@@ -44,6 +44,8 @@ H100_EXCESS_MS = {"float8": 1.15, "int4": 1.27}
 """Of a token's packed products above memory, as measured with the old kernel there: waiting for barriers, too."""
 CHUNK_US = 20.0
 """Of a layer's own work in the chunk kernels, on an H100; other cards by their lanes."""
+CODEC_MS = 0.8
+"""Of a window's convolutions in float32 without matrix units, on an H100: an estimate from their loops."""
 
 
 def one_row(card: Card, kind: str, dtype: str, launches: int, new: bool) -> float:
@@ -74,7 +76,7 @@ def predictions(card: Card) -> dict[str, dict[str, float]]:
         new = LAUNCHES["all switches"]
         found[f"append 24, {dtype}"] = {"new": chunk(card, "token", dtype, new["language model"]["chunk of 64"], 32)}
         prefill = chunk(card, "row", dtype, new["voice"]["prefill of a chunk"], 36)
-        window = new["voice"]["window of 21"] * 4.9e-3 if card.name == "H100" else new["voice"]["window of 21"] * 6e-3
+        window = new["voice"]["window of 21"] * card.launch_us / 1e3 + CODEC_MS * CARDS[0].lanes / card.lanes
         found[f"first sound exact, {dtype}"] = {"new": 18 * found[f"row, {dtype}"]["new"] + prefill + window}
     return found
 

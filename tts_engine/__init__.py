@@ -5,8 +5,10 @@
     codec           what is asked of a codec, and which one a folder brings
     codec_files     the codec that a checkpoint brings, opened; a recording to codes with nothing else loaded
     config          config.json as frozen types
+    codec_kernels   the published codec's layers, on a GPU
     dac_codec       the published codec: codes to sound
     dac_encode      the published codec: a recording to codes
+    dac_layers      codes to sound over those kernels
     delay           codes staggered into rows
     engine          the face: load, speak, codes, decode, voices, capsules
     errors          every error of the package

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from capsules.exec.switches import Switch
+from capsules.nn import kernels
 from tts_engine.config import FRAME_SAMPLES
 from tts_engine.dac_encode import ENCODER, encode_wave
 from tts_engine.errors import CheckpointRefused
@@ -43,13 +45,24 @@ class DacCodec:
 
     def decode(self, codes: Tensor) -> Tensor:
         """[Q, T] int64 -> float32 [960·T], clipped to ±1."""
+        table = self.tensors["table"]
         with torch.no_grad():
-            return self._decode(codes.to(self.tensors["table"].device), None)
+            if kernels.switched_on(table, Switch.CODEC):
+                whole = torch.tensor([0, codes.shape[1]], device=table.device)
+                return self._decode_layers(codes.to(table.device), whole)
+            return self._decode(codes.to(table.device), None)
 
     def decode_window(self, codes: Tensor, valid: Tensor) -> Tensor:
         """See tts_engine.codec.Codec."""
+        if kernels.switched_on(self.tensors["table"], Switch.CODEC):
+            return self._decode_layers(codes, valid)
         index = torch.arange(codes.shape[1], device=valid.device)
         return self._decode(codes, ((index >= valid[0]) & (index < valid[1])).float())
+
+    def _decode_layers(self, codes: Tensor, valid: Tensor) -> Tensor:
+        from tts_engine.dac_layers import decode_layers
+
+        return decode_layers(self.tensors, self.strides, codes, valid)
 
     def encode(self, wave: Tensor) -> Tensor:
         """float32 [samples], mono, 24 kHz -> [Q, T] int64 on the host: it happens when a voice is added, and not again.

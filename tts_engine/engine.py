@@ -21,6 +21,7 @@ from torch import Tensor
 
 from capsules import Capsule, ExecContext, Fingerprint, Role, restore, snapshot
 from capsules.arguments import a_function, a_kind, shown, whole
+from capsules.exec.switches import switched
 from capsules.nn import embed
 from capsules.prepared import Tell
 from capsules.weights import Progress
@@ -204,7 +205,9 @@ class HiggsTTS:
     def decode(self, codes: Tensor) -> Tensor:
         """codes [Q, frames] -> float32 [960 · frames] on the host, in one shot."""
         audio = self.config.audio
-        return self.codec.decode(checked_codes(codes, audio.codebooks, audio.size).to(self._ctx.device)).cpu()
+        checked = checked_codes(codes, audio.codebooks, audio.size).to(self._ctx.device)
+        with switched(self._ctx.switches):  # the very kernels of a captured window
+            return self.codec.decode(checked).cpu()
 
     # ------------------------------------------------------------------------- voices
 

@@ -17,6 +17,7 @@ class Switch(StrEnum):
     PACKED = "packed"  # one row times a packed matrix: scales meet partial sums, no weight is rounded
     JOINED = "joined"  # small operators of a decoded row join their neighbours
     DRAW = "draw"  # what follows the top-k of a draw is one kernel
+    CODEC = "codec"  # the published codec's layers are a kernel each
     CHUNK = "chunk"  # a prefill's delta rule and attention are a few kernels, and need no buckets
 
 
