@@ -4,6 +4,8 @@
     checkpoints     chooses the boundaries of a sequence that have a checkpoint
     config          config.json as a frozen type
     delta_kernel    one token through the delta-net mixer, on a GPU
+    delta_row       the same over the whole card, gates included
+    delta_rows      up to 64 tokens through it in four kernels
     engine          the public face: load, append, decode, snapshot, restore, rollback
     errors          every error of the package
     eyes            pictures through the tower, step by step

@@ -23,8 +23,9 @@ from llm_engine.vision_weights import tower_bytes, tower_prefix
 
 
 def needed_bytes(
-    path: str | Path, dtype: str, max_positions: int, packed: bool = False, *, eyes: str = "auto", device: str = "cuda"
-) -> int:
+    path: str | Path, dtype: str, max_positions: int, packed: bool = False, *, eyes: str = "auto", device: str = "cuda",
+    checkpoints: int = 8,
+) -> int:  # fmt: skip
     """Bytes for the model in a directory, with the arguments of `HybridLLM.load`. Raises ConfigError.
 
     Weights published in packed form stay packed, whatever `dtype` makes of others. They need at most the size of their
@@ -36,7 +37,7 @@ def needed_bytes(
     tower = VisionConfig.read(path) if eyes != "off" and files and tower_prefix(files) else None
     most = held if packed and config.quantisation and held else None
     seeing = eyes_bytes(tower, DTYPES[dtype], most_pixels(tower, device, max_positions)) if tower is not None else 0
-    return model_bytes(config, dtype, max_positions, most=most, device=device) + seeing
+    return model_bytes(config, dtype, max_positions, checkpoints, most, device=device) + seeing
 
 
 def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
@@ -63,11 +64,11 @@ def model_bytes(
 def _part_bytes(part: Part, dtype: str, bits: int | None, made: str | None) -> int:
     form = made_as(part, made)
     if form is not None:
-        block, size = (FP8_BLOCK, 8) if form == "fp8" else ((1, GROUP), 4)
+        block, size, scale = (FP8_BLOCK, 8, torch.float32) if form == "fp8" else ((1, GROUP), 4, torch.bfloat16)
         scales = -(-part.shape[0] // block[0]) * -(-part.shape[1] // block[1])
-        return prod(part.shape) * size // 8 + scales * torch.float32.itemsize
+        return prod(part.shape) * size // 8 + scales * scale.itemsize
     bits = packed_bits(part, bits)
     if bits is None:
         return prod(part.shape) * (DTYPES[dtype] if part.kind is Kind.MATRIX else torch.float32).itemsize
-    values, scale = panel_shapes(part.shape[0], part.shape[1], bits)
-    return prod(values) + prod(scale) * torch.bfloat16.itemsize
+    values, scales_at = panel_shapes(part.shape[0], part.shape[1], bits)
+    return prod(values) + prod(scales_at) * torch.bfloat16.itemsize

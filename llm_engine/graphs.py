@@ -10,7 +10,8 @@ Position, counts and sampler parameters are read on the device, so a growing con
 from torch import Tensor
 
 from capsules import ExecContext, ShapeKey
-from capsules.nn import count_token, penalise, sample
+from capsules.exec.switches import Switch
+from capsules.nn import allowed_logits, count_token, sample
 from llm_engine.config import LLMConfig
 from llm_engine.grid import GRID, ROWS, GridChunk, bucket_for, chunk_buckets, step_buckets
 from llm_engine.model import ChunkRows, ModelWeights, forward_chunk, forward_step, logits_of
@@ -25,6 +26,8 @@ class EngineGraphs:
     ) -> None:
         self._config, self._weights, self._state = config, weights, state
         self._chunk_sizes, self._step_sizes = chunk_buckets(rows), step_buckets(rows)
+        if Switch.CHUNK in ctx.switches:  # attention stops at the position by itself
+            self._chunk_sizes = self._step_sizes = (rows,)
         pool, shelf = ctx.pool(scope), ctx.shelf(repr(config), "llm_engine")
         self._chunk = ctx.graph(f"{scope}.chunk", pool=pool, shelf=shelf)
         self._decode = ctx.graph(f"{scope}.decode", pool=pool, shelf=shelf)
@@ -82,12 +85,10 @@ class EngineGraphs:
         self._state.logits.copy_(logits_of(self._weights, self._config, x)[0])
 
     def _greedy_step(self) -> None:
-        self._state.token.copy_(self._allowed().argmax(-1, keepdim=True))
+        logits = self._state.logits.masked_fill(self._state.barred, float("-inf"))
+        self._state.token.copy_(logits.argmax(-1, keepdim=True))
 
     def _sample_step(self) -> None:
         s = self._state
-        logits = penalise(self._allowed(), s.generated, s.seen, s.presence, s.repetition)
+        logits = allowed_logits(s.logits, s.barred, s.generated, s.seen, s.presence, s.repetition)
         s.token.copy_(sample(logits, s.sampler, s.seed, s.position))
-
-    def _allowed(self) -> Tensor:
-        return self._state.logits.masked_fill(self._state.barred, float("-inf"))

@@ -5,7 +5,6 @@ prefill chunk and training call the same code. Axes as in `capsules.nn` and `gat
 convolution's channels (all query, key and value dimensions of the mixer).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +13,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from capsules.exec import native
-from capsules.nn import Weight, attend, kernels, linear, norm_rotate, rms_norm, turns
+from capsules.exec.switches import Switch
+from capsules.nn import Cache, Heads, Span, Weight, attend, attend_cached, kernels, linear, rms_norm, turns
 from llm_engine.config import LLMConfig
 from llm_engine.gated_delta import chunked, step, unit
 
-KeepRows = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 _HOST = Path(__file__).with_name("delta_rule.cpp")
 
 
@@ -52,8 +51,13 @@ def angles_of(axes: Tensor, config: LLMConfig) -> tuple[Tensor, Tensor]:
     returns  cos, sin [..., T, rotary_dim] float32. Frequency j turns with the height if j mod 3 is 1, with the width if
              it is 2, each as often as `mrope_section` says, else with the time. Equal axes give plain rotary positions.
     """
-    j = torch.arange(config.rotary_dim // 2, device=axes.device)
     _, heights, widths = config.mrope_section
+    if kernels.switched_on(axes, Switch.CHUNK) and axes.dim() == 2:
+        from capsules.nn.kernels.angles import angles
+
+        cos, sin = angles(axes, None, config.rotary_dim, config.rope_theta, heights, widths)
+        return cos, sin
+    j = torch.arange(config.rotary_dim // 2, device=axes.device)
     time, height, width = axes[..., None].unbind(0)
     turned = torch.where((j % 3 == 1) & (j < 3 * heights), height, time)
     turned = torch.where((j % 3 == 2) & (j < 3 * widths), width, turned)
@@ -97,6 +101,12 @@ def delta_chunk(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, 
     if host is not None:
         mixed, gate = linear(x, w.qkvz).split((config.conv_dim, config.value_dim), -1)
         return linear(host.delta_rule(mixed, gate, *_rule(x, w, window, state), count, config.rms_norm_eps), w.out)
+    if kernels.switched_on(x, Switch.CHUNK) and _even(state):
+        from llm_engine.delta_rows import delta_rows
+
+        mixed, gate = linear(x, w.qkvz).split((config.conv_dim, config.value_dim), -1)
+        held = (w.ba, window, w.conv, w.decay, w.dt_bias, w.norm, state)
+        return linear(delta_rows(x, mixed, gate, *held, count, config.rms_norm_eps), w.out)
     y, new_window, new_state = delta_mixer(x, w, config, window, state, count)
     window.copy_(new_window)
     state.copy_(new_state)
@@ -106,7 +116,12 @@ def delta_chunk(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, 
 def delta_step(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, state: Tensor) -> Tensor:
     """The same for one row [1, h]."""
     mixed, gate = linear(x, w.qkvz).split((config.conv_dim, config.value_dim), -1)
-    if kernels.fits(x) and state.shape[-1].bit_count() == state.shape[-2].bit_count() == 1:
+    if kernels.switched_on(x, Switch.JOINED) and _even(state):
+        from llm_engine.delta_row import delta_row
+
+        held = (w.ba, window, w.conv, w.decay, w.dt_bias, w.norm, state)
+        return linear(delta_row(x, mixed, gate, *held, config.rms_norm_eps), w.out)
+    if kernels.fits(x) and _even(state):
         from llm_engine.delta_kernel import delta_step_op
 
         return linear(delta_step_op(mixed, gate, *_rule(x, w, window, state), config.rms_norm_eps), w.out)
@@ -123,23 +138,32 @@ def delta_step(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, s
 
 
 def gated_attention(
-    x: Tensor, w: FullWeights, config: LLMConfig, positions: Tensor, cos: Tensor, sin: Tensor, keep: KeepRows
+    x: Tensor, w: FullWeights, config: LLMConfig, cos: Tensor, sin: Tensor, span: Span, cache: Cache
 ) -> Tensor:
-    """Causal attention whose output is gated per element.
-
-    x          [..., T, h]
-    positions  [..., T] int64; cos, sin [..., T, rotary_dim]
-    keep       gets the new keys and values [..., T, G, D], stores them and returns all that the rows may see
-    returns    [..., T, h]
-    """
-    heads, groups, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
-    qg, k, v = linear(x, w.qkv).split((2 * heads * size, groups * size, groups * size), -1)
-    q, gate = qg.unflatten(-1, (heads, 2 * size)).chunk(2, -1)
-    q = norm_rotate(q, w.q_norm, config.rms_norm_eps, cos, sin)
-    k = norm_rotate(k.unflatten(-1, (groups, size)), w.k_norm, config.rms_norm_eps, cos, sin)
-    keys, values = keep(k, v.unflatten(-1, (groups, size)))
-    out = attend(q, keys, values, positions) * gate.sigmoid()
+    """Causal attention over a cache whose output is gated per element: x [T, h] to [T, h]; the rows are in `span`."""
+    out = attend_cached(linear(x, w.qkv), _layout(w, config), cos, sin, span, cache)
     return linear(out.flatten(-2), w.out)
+
+
+def gated_attention_whole(
+    x: Tensor, w: FullWeights, config: LLMConfig, positions: Tensor, cos: Tensor, sin: Tensor
+) -> Tensor:
+    """The same of whole sequences x [..., T, h] that see themselves alone; positions [..., T] int64."""
+    heads = _layout(w, config)
+    q, k, v, gate = heads.parts(linear(x, w.qkv))
+    assert gate is not None
+    q, k = heads.turned(q, k, cos, sin)
+    return linear((attend(q, k, v, positions) * gate.sigmoid()).flatten(-2), w.out)
+
+
+def _layout(w: FullWeights, config: LLMConfig) -> Heads:
+    heads, groups, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+    return Heads(heads, groups, size, w.q_norm, w.k_norm, config.rms_norm_eps, gated=True)
+
+
+def _even(state: Tensor) -> bool:
+    """Whether the kernels of the rule take a memory of these sizes."""
+    return state.shape[-1].bit_count() == state.shape[-2].bit_count() == 1
 
 
 def _rule(x: Tensor, w: LinearWeights, window: Tensor, state: Tensor) -> tuple[Tensor, ...]:

@@ -22,17 +22,29 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from capsules.nn import Weight, embed, gated_mlp, linear, rms_norm, rope_table
+from capsules.nn import (
+    Cache,
+    Span,
+    Weight,
+    add_norm,
+    embed,
+    gated_mlp,
+    linear,
+    rms_norm,
+    rope_row,
+    rope_table,
+    wide_linear,
+)
 from llm_engine.config import LINEAR, LLMConfig
 from llm_engine.layers import (
     FullWeights,
-    KeepRows,
     LinearWeights,
     angles_of,
     delta_chunk,
     delta_mixer,
     delta_step,
     gated_attention,
+    gated_attention_whole,
 )
 from llm_engine.names import Kind, parts, prepare, published_shapes, text_only
 
@@ -85,6 +97,11 @@ class LayerState:
     keys: Tensor | None = None
     values: Tensor | None = None
 
+    def cache(self, bucket: int) -> Cache:
+        """Of a full layer."""
+        assert self.keys is not None and self.values is not None
+        return Cache(self.keys, self.values, bucket)
+
 
 State = tuple[LayerState, ...]
 
@@ -110,18 +127,18 @@ def forward_chunk(
     bucket   how many rows of the cache are read; at least start + T
     returns  [T, h], the residual stream after the last layer, before the final norm. Rows beyond count are meaningless.
     """
-    positions = start + torch.arange(chunk.ids.shape[0], device=chunk.ids.device)
+    span, y = Span(start, chunk.ids.shape[0]), None
     cos, sin = angles_of(chunk.axes, config)
     x = torch.where(chunk.pictured[:, None], chunk.pictures, embed(chunk.ids, weights.embed))
     for layer, held in zip(weights.layers, state, strict=True):
-        normed = rms_norm(x, layer.norm_in, config.rms_norm_eps)
+        x, normed = add_norm(x, y, layer.norm_in, config.rms_norm_eps)
         if isinstance(layer.mixer, LinearWeights):
             assert held.window is not None and held.memory is not None
             y = delta_chunk(normed, layer.mixer, config, held.window, held.memory, count)
         else:
-            y = gated_attention(normed, layer.mixer, config, positions, cos, sin, _keep(held, positions, bucket))
-        x = _feed(x + y, layer, config)
-    return x
+            y = gated_attention(normed, layer.mixer, config, cos, sin, span, held.cache(bucket))
+        x, y = _feed(x, y, layer, config)
+    return x if y is None else x + y
 
 
 def forward_step(
@@ -131,22 +148,22 @@ def forward_step(
 
     Returns [1, h] before the final norm.
     """
-    cos, sin = rope_table(position + delta, config.rotary_dim, config.rope_theta)
-    x = embed(token, weights.embed)
+    cos, sin = rope_row(position, delta, config.rotary_dim, config.rope_theta)
+    x, y, span = embed(token, weights.embed), None, Span(position, 1)
     for layer, held in zip(weights.layers, state, strict=True):
-        normed = rms_norm(x, layer.norm_in, config.rms_norm_eps)
+        x, normed = add_norm(x, y, layer.norm_in, config.rms_norm_eps)
         if isinstance(layer.mixer, LinearWeights):
             assert held.window is not None and held.memory is not None
             y = delta_step(normed, layer.mixer, config, held.window, held.memory)
         else:
-            y = gated_attention(normed, layer.mixer, config, position, cos, sin, _keep(held, position, bucket))
-        x = _feed(x + y, layer, config)
-    return x
+            y = gated_attention(normed, layer.mixer, config, cos, sin, span, held.cache(bucket))
+        x, y = _feed(x, y, layer, config)
+    return x if y is None else x + y
 
 
 def logits_of(weights: ModelWeights, config: LLMConfig, x: Tensor) -> Tensor:
     """Final norm and head: [..., h] to [..., V] float32."""
-    return linear(rms_norm(x, weights.norm, config.rms_norm_eps), weights.head).float()
+    return wide_linear(rms_norm(x, weights.norm, config.rms_norm_eps), weights.head)
 
 
 def forward_train(
@@ -175,8 +192,8 @@ def forward_whole(weights: ModelWeights, config: LLMConfig, ids: Tensor, wanted:
         if isinstance(layer.mixer, LinearWeights):
             y, _, _ = delta_mixer(normed, layer.mixer, config, window, memory)
         else:
-            y = gated_attention(normed, layer.mixer, config, positions, cos, sin, lambda k, v: (k, v))
-        x = _feed(x + y, layer, config)
+            y = gated_attention_whole(normed, layer.mixer, config, positions, cos, sin)
+        x = torch.add(*_feed(x, y, layer, config))
     if wanted is not None:
         x = x[wanted]
     return linear(rms_norm(x, weights.norm, config.rms_norm_eps), weights.head)
@@ -221,17 +238,7 @@ def init_params(config: LLMConfig, generator: torch.Generator, deviation: float 
     return params
 
 
-def _feed(x: Tensor, layer: LayerWeights, config: LLMConfig) -> Tensor:
-    return x + gated_mlp(rms_norm(x, layer.norm_post, config.rms_norm_eps), layer.gate_up, layer.down)
-
-
-def _keep(held: LayerState, positions: Tensor, bucket: int) -> KeepRows:
-    keys, values = held.keys, held.values
-    assert keys is not None and values is not None
-
-    def keep(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        keys.index_copy_(0, positions, k.to(keys.dtype))
-        values.index_copy_(0, positions, v.to(values.dtype))
-        return keys[:bucket], values[:bucket]
-
-    return keep
+def _feed(x: Tensor, y: Tensor, layer: LayerWeights, config: LLMConfig) -> tuple[Tensor, Tensor]:
+    """The residual stream with the mixer's y, and what the feed-forward block adds to it."""
+    x, normed = add_norm(x, y, layer.norm_post, config.rms_norm_eps)
+    return x, gated_mlp(normed, layer.gate_up, layer.down)

@@ -349,8 +349,9 @@ class _Loader:
                 self.plan[name] = Target(view, shape=shape, transform=_Prepare(part.kind), accept=_FLOATS)
 
     def _packed_as(self, part: Part) -> str | None:
-        """The published form in which a matrix stays packed, or None."""
-        if not self.form.packed or part.kind is not Kind.MATRIX:
+        """The published form in which a matrix stays packed, or None. The gates of the delta rule are small: they are
+        unpacked once, for kernels that make them on their way."""
+        if not self.form.packed or part.kind is not Kind.MATRIX or part.name.endswith(".ba"):
             return None
         stored = {self._stored_as(self._full(source)) for source, _ in part.sources}
         if stored in ({"fp8"}, {"int4"}) and self._joinable(part):
@@ -400,7 +401,9 @@ class _Loader:
 
     def _place_packed(self, part: Part, form: str, block: tuple[int, int]) -> Weight:
         rows, columns = part.shape
-        scale = self._weight(f"{part.name}.scale", _blocks(part.shape, block), torch.float32)
+        narrow = form == "int4" and self._packed_as(part) is None
+        kind = torch.bfloat16 if narrow else torch.float32  # those of four bits that are made here need no more
+        scale = self._weight(f"{part.name}.scale", _blocks(part.shape, block), kind)
         if form == "fp8":
             return Fp8Weight(self._weight(part.name, (rows, columns), torch.float8_e4m3fn), scale, block)
         return Int4Weight(self._weight(part.name, (rows, columns // 8), torch.int32), scale)

@@ -6,8 +6,10 @@
     codec           the engine's contract with a codec, and the codec that a folder brings
     codec_files     opens the codec of a checkpoint; turns a recording into codes with nothing else loaded
     config          config.json as frozen types
+    codec_kernels   the published codec's layers, on a GPU
     dac_codec       the published codec: codes to sound
     dac_encode      the published codec: a recording to codes
+    dac_layers      codes to sound over those kernels
     delay           codes staggered into rows
     engine          the public face: load, speak, codes, decode, voices, capsules
     errors          every error of the package
@@ -26,6 +28,7 @@
     prompt          voice and text as input of the backbone
     reading/        Markdown, numbers, dates, names and formulas in words: the rules of text
     reference       recordings made fit for cloning
+    row_end         the end of a row, in one kernel
     sampling        the draw of a row
     state           every live buffer, declared once
     steps           the captured steps: prefill, row, codec window

@@ -15,14 +15,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from capsules.nn import embed, gated_mlp, linear, norm_rotate, rms_norm, rope_table
+from capsules.nn import Heads, add_norm, embed, gated_mlp, linear, rope_table, wide_linear
 from capsules.nn.fp8 import Fp8Weight
+from capsules.nn.int4 import Int4Weight
 from capsules.nn.panels import PanelWeight
 from tts_engine.config import BackboneConfig, CursorConfig, TTSConfig
 
-Matrix = Tensor | Fp8Weight | PanelWeight
+Matrix = Tensor | Fp8Weight | Int4Weight | PanelWeight
 Table = Tensor | PanelWeight  # rows are looked up in it
-Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q [...,T,H,D], k [...,T,G,D], v) -> [...,T,H,D]
+Attend = Callable[[int, Heads, Tensor], Tensor]  # (layer, layout, qkv [..., T, (H + 2G) D]) -> [..., T, H, D]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,22 +88,21 @@ def embed_cursor(w: CursorWeights, config: CursorConfig, text_vocab: int, track:
     return torch.where(track.active[..., None], total, torch.zeros((), dtype=total.dtype, device=total.device))
 
 
-def trunk(w: BackboneWeights, config: BackboneConfig, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
-    """All layers and the final norm. x [..., T, h]; cos, sin [T, D] of these positions; returns [..., T, h]."""
-    heads, groups, eps = config.heads, config.kv_heads, config.rms_eps
+def trunk(w: BackboneWeights, config: BackboneConfig, x: Tensor, attend: Attend) -> Tensor:
+    """All layers and the final norm: [..., T, h] to [..., T, h]."""
+    eps, y = config.rms_eps, None
     for i, layer in enumerate(w.layers):
-        y = linear(rms_norm(x, layer.input_norm, eps), layer.qkv).unflatten(-1, (heads + 2 * groups, config.head_dim))
-        q, k, v = y.split([heads, groups, groups], dim=-2)
-        q = norm_rotate(q, layer.q_norm, eps, cos, sin)
-        k = norm_rotate(k, layer.k_norm, eps, cos, sin)
-        x = x + linear(attend(i, q, k, v).flatten(-2), layer.o)
-        x = x + gated_mlp(rms_norm(x, layer.post_norm, eps), layer.gate_up, layer.down)
-    return rms_norm(x, w.norm, eps)
+        heads = Heads(config.heads, config.kv_heads, config.head_dim, layer.q_norm, layer.k_norm, eps)
+        x, normed = add_norm(x, y, layer.input_norm, eps)
+        y = linear(attend(i, heads, linear(normed, layer.qkv)).flatten(-2), layer.o)
+        x, normed = add_norm(x, y, layer.post_norm, eps)
+        y = gated_mlp(normed, layer.gate_up, layer.down)
+    return add_norm(x, y, w.norm, eps)[1]
 
 
 def audio_logits(w: BackboneWeights, config: TTSConfig, hidden: Tensor) -> Tensor:
     """hidden [..., h] -> float32 [..., Q, V], not masked."""
-    logits = linear(hidden, w.audio).float()
+    logits = wide_linear(hidden, w.audio)
     return logits.view(*hidden.shape[:-1], config.audio.codebooks, config.audio.vocab)
 
 
@@ -128,11 +128,12 @@ def forward_train(
     positions = torch.arange(tokens.shape[1], device=tokens.device)
     cos, sin = rope_table(positions, config.backbone.head_dim, config.backbone.rope_theta)
 
-    def attend(_: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        q, k, v = (y.to(v.dtype).transpose(-2, -3) for y in (q, k, v))
+    def attend(_: int, heads: Heads, qkv: Tensor) -> Tensor:
+        q, k, v, _gate = heads.parts(qkv)
+        q, k, v = (y.to(v.dtype).transpose(-2, -3) for y in (*heads.turned(q, k, cos, sin), v))
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(-2, -3)
 
-    return trunk(w, config.backbone, x, cos, sin, attend)
+    return trunk(w, config.backbone, x, attend)
 
 
 def init_weights(config: TTSConfig, seed: int = 0) -> BackboneWeights:

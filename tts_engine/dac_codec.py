@@ -14,8 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from capsules.exec.switches import Switch
+from capsules.nn import kernels
 from tts_engine.config import FRAME_SAMPLES
-from tts_engine.dac_encode import encode_wave
+from tts_engine.dac_encode import ENCODER, encode_wave
 from tts_engine.errors import CheckpointRefused
 from tts_engine.framewise import conv_columns, conv_rows, pack_columns, pack_rows, pack_upsample, upsample_rows
 
@@ -27,7 +29,7 @@ _NARROW = 16  # channels; layers with fewer run in columns (see tts_engine.frame
 
 @dataclass(frozen=True, eq=False)
 class DacCodec:
-    """`tensors` are read by decoding (float32, packed, on the device); `encoder` holds the rest, as stored.
+    """`tensors` are read by decoding (float32, packed, on the device); `encoder` holds the rest on the host, as stored.
 
     Implements tts_engine.codec.Codec.
     """
@@ -43,16 +45,28 @@ class DacCodec:
 
     def to_sound(self, codes: Tensor) -> Tensor:
         """[Q, T] int64 -> float32 [960·T], clipped to ±1."""
+        table = self.tensors["table"]
         with torch.no_grad():
-            return self._decode(codes.to(self.tensors["table"].device), None)
+            if kernels.switched_on(table, Switch.CODEC):
+                whole = torch.tensor([0, codes.shape[1]], device=table.device)
+                return self._decode_layers(codes.to(table.device), whole)
+            return self._decode(codes.to(table.device), None)
 
     def decode_window(self, codes: Tensor, valid: Tensor) -> Tensor:
         """See tts_engine.codec.Codec."""
+        if kernels.switched_on(self.tensors["table"], Switch.CODEC):
+            return self._decode_layers(codes, valid)
         index = torch.arange(codes.shape[1], device=valid.device)
         return self._decode(codes, ((index >= valid[0]) & (index < valid[1])).float())
 
+    def _decode_layers(self, codes: Tensor, valid: Tensor) -> Tensor:
+        from tts_engine.dac_layers import decode_layers
+
+        return decode_layers(self.tensors, self.strides, codes, valid)
+
     def to_codes(self, wave: Tensor) -> Tensor:
-        """float32 [samples], mono, 24 kHz -> [Q, T] int64."""
+        """float32 [samples], mono, 24 kHz -> [Q, T] int64 on the host: it happens when a voice is added, and not again.
+        """
         return encode_wave(self.encoder, wave, self.codebooks, self.strides, self.semantic_heads)
 
     def _decode(self, codes: Tensor, mask: Tensor | None) -> Tensor:
@@ -116,7 +130,7 @@ def dac_codec(
         }
     )
     encoder = {
-        name: value.to(device) for name, value in tensors.items() if name.startswith(_ENCODE_PARTS) and _used(name)
+        name: value.cpu() for name, value in tensors.items() if name.startswith(_ENCODE_PARTS) and _used(name)
     }
     width = tensors["semantic_model.encoder.layer_norm.weight"].shape[0]
     return DacCodec(
@@ -129,7 +143,7 @@ def dac_codec(
     )
 
 
-_ENCODE_PARTS = ("acoustic_encoder.", "semantic_model.", "encoder_semantic.", "fc.", "quantizer.")
+_ENCODE_PARTS = (*ENCODER, "fc.", "quantizer.")
 _UNUSED = ("embed_avg", "cluster_size", "inited", "masked_spec_embed")
 
 

@@ -16,6 +16,9 @@ _HUBERT_STRIDES = (5, 2, 2, 2, 2, 2, 2)
 _HOP_16K = 160  # zeros on both sides before HuBERT
 _DILATIONS = (1, 3, 9)
 
+ENCODER = ("acoustic_encoder.", "semantic_model.", "encoder_semantic.")
+"""Parts of the codec that are read when a voice is added, and never while it speaks."""
+
 
 class _Stored(Mapping[str, Tensor]):
     """Tensors below a prefix, as float32."""

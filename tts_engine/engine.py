@@ -20,7 +20,8 @@ from torch import Tensor
 
 from capsules import Capsule, ExecContext, Fingerprint, Role, restore, snapshot
 from capsules.arguments import a_function, a_kind, shown, whole
-from capsules.nn.panels import BITS
+from capsules.exec.switches import switched
+from capsules.nn import embed
 from capsules.prepared import Tell
 from capsules.weights import Progress
 from tts_engine.bpe_frontend import BpeFrontend
@@ -80,8 +81,8 @@ class HiggsTTS:
         """Load from a checkpoint directory; everything is captured before this returns.
 
         dtype          "float32" or "bfloat16", of the backbone and its cache; "float8" is bfloat16 with the layers'
-                       matrices packed into block-scaled E4M3 while loading; "int8" and "int4", on a processor, pack all
-                       matrices in eight bits, or the layers' in four. The codec is always float32
+                       matrices packed into block-scaled E4M3 while loading, "int4" with these in four bits; "int8", on
+                       a processor, packs all matrices in eight bits. The codec is always float32
         max_positions  for one session, at most the checkpoint's; the KV cache is allocated now
         frontend       replaces the checkpoint's own
         aside, tell    as for `load_checkpoint`
@@ -94,8 +95,8 @@ class HiggsTTS:
         a_function(EngineMisuse, "progress", progress)
         if max_positions is not None:
             whole(EngineMisuse, "max_positions", max_positions, least=1)
-        if dtype in BITS and ctx.device.type != "cpu":
-            raise ConfigRefused(f"dtype is {dtype} on {ctx.device}; it is for a processor: take bfloat16 or float8")
+        if dtype == "int8" and ctx.device.type != "cpu":
+            raise ConfigRefused(f"dtype is int8 on {ctx.device}; it is for a processor: take float8, eight bits too")
         config = load_config(folder := Path(path))
         frontend = frontend or _frontend(folder, config)
         positions = min(max_positions or DEFAULT_POSITIONS, config.backbone.max_positions)
@@ -104,7 +105,8 @@ class HiggsTTS:
         codec = codec_of(codec_config, checkpoint.codec, config, ctx.device)
         shapes = plan_shapes(positions, codec.left_frames, codec.right_frames)
         state = declare(ctx, config, shapes.capacity, DTYPES[dtype], shapes.chunks[-1], max(shapes.windows))
-        tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device)
+        opening = embed(torch.tensor([frontend.specials["<|audio|>"]]), checkpoint.backbone.text)
+        tables = make_tables(config, shapes.capacity, DTYPES[dtype], ctx.device, opening)
         _adopt(ctx, "w", fused(checkpoint.backbone, config))
         _adopt(ctx, "codec", codec.tensors)
         _adopt(ctx, "table", vars(tables))
@@ -145,8 +147,7 @@ class HiggsTTS:
     ) -> Iterator[Tensor]:
         """Sound as it is made, float32 [samples], 24 kHz, in a fresh session.
 
-        text         one text, or pieces as they come; each is grounded on the ones before. The next piece is requested
-                     when the previous one is finished
+        text         one text, or pieces as they come; each is grounded on those before, and requested when they end
         first_chunk  "exact": streamed sound equals one-shot sound; "fast": it starts earlier and differs a little
         Closing the iterator stops the engine at that row. Raises TextRefused, ContextFull.
         """
@@ -173,7 +174,9 @@ class HiggsTTS:
     def decode(self, codes: Tensor) -> Tensor:
         """codes [Q, frames] -> float32 [960 · frames] on the host, in one shot."""
         audio = self.config.audio
-        return self.codec.to_sound(checked_codes(codes, audio.codebooks, audio.size).to(self._ctx.device)).cpu()
+        checked = checked_codes(codes, audio.codebooks, audio.size).to(self._ctx.device)
+        with switched(self._ctx.switches):  # the very kernels of a captured window
+            return self.codec.to_sound(checked).cpu()
 
     # ------------------------------------------------------------------------- voices
 
@@ -291,8 +294,7 @@ class HiggsTTS:
         self._generator.adopt(dict(capsule.host["session"]))
 
     def facts(self) -> SessionFacts:
-        """The facts about the session, from which `retrace` makes its state again without a capsule. JSON, 60 bytes a
-        row."""
+        """The facts from which `retrace` makes the session's state again without a capsule: JSON, 60 bytes a row."""
         return self._generator.row_facts()
 
     def retrace(self, facts: SessionFacts) -> Iterator[None]:
@@ -378,4 +380,5 @@ def _frontend(folder: Path, config: TTSConfig) -> Frontend:
 
 def _adopt(ctx: ExecContext, group: str, tensors: Any) -> None:
     for name, tensor in tensors.items():
-        ctx.adopt(f"{SCOPE}.{group}.{name}", tensor, role=Role.WEIGHT)
+        if tensor.device.type == ctx.device.type:  # else no step reads it
+            ctx.adopt(f"{SCOPE}.{group}.{name}", tensor, role=Role.WEIGHT)

@@ -5,10 +5,11 @@ functions of position and length alone, so equal work always uses equal shapes.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from capsules import ExecContext, ShapeKey
+from capsules.exec.switches import Switch
 from tts_engine.state import SCOPE
 from tts_engine.steps import Steps
 from tts_engine.streaming import SIZES
@@ -62,6 +63,8 @@ class Graphs:
         """Captures everything; the state is unchanged afterwards. `facts`: all inputs of the steps except
         code and buffers."""
         pool, shelf = ctx.pool(SCOPE), ctx.shelf(facts, "tts_engine")
+        if Switch.CHUNK in ctx.switches:  # attention stops at the position by itself
+            shapes = replace(shapes, buckets=shapes.buckets[-1:])
         self.shapes = shapes
         self._prefill = ctx.graph(f"{SCOPE}.prefill", pool=pool, shelf=shelf)
         self._decode = ctx.graph(f"{SCOPE}.decode", pool=pool, shelf=shelf)

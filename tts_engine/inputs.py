@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from capsules.nn import embed
 from tts_engine.errors import TextRefused
 from tts_engine.frontend import Encoded, Frontend
 from tts_engine.graphs import Graphs
@@ -19,7 +20,7 @@ class Inputs:
 
     def __init__(self, steps: Steps, graphs: Graphs, text_id: int) -> None:
         self._config, self._state, self._graphs = steps.config, steps.state, graphs
-        self._text_id, self._audio_id = text_id, steps.audio_id
+        self._text_id, self._audio_id, self._words = text_id, steps.audio_id, steps.weights.text
 
     def write_sampling(self, sampling: SamplingLike) -> None:
         """Set how all rows from now on are drawn. Raises EngineMisuse."""
@@ -48,6 +49,7 @@ class Inputs:
             if track is not None:
                 cursor[:real] = track[done : done + real]
             s.ids[:chunk].copy_(ids)
+            s.words[:chunk].copy_(embed(ids.clamp(min=0), self._words))
             s.feed[:chunk].copy_(rows)
             s.feed_track[:chunk].copy_(cursor)
             s.filled.fill_(real)

@@ -41,6 +41,7 @@ class State:
     seed: Tensor  # [1]
     # io
     ids: Tensor  # [C]: text ids of a prefill chunk, ROW where a row stands
+    words: Tensor  # [C, h]: the embeddings of those ids, looked up where the table lies
     feed: Tensor  # [C, Q]: its rows
     feed_track: Tensor  # [C, 3]: cursor index, rows spent, 1 if the cursor counts
     filled: Tensor  # [1]: how much of the chunk is real
@@ -78,6 +79,7 @@ def declare(ctx: ExecContext, config: TTSConfig, positions: int, dtype: torch.dt
         min_p=state("min_p", 1, dtype=torch.float32),
         seed=state("seed", 1),
         ids=io("ids", chunk),
+        words=io("words", chunk, b.hidden, dtype=dtype),
         feed=io("feed", chunk, q),
         feed_track=io("feed_track", chunk, 3),
         filled=io("filled", 1),

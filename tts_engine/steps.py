@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from capsules.nn import SamplerBuffers, attend, embed, rope_table, sample, write_rows
+from capsules.exec.switches import Switch
+from capsules.nn import Cache, Heads, SamplerBuffers, Span, attend_cached, kernels, rope_table, sample
 from tts_engine.backbone import (
     BackboneWeights,
     CursorTrack,
@@ -33,15 +34,19 @@ class Tables:
     cos, sin      [S, D] float32; rounded to the activation type, as training had it
     allowed       [Q, V] float32, -inf for a code that may never be drawn: BOC, and EOC except in codebook 0
     allowed_early [Q, V] the same for the first Q rows, in which an end is not honoured
+    opening       [1, h], the embedding of `<|audio|>`
     """
 
     cos: Tensor
     sin: Tensor
     allowed: Tensor
     allowed_early: Tensor
+    opening: Tensor
 
 
-def make_tables(config: TTSConfig, positions: int, dtype: torch.dtype, device: torch.device) -> Tables:
+def make_tables(
+    config: TTSConfig, positions: int, dtype: torch.dtype, device: torch.device, opening: Tensor
+) -> Tables:
     audio = config.audio
     cos, sin = rope_table(torch.arange(positions), config.backbone.head_dim, config.backbone.rope_theta)
     never = torch.zeros(audio.codebooks, audio.vocab)
@@ -50,7 +55,7 @@ def make_tables(config: TTSConfig, positions: int, dtype: torch.dtype, device: t
     late = never.clone()
     if config.cursor is None:  # with a cursor the text's end is the end; no end code is ever drawn
         late[0, audio.eoc] = 0.0
-    return Tables(*(t.to(device) for t in (cos.to(dtype).float(), sin.to(dtype).float(), late, never)))
+    return Tables(*(t.to(device) for t in (cos.to(dtype).float(), sin.to(dtype).float(), late, never, opening)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,33 +73,41 @@ class Steps:
         """Feed the first `filled` of C positions; the rest falls on dead positions."""
         s, w = self.state, self.weights
         ids, rows, track = s.ids[:chunk], s.feed[:chunk], s.feed_track[:chunk]
-        positions = s.position + torch.arange(chunk, device=s.position.device)
-        text = embed(ids.clamp(min=0), w.text)
-        x = torch.where((ids >= 0)[:, None], text, embed_rows(w.audio, rows, self.config.audio.vocab))
+        span = Span(s.position, chunk)
+        x = torch.where((ids >= 0)[:, None], s.words[:chunk], embed_rows(w.audio, rows, self.config.audio.vocab))
         if w.cursor is not None and self.config.cursor is not None:
             x = x + self._cursor_input(w.cursor, self.config.cursor, track[:, 0], track[:, 1], track[:, 2] > 0)
-        s.rows.index_copy_(0, positions, rows)
-        s.track.index_copy_(0, positions, track[:, :2])
-        self._trunk(x, positions, bucket)
+        s.rows.index_copy_(0, span.positions, rows)
+        s.track.index_copy_(0, span.positions, track[:, :2])
+        self._trunk(x, span, bucket)
         s.position.add_(s.filled)
 
     def decode(self, bucket: int) -> None:
         """Feed `<|audio|>` or the last row, draw the next one."""
         s, w, config = self.state, self.weights, self.config
         audio = config.audio
-        opening = embed(torch.full_like(s.count, self.audio_id), w.text)  # [1, h]
-        x = torch.where(s.count == 0, opening, embed_rows(w.audio, s.row[None], audio.vocab))
+        x = torch.where(s.count == 0, self.tables.opening, embed_rows(w.audio, s.row[None], audio.vocab))
         s.rows.index_copy_(0, s.position, s.row[None])
         s.track.index_copy_(0, s.position, s.cursor[None])
         if w.cursor is not None and config.cursor is not None:
             active = torch.ones_like(s.count, dtype=torch.bool)
             x = x + self._cursor_input(w.cursor, config.cursor, s.cursor[:1], s.cursor[1:], active)
-        hidden = self._trunk(x, s.position, bucket)  # [1, h]
+        hidden = self._trunk(x, Span(s.position, 1), bucket)  # [1, h]
         logits = audio_logits(w, config, hidden[0])  # [Q, V]
         allowed = torch.where(s.count < audio.codebooks, self.tables.allowed_early, self.tables.allowed)
         logits = self._with_advance(logits + allowed, hidden[0])
         params = SamplerBuffers(s.temperature, s.top_k, s.top_p, s.min_p)
         drawn = sample(logits, params, s.seed, s.position, candidates=CANDIDATES)
+        if config.cursor is None and kernels.switched_on(hidden, Switch.JOINED):
+            from tts_engine.row_end import row_end
+
+            row_end(drawn, hidden, s.cursor, s.row, s.count, s.total, s.position, s.rows, s.track, s.out, audio.size)
+        else:
+            self._end_row(drawn, hidden)
+
+    def _end_row(self, drawn: Tensor, hidden: Tensor) -> None:
+        """Delay pattern and end of codes, the cursor, and what the host reads; drawn [Q], or [Q + 1] with a cursor."""
+        s, audio = self.state, self.config.audio
         drawn, step = drawn[: audio.codebooks], drawn[audio.codebooks :]
         total = self._end(drawn, step)
         q = torch.arange(audio.codebooks, device=drawn.device)
@@ -148,14 +161,12 @@ class Steps:
         track = CursorTrack(self.state.text, index[None], spent[None], active[None])
         return embed_cursor(w, config, self.config.backbone.text_vocab, track)[0]
 
-    def _trunk(self, x: Tensor, positions: Tensor, bucket: int) -> Tensor:
-        """x [T, h] at `positions` [T] over the first `bucket` positions of the cache."""
+    def _trunk(self, x: Tensor, span: Span, bucket: int) -> Tensor:
+        """x [T, h], the rows of `span`, over the first `bucket` positions of the cache."""
         kv = self.state.kv
-        cos, sin = self.tables.cos.index_select(0, positions), self.tables.sin.index_select(0, positions)
+        cos, sin = (table.index_select(0, span.positions) for table in (self.tables.cos, self.tables.sin))
 
-        def attention(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            write_rows(kv[layer, 0], k, positions)
-            write_rows(kv[layer, 1], v, positions)
-            return attend(q, kv[layer, 0, :bucket], kv[layer, 1, :bucket], positions)
+        def attention(layer: int, heads: Heads, qkv: Tensor) -> Tensor:
+            return attend_cached(qkv, heads, cos, sin, span, Cache(kv[layer, 0], kv[layer, 1], bucket))
 
-        return trunk(self.weights, self.config.backbone, x, cos, sin, attention)
+        return trunk(self.weights, self.config.backbone, x, attention)

@@ -2,8 +2,10 @@
 
 q, k, v and gate, up are stored apart and fused while loading, each read straight into its rows of the fused matrix.
 The tied copies of both embeddings are skipped. Codec tensors lie in the same file below one prefix. The layers'
-matrices may be packed on the way: into FP8, or for a processor into eight or four bits. Embeddings (one is also the
-head) use eight bits with either of these two, otherwise the type of activations, as norms and cursor always do.
+matrices may be packed on the way: into FP8, into four bits, or for a processor into eight. Beside eight or four on a
+processor the embeddings (one is also the head) use eight bits, otherwise the type of activations, as norms and cursor
+always do. Beside a GPU the embedding of text stays on the host, where a few of its rows are read per sentence, and so
+does the part that encodes a voice.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +20,7 @@ from capsules.digests import known_digest, stamps
 from capsules.errors import CapsuleError
 from capsules.nn import empty_matrix
 from capsules.nn.fp8 import Fp8Weight, empty_fp8
+from capsules.nn.int4 import empty_int4
 from capsules.nn.panels import BITS, PANEL, empty_panels
 from capsules.prepared import PreparedWeights, Tell
 from capsules.shards import open_files
@@ -25,6 +28,7 @@ from capsules.weights import CASTABLE, Progress, Target, catalogue, load, packin
 from capsules.weights import DTYPES as STORED
 from tts_engine.backbone import BackboneLayer, BackboneWeights, CursorWeights, Matrix, Table
 from tts_engine.config import BackboneConfig, TTSConfig, load_config
+from tts_engine.dac_encode import ENCODER
 from tts_engine.errors import CheckpointRefused, ConfigRefused
 
 CODEC_PREFIX = "tied.embedding.modality_embeddings.0.model."
@@ -33,7 +37,7 @@ FLOAT8 = "float8"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16} | dict.fromkeys((FLOAT8, *BITS), torch.bfloat16)
 """Types of activations and cache, and of everything that is not packed."""
 _LAYOUT = "1"  # raised whenever the same files would give different bytes
-_TEXT = "tied.embedding.text_embedding.weight"
+TEXT = "tied.embedding.text_embedding.weight"
 _AUDIO = "tied.embedding.modality_embeddings.0.embedding.weight"
 _SKIPPED = (
     "tied.head.*",  # copies of both embeddings
@@ -131,10 +135,10 @@ def load_codec_tensors(folder: Path, parts: tuple[str, ...] = ("",)) -> dict[str
 
 
 def _empty_codec(folder: Path, device: torch.device, parts: tuple[str, ...] = ("",)) -> dict[str, Tensor]:
-    """Uninitialised tensors under their full names, dtypes as stored."""
-    wanted = tuple(CODEC_PREFIX + part for part in parts)
+    """Uninitialised tensors under their full names, dtypes as stored; the encoding ones on the host."""
+    wanted, encoding = (tuple(CODEC_PREFIX + part for part in some) for some in (parts, ENCODER))
     return {
-        name: torch.empty(entry.shape, dtype=STORED[entry.dtype], device=device)
+        name: torch.empty(entry.shape, dtype=STORED[entry.dtype], device="cpu" if name.startswith(encoding) else device)
         for name, entry in catalogue(folder).items()
         if name.startswith(wanted) and not _is_skipped(name)
     }
@@ -151,7 +155,7 @@ def named(w: BackboneWeights, config: TTSConfig) -> Iterator[tuple[str, Matrix]]
     """Every backbone tensor under its published name, as a view of the (fused) weight that holds it."""
     b = config.backbone
     q, kv, inner = b.heads * b.head_dim, b.kv_heads * b.head_dim, b.intermediate
-    yield _TEXT, w.text
+    yield TEXT, w.text
     yield _AUDIO, w.audio
     yield "body.norm.weight", w.norm
     for i, layer in enumerate(w.layers):
@@ -195,10 +199,16 @@ def to_checkpoint(w: BackboneWeights, config: TTSConfig, codec: Mapping[str, Ten
     return tensors | {CODEC_PREFIX + name: tensor.detach().contiguous() for name, tensor in codec.items()}
 
 
-def empty_weights(config: TTSConfig, device: torch.device, dtype: str = "float32") -> BackboneWeights:
-    """Uninitialised weights in the form named by `dtype`, to be filled through `named`. Raises ConfigRefused."""
-    b, wide = config.backbone, DTYPES[dtype]
-    _check_heights(b, dtype)
+def empty_weights(
+    config: TTSConfig, device: torch.device, dtype: str = "float32", kind: str = ""
+) -> BackboneWeights:
+    """Uninitialised weights in the form that `dtype` names on a device, to be filled through `named`.
+
+    kind   of the device whose form it is; default: this one's. Raises ConfigRefused
+    """
+    b, wide, kind = config.backbone, DTYPES[dtype], kind or device.type
+    panels = dtype in BITS and kind != "cuda"
+    _check_heights(b, dtype, panels)
 
     def new(*shape: int) -> Tensor:
         return torch.empty(shape, dtype=wide, device=device)
@@ -206,8 +216,10 @@ def empty_weights(config: TTSConfig, device: torch.device, dtype: str = "float32
     def matrix(rows: int, columns: int) -> Matrix:
         if dtype == FLOAT8:
             return empty_fp8(rows, columns, FP8_BLOCK, device)
-        if dtype in BITS:
+        if panels:
             return empty_panels(rows, columns, BITS[dtype], device)
+        if dtype in BITS:
+            return empty_int4(rows, columns, device)
         return empty_matrix(rows, columns, wide, device)
 
     layers = tuple(
@@ -223,25 +235,31 @@ def empty_weights(config: TTSConfig, device: torch.device, dtype: str = "float32
         )
         for _ in range(b.layers)
     )
-    cursor = None
-    if (c := config.cursor) is not None:
-        cursor = CursorWeights(
-            phones=new(len(c.offsets) * b.text_vocab, b.hidden),
-            rows=new(c.max_rows, b.hidden),
-            advance=empty_matrix(c.max_advance + 1, b.hidden, wide, device),
-        )
     codes = config.audio.codebooks * config.audio.vocab
-    if dtype in BITS:
+    if panels:
         text: Table = empty_panels(b.text_vocab, b.hidden, 8, device)
         audio: Table = empty_panels(codes, b.hidden, 8, device)
     else:
-        text, audio = new(b.text_vocab, b.hidden), empty_matrix(codes, b.hidden, wide, device)
-    return BackboneWeights(text, audio, layers, new(b.hidden), cursor)
+        words = torch.device("cpu") if device.type == "cuda" else device
+        text = torch.empty(b.text_vocab, b.hidden, dtype=wide, device=words)
+        audio = empty_matrix(codes, b.hidden, wide, device)
+    return BackboneWeights(text, audio, layers, new(b.hidden), _empty_cursor(config, wide, device))
 
 
-def _check_heights(b: BackboneConfig, dtype: str) -> None:
+def _empty_cursor(config: TTSConfig, wide: torch.dtype, device: torch.device) -> CursorWeights | None:
+    if (c := config.cursor) is None:
+        return None
+    hidden = config.backbone.hidden
+    return CursorWeights(
+        phones=torch.empty(len(c.offsets) * config.backbone.text_vocab, hidden, dtype=wide, device=device),
+        rows=torch.empty(c.max_rows, hidden, dtype=wide, device=device),
+        advance=empty_matrix(c.max_advance + 1, hidden, wide, device),
+    )
+
+
+def _check_heights(b: BackboneConfig, dtype: str, panels: bool) -> None:
     """Rows of a fused matrix come from two or three tensors: each must end at the edge of a block or a panel."""
-    block = FP8_BLOCK[0] if dtype == FLOAT8 else PANEL if dtype in BITS else 1
+    block = FP8_BLOCK[0] if dtype == FLOAT8 else PANEL if panels else 1
     heights = (b.heads * b.head_dim, b.kv_heads * b.head_dim, b.intermediate)
     if any(height % block for height in heights):
         raise ConfigRefused(

@@ -19,7 +19,7 @@ from assistant.device import memory_plan
 from assistant.device.deployment import Deployment
 from assistant.device.device_choice import CPU, CUDA, AskedDevices, Placement, place
 from assistant.device.execution import gpu_free_bytes, load_on, open_context
-from assistant.device.memory_plan import Plan
+from assistant.device.memory_plan import LEAN_CHECKPOINTS, LEAN_VOICE_POSITIONS, Needs, Plan
 from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
 from assistant.llm.language import load_language
@@ -94,8 +94,8 @@ class Opening:
     stack: AsyncExitStack
     report: Report
     mind: SmallMind | None
-    eyes: bool = True
-    """Whether a language model's have room."""
+    plan: Plan
+    """What there is room for on a GPU."""
 
 
 async def open_models(config: Config, stack: AsyncExitStack, report: Report, hearing: WarmingEars | None) -> Models:
@@ -116,7 +116,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
     budgets = capsule_budgets(config.capsule_mb * MIB, plan.room)
     deployments = await _deployments(config, contexts, budgets, stack)
     mind = hearing.mind
-    opening = Opening(config, profile, deployments[0], stack, report, mind, plan.eyes)
+    opening = Opening(config, profile, deployments[0], stack, report, mind, plan)
     llm, tts = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1]))
     asr = await hearing.asr
     sleep = Sleep([deployment.ctx for deployment in deployments], config.home / "asleep")
@@ -141,8 +141,10 @@ async def open_llm(opening: Opening) -> LLM:
     path = local_path(config, "llm", profile.llm)
     opening.report(f"loading the language model from {path}")
     packed = ctx.device.type == CUDA  # a processor has no kernels for packed ones
-    eyes = config.eyes if opening.eyes else "off"
+    eyes = config.eyes if opening.plan.eyes else "off"
     load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=eyes, tell=opening.report)
+    if opening.plan.lean and packed:
+        load = partial(load, checkpoints=LEAN_CHECKPOINTS)
     dtype = llm_dtype(config.llm_dtype or profile.dtype, ctx.device.type)
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
     language = opening.mind.language() if opening.mind else load_language(path)
@@ -161,7 +163,9 @@ async def open_tts(opening: Opening) -> TTS:
         return remote
     path = local_path(config, "tts", profile.tts)
     opening.report(f"loading the voice from {path}")
-    load = partial(HiggsTTS.load, aside=config.digests, tell=opening.report)
+    on_gpu = deployment.ctx.device.type == CUDA
+    positions = LEAN_VOICE_POSITIONS if opening.plan.lean and on_gpu else None
+    load = partial(HiggsTTS.load, max_positions=positions, aside=config.digests, tell=opening.report)
     dtype = voice_dtype(config, profile, deployment.ctx.device.type)
     engine = await asyncio.to_thread(load_on, deployment.ctx, load, path, deployment.ctx, dtype)
     voices = await asyncio.to_thread(load_voices, engine, path, deployment.registry, config.voices)
@@ -233,16 +237,22 @@ def _gpu_plan(config: Config, profile: Profile, placed: Placement, report: Repor
     if CUDA not in placed.devices:
         return Plan("", 0)
     wanted = config.capsule_mb * MIB * ON_GPU // PARTS
-    llm_bytes = eyes_bytes = tts_bytes = 0
+    llm_bytes = eyes_bytes = tts_bytes = spare = 0
+    dtypes = []
     if placed.llm == CUDA and not is_address(config.llm):
         path, dtype = local_path(config, "llm", profile.llm), llm_dtype(config.llm_dtype or profile.dtype, CUDA)
         needed = partial(llm_footprint.needed_bytes, path, dtype, config.max_positions, packed=True)
         llm_bytes = needed(eyes="off")
         eyes_bytes = needed(eyes=config.eyes) - llm_bytes
+        spare += llm_bytes - needed(eyes="off", checkpoints=LEAN_CHECKPOINTS)
+        dtypes.append(dtype)
     if placed.tts == CUDA and not is_address(config.tts):
-        dtype = voice_dtype(config, profile, CUDA)
-        tts_bytes = tts_footprint.needed_bytes(local_path(config, "tts", profile.tts), dtype)
-    plan = memory_plan.plan(gpu_free_bytes(), llm_bytes, tts_bytes, wanted, eyes_bytes)
+        path, dtype = local_path(config, "tts", profile.tts), voice_dtype(config, profile, CUDA)
+        tts_bytes = tts_footprint.needed_bytes(path, dtype, device=CUDA)
+        spare += tts_bytes - tts_footprint.needed_bytes(path, dtype, LEAN_VOICE_POSITIONS, CUDA)
+        dtypes.append(dtype)
+    packed = all(dtype in ("float8", "int4") for dtype in dtypes)
+    plan = memory_plan.plan(gpu_free_bytes(), Needs(llm_bytes, tts_bytes, eyes_bytes, spare, packed), wanted)
     report(plan.told)
     return plan
 
@@ -252,10 +262,9 @@ def voice_dtype(config: Config, profile: Profile, device: str) -> str:
 
     Raises SettingError.
     """
-    if config.tts_dtype in BITS and device == CUDA:
+    if config.tts_dtype == "int8" and device == CUDA:
         raise SettingError(
-            f"--dtype: {config.tts_dtype} packs the voice for a processor; on a GPU use bfloat16 or float8, or use "
-            "--device cpu"
+            "--dtype: int8 packs the voice for a processor; on a GPU use float8 or int4, or use --device cpu"
         )
     shared = "" if config.llm_dtype in BITS else config.llm_dtype
     own = "int8" if profile.voice_dtype == "float8" and device == CPU else profile.voice_dtype

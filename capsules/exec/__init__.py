@@ -14,6 +14,7 @@
     recycle     host memory that is reused
     shapekey    the key of a variant
     shelf       recordings kept on disk
+    switches    new kernels for a GPU, off until a card has shown their worth
     sync        streams and events
     tape        a recorded run, replayed without Python
 """

@@ -12,8 +12,9 @@ from capsules.exec.buffer import Buffer, Prefix, Role, Whole, contains, storage_
 from capsules.exec.errors import BufferMisuse, CaptureError
 from capsules.exec.graph import Graph
 from capsules.exec.recorder import OwnerOf, Recording
-from capsules.exec.recycle import Recycler
+from capsules.exec.recycle import Recycler, rounded
 from capsules.exec.shelf import RecordingShelf
+from capsules.exec.switches import PROVEN, Switch, switched
 from capsules.exec.sync import Stream
 
 
@@ -24,11 +25,20 @@ class ExecContext:
     kernels  cpu only: a folder for C++ kernels, built on first use and found again later; needs a compiler (raises
              CompileError). Equal to torch's own up to the order of sums
     recordings  cpu only: a folder for recordings, which then need not run again at the next start
+    switches    cuda only: the new kernels that its steps take
     Names are dotted; the part before the first dot is the scope, which an engine snapshots and releases as a whole.
     """
 
-    def __init__(self, device: str = "cpu", kernels: Path | None = None, recordings: Path | None = None) -> None:
-        self._backend = _Guarded(backend_for(device, kernels))
+    def __init__(
+        self,
+        device: str = "cpu",
+        kernels: Path | None = None,
+        recordings: Path | None = None,
+        switches: frozenset[Switch] = PROVEN,
+    ) -> None:
+        backend = backend_for(device, kernels)
+        self.switches = switches if backend.device.type == "cuda" else frozenset()
+        self._backend = _Guarded(backend, self.switches)
         self._buffers: dict[str, Buffer] = {}
         self._by_storage: dict[int, list[Buffer]] = {}
         self._graphs: dict[str, Graph] = {}
@@ -42,8 +52,8 @@ class ExecContext:
         return self._backend.device
 
     def describe(self) -> str:
-        """The deployment, as it enters fingerprints."""
-        return self._backend.describe()
+        """The deployment, as it enters fingerprints: other kernels give other bits."""
+        return " ".join([self._backend.describe(), *sorted(self.switches)])
 
     def buffer(
         self,
@@ -92,10 +102,13 @@ class ExecContext:
         return None
 
     def bytes(self, count: int) -> Tensor:
-        """[count] uint8, uninitialised, for a copy of state that outlives the step; recycled when it is gone."""
+        """[count] uint8, uninitialised, for a copy of state that outlives the step; recycled when it is gone.
+
+        A device's allocator finds a freed block again only for much the same size, and states grow: so sizes are few.
+        """
         if self.device.type == "cpu":
             return self._recycler.lend(count)
-        return torch.empty(count, dtype=torch.uint8, device=self.device)
+        return torch.empty(rounded(count), dtype=torch.uint8, device=self.device)[:count]
 
     def pool(self, name: str) -> object:
         """Graphs that may replay at the same time must not share a pool."""
@@ -156,10 +169,10 @@ class ExecContext:
 
 
 class _Guarded:
-    """A backend that knows when a capture is in progress."""
+    """A backend that knows when a capture is in progress, and which switches are on in it."""
 
-    def __init__(self, inner: Backend) -> None:
-        self._inner = inner
+    def __init__(self, inner: Backend, switches: frozenset[Switch]) -> None:
+        self._inner, self._switches = inner, switches
         self.device = inner.device
         self.describe = inner.describe
         self.new_stream = inner.new_stream
@@ -168,7 +181,7 @@ class _Guarded:
         self.capturing = False
 
     def capture(self, fn: Callable[[], object], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
-        with self._flagged():
+        with self._flagged(), switched(self._switches):
             return self._inner.capture(fn, pool, owner_of, preserve)
 
     @contextmanager

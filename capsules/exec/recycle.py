@@ -32,7 +32,7 @@ class Recycler:
         if nbytes < SMALLEST:
             return torch.empty(nbytes, dtype=torch.uint8)
         self._collect()
-        size = _rounded(nbytes)
+        size = rounded(nbytes)
         self._keep_bytes = max(self._keep_bytes, 2 * size)
         fitting = [address for address, block in self._free.items() if block.numel() == size]
         block = self._free.pop(fitting[-1]) if fitting else torch.from_numpy(np.empty(size, np.uint8))
@@ -55,7 +55,7 @@ class Recycler:
             kept -= self._free.popitem(last=False)[1].numel()
 
 
-def _rounded(nbytes: int) -> int:
+def rounded(nbytes: int) -> int:
     """Round up to one of eight sizes per power of two, so states that grow a little find the same blocks."""
-    step = 1 << (nbytes.bit_length() - 4)
+    step = 1 << max(0, nbytes.bit_length() - 4)
     return -(-nbytes // step) * step

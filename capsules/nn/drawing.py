@@ -10,6 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from capsules.exec.switches import Switch
+from capsules.nn import kernels
+
 CANDIDATES = 1024  # the draw is among this many most likely tokens (all of them in a smaller vocabulary)
 _GOLDEN, _MIX1, _MIX2 = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15  # splitmix64, as signed int64
 
@@ -51,6 +54,12 @@ def sample(
     """
     vocabulary = logits.shape[-1]
     values, ids = torch.topk(logits.float(), min(candidates, vocabulary), dim=-1)  # [..., C], best first
+    if kernels.switched_on(logits, Switch.DRAW):
+        from capsules.nn.kernels.draw import draw
+
+        chosen = (values.view(-1, values.shape[-1]), ids.view(-1, ids.shape[-1]))
+        parameters = (params.temperature, params.top_k, params.top_p, params.min_p)
+        return draw(*chosen, *parameters, seed, position, nucleus).view(logits.shape[:-1])
     cold = params.temperature <= 0
     scaled = values / torch.where(cold, 1.0, params.temperature)
     last = torch.where(params.top_k > 0, params.top_k, scaled.shape[-1]).clamp(1, scaled.shape[-1]) - 1
@@ -79,6 +88,17 @@ def penalise(logits: Tensor, generated: Tensor, seen: Tensor, presence: Tensor, 
     """
     scaled = torch.where(logits > 0, logits / repetition, logits * repetition)
     return torch.where(seen, scaled, logits) - presence * (generated > 0)
+
+
+def allowed_logits(
+    logits: Tensor, barred: Tensor, generated: Tensor, seen: Tensor, presence: Tensor, repetition: Tensor
+) -> Tensor:
+    """`penalise` of logits [V] where what is `barred` [V] is forbidden."""
+    if kernels.switched_on(logits, Switch.DRAW):
+        from capsules.nn.kernels.draw import penalise as joined
+
+        return joined(logits, barred, generated, seen, presence, repetition)
+    return penalise(logits.masked_fill(barred, float("-inf")), generated, seen, presence, repetition)
 
 
 def count_token(generated: Tensor, seen: Tensor, token: Tensor) -> None:

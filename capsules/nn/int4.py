@@ -19,11 +19,16 @@ class Int4Weight:
     """Signed 4-bit values times the scale of their group along the input."""
 
     packed: Tensor  # [O, I / 8] int32
-    scale: Tensor  # [O, I / group] float32
+    scale: Tensor  # [O, I / group]; bfloat16 where it was made here, float32 as published
 
     @property
     def shape(self) -> torch.Size:
         return torch.Size((self.packed.shape[0], self.packed.shape[1] * 8))
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Rows and columns with one scale."""
+        return 1, self.shape[1] // self.scale.shape[1]
 
     def unpack(self, dtype: torch.dtype) -> Tensor:
         """[O, I]; the product is taken in float32 and rounded once."""
@@ -45,17 +50,23 @@ class Int4Weight:
 
 
 def quantise_int4(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """[O, I] of any float type, I a multiple of GROUP, to packed values and scales, as in a processor's panels.
+    """[O, I] of any float type, I a multiple of GROUP, to packed values and bfloat16 scales, as in the panels.
 
     The largest magnitude of a group becomes -8; the scale takes the sign needed for that. Zeros stay.
     """
     tiles = matrix.float().unflatten(1, (-1, GROUP))
     low, high = tiles.aminmax(dim=-1)
-    scale = (torch.where(high > -low, high, low) / -8).bfloat16().float()
+    scale = (torch.where(high > -low, high, low) / -8).bfloat16()
     scale = torch.where(scale == 0, 1.0, scale)
-    values = (tiles / scale[..., None]).round_().clamp_(-8, 7).add_(8).to(torch.int32)
+    values = (tiles / scale[..., None].float()).round_().clamp_(-8, 7).add_(8).to(torch.int32)
     shifts = torch.arange(0, 32, 4, device=matrix.device, dtype=torch.int32)
     return (values.flatten(1).unflatten(1, (-1, 8)) << shifts).sum(-1, dtype=torch.int32), scale
+
+
+def empty_int4(rows: int, columns: int, device: torch.device) -> Int4Weight:
+    """Uninitialised; columns a multiple of GROUP."""
+    packed = torch.empty(rows, columns // 8, dtype=torch.int32, device=device)
+    return Int4Weight(packed, torch.empty(rows, columns // GROUP, dtype=torch.bfloat16, device=device))
 
 
 def unpack_int4(packed: Tensor, scale: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from capsules.exec.switches import Switch, is_on
 from capsules.nn import kernels
 from capsules.nn.fp8 import Fp8Weight
 from capsules.nn.int4 import Int4Weight
@@ -63,6 +64,39 @@ def linear(x: Tensor, weight: Weight) -> Tensor:
     return torch.cat([F.linear(wide, strip.float()) for strip in strips], -1).to(x.dtype)
 
 
+def gated_row(x: Tensor, gate_up: Weight) -> Tensor | None:
+    """silu(gate(x)) · up(x) in one kernel: [..., I] of one row on a GPU, or None where it is not for that."""
+    rows = x.numel() // x.shape[-1]
+    if rows != 1 or not kernels.switched_on(x, Switch.JOINED):
+        return None
+    row = x.reshape(1, -1)
+    if isinstance(gate_up, Fp8Weight | Int4Weight):
+        if not is_on(Switch.PACKED) or not _grouped(gate_up):
+            return None
+        made = _packed_row(row, gate_up, paired=True)
+    elif isinstance(gate_up, Tensor):
+        from capsules.nn.kernels.gemv import gemv
+
+        made = gemv(row, gate_up, paired=True)
+    else:
+        return None
+    return made.view(*x.shape[:-1], -1)
+
+
+def wide_linear(x: Tensor, weight: Weight) -> Tensor:
+    """`linear` with sums that stay in float32 where a kernel can leave them so: [..., T, O] float32."""
+    rows = x.numel() // x.shape[-1]
+    if rows == 1 and kernels.switched_on(x, Switch.JOINED):
+        row = x.reshape(1, -1)
+        if isinstance(weight, Tensor):
+            from capsules.nn.kernels.gemv import gemv
+
+            return gemv(row, weight, wide=True).view(*x.shape[:-1], -1)
+        if isinstance(weight, Fp8Weight | Int4Weight) and is_on(Switch.PACKED) and _grouped(weight):
+            return _packed_row(row, weight, wide=True).view(*x.shape[:-1], -1)
+    return linear(x, weight).float()
+
+
 def _panel_linear(x: Tensor, weight: PanelWeight) -> Tensor:
     host = kernels.panels(x)
     if host is None:
@@ -83,9 +117,23 @@ def _packed(x: Tensor, weight: Fp8Weight | Int4Weight) -> Tensor:
     """A few rows on a GPU, by a kernel that widens the weights as it reads them."""
     from capsules.nn.kernels.gemv import gemv_fp8, gemv_int4
 
+    if x.shape[0] == 1 and is_on(Switch.PACKED) and _grouped(weight):
+        return _packed_row(x, weight)
     if isinstance(weight, Fp8Weight):
         return gemv_fp8(x, weight.values, weight.scale, *weight.block)
     return gemv_int4(x, weight.packed, weight.scale)
+
+
+def _grouped(weight: Fp8Weight | Int4Weight) -> bool:
+    from capsules.nn.kernels.packed_row import takes
+
+    return takes(weight.shape[1], weight.block)
+
+
+def _packed_row(x: Tensor, weight: Fp8Weight | Int4Weight, paired: bool = False, wide: bool = False) -> Tensor:
+    from capsules.nn.kernels.packed_row import packed_row
+
+    return packed_row(x, weight.values, weight.scale, *weight.block, None, paired, wide)
 
 
 def empty_matrix(rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> Tensor:

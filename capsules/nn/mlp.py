@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from capsules.nn import kernels
-from capsules.nn.linear import Weight, linear
+from capsules.nn.linear import Weight, gated_row, linear
 
 
 def gated_mlp(x: Tensor, gate_up: Weight, down: Weight) -> Tensor:
@@ -15,6 +15,9 @@ def gated_mlp(x: Tensor, gate_up: Weight, down: Weight) -> Tensor:
     down     [h, I]
     returns  [..., h]
     """
+    joined = gated_row(x, gate_up)
+    if joined is not None:
+        return linear(joined, down)
     both = linear(x, gate_up)
     if kernels.fits(both):
         from capsules.nn.kernels.norm import swiglu

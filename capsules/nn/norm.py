@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from capsules.exec.switches import Switch
 from capsules.nn import kernels
 
 
@@ -23,3 +24,16 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
     scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
     return (wide * scale * weight.float()).to(x.dtype)
+
+
+def add_norm(x: Tensor, y: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """x + y and its `rms_norm`: a residual stream with what the last block added. None adds nothing."""
+    if y is None:
+        return x, rms_norm(x, weight, eps)
+    if kernels.switched_on(x, Switch.JOINED):
+        from capsules.nn.kernels.residual import add_norm as joined
+
+        total, normed = joined(x.contiguous(), y.contiguous(), weight, eps)
+        return total, normed
+    total = x + y
+    return total, rms_norm(total, weight, eps)

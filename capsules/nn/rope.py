@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from capsules.exec.switches import Switch
 from capsules.nn import kernels
 from capsules.nn.norm import rms_norm
 
@@ -16,6 +17,16 @@ def rope_table(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tens
     Angles are float32: at position 262,144 they are still exact to about 0.02 rad in the fastest dimension.
     """
     return turns(positions[..., None], dims, theta)
+
+
+def rope_row(position: Tensor, shift: Tensor, dims: int, theta: float) -> tuple[Tensor, Tensor]:
+    """`rope_table` of one row at position [1] + shift [1]."""
+    if kernels.switched_on(position, Switch.JOINED):
+        from capsules.nn.kernels.angles import angles
+
+        cos, sin = angles(position[None], shift, dims, theta)
+        return cos, sin
+    return rope_table(position + shift, dims, theta)
 
 
 def turns(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,9 @@ Run as its own process with TRITON_INTERPRET=1, because the interpreter is chose
 """
 
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -19,7 +22,21 @@ NOISE = torch.Generator().manual_seed(0)
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(shape, generator=NOISE).to(dtype)
+    return torch.randn(shape, generator=NOISE, device="cpu").to(torch.get_default_device(), dtype)
+
+
+def whole(low: int, high: int, *shape: int) -> Tensor:
+    """Integers from `low` to below `high`."""
+    return torch.randint(low, high, shape, generator=NOISE, device="cpu").to(torch.get_default_device())
+
+
+@contextmanager
+def on_device() -> Iterator[None]:
+    """New tensors lie on the device that the command line names, uninitialised ones hold NaN."""
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    with torch.no_grad(), torch.device(sys.argv[1] if len(sys.argv) > 1 else "cpu"):
+        yield
 
 
 def ratio(got: Tensor, want: Tensor) -> float:
@@ -45,7 +62,7 @@ def main() -> None:
                 got = launch_gemv_fp8(x, packed.values.contiguous(), packed.scale, *block)
                 plain = launch_gemv(x, packed.unpack(form))
                 found[f"gemv_fp8 {kind} {rows}x{inputs} {block}"] = ratio(got, plain)
-            bits = torch.randint(-(2**31), 2**31, (outputs, inputs // 8), generator=NOISE).int()
+            bits = whole(-(2**31), 2**31, outputs, inputs // 8).int()
             for groups in (1, inputs // 8):
                 four = Int4Weight(bits, draw(outputs, groups).log2().round().exp2().nan_to_num(0.5))
                 got = launch_gemv_int4(x, four.packed, four.scale)
@@ -79,5 +96,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with torch.no_grad():
+    with on_device():
         main()

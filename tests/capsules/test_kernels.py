@@ -1,65 +1,88 @@
 """The shared Triton kernels: equal to their plain references in the interpreter, and code that fits every card."""
 
-import importlib
+from collections.abc import Callable
 
 import pytest
+import torch
+from torch import Tensor
 
-from tests.capsules.kernel_tools import ARCHITECTURES, interpreted, shortcomings
+from tests.capsules.kernel_tools import ARCHITECTURES, interpreted, launched
 
 pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
 
-BF, F, I64 = "*bf16", "*fp32", "*i64"
-_GEMV = {"x": BF, "scale": F, "out": BF} | dict.fromkeys(("outputs", "inputs", "rows", "scale_columns"), "i32")
-_STORED = ((0, BF, (1, 1)), (1, "*u8", (128, 128)), (2, "*i32", (1, 32)))
-_SPLIT = {"q": BF, "k": BF, "v": BF, "position": I64, "peaks": F, "sums": F, "parts": F, "scale": "fp32"}
-_NORM_ROTATE = {"x": BF, "weight": F, "cos": F, "sin": F, "out": BF, "heads": "i32", "row_stride": "i32"}
-CASES: list[tuple[str, str, dict[str, str], dict[str, object], int]] = [
-    *(
-        (
-            "gemv", "gemv_kernel", _GEMV | {"w": kind, "scale": BF if stored == 0 else F},
-            {"STORED": stored, "GROUP_ROWS": group[0], "GROUP_COLUMNS": group[1], "GRAIN": group[1]}
-            | {"BLOCK_O": 2, "BLOCK_I": 1024}, 4 if stored == 0 else 2,
-        )
-        for stored, kind, group in _STORED
-    ),
-    *(
-        (
-            "gemv", "few_rows_kernel", _GEMV | {"w": kind},
-            {"STORED": stored, "GROUP_ROWS": group[0], "GROUP_COLUMNS": group[1], "GRAIN": group[1]}
-            | {"ROWS": rows, "BLOCK_O": outputs, "BLOCK_I": 128}, warps,
-        )
-        for rows in (16, 32, 64)
-        for outputs, warps in ((16, 4), (64, 8))
-        for stored, kind, group in _STORED[1:]  # a plain matrix goes to the library
-    ),
-    *(
-        (
-            "norm", "rms_norm_kernel", {"x": BF, "weight": F, "out": BF, "size": "i32", "eps": "fp32"},
-            {"BLOCK": block}, warps,
-        )
-        for block, warps in ((1024, 4), (8192, 8))
-    ),
-    *(
-        (
-            "norm", "norm_rotate_kernel", _NORM_ROTATE | {"head_stride": "i32", "eps": "fp32"},
-            {"SIZE": size, "TURNED": turned}, 1,
-        )
-        for size, turned in ((256, 64), (128, 128))
-    ),
-    ("norm", "swiglu_kernel", {"gate_up": BF, "out": BF, "size": "i32"}, {"BLOCK": 1024}, 4),
-    *(
-        (
-            "attention", "split_kernel", _SPLIT | {"splits": "i32", "key_stride": "i32", "group_stride": "i32"},
-            {"SHARE": share, "HEADS": 16, "SIZE": size, "SPLIT": 32}, 4,
-        )
-        for size, share in ((256, 6), (128, 4))
-    ),
-    (
-        "attention", "join_kernel", {"peaks": F, "sums": F, "parts": F, "position": I64, "out": BF, "splits": "i32"},
-        {"SIZE": 256, "SPLIT": 32, "JOINED": 16}, 4,
-    ),
-]  # fmt: skip
-"""Module, kernel, types, constants, warps: as they are launched for the published sizes."""
+
+def given(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    """Without memory, at an address as even as a card's."""
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+def wide(*shape: int) -> Tensor:
+    return given(*shape, dtype=torch.float32)
+
+
+def long(*shape: int) -> Tensor:
+    return given(*shape, dtype=torch.int64)
+
+
+def product(stored: str, rows: int, outputs: int = 12288, inputs: int = 2560) -> None:
+    """As `linear` launches it: block scales of 32 x 128, groups of 32."""
+    from capsules.nn.kernels import gemv
+
+    x = given(rows, inputs)
+    if stored == "plain":
+        gemv.launch_gemv(x, given(outputs, inputs))
+    elif stored == "fp8":
+        values = given(outputs, inputs, dtype=torch.float8_e4m3fn)
+        gemv.launch_gemv_fp8(x, values, wide(outputs // 32, inputs // 128), 32, 128)
+    else:
+        packed = given(outputs, inputs // 8, dtype=torch.int32)
+        gemv.launch_gemv_int4(x, packed, wide(outputs, inputs // 32))
+
+
+def attention(heads: int, groups: int, size: int) -> None:
+    from capsules.nn.kernels.attention import launch_decode_attention
+
+    cache = given(4160, groups, size)
+    launch_decode_attention(given(heads, size), cache, cache, long(1), size**-0.5)
+
+
+def norms(size: int) -> None:
+    from capsules.nn.kernels.norm import launch_rms_norm
+
+    launch_rms_norm(given(1, size), wide(size), 1e-6)
+
+
+def norm_rotate(heads: int, size: int, turned: int) -> None:
+    from capsules.nn.kernels.norm import launch_norm_rotate
+
+    launch_norm_rotate(given(1, heads, 2 * size)[..., :size], wide(size), 1e-6, wide(1, turned), wide(1, turned))
+
+
+def swiglu() -> None:
+    from capsules.nn.kernels.norm import launch_swiglu
+
+    launch_swiglu(given(1, 2 * 9216))
+
+
+PRODUCTS: dict[str, Callable[[], None]] = {
+    f"{stored} {rows}x{inputs} to {outputs}": lambda a=stored, r=rows, o=outputs, i=inputs: product(a, r, o, i)  # type: ignore[misc]
+    for stored, rows, outputs, inputs in (
+        ("plain", 1, 12288, 2560), ("fp8", 1, 12288, 2560), ("int4", 1, 12288, 2560), ("int4", 1, 2560, 9216),
+        *((stored, rows, outputs, 2560) for stored in ("fp8", "int4") for rows in (8, 24, 64)
+          for outputs in (2560, 12288)),
+    )
+}  # fmt: skip
+LAUNCHES: dict[str, Callable[[], None]] = PRODUCTS | {
+    "attention of the 4B": lambda: attention(16, 4, 256),
+    "attention of the 27B": lambda: attention(24, 4, 256),
+    "attention of the voice": lambda: attention(32, 8, 128),
+    "norm of 2560": lambda: norms(2560),
+    "norm of 5120": lambda: norms(5120),
+    "norm and rotary of the 4B": lambda: norm_rotate(16, 256, 64),
+    "norm and rotary of the voice": lambda: norm_rotate(32, 128, 128),
+    "gate": swiglu,
+}
+"""As they are launched in the published shapes."""
 
 
 @pytest.mark.slow
@@ -74,11 +97,20 @@ def test_every_kernel_equals_its_reference_in_the_interpreter() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize(
-    ("module", "name", "signature", "constants", "warps"), CASES, ids=lambda part: part if isinstance(part, str) else ""
-)
-def test_every_kernel_fits_every_card(
-    module: str, name: str, signature: dict[str, str], constants: dict[str, object], warps: int, architecture: int
-) -> None:
-    kernel = getattr(importlib.import_module(f"capsules.nn.kernels.{module}"), name)
-    assert shortcomings(kernel, signature, constants, warps, architecture) == []
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_every_kernel_fits_every_card(name: str, architecture: int) -> None:
+    launches = launched(LAUNCHES[name])
+    assert launches
+    for launch in launches:
+        assert launch.compiled(architecture).lacks == [], launch.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_one_row_of_a_plain_matrix_is_read_sixteen_bytes_at_a_time(architecture: int) -> None:
+    code = launched(PRODUCTS["plain 1x2560 to 12288"])[0].compiled(architecture)
+    loads = {name for name in code.loop if name.startswith("LDG")}
+    assert loads <= {"LDG.E.128", "LDG.E.128.CONSTANT", "LDG.E.ENL2.256"}, "a launch's pointers are multiples of 16"
+    assert not any(name.startswith("BAR") for name in code.loop)
+    weights = 2 * 1024 / (32 * code.launch.warps)
+    assert code.loop.total() / weights < 5.5, "instructions a weight"

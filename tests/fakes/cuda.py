@@ -16,11 +16,17 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from capsules import ExecContext
 from capsules.exec.backend import Backend
 from capsules.exec.recorder import OwnerOf, Recording, watch
+from capsules.exec.switches import PROVEN, Switch
 from capsules.exec.sync import HostStream, Stream
+from tests.fakes.launches import LaunchCount
 
 
 class FakeCudaBackend:
     device = torch.device("cuda:0")
+
+    def __init__(self) -> None:
+        self.launches: list[int] = []
+        """Of each capture, in order."""
 
     def describe(self) -> str:
         return "fake cuda"
@@ -32,14 +38,24 @@ class FakeCudaBackend:
         return None
 
     def capture(self, fn: Callable[[], object], pool: object, owner_of: OwnerOf, preserve: bool) -> Recording:
-        return Recording(lambda: None, watch(fn, owner_of, preserve))
+        counted = LaunchCount()
+
+        def step() -> None:
+            with counted:
+                fn()
+
+        touched = watch(step, owner_of, preserve)
+        self.launches.append(counted.by_operator.total())
+        return Recording(lambda: None, touched)
 
     def synchronize(self) -> None:
         return None
 
 
 @contextmanager
-def fake_cuda(backend: Backend | None = None) -> Iterator[ExecContext]:
+def fake_cuda(
+    backend: Backend | None = None, switches: frozenset[Switch] = PROVEN
+) -> Iterator[ExecContext]:
     """A context on the fake device, over a backend for "cuda:0"; all tensors that are made inside are fake."""
     with pytest.MonkeyPatch.context() as patch, FakeTensorMode():
         patch.setattr(FakeTensor, "data_ptr", _address, raising=False)
@@ -48,7 +64,7 @@ def fake_cuda(backend: Backend | None = None) -> Iterator[ExecContext]:
         patch.setattr("capsules.exec.context.storage_key", _allocation)
         patch.setattr("capsules.nn.kernels._BUILDABLE", True)
         patch.setattr("capsules.exec.context.backend_for", lambda device, kernels: backend or FakeCudaBackend())
-        yield ExecContext("cuda")
+        yield ExecContext("cuda", switches=switches)
 
 
 def _index(tensor: Tensor, key: Any) -> Tensor:

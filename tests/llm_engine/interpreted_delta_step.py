@@ -6,21 +6,11 @@ Run as its own process with TRITON_INTERPRET=1, because the interpreter is chose
 import json
 
 import torch
-from torch import Tensor
 
 from llm_engine.config import LINEAR, LLMConfig
 from llm_engine.delta_kernel import launch_delta_step
 from llm_engine.layers import LinearWeights, delta_step
-
-NOISE = torch.Generator().manual_seed(0)
-
-
-def draw(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.randn(shape, generator=NOISE).to(dtype)
-
-
-def ratio(got: Tensor, want: Tensor) -> float:
-    return float((got.double() - want.double()).square().mean().sqrt() / want.double().square().mean().sqrt())
+from tests.capsules.interpreted_kernels import draw, ratio
 
 
 def main() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.capsules.kernel_tools import ARCHITECTURES, interpreted, shortcomings
+from tests.capsules.kernel_tools import ARCHITECTURES, interpreted, launched
+from tests.capsules.test_kernels import given, wide
 
 pytest.importorskip("triton", reason="Triton is not installed; install the dev extra on Linux to un-skip")
 
@@ -15,13 +16,16 @@ def test_it_equals_the_plain_mixer_over_three_tokens() -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize("heads", [32, 48])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_it_fits_every_card(architecture: int) -> None:
-    from llm_engine.delta_kernel import delta_step_kernel
+def test_it_fits_every_card(architecture: int, heads: int) -> None:
+    from llm_engine.delta_kernel import launch_delta_step
 
-    small = dict.fromkeys(("mixed", "gate", "ba", "window", "out"), "*bf16")
-    wide = dict.fromkeys(("conv", "decay", "dt_bias", "norm", "memory"), "*fp32")
-    sizes = dict.fromkeys(("share", "heads", "channels", "key_dim"), "i32")
-    scalars = dict.fromkeys(("eps", "unit_eps", "query_scale"), "fp32")
-    constants: dict[str, object] = {"TAPS": 4, "KEY": 128, "VALUE": 128}
-    assert shortcomings(delta_step_kernel, small | wide | sizes | scalars, constants, 8, architecture) == []
+    channels, width = 2 * 16 * 128 + heads * 128, heads * 128
+    row = given(1, channels + width)
+    taken = (
+        row[:, :channels], row[:, channels:], given(1, 2 * heads), given(3, channels), wide(4, channels), wide(heads),
+        wide(heads), wide(128), wide(heads, 128, 128),
+    )  # fmt: skip
+    [launch] = launched(lambda: launch_delta_step(*taken, 1e-6))
+    assert launch.compiled(architecture).lacks == []

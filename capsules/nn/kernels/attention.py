@@ -51,9 +51,10 @@ def split_kernel(
 
 @triton.jit
 def join_kernel(
-    peaks, sums, parts, position, out, splits, SIZE: tl.constexpr, SPLIT: tl.constexpr, JOINED: tl.constexpr
-):
-    """One program per query head; JOINED splits at a time."""
+    peaks, sums, parts, position, gate, out, splits, gate_stride, SIZE: tl.constexpr, SPLIT: tl.constexpr,
+    JOINED: tl.constexpr, GATED: tl.constexpr,
+):  # fmt: skip
+    """One program per query head; JOINED splits at a time. GATED: the result goes through the sigmoid of a gate."""
     head = tl.program_id(0)
     used = (tl.load(position) + SPLIT) // SPLIT
     d, j = tl.arange(0, SIZE), tl.arange(0, JOINED)
@@ -70,12 +71,26 @@ def join_kernel(
         gathered = gathered * keep + tl.sum(part * take[:, None], axis=0)
         total = total * keep + tl.sum(tl.load(sums + place, mask=inside, other=0.0) * take, axis=0)
         peak = higher
-    tl.store(out + head * SIZE + d, (gathered / total).to(out.dtype.element_ty))
+    kind = out.dtype.element_ty
+    made = (gathered / total).to(kind)
+    if GATED:
+        made = through_gate(made, gate + head * gate_stride + d, d < SIZE)
+    tl.store(out + head * SIZE + d, made)
 
 
-def launch_decode_attention(q: Tensor, k: Tensor, v: Tensor, position: Tensor, scale: float) -> Tensor:
+@triton.jit
+def through_gate(made, gate, inside):
+    """Each factor is rounded as if it had been stored."""
+    opened = tl.sigmoid(tl.load(gate, mask=inside, other=0.0).to(tl.float32)).to(made.dtype)
+    return (made.to(tl.float32) * opened.to(tl.float32)).to(made.dtype)
+
+
+def launch_decode_attention(
+    q: Tensor, k: Tensor, v: Tensor, position: Tensor, scale: float, gate: Tensor | None = None
+) -> Tensor:
     """q [H, D] contiguous; k, v [S, G, D] with equal strides and D contiguous; position [1] int64 below S -> [H, D].
 
+    gate   [H, D], D contiguous: the result is multiplied by its sigmoid
     D is a power of two from 16 up. Keys beyond the position are never read.
     """
     heads, size = q.shape
@@ -91,18 +106,23 @@ def launch_decode_attention(q: Tensor, k: Tensor, v: Tensor, position: Tensor, s
     )  # fmt: skip
     out = torch.empty_like(q)
     join_kernel[(heads,)](
-        peaks, sums, parts, position, out, splits, SIZE=size, SPLIT=SPLIT, JOINED=JOINED, num_warps=4,
-        enable_fp_fusion=True,
+        peaks, sums, parts, position, out if gate is None else gate, out, splits, 0 if gate is None else gate.stride(0),
+        SIZE=size, SPLIT=SPLIT, JOINED=JOINED, GATED=gate is not None, num_warps=4, enable_fp_fusion=True,
     )  # fmt: skip
     return out
 
 
 @torch.library.custom_op("capsules::decode_attention", mutates_args=(), device_types="cuda")
-def decode_attention(q: Tensor, k: Tensor, v: Tensor, position: Tensor, scale: float) -> Tensor:
-    return launch_decode_attention(q, k, v, position, scale)
+def decode_attention(
+    q: Tensor, k: Tensor, v: Tensor, position: Tensor, scale: float, gate: Tensor | None = None
+) -> Tensor:
+    return launch_decode_attention(q, k, v, position, scale, gate)
 
 
 @decode_attention.register_fake
-def _(q: Tensor, k: Tensor, v: Tensor, position: Tensor, scale: float) -> Tensor:
+def _(
+    q: Tensor, k: Tensor, v: Tensor, position: Tensor, scale: float, gate: Tensor | None = None
+) -> Tensor:
+    assert gate is None or gate.stride(-1) == 1
     assert q.is_contiguous() and k.stride() == v.stride() and k.stride(-1) == 1
     return torch.empty_like(q)

@@ -11,6 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 PLAIN, FP8, INT4 = 0, 1, 2
+MOST = 64  # rows of a program; a packed matrix is read once for each of them
 _ROW, _FEW, _FEW_OF_MANY, _MANY = (2, 1024), (16, 128), (64, 128), 8192
 """Outputs and inputs per program: for one row; for a few; for a few with enough outputs to keep every unit busy. The
 fastest of those tried over the matrices of the published sizes, on an H100."""
@@ -61,19 +62,42 @@ def _tile(
         column = start + tl.arange(0, BLOCK_I // GRAIN) * GRAIN
         known = (o[:, None] < outputs) & (column[None, :] < inputs)
         at = scale + (o[:, None] // GROUP_ROWS) * scale_columns + column[None, :] // GROUP_COLUMNS
-        factor = tl.load(at, mask=known, other=0.0) * lift
+        factor = tl.load(at, mask=known, other=0.0).to(tl.float32) * lift
         scaled = tl.reshape(value, (BLOCK_O, BLOCK_I // GRAIN, GRAIN)) * factor[:, :, None]
         weight = tl.reshape(scaled, (BLOCK_O, BLOCK_I)).to(kind)
     return weight
 
 
 @triton.jit
+def rows_of(outputs, PAIRED: tl.constexpr, BLOCK_O: tl.constexpr):
+    """The matrix rows of a program. PAIRED: one of the first half and its partner of the second, in turn."""
+    place = tl.program_id(0) * BLOCK_O + tl.arange(0, BLOCK_O)
+    return (place % 2) * (outputs // 2) + place // 2 if PAIRED else place
+
+
+@triton.jit
+def leave(out, made, outputs, PAIRED: tl.constexpr, BLOCK_O: tl.constexpr):
+    """Store the sums of `rows_of`; of a pair silu(gate) · up, each rounded as if it had been stored."""
+    kind = out.dtype.element_ty
+    if PAIRED:
+        gate, up = tl.split(tl.reshape(made, (BLOCK_O // 2, 2)))
+        place = tl.program_id(0) * (BLOCK_O // 2) + tl.arange(0, BLOCK_O // 2)
+        gate, up = gate.to(kind).to(tl.float32), up.to(kind).to(tl.float32)
+        silu = (gate / (1.0 + tl.exp(-gate))).to(kind).to(tl.float32)
+        tl.store(out + place, (silu * up).to(kind), mask=place < outputs // 2)
+    else:
+        place = tl.program_id(0) * BLOCK_O + tl.arange(0, BLOCK_O)
+        tl.store(out + place, made.to(kind), mask=place < outputs)
+
+
+@triton.jit
 def gemv_kernel(
     x, w, scale, out, outputs, inputs, scale_columns, STORED: tl.constexpr, GROUP_ROWS: tl.constexpr,
-    GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr, BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr,
+    GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr, PAIRED: tl.constexpr, BLOCK_O: tl.constexpr,
+    BLOCK_I: tl.constexpr,
 ):  # fmt: skip
     """One program makes BLOCK_O outputs of one row. Sums are float32: column by column of the tiles, then across."""
-    o = tl.program_id(0) * BLOCK_O + tl.arange(0, BLOCK_O)
+    o = rows_of(outputs, PAIRED, BLOCK_O)
     total = tl.zeros([BLOCK_O, BLOCK_I], dtype=tl.float32)
     for start in range(0, inputs, BLOCK_I):
         i = start + tl.arange(0, BLOCK_I)
@@ -83,7 +107,7 @@ def gemv_kernel(
             GRAIN, BLOCK_O, BLOCK_I,
         )  # fmt: skip
         total += weight.to(tl.float32) * row[None, :]
-    tl.store(out + o, tl.sum(total, axis=1).to(out.dtype.element_ty), mask=o < outputs)
+    leave(out, tl.sum(total, axis=1), outputs, PAIRED, BLOCK_O)
 
 
 @triton.jit
@@ -91,9 +115,9 @@ def few_rows_kernel(
     x, w, scale, out, outputs, inputs, rows, scale_columns, STORED: tl.constexpr, GROUP_ROWS: tl.constexpr,
     GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr, ROWS: tl.constexpr, BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr,
 ):  # fmt: skip
-    """One program makes BLOCK_O outputs of all rows on the matrix units. Sums are float32, in ascending tiles."""
+    """One program makes BLOCK_O outputs of ROWS rows on the matrix units. Sums are float32, in ascending tiles."""
     o = tl.program_id(0) * BLOCK_O + tl.arange(0, BLOCK_O)
-    r = tl.arange(0, ROWS)
+    r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     total = tl.zeros([BLOCK_O, ROWS], dtype=tl.float32)
     for start in range(0, inputs, BLOCK_I):
         i = start + tl.arange(0, BLOCK_I)
@@ -110,10 +134,11 @@ def few_rows_kernel(
     )
 
 
-def _launch(x: Tensor, w: Tensor, scale: Tensor, stored: int, group: tuple[int, int]) -> Tensor:
+def _launch(
+    x: Tensor, w: Tensor, scale: Tensor, stored: int, group: tuple[int, int], out: Tensor, paired: bool = False
+) -> Tensor:
     rows, inputs = x.shape
     outputs = w.shape[0]
-    out = x.new_empty(rows, outputs)
     if rows == 1:
         tile, warps = _ROW, 4 if stored == PLAIN else 2
     else:
@@ -125,31 +150,50 @@ def _launch(x: Tensor, w: Tensor, scale: Tensor, stored: int, group: tuple[int, 
     how = {"num_warps": warps, "num_stages": 3, "enable_fp_fusion": True}
     grid = (triton.cdiv(outputs, tile[0]),)
     if rows == 1:
-        gemv_kernel[grid](x, w, scale, out, outputs, inputs, scale.shape[-1], **packing, **how)
+        gemv_kernel[grid](x, w, scale, out, outputs, inputs, scale.shape[-1], PAIRED=paired, **packing, **how)
     else:
-        padded = max(16, triton.next_power_of_2(rows))  # the least extent of the matrix units
-        few_rows_kernel[grid](x, w, scale, out, outputs, inputs, rows, scale.shape[-1], ROWS=padded, **packing, **how)
+        padded = min(MOST, max(16, triton.next_power_of_2(rows)))  # 16: the least extent of the matrix units
+        few_rows_kernel[(*grid, triton.cdiv(rows, padded))](
+            x, w, scale, out, outputs, inputs, rows, scale.shape[-1], ROWS=padded, **packing, **how
+        )
     return out
 
 
-def launch_gemv(x: Tensor, weight: Tensor) -> Tensor:
-    """x [T, I], weight [O, I], both contiguous -> [T, O] in x's type."""
-    return _launch(x, weight, weight, PLAIN, (1, 1))
+def row_out(x: Tensor, rows: int, paired: bool, wide: bool) -> Tensor:
+    """Memory for the products of x [T, I] with a matrix of so many rows."""
+    kind = torch.float32 if wide else x.dtype
+    return torch.empty(x.shape[0], rows // 2 if paired else rows, dtype=kind, device=x.device)
+
+
+def launch_gemv(x: Tensor, weight: Tensor, paired: bool = False, wide: bool = False) -> Tensor:
+    """x [T, I], weight [O, I], both contiguous -> [T, O] in x's type.
+
+    paired  one row only: the matrix is a gate's rows, then as many of what it opens; -> silu(gate) · up [1, O / 2]
+    wide    -> float32
+    """
+    return _launch(x, weight, weight, PLAIN, (1, 1), row_out(x, weight.shape[0], paired, wide), paired)
 
 
 def launch_gemv_fp8(x: Tensor, values: Tensor, scale: Tensor, block_rows: int, block_columns: int) -> Tensor:
     """x [T, I], values [O, I] float8_e4m3fn, scale [blocks, blocks] float32, all contiguous -> [T, O] in x's type."""
-    return _launch(x, values.view(torch.uint8), scale, FP8, (block_rows, block_columns))
+    out = row_out(x, values.shape[0], False, False)
+    return _launch(x, values.view(torch.uint8), scale, FP8, (block_rows, block_columns), out)
 
 
 def launch_gemv_int4(x: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
-    """x [T, I], packed [O, I / 8] int32, scale [O, groups] float32, all contiguous -> [T, O] in x's type."""
-    return _launch(x, packed, scale, INT4, (1, x.shape[1] // scale.shape[1]))
+    """x [T, I], packed [O, I / 8] int32, scale [O, groups] of any float type, contiguous -> [T, O] in x's type."""
+    return _launch(x, packed, scale, INT4, (1, x.shape[1] // scale.shape[1]), row_out(x, packed.shape[0], False, False))
 
 
 @torch.library.custom_op("capsules::gemv", mutates_args=(), device_types="cuda")
-def gemv(x: Tensor, weight: Tensor) -> Tensor:
-    return launch_gemv(x, weight)
+def gemv(x: Tensor, weight: Tensor, paired: bool = False, wide: bool = False) -> Tensor:
+    return launch_gemv(x, weight, paired, wide)
+
+
+@gemv.register_fake
+def _(x: Tensor, weight: Tensor, paired: bool = False, wide: bool = False) -> Tensor:
+    assert x.is_contiguous() and weight.is_contiguous() and (x.shape[0] == 1 or not paired)
+    return row_out(x, weight.shape[0], paired, wide)
 
 
 @torch.library.custom_op("capsules::gemv_fp8", mutates_args=(), device_types="cuda")
@@ -162,9 +206,8 @@ def gemv_int4(x: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
     return launch_gemv_int4(x, packed, scale)
 
 
-@gemv.register_fake
 @gemv_fp8.register_fake
 @gemv_int4.register_fake
-def _(x: Tensor, weight: Tensor, scale: Tensor | None = None, *block: int) -> Tensor:
-    assert x.is_contiguous() and weight.is_contiguous() and (scale is None or scale.is_contiguous())
+def _(x: Tensor, weight: Tensor, scale: Tensor, *block: int) -> Tensor:
+    assert x.is_contiguous() and weight.is_contiguous() and scale.is_contiguous()
     return x.new_empty(x.shape[0], weight.shape[0])

@@ -62,12 +62,15 @@ def test_a_card_takes_the_largest_that_fits_and_says_why():
         return reason(choose_profile("auto", gpu, here, host), here, gpu, host)
 
     assert told(7.4) == (
-        "profile desk-8: 7.4 GiB free on the GPU, of which it needs 7; desk-12 needs 11 GiB free on the GPU"
+        "profile desk-8: 7.4 GiB free on the GPU, of which it needs 5; desk-12 needs 9 GiB free on the GPU"
     )
-    assert told(11.3).startswith("profile desk-12: 11.3 GiB") and told(15.5).startswith("profile desk-16: 15.5 GiB")
+    # cards of 8, 12 and 16 GB, less the process's own context and a screen
+    taken = [choose_profile("auto", int(free * gib), present, 0).name for free in (6.5, 10.5, 14.5)]
+    assert taken == ["desk-8", "desk-12", "desk-16"]
+    assert told(10.5).startswith("profile desk-12: 10.5 GiB") and told(15.5).startswith("profile desk-16: 15.5 GiB")
     assert told(22) == "profile desk: 22.0 GiB free on the GPU, of which it needs 21"
-    assert told(5, 6) == (
-        "profile laptop: 5.0 GiB free on the GPU and 6.0 GiB free in memory, of which it needs 4; desk-8 needs 7 GiB "
+    assert told(4.5, 6) == (
+        "profile laptop: 4.5 GiB free on the GPU and 6.0 GiB free in memory, of which it needs 4; desk-8 needs 5 GiB "
         "free on the GPU"
     )
     assert told(0) == "profile tiny: 3.0 GiB free in memory; laptop needs 4 GiB free" and told(0, here=()) == ""

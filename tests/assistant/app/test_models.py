@@ -49,8 +49,9 @@ def test_the_voice_has_a_dtype_of_its_own() -> None:
         "float32", "float32", "bfloat16",
     ]  # fmt: skip
     assert [chosen("tiny", dtype="bfloat16"), chosen("laptop", dtype="int8,int4")] == ["bfloat16", "int4"]
-    with pytest.raises(SettingError, match=r"--dtype: int4 packs the voice .*--device cpu"):
-        chosen("desk", "cuda", dtype="bfloat16,int4")
+    assert chosen("desk", "cuda", dtype="bfloat16,int4") == "int4"
+    with pytest.raises(SettingError, match=r"--dtype: int8 packs the voice .*--device cpu"):
+        chosen("desk", "cuda", dtype="bfloat16,int8")
     with pytest.raises(SettingError, match=r"--dtype .*int4"):
         load_config({"dtype": "int4,int2"}, {})
 
