@@ -173,8 +173,7 @@ class HiggsTTS:
 
     def decode(self, codes: Tensor) -> Tensor:
         """codes [Q, frames] -> float32 [960 · frames] on the host, in one shot."""
-        audio = self.config.audio
-        checked = checked_codes(codes, audio.codebooks, audio.size).to(self._ctx.device)
+        checked = checked_codes(codes, (audio := self.config.audio).codebooks, audio.size).to(self._ctx.device)
         with switched(self._ctx.switches):  # the very kernels of a captured window
             return self.codec.to_sound(checked).cpu()
 

@@ -145,7 +145,7 @@ def test_an_undo_takes_a_picture_back_as_if_it_had_never_been_shown(run):
                 await wire.send("assistant.undo", turns=1)
                 await wire.until("conversation.item.deleted")
                 await wire.until("conversation.item.deleted")
-            found = await asked(wire, "and this", DOG)
+            found = await asked(wire, "what is that", DOG)
             return found[:2], state_of(site.engine)
 
     async def story(site: Site) -> None:

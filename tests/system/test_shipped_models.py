@@ -39,7 +39,7 @@ from assistant.events import (
     Undo,
 )
 from assistant.llm.local import LocalLLM
-from assistant.llm.small import SmallMind
+from assistant.llm.small import LOST, SmallMind
 from assistant.personas import load_personas
 from assistant.talk import Engines, Services
 from assistant.talk.conversation import item_text
@@ -82,7 +82,7 @@ class ShippedTalk:
         personas, home = load_personas(), HomeRows()
         services = Services(
             Engines(self.llm, self.tts, open_asr()), LoopClock(), personas, asyncio.to_thread,
-            tools=lambda session: _own_tools(personas, session, home, names=TRAINED_TOOLS),
+            tools=lambda session: _own_tools(personas, session, home, names=TRAINED_TOOLS), lost=LOST,
         )  # fmt: skip
         self.talks = Talks(services, settings=Settings(persona="ada", turn_detection=None, paced=False))
 

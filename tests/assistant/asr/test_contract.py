@@ -33,7 +33,7 @@ from assistant.asr.transducer import Transducer, TransducerFollower
 from assistant.asr.whisper import Whisper, WhisperFollower, open_whisper
 from assistant.contracts import MOST_TERMS, AsrFacts, HeardWord, Partial, Transcript
 from assistant.events import Pcm
-from assistant.llm.small.rescoring import Requests
+from assistant.llm.small.rescoring import RequestChances
 from assistant.remote import RemoteFollower, TranscriptionServer, read_address
 from tests.fakes.random_whisper import write_ct2, write_hf
 from tests.fakes.talk import World
@@ -211,7 +211,7 @@ def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
             case "moonshine":
                 return MoonshineFollower(network)
             case "moonshine, rescored":
-                return MoonshineFollower(network, Likely(Requests(SHIPPED_LLM)))
+                return MoonshineFollower(network, Likely(RequestChances(SHIPPED_LLM)))
             case "pocketsphinx":
                 return PocketsphinxFollower(TINY)
             case "remote" | "another server":

@@ -17,10 +17,10 @@ from assistant.asr.paced import LONGEST_CADENCE_MS, SHARE, Paced
 from assistant.asr.sense import repeats, sensible
 from assistant.contracts import Partial, Transcript
 from assistant.events import Pcm
-from assistant.llm.small.rescoring import Requests
+from assistant.llm.small.rescoring import RequestChances
 
 RATE = 16_000
-REQUESTS = Requests(Path(llm_engine.__file__).parent / "tiny")
+REQUESTS = RequestChances(Path(llm_engine.__file__).parent / "tiny")
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def sounds_at_a_start(higgs, model, home):
     for name in ("ada", "mine"):
         sound = torch.cat(list(higgs.speak("Good morning to you.", voices[name])))
         found.append((name, voices[name].key, hashlib.sha256(sound.numpy().tobytes()).hexdigest()))
-    capsules.close()
+    capsules.flush()
     return found
 
 
