@@ -203,7 +203,7 @@ def test_four_bits_of_a_gpu_are_those_of_a_processor() -> None:
     plain[4, :32] = plain[4, :32].abs()
     four = Int4Weight(*quantise_int4(plain))
     assert torch.equal(four.unpack(torch.float32), packed(plain, 4).unpack(torch.float32))
-    assert four.scale.dtype == torch.float32 and four.packed.shape == (80, 12)
+    assert four.scale.dtype == torch.bfloat16 and four.packed.shape == (80, 12)
     rows = Int4Weight(torch.zeros_like(four.packed), torch.zeros_like(four.scale))
     for part in (slice(0, 16), slice(16, 80)):
         rows[part].values.copy_(rows[part].fill(plain[part]))

@@ -20,6 +20,7 @@ from assistant.contracts import PICTURE
 from assistant.server.app import make_app
 from assistant.server.security import Gate
 from assistant.server.starting import Starting
+from assistant.talk.tool_loop import NO_ANSWER
 from tests.assistant.llm.test_local import assert_same_state, state_of
 from tests.fakes import web
 from tests.fakes.seeing import write_published_llm
@@ -146,6 +147,7 @@ def test_an_undo_takes_a_picture_back_as_if_it_had_never_been_shown(run):
                 await wire.until("conversation.item.deleted")
                 await wire.until("conversation.item.deleted")
             found = await asked(wire, "what is that", DOG)
+            assert found[0] != NO_ANSWER, "a sentence of ours: take another question"
             return found[:2], state_of(site.engine)
 
     async def story(site: Site) -> None:
