@@ -9,6 +9,7 @@
     eyes            pictures through the tower, step by step
     footprint       how much device memory an engine will need
     gated_delta     the gated delta rule, its definition and in chunks
+    gguf/           GGUF files, read as the published checkpoint that they were made from
     graphs          which shapes are captured
     grid            how tokens are cut into calls, and the log of them
     layers          the blocks that only this family has
