@@ -1,4 +1,5 @@
-"""Qwen3.5-family hybrid language models over static buffers, with exact capsules. See README.md.
+"""Hybrid language models of the Qwen3.5 family and plain decoders over static buffers, with exact capsules. See
+README.md.
 
     chat            messages to text through the checkpoint's template
     checkpoints     which boundaries of a sequence have a checkpoint
@@ -12,13 +13,14 @@
     gguf/           GGUF files, read as the published checkpoint that they were made from
     graphs          which shapes are captured
     grid            how tokens are cut into calls, and the log of them
-    layers          the blocks that only this family has
+    layers          the mixers: gated delta-net, gated attention, plain attention
     likelihood      the likelihood of whole texts, many at once
     model           the network, from embedding to logits
     names           published tensors and what they become
     options         choices made when an engine is loaded
     pictures        which rows of a sequence are pictures, and their rotary positions
     pixels          pictures resized for the tower, and as patches
+    rope_config     the rotary positions that a config.json describes
     rowstore        encoded pictures, stored by content
     sampling        how the next token is chosen
     sequence        the tokens that are folded, by which calls, and how that is done again

@@ -1,6 +1,6 @@
-"""The blocks only this family has: the gated delta-net mixer and gated attention with partial rotary.
+"""The mixers: gated delta-net and gated attention with partial rotary of the hybrids, attention of plain decoders.
 
-Both are pure functions of their input, weights and earlier state, with any leading batch axes: a captured step, a
+All are pure functions of their input, weights and earlier state, with any leading batch axes: a captured step, a
 prefill chunk and training call the same code. Axes as in `capsules.nn` and `gated_delta`; h is the hidden size, C the
 convolution's channels (all query, key and value dimensions of the mixer).
 """
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from capsules.exec import native
-from capsules.nn import Weight, attend, kernels, linear, norm_rotate, rms_norm, turns
+from capsules.nn import Weight, attend, kernels, linear, norm_rotate, rms_norm, rotate, turns
 from llm_engine.config import LLMConfig
 from llm_engine.gated_delta import chunked, step, unit
 
@@ -45,10 +45,21 @@ class FullWeights:
     out: Weight  # [h, H·D]
 
 
-def angles_of(axes: Tensor, config: LLMConfig) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True)
+class PlainWeights:
+    """One attention mixer of a plain decoder."""
+
+    qkv: Weight  # [(H + 2 G) D, h]: queries, keys, values
+    out: Weight  # [h, H·D]
+    q_norm: Tensor | None = None  # [D] float32; None where heads are not normalised
+    k_norm: Tensor | None = None  # [D] float32
+
+
+def angles_of(axes: Tensor, config: LLMConfig, stretch: Tensor | None) -> tuple[Tensor, Tensor]:
     """Cosines and sines at positions of three axes, interleaved over the frequencies.
 
     axes     [3, ..., T] integers: time, height, width
+    stretch  divisors of the frequencies, as `turns` takes them
     returns  cos, sin [..., T, rotary_dim] float32. Frequency j turns with the height if j mod 3 is 1, with the width if
              it is 2, each as often as `mrope_section` says, else with the time. Equal axes give plain rotary positions.
     """
@@ -57,7 +68,7 @@ def angles_of(axes: Tensor, config: LLMConfig) -> tuple[Tensor, Tensor]:
     time, height, width = axes[..., None].unbind(0)
     turned = torch.where((j % 3 == 1) & (j < 3 * heights), height, time)
     turned = torch.where((j % 3 == 2) & (j < 3 * widths), width, turned)
-    return turns(turned, config.rotary_dim, config.rope_theta)
+    return turns(turned, config.rotary_dim, config.rope_theta, stretch)
 
 
 def delta_mixer(
@@ -140,6 +151,21 @@ def gated_attention(
     keys, values = keep(k, v.unflatten(-1, (groups, size)))
     out = attend(q, keys, values, positions) * gate.sigmoid()
     return linear(out.flatten(-2), w.out)
+
+
+def plain_attention(
+    x: Tensor, w: PlainWeights, config: LLMConfig, positions: Tensor, cos: Tensor, sin: Tensor, keep: KeepRows
+) -> Tensor:
+    """Causal attention without a gate; arguments and result as of `gated_attention`."""
+    heads, groups, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
+    q, k, v = linear(x, w.qkv).unflatten(-1, (-1, size)).split((heads, groups, groups), -2)
+    if w.q_norm is not None and w.k_norm is not None:
+        q = norm_rotate(q, w.q_norm, config.rms_norm_eps, cos, sin)
+        k = norm_rotate(k, w.k_norm, config.rms_norm_eps, cos, sin)
+    else:
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+    keys, values = keep(k, v)
+    return linear(attend(q, keys, values, positions).flatten(-2), w.out)
 
 
 def _rule(x: Tensor, w: LinearWeights, window: Tensor, state: Tensor) -> tuple[Tensor, ...]:

@@ -181,6 +181,9 @@ class _Loader:
         if digest is not None:
             self.kept = prepared.open(digest, self._like(wanted))
         made = {part.name: self._place(part) for part in wanted}
+        if self.config.rope_stretch:
+            stretch = torch.tensor(self.config.rope_stretch, device=self.ctx.device)
+            made["stretch"] = self.ctx.adopt(f"{self.scope}.w.stretch", stretch, role=Role.WEIGHT).tensor
         tower = self._place_tower() if self.form.eyes else None
         if self.kept is None:
             self._read_scales(wanted)

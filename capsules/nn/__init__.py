@@ -14,8 +14,8 @@ data. Nothing writes in place except `write_rows` and `count_token`, which are f
     linear(x [..., T, I], w [O, I])                            -> [..., T, O]
     embed(ids [...], w [V, h])                                 -> [..., h]
     rms_norm(x [..., N], w [N], eps)                           -> [..., N]      weight as it is
-    rope_table(positions [...], dims, theta)                   -> cos, sin [..., dims] float32
-    turns(positions [..., dims/2], dims, theta)                -> the same, a position per frequency
+    rope_table(positions [...], dims, theta, stretch)          -> cos, sin [..., dims] float32
+    turns(positions [..., dims/2], dims, theta, stretch)       -> the same, a position per frequency
     norm_rotate(x [..., T, H, D], w [D], eps, cos, sin)        -> [..., T, H, D]
     rotate(x [..., T, H, D], cos, sin [..., T, dims])          -> [..., T, H, D]   full rope if dims = D
     attend(q [..., T, H, D], k, v [..., S, G, D], positions [..., T])           -> [..., T, H, D]
