@@ -5,6 +5,7 @@ README.md.
     checkpoints     which boundaries of a sequence have a checkpoint
     config          config.json as a frozen type
     delta_kernel    one token through the delta-net mixer, on a GPU
+    endings         which tokens end a turn or a text
     engine          the public face: load, append, decode, snapshot, restore, rollback
     errors          every error of the package
     eyes            pictures through the tower, step by step
@@ -20,6 +21,7 @@ README.md.
     options         choices made when an engine is loaded
     pictures        which rows of a sequence are pictures, and their rotary positions
     pixels          pictures resized for the tower, and as patches
+    published       a checkpoint, whichever way it is stored
     rope_config     the rotary positions that a config.json describes
     rowstore        encoded pictures, stored by content
     sampling        how the next token is chosen

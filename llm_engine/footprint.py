@@ -16,6 +16,7 @@ from llm_engine.eyes import EyesBuffers, most_pixels
 from llm_engine.grid import capacity
 from llm_engine.names import FP8_BLOCK, Kind, Part, made_as, packed_bits, parts
 from llm_engine.options import DTYPES, LLMOptions
+from llm_engine.published import read_config
 from llm_engine.state import EngineState
 from llm_engine.vision_config import CELL, MERGE, VisionConfig
 from llm_engine.vision_weights import tower_bytes, tower_prefix
@@ -24,12 +25,12 @@ from llm_engine.vision_weights import tower_bytes, tower_prefix
 def needed_bytes(
     path: str | Path, dtype: str, max_positions: int, packed: bool = False, *, eyes: str = "auto", device: str = "cuda"
 ) -> int:
-    """Bytes for the model in a directory, with the arguments of `HybridLLM.load`. Raises ConfigError.
+    """Bytes for the model in a directory or a GGUF file, with the arguments of `HybridLLM.load`. Raises ConfigError.
 
     Weights published in packed form stay packed, whatever `dtype` makes of others. They need at most the size of their
     files, including parts that are not loaded (vision, drafts).
     """
-    config = LLMConfig.read(path)
+    config = read_config(path)
     held = sum(file.stat().st_size for file in Path(path).glob("*.safetensors"))
     tower = VisionConfig.read(path) if eyes != "off" and held and tower_prefix(catalogue(path)) else None
     most = held if packed and config.quantisation and held else None

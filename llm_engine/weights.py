@@ -14,19 +14,19 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from capsules import ExecContext, Role
-from capsules.digests import known_digest, stamps
+from capsules.digests import stamps
 from capsules.errors import WeightsError
 from capsules.nn import Weight, empty_matrix
 from capsules.nn.fp8 import Fp8Weight, unpack_fp8
 from capsules.nn.int4 import GROUP, Int4Weight, unpack_int4
 from capsules.nn.panels import GROUPS, PANEL, PanelWeight, panel_shapes
 from capsules.prepared import PreparedWeights, Tell
-from capsules.shards import locate, open_files
-from capsules.weights import Progress, Target, load, packing
+from capsules.weights import Progress, Target, packing
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
 from llm_engine.names import FP8_BLOCK, Kind, Part, made_as, packed_bits, parts, prepare, published_shapes, text_only
+from llm_engine.published import open_published
 from llm_engine.tower import TowerWeights
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import PREFIXES as TOWERS
@@ -75,7 +75,8 @@ def load_weights(
     aside: Path | None = None,
     tell: Tell | None = None,
 ) -> LoadedWeights:
-    """Stream a checkpoint directory into WEIGHT buffers of the context, or map the file `prepare_weights` stored.
+    """Stream a checkpoint directory or a GGUF file into WEIGHT buffers of the context, or map the file that
+    `prepare_weights` stored.
 
     dtype    of the large matrices; norms, decays and convolutions are widened to float32, which keeps every bit
     packed   keep quantised matrices in their few bits and unpack at every use (saves memory, costs time without a
@@ -87,10 +88,9 @@ def load_weights(
     tell     gets a line if a stored file is stale, and on whether it could be made again
     Raises ConfigError, or CheckpointError with the name of the tensor that is unknown, missing or misshapen.
     """
-    config = LLMConfig.read(path)
     form = _Form(dtype, packed, bits, eyes, made)
     try:
-        return _Loader(Path(path), ctx, scope, config, form).run(progress, aside, tell or (lambda line: None))
+        return _Loader(Path(path), ctx, scope, form).run(progress, aside, tell or (lambda line: None))
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
@@ -102,7 +102,7 @@ def prepare_weights(
 
     Returns whether such a file exists now, or would not be worth it. Raises as `load_weights` does.
     """
-    loader = _Loader(Path(path), ExecContext("cpu"), "llm", LLMConfig.read(path), _Form(dtype, False, bits, eyes))
+    loader = _Loader(Path(path), ExecContext("cpu"), "llm", _Form(dtype, False, bits, eyes))
     if not loader.prepared(tell).worth_it:
         return True
     try:
@@ -154,10 +154,10 @@ class _Form:
 class _Loader:
     """One load: the contents of the files, the needs of the network, and how they meet."""
 
-    def __init__(self, path: Path, ctx: ExecContext, scope: str, config: LLMConfig, form: _Form) -> None:
+    def __init__(self, path: Path, ctx: ExecContext, scope: str, form: _Form) -> None:
         self.path, self.ctx, self.scope, self.form = path, ctx, scope, form
-        self.files = open_files(path)
-        self.names = {name: entry for name, (_, entry) in locate(self.files).items()}
+        self.published = open_published(path)
+        self.names, config = self.published.names, self.published.config
         self.prefix = self._prefix()
         self.head = next((n for n in ("lm_head.weight", "language_model.lm_head.weight") if n in self.names), None)
         drafts = {int(n.split(".")[2]) for n in self.names if n.startswith("mtp.layers.")}
@@ -174,10 +174,10 @@ class _Loader:
     ) -> LoadedWeights:
         """keep  store the loaded weights even if no older file asks for it"""
         wanted = parts(self.config, self.draft)
-        before = stamps(self.files)
+        before = stamps(self.published.files)
         prepared = self.prepared(tell)
         keep = self._may_keep() and (keep or prepared.path.exists())
-        digest = known_digest(self.path, aside) if keep else None
+        digest = self.published.digest(aside) if keep else None
         if digest is not None:
             self.kept = prepared.open(digest, self._like(wanted))
         made = {part.name: self._place(part) for part in wanted}
@@ -189,18 +189,19 @@ class _Loader:
             self._read_scales(wanted)
             for part in wanted:
                 self._plan(part, made[part.name])
-            load(self.path, self.plan, self._left_out(tower), progress)
+            self.published.load(self.plan, self._left_out(tower), progress)
         left_out = self._left_out(tower)
         skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and n not in self.scales)
         if digest is not None and self.kept is None:
             prepared.keep(digest, before, self.held)
-        digest = digest or known_digest(self.path, aside)
+        digest = digest or self.published.digest(aside)
         model = ModelWeights.gather(self.config, made.__getitem__)
         draft = {name: tensor for name, tensor in made.items() if name.startswith("mtp.")}
         return LoadedWeights(self.config, model, draft, digest, skipped, tower)
 
     def prepared(self, tell: Tell) -> PreparedWeights:
-        configs = repr((self.config, VisionConfig.read(self.path) if self.form.eyes else None))
+        eyes = VisionConfig.read(self.path) if self.form.eyes and self.published.files else None
+        configs = repr((self.config, eyes))
         return PreparedWeights(self.path, str(self.form), _LAYOUT, configs, tell)
 
     def _left_out(self, tower: "LoadedTower | None") -> list[str]:
@@ -213,7 +214,8 @@ class _Loader:
 
     def _may_keep(self) -> bool:
         """Whether to store a file: for a GPU, weights stream to their place at the disk's speed already."""
-        return self.ctx.device.type == "cpu" and not self.form.packed and self.form.made is None
+        plain = not self.form.packed and self.form.made is None
+        return bool(self.published.files) and self.ctx.device.type == "cpu" and plain
 
     def _like(self, wanted: tuple[Part, ...]) -> dict[str, Tensor]:
         """Tensors that a file could store, as memory that is never touched."""
@@ -236,7 +238,7 @@ class _Loader:
     # ------------------------------------------------------------------------ the network's tensors
 
     def _place_tower(self) -> LoadedTower | None:
-        config = VisionConfig.read(self.path)
+        config = VisionConfig.read(self.path) if self.published.files else None
         if config is None or tower_prefix(self.names) is None:
             return None
         check_tower(self.path, config, self.config.hidden_size, self.config.image_token)
@@ -296,7 +298,7 @@ class _Loader:
                     self.scales[scale] = torch.zeros(_blocks(shape, self._block()), device=self.ctx.device)
                     plan[scale] = Target(self.scales[scale], accept=_FLOATS)
         if plan:
-            load(self.path, plan, skip=("*",))
+            self.published.load(plan, ("*",), None)
 
     def _block(self) -> tuple[int, int]:
         """How many rows and columns of a published packed matrix share one scale."""

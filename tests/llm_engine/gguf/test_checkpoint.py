@@ -1,0 +1,119 @@
+"""Random decoders in GGUF files: logits against llama.cpp on the same file, and what is not a model is refused."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from capsules import ExecContext
+from llm_engine.errors import CheckpointError, ConfigError
+from llm_engine.gguf.checkpoint import GgufCheckpoint
+from llm_engine.gguf.container import GgufFile
+from llm_engine.gguf.described import config_of
+from llm_engine.model import forward_whole
+from llm_engine.published import open_published, read_config
+from llm_engine.weights import load_weights
+from tests.fakes.gguf_files import write_decoder
+from tests.fakes.llama_cpp import LlamaCpp
+
+IDS = torch.randint(5, 2000, (70,), generator=torch.Generator().manual_seed(2)).tolist()
+STRETCH = np.linspace(1, 8, 16)
+
+
+def ours(path: Path) -> Tensor:
+    loaded = load_weights(path, ExecContext("cpu"), torch.float32)
+    with torch.no_grad():
+        return forward_whole(loaded.model, loaded.config, torch.tensor([IDS]))[0]
+
+
+def theirs(path: Path) -> Tensor:
+    peer = LlamaCpp(path)
+    logits = peer.logits(IDS)
+    peer.close()
+    return logits
+
+
+@pytest.mark.parametrize(
+    ("architecture", "stretch"),
+    [("llama", None), ("llama", STRETCH), ("qwen3", None)],
+    ids=["llama", "llama stretched", "qwen3"],
+)
+def test_logits_are_those_of_llama_cpp(tmp_path: Path, architecture: str, stretch: np.ndarray | None) -> None:
+    path = tmp_path / "random.gguf"
+    write_decoder(path, architecture, stretch=stretch)
+    expected = theirs(path)
+    assert float((ours(path) - expected).abs().max()) < 1e-3 * float(expected.abs().max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+@pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"])
+def test_logits_of_each_type_are_near_llama_cpps(tmp_path: Path, architecture: str, kind: str) -> None:
+    """It rounds activations to eight bits, which we do not."""
+    path = tmp_path / "random.gguf"
+    write_decoder(path, architecture, kind)
+    expected = theirs(path)
+    assert float((ours(path) - expected).pow(2).mean().sqrt()) < 0.05 * float(expected.pow(2).mean().sqrt())
+
+
+@pytest.mark.parametrize("tensor", ["q_proj", "k_proj"])
+def test_an_order_that_is_not_undone_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
+    path = tmp_path / "random.gguf"
+    write_decoder(path)
+    expected, find = theirs(path), GgufCheckpoint._find
+
+    def forgetful(self: GgufCheckpoint, name: str, published: str) -> object:
+        found = find(self, name, published)
+        return type(found)(name, None) if tensor in published else found
+
+    monkeypatch.setattr(GgufCheckpoint, "_find", forgetful)
+    assert float((ours(path) - expected).abs().max()) > 0.05 * float(expected.abs().max())
+
+
+def test_the_digest_is_the_files(tmp_path: Path) -> None:
+    path = tmp_path / "random.gguf"
+    write_decoder(path)
+    first = open_published(path).digest(None)
+    assert open_published(path).digest(None) == first
+    changed = bytearray(path.read_bytes())
+    changed[-1] ^= 1
+    path.write_bytes(changed)
+    assert open_published(path).digest(None) != first
+    assert not list(tmp_path.glob("*.json"))
+
+
+def described(**changes: object) -> GgufFile:
+    metadata: dict[str, object] = {
+        "general.architecture": "llama", "llama.block_count": 2, "llama.embedding_length": 64,
+        "llama.feed_forward_length": 128, "llama.attention.head_count": 4,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+    }  # fmt: skip
+    return GgufFile(Path("some.gguf"), metadata | changes, {}, torch.zeros(0, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"general.architecture": "clip"}, "vision projector"),
+        ({"general.architecture": "qwen35moe"}, "mixture of experts"),
+        ({"general.architecture": "gemma4"}, "architecture 'gemma4' is not implemented; llama, qwen3"),
+        ({"llama.expert_count": 8}, "mixture of experts"),
+        ({"llama.attention.key_length": 64}, "keys are 64 wide"),
+        ({}, "holds a part of a model"),
+    ],
+)
+def test_what_is_no_model_here_is_said(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"(some\.gguf.*)?{said}"):
+        config_of(described(**changes))
+
+
+def test_tensors_that_do_not_belong_or_are_missing_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "random.gguf"
+    write_decoder(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"blk.1.ffn_up.weight", b"blk.1.ffn_xx.weight"))
+    with pytest.raises(CheckpointError, match=r"ffn_xx|mlp\.up_proj"):
+        load_weights(path, ExecContext("cpu"), torch.float32)
+    assert read_config(path).hidden_size == 256
