@@ -30,7 +30,7 @@ class Published(Protocol):
 
     def digest(self, aside: Path | None) -> str: ...
 
-    def load(self, plan: Plan, skip: Sequence[str], progress: Callable[[Progress], None] | None) -> None: ...
+    def fill(self, plan: Plan, skip: Sequence[str], progress: Callable[[Progress], None] | None) -> None: ...
 
 
 class SafetensorsFolder:
@@ -44,7 +44,7 @@ class SafetensorsFolder:
     def digest(self, aside: Path | None) -> str:
         return known_digest(self.path, aside)
 
-    def load(self, plan: Plan, skip: Sequence[str], progress: Callable[[Progress], None] | None) -> None:
+    def fill(self, plan: Plan, skip: Sequence[str], progress: Callable[[Progress], None] | None) -> None:
         load(self.path, plan, skip, progress)
 
 

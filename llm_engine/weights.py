@@ -189,7 +189,7 @@ class _Loader:
             self._read_scales(wanted)
             for part in wanted:
                 self._plan(part, made[part.name])
-            self.published.load(self.plan, self._left_out(tower), progress)
+            self.published.fill(self.plan, self._left_out(tower), progress)
         left_out = self._left_out(tower)
         skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and n not in self.scales)
         if digest is not None and self.kept is None:
@@ -298,7 +298,7 @@ class _Loader:
                     self.scales[scale] = torch.zeros(_blocks(shape, self._block()), device=self.ctx.device)
                     plan[scale] = Target(self.scales[scale], accept=_FLOATS)
         if plan:
-            self.published.load(plan, ("*",), None)
+            self.published.fill(plan, ("*",), None)
 
     def _block(self) -> tuple[int, int]:
         """How many rows and columns of a published packed matrix share one scale."""

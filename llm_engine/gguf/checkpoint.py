@@ -64,7 +64,7 @@ class GgufCheckpoint:
     def digest(self, aside: Path | None) -> str:
         return file_digest(self.path, aside)
 
-    def load(self, plan: Plan, skip: Sequence[str], progress: Callable[[Progress], None] | None) -> None:
+    def fill(self, plan: Plan, skip: Sequence[str], progress: Callable[[Progress], None] | None) -> None:
         """Fill every target of a plan, as `capsules.weights.load` does. Raises WeightsError."""
         missing = [name for name in plan if name not in self._held]
         if missing:
