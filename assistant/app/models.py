@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from assistant.app.config import TINY, Config, Profile, choose_profile, reason
 from assistant.app.ears import Hearing, begin_hearing, limited
@@ -34,6 +35,7 @@ from capsules.nn.panels import BITS
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
 from llm_engine import footprint as llm_footprint
+from llm_engine.gguf.container import is_gguf
 from tts_engine import footprint as tts_footprint
 from tts_engine.engine import HiggsTTS
 
@@ -135,11 +137,12 @@ async def open_llm(opening: Opening) -> LLM:
     packed = ctx.device.type == CUDA  # a processor has no kernels for packed ones
     eyes = config.eyes if opening.eyes else "off"
     load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=eyes, tell=opening.report)
-    dtype = llm_dtype(config.llm_dtype or profile.dtype, ctx.device.type)
+    dtype = llm_dtype(asked_dtype(config, profile), ctx.device.type)
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
-    sampling = Sampling.greedy() if profile.name == TINY else Sampling(temperature=0.7, top_k=20, top_p=0.95)
+    small = limited(config, profile)
+    sampling = Sampling.greedy() if small else Sampling(temperature=0.7, top_k=20, top_p=0.95)
     name = path.name if config.llm else f"{profile.name}-llm"
-    return LocalLLM(opening.deployment, engine, load_language(path, limited=limited(config, profile)), name, sampling)
+    return LocalLLM(opening.deployment, engine, load_language(path, limited=small), name, sampling)
 
 
 async def open_tts(opening: Opening) -> TTS:
@@ -225,7 +228,7 @@ def _gpu_plan(config: Config, profile: Profile, placed: Placement, report: Repor
     wanted = config.capsule_mb * MIB * ON_GPU // PARTS
     llm_bytes = eyes_bytes = tts_bytes = 0
     if placed.llm == CUDA and not is_address(config.llm):
-        path, dtype = local_path(config, "llm", profile.llm), llm_dtype(config.llm_dtype or profile.dtype, CUDA)
+        path, dtype = local_path(config, "llm", profile.llm), llm_dtype(asked_dtype(config, profile), CUDA)
         needed = partial(llm_footprint.needed_bytes, path, dtype, config.max_positions, packed=True)
         llm_bytes = needed(eyes="off")
         eyes_bytes = needed(eyes=config.eyes) - llm_bytes
@@ -250,6 +253,11 @@ def voice_dtype(config: Config, profile: Profile, device: str) -> str:
     shared = "" if config.llm_dtype in BITS else config.llm_dtype
     own = "int8" if profile.voice_dtype == "float8" and device == CPU else profile.voice_dtype
     return config.tts_dtype or shared or own
+
+
+def asked_dtype(config: Config, profile: Profile) -> str:
+    """A GGUF file holds few bits already: unless another form is asked for, it is held in eight."""
+    return config.llm_dtype or ("float8" if config.llm and is_gguf(Path(config.llm).expanduser()) else profile.dtype)
 
 
 def llm_dtype(dtype: str, device: str) -> str:

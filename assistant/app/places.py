@@ -12,9 +12,10 @@ from assistant.remote import is_address, read_address
 
 
 def local_path(config: Config, kind: str, repository: str) -> Path:
-    """The folder of a model, `kind` llm or tts: the one asked for, the fetched one of the profile, or the shipped.
+    """The place of a model, `kind` llm or tts: the one asked for, the fetched one of the profile, or the shipped.
 
-    An address is returned as it is written. Raises SettingError if the folder contains no model.
+    It is a folder; of a language model it may be a GGUF file. An address is returned as it is written. Raises
+    SettingError if there is no model.
     """
     asked: str = getattr(config, kind)
     if is_address(asked):
@@ -25,17 +26,31 @@ def local_path(config: Config, kind: str, repository: str) -> Path:
         path = model_folder(config.models, repository)
     else:
         path = shipped(kind)
-    if (path / "config.json").is_file():
+    if (path / "config.json").is_file() or (kind == "llm" and _begins_as_gguf(path)):
         return path
     if not asked:
         wanted = config.profile if config.profile in PROFILES else repository
         raise SettingError(f"the models of {wanted} are not on this machine; fetch them with `assistant pull {wanted}`")
     if path.is_dir():
-        raise SettingError(f"{config.origin(kind)}: {path} does not contain a model; name a folder with a config.json")
+        inside = sorted(path.glob("*.gguf"))
+        also = f", or the file {inside[0]}" if inside and kind == "llm" else ""
+        raise SettingError(
+            f"{config.origin(kind)}: {path} does not contain a model; name a folder with a config.json{also}"
+        )
+    if path.is_file():
+        raise SettingError(f"{config.origin(kind)}: {path} is not a GGUF file; name one, or the folder of a model")
     raise SettingError(
-        f"{config.origin(kind)}: there is no folder {asked}; name the folder of a model, or the address of a server, "
-        "which begins with http:// or https://"
+        f"{config.origin(kind)}: there is no folder {asked}; name the folder of a model"
+        f"{', a GGUF file' if kind == 'llm' else ''}, or the address of a server, which begins with http:// or https://"
     )
+
+
+def _begins_as_gguf(path: Path) -> bool:
+    """The engine says what else is wrong with it; here nothing of an engine is imported."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"GGUF"
 
 
 def shipped(kind: str) -> Path:
