@@ -14,6 +14,7 @@ README.md.
     gguf/           GGUF files, read as the published checkpoint that they were made from
     graphs          which shapes are captured
     grid            how tokens are cut into calls, and the log of them
+    jsoncalls       calls of models that write JSON or Python
     layers          the mixers: gated delta-net, gated attention, plain attention
     likelihood      the likelihood of whole texts, many at once
     model           the network, from embedding to logits

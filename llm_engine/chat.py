@@ -24,7 +24,8 @@ class ChatTemplate:
     """The template alone: messages to text. `begin` and `end`: what it may write around a whole sequence."""
 
     def __init__(self, source: str, begin: str = "", end: str = "") -> None:
-        self._around = {"bos_token": begin, "eos_token": end}
+        # Llama's would write the tools into the first user's turn, which then could not grow at its end.
+        self._always = {"bos_token": begin, "eos_token": end, "tools_in_user_message": False}
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
         )
@@ -73,7 +74,7 @@ class ChatTemplate:
                 tools=list(tools) or None,
                 add_generation_prompt=add_generation_prompt,
                 enable_thinking=thinking,
-                **self._around,
+                **self._always,
                 **options,
             )
         except (TemplateError, TypeError, ValueError, RecursionError, OverflowError) as error:

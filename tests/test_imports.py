@@ -40,6 +40,7 @@ PURE = [
     "capsules/safefile.py",
     "capsules/metrics.py",
     "llm_engine/callguide.py",
+    "llm_engine/jsoncalls.py",
     "llm_engine/toolcalls.py",
     "llm_engine/wordguide.py",
     "tts_engine/text.py",

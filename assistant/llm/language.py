@@ -11,7 +11,7 @@ from typing import Protocol
 
 from assistant.contracts import PICTURE, Prompt
 from assistant.events import ToolSpec
-from assistant.llm.chat_layout import Layout, find_layout
+from assistant.llm.chat_layout import Calls, Layout, find_layout
 from assistant.llm.known_replies import OFF, SWITCHED_OFF, what_may_be_said
 from assistant.llm.known_tools import as_said, unsaid
 from assistant.llm.reply_guide import ReplyGuide
@@ -19,6 +19,7 @@ from assistant.llm.tool_retrieval import Meant, what_else_may_be_meant, what_is_
 from assistant.text.small_model import for_small_model
 from llm_engine.callguide import CallGuide
 from llm_engine.chat import Chat
+from llm_engine.jsoncalls import BareCallParser, read_json_call
 from llm_engine.tokenizer import TextTokenizer
 from llm_engine.toolcalls import Piece, Schemas, ToolCallParser
 from llm_engine.wordguide import Vocabulary, WordGuide
@@ -91,14 +92,14 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
         layout = replace(layout, read=lru_cache(TURNS_REMEMBERED)(_read_small))
 
     def calls(prompt: Prompt) -> CallStream:
-        return ToolCallParser(_schemas(prompt), layout.value_lead)
+        return call_stream(layout, _schemas(prompt))
 
     vocabulary, stops = load_vocabulary(path, chat.tokenizer), chat.tokenizer.stops()
 
     def guide(prompt: Prompt, probability: Callable[[int], float], rejected: str | None) -> Guide:
         declared = _schemas(prompt)
         if vocabulary is None:
-            return CallGuide(declared, layout.value_lead, encode)
+            return CallGuide(declared if layout.calls is Calls.XML else {}, layout.value_lead, encode)
         unknown = [tool for tool in prompt.tools if tool.name in told(prompt.tools)]
         lines = [replace(line, text=layout.read(line.text)) if line.role == "user" else line for line in prompt.lines]
         meant, sayable = what_is_meant(unknown, lines), what_may_be_said(lines, bool(declared))
@@ -131,6 +132,13 @@ def load_language(path: Path, *, limited: bool = False) -> Language:
 
     reach = SMALL_REACH if limited else None
     return Language(layout, encode, chat.tokenizer.stream, calls, guide, stops, limited, reach)
+
+
+def call_stream(layout: Layout, declared: Schemas) -> CallStream:
+    """Reads the calls that a model of this layout writes."""
+    if layout.calls is Calls.BARE:
+        return BareCallParser(declared)
+    return ToolCallParser(declared, layout.value_lead, read_json_call if layout.calls is Calls.JSON else None)
 
 
 def load_vocabulary(path: Path, tokenizer: TextTokenizer) -> Vocabulary | None:
