@@ -8,7 +8,7 @@ from llm_engine.config import LLMConfig
 from llm_engine.errors import ConfigError
 from llm_engine.gguf.container import GgufFile
 
-ARCHITECTURES = {"llama": "llama", "qwen3": "qwen3"}
+ARCHITECTURES = {"llama": "llama", "qwen3": "qwen3", "qwen35": "qwen3_5_text"}
 """model_type by the file's `general.architecture`; Mistral's models are of the first."""
 STRETCH = "rope_freqs.weight"
 """A converter computes the divisors of Llama 3's frequencies and leaves out what they were computed from."""
@@ -20,6 +20,7 @@ def config_of(file: GgufFile) -> LLMConfig:
         config = LLMConfig.parse(_as_published(file))
     except ConfigError as error:
         raise ConfigError(f"{file.path.name}: {error}") from error
+    config = replace(config, centred_norms=False)  # converters add the 1
     if STRETCH not in file.tensors:
         return config
     stretch = tuple(file.rows(STRETCH).flatten().tolist())
@@ -48,17 +49,37 @@ def _as_published(file: GgufFile) -> dict[str, Any]:
         "vocab_size": _vocabulary(file),
         "hidden_size": given("embedding_length"),
         "intermediate_size": given("feed_forward_length"),
-        "num_hidden_layers": given("block_count"),
+        "num_hidden_layers": (given("block_count") or 0) - (given("nextn_predict_layers") or 0),
         "num_attention_heads": heads,
-        "num_key_value_heads": given("attention.head_count_kv") or heads,
+        "num_key_value_heads": _most(given("attention.head_count_kv")) or heads,
         "head_dim": size,
         "rms_norm_eps": given("attention.layer_norm_rms_epsilon"),
         "rope_parameters": _rope(given),
         "tie_word_embeddings": "output.weight" not in file.tensors,
     }
+    if architecture == "qwen35":
+        text |= _recurrent(given)
     if given("attention.sliding_window"):
         text |= {"model_type": "mistral", "sliding_window": given("attention.sliding_window")}
     return {key: value for key, value in text.items() if value is not None}
+
+
+def _recurrent(given: Any) -> dict[str, Any]:
+    """The keys of the delta-net layers."""
+    heads, inner = given("ssm.time_step_rank"), given("ssm.inner_size")
+    return {
+        "full_attention_interval": given("full_attention_interval"),
+        "linear_conv_kernel_dim": given("ssm.conv_kernel"),
+        "linear_key_head_dim": given("ssm.state_size"),
+        "linear_num_key_heads": given("ssm.group_count"),
+        "linear_num_value_heads": heads,
+        "linear_value_head_dim": inner // heads if heads and inner else None,
+    }
+
+
+def _most(heads: Any) -> Any:
+    """Some converters write one number for each layer, 0 where there is no attention."""
+    return max(heads, default=None) if isinstance(heads, list) else heads
 
 
 def _vocabulary(file: GgufFile) -> Any:
@@ -69,13 +90,15 @@ def _vocabulary(file: GgufFile) -> Any:
 
 
 def _rope(given: Any) -> Mapping[str, Any]:
-    rope = {"rope_type": "default", "rope_theta": given("rope.freq_base") or 1e4}
+    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": given("rope.freq_base") or 1e4}
     kind, factor = given("rope.scaling.type"), given("rope.scaling.factor")
     if kind not in (None, "none"):
         rope |= {"rope_type": kind, "factor": factor}
     size = given("attention.key_length") or (given("embedding_length") or 0) // (given("attention.head_count") or 1)
     if (turned := given("rope.dimension_count")) and size:
         rope["partial_rotary_factor"] = turned / size
+    if sections := given("rope.dimension_sections"):
+        rope["mrope_section"] = sections[:3]
     return rope
 
 

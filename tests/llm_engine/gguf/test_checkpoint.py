@@ -1,17 +1,23 @@
 """Random decoders in GGUF files: logits against llama.cpp on the same file, and what is not a model is refused."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from benchmarks.peers.gguf_file import write_gguf
 from capsules import ExecContext
+from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError, ConfigError
-from llm_engine.gguf.checkpoint import GgufCheckpoint
+from llm_engine.gguf import checkpoint
 from llm_engine.gguf.container import GgufFile
 from llm_engine.gguf.described import config_of
+from llm_engine.gguf.undone import PublishedTensor
 from llm_engine.model import forward_whole
 from llm_engine.published import open_published, read_config
 from llm_engine.weights import load_weights
@@ -58,18 +64,69 @@ def test_logits_of_each_type_are_near_llama_cpps(tmp_path: Path, architecture: s
     assert float((ours(path) - expected).pow(2).mean().sqrt()) < 0.05 * float(expected.pow(2).mean().sqrt())
 
 
-@pytest.mark.parametrize("tensor", ["q_proj", "k_proj"])
+ORDERED = ["q_proj", "k_proj"]
+HYBRID = ["in_proj_qkv", "conv1d", "in_proj_z", "in_proj_a", "in_proj_b", "dt_bias", "A_log", "out_proj"]
+
+
+def leave(monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
+    """Do not undo the order of one kind of tensor."""
+    found = checkpoint.published_tensors
+
+    def forgetful(file: GgufFile, config: LLMConfig) -> dict[str, PublishedTensor]:
+        return {
+            name: replace(held, rows=None, columns=None) if tensor in name else held
+            for name, held in found(file, config).items()
+        }
+
+    monkeypatch.setattr(checkpoint, "published_tensors", forgetful)
+
+
+@pytest.mark.parametrize("tensor", ORDERED)
 def test_an_order_that_is_not_undone_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
     path = tmp_path / "random.gguf"
     write_decoder(path)
-    expected, find = theirs(path), GgufCheckpoint._find
-
-    def forgetful(self: GgufCheckpoint, name: str, published: str) -> object:
-        found = find(self, name, published)
-        return type(found)(name, None) if tensor in published else found
-
-    monkeypatch.setattr(GgufCheckpoint, "_find", forgetful)
+    expected = theirs(path)
+    leave(monkeypatch, tensor)
     assert float((ours(path) - expected).abs().max()) > 0.05 * float(expected.abs().max())
+
+
+@pytest.fixture(scope="module", params=["one", "two", "three"])
+def hybrid(
+    request: pytest.FixtureRequest, oracle: Callable[[str], Any], tmp_path_factory: pytest.TempPathFactory
+) -> Any:
+    """A Qwen3.5-family file in llama.cpp's layout, and the logits of transformers for IDS."""
+    made = oracle(request.param)
+    path = tmp_path_factory.mktemp("hybrid") / f"{request.param}.gguf"
+    write_gguf(made.path, path)
+    with torch.no_grad():
+        return path, made.model(torch.tensor([short(request.param)])).logits[0]
+
+
+def short(shape: str) -> list[int]:
+    return [token % 131 for token in IDS]
+
+
+@pytest.mark.slow
+def test_a_hybrids_logits_are_those_of_transformers(hybrid: Any) -> None:
+    path, expected = hybrid
+    loaded = load_weights(path, ExecContext("cpu"), torch.float32)
+    with torch.no_grad():
+        actual = forward_whole(loaded.model, loaded.config, torch.tensor([short(path.stem)]))[0]
+    assert float((actual - expected).abs().max()) < 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tensor", HYBRID)
+def test_a_hybrids_order_that_is_not_undone_shows(hybrid: Any, monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
+    path, expected = hybrid
+    config = read_config(path)
+    leave(monkeypatch, tensor)
+    loaded = load_weights(path, ExecContext("cpu"), torch.float32)
+    with torch.no_grad():
+        actual = forward_whole(loaded.model, loaded.config, torch.tensor([short(path.stem)]))[0]
+    share = config.linear_num_value_heads // config.linear_num_key_heads
+    alike = share == 1 or config.linear_num_key_heads == 1  # both orders are one
+    assert (float((actual - expected).abs().max()) < 1e-3) == alike
 
 
 def test_the_digest_is_the_files(tmp_path: Path) -> None:
@@ -98,7 +155,7 @@ def described(**changes: object) -> GgufFile:
     [
         ({"general.architecture": "clip"}, "vision projector"),
         ({"general.architecture": "qwen35moe"}, "mixture of experts"),
-        ({"general.architecture": "gemma4"}, "architecture 'gemma4' is not implemented; llama, qwen3"),
+        ({"general.architecture": "gemma4"}, "architecture 'gemma4' is not implemented; llama, qwen3, qwen35"),
         ({"llama.expert_count": 8}, "mixture of experts"),
         ({"llama.attention.key_length": 64}, "keys are 64 wide"),
         ({}, "holds a part of a model"),
