@@ -67,3 +67,27 @@ def random_matrix(random: np.random.Generator, shape: tuple[int, int], kind: Typ
     for at, scale in zip(PLACES[kind.name], scales, strict=True):
         made[..., at : at + 2] = np.full((*made.shape[:2], 1), scale, np.float16).view(np.uint8)
     return made.reshape(shape[0], -1)
+
+
+def rewritten(path: Path, target: Path, metadata: dict[str, object], names: dict[str, str], more: list[str]) -> None:
+    """A file of architecture qwen35 with other metadata, other names and small tensors that no network uses."""
+    reader, writer = gguf.GGUFReader(path), gguf.GGUFWriter(str(target), "qwen35")
+    fields = {name: field.contents() for name, field in reader.fields.items() if not name.startswith("GGUF.")}
+    for name, value in (fields | metadata).items():
+        if name == "general.architecture":
+            continue
+        if isinstance(value, bool):
+            writer.add_bool(name, value)
+        elif isinstance(value, list):
+            writer.add_array(name, value)
+        else:
+            add = {int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}[type(value)]
+            add(name, value)
+    for tensor in reader.tensors:
+        writer.add_tensor(names.get(tensor.name, tensor.name), np.array(tensor.data), raw_dtype=tensor.tensor_type)
+    for name in more:
+        writer.add_tensor(name, np.ones((4, 4), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

@@ -12,16 +12,17 @@ from torch import Tensor
 
 from benchmarks.peers.gguf_file import write_gguf
 from capsules import ExecContext
-from llm_engine.config import LLMConfig
+from capsules.nn.panels import PanelWeight
+from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.errors import CheckpointError, ConfigError
 from llm_engine.gguf import checkpoint
-from llm_engine.gguf.container import GgufFile
+from llm_engine.gguf.container import GgufFile, open_gguf
 from llm_engine.gguf.described import config_of
 from llm_engine.gguf.undone import PublishedTensor
-from llm_engine.model import forward_whole
+from llm_engine.model import forward_whole, init_params
 from llm_engine.published import open_published, read_config
-from llm_engine.weights import load_weights
-from tests.fakes.gguf_files import write_decoder
+from llm_engine.weights import load_weights, save_checkpoint
+from tests.fakes.gguf_files import rewritten, write_decoder
 from tests.fakes.llama_cpp import LlamaCpp
 
 IDS = torch.randint(5, 2000, (70,), generator=torch.Generator().manual_seed(2)).tolist()
@@ -129,6 +130,55 @@ def test_a_hybrids_order_that_is_not_undone_shows(hybrid: Any, monkeypatch: pyte
     assert (float((actual - expected).abs().max()) < 1e-3) == alike
 
 
+@pytest.mark.slow
+def test_other_converters_layouts_are_the_same_model(hybrid: Any, tmp_path: Path) -> None:
+    """Ollama's own: a count per layer, three sections, no `.bias`, vision beside; llama.cpp's with drafts."""
+    path, expected = hybrid
+    config = read_config(path)
+    layers, groups = len(config.layer_types), config.num_key_value_heads
+    theirs = {
+        "qwen35.attention.head_count_kv": [groups if i in config.full_layers else 0 for i in range(layers)],
+        "qwen35.rope.dimension_sections": [2, 1, 1], "qwen35.ssm.v_head_reordered": True,
+    }  # fmt: skip
+    bare = {f"blk.{i}.ssm_dt.bias": f"blk.{i}.ssm_dt" for i in range(layers)}
+    drafts = {"qwen35.block_count": layers + 1, "qwen35.nextn_predict_layers": 1}
+    extra = [f"blk.{layers}.attn_q.weight", f"blk.{layers}.nextn.eh_proj.weight"]
+    for name, changes in {
+        "ollama": (theirs, bare, ["v.patch_embd.weight", "mm.0.weight", "mtp.fc.weight"]),
+        "drafts": (drafts, {}, extra),
+    }.items():
+        rewritten(path, tmp_path / name, *changes)
+        loaded = load_weights(tmp_path / name, ExecContext("cpu"), torch.float32)
+        with torch.no_grad():
+            actual = forward_whole(loaded.model, loaded.config, torch.tensor([short(path.stem)]))[0]
+        assert float((actual - expected).abs().max()) < 1e-3, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "most"), [("F32", 1e-3), ("BF16", 0.05), ("Q8_0", 0.15), ("Q4_0", 0.15)])
+def test_a_hybrids_logits_are_near_llama_cpps(tmp_path: Path, kind: str, most: float) -> None:
+    """It rounds activations as it rounds weights: to bfloat16, or to eight bits."""
+    config = LLMConfig(
+        vocab_size=512, hidden_size=256, intermediate_size=512, layer_types=(LINEAR, LINEAR, LINEAR, FULL) * 2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=128, linear_value_head_dim=128,
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(1)
+    params = init_params(config, generator, 0.06)
+    for name, value in params.items():
+        if value.dim() == 1 and not name.endswith("A_log"):
+            value.add_(torch.randn(value.shape, generator=generator) * 0.2)
+    save_checkpoint(tmp_path, config, params, torch.float32 if kind == "F32" else torch.bfloat16)
+    path = tmp_path / "hybrid.gguf"
+    write_gguf(tmp_path, path, "BF16" if kind == "F32" else kind)
+    loaded, ids, peer = load_weights(path, ExecContext("cpu"), torch.float32), [i % 512 for i in IDS], LlamaCpp(path)
+    with torch.no_grad():
+        actual = forward_whole(loaded.model, loaded.config, torch.tensor([ids]))[0]
+    expected = peer.logits(ids)
+    peer.close()
+    assert float((actual - expected).pow(2).mean().sqrt()) < most * float(expected.pow(2).mean().sqrt())
+
+
 def test_the_digest_is_the_files(tmp_path: Path) -> None:
     path = tmp_path / "random.gguf"
     write_decoder(path)
@@ -139,6 +189,19 @@ def test_the_digest_is_the_files(tmp_path: Path) -> None:
     path.write_bytes(changed)
     assert open_published(path).digest(None) != first
     assert not list(tmp_path.glob("*.json"))
+
+
+@pytest.mark.slow
+def test_q4_0_keeps_its_four_bits_in_panels(tmp_path: Path) -> None:
+    """The packing finds each group's own scale again, so values are rounded once: the scale, to bfloat16."""
+    path = tmp_path / "random.gguf"
+    write_decoder(path, "qwen3", "Q4_0")
+    weight = load_weights(path, ExecContext("cpu"), torch.bfloat16, bits=4).model.layers[1].down
+    stored = open_gguf(path).stored("blk.1.ffn_down.weight").unflatten(-1, (-1, 18))
+    scale = stored[..., :2].contiguous().view(torch.float16).bfloat16().float()
+    whole = torch.cat((stored[..., 2:] & 15, stored[..., 2:] >> 4), -1).float() - 8
+    assert isinstance(weight, PanelWeight) and weight.bits == 4
+    assert torch.equal(weight.unpack(torch.float32), (whole * scale).flatten(1))
 
 
 def described(**changes: object) -> GgufFile:
