@@ -46,6 +46,8 @@ CURSOR_HISTORY = 512
 row, and owes its tone to none of them."""
 STOP_SECONDS = 5.0
 """Time for the last step of the engines' thread."""
+SMALL_FILE_BYTES = 1 << 30
+"""A GGUF file of so many bytes holds some two billion weights."""
 KEPT_SECONDS = 30 * 86_400
 """A capsule is removed this long after its last use."""
 PARTS, ON_GPU, IN_MEMORY = 7, 2, 1
@@ -141,7 +143,7 @@ async def open_llm(opening: Opening) -> LLM:
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
     small = limited(config, profile)
     sampling = Sampling.greedy() if small else Sampling(temperature=0.7, top_k=20, top_p=0.95)
-    name = path.name if config.llm else f"{profile.name}-llm"
+    name = Path(config.llm).name if config.llm else f"{profile.name}-llm"
     return LocalLLM(opening.deployment, engine, load_language(path, limited=small), name, sampling)
 
 
@@ -256,8 +258,12 @@ def voice_dtype(config: Config, profile: Profile, device: str) -> str:
 
 
 def asked_dtype(config: Config, profile: Profile) -> str:
-    """A GGUF file holds few bits already: unless another form is asked for, it is held in eight."""
-    return config.llm_dtype or ("float8" if config.llm and is_gguf(Path(config.llm).expanduser()) else profile.dtype)
+    """A GGUF file holds few bits already: unless another form is asked for, a large one is held in eight, and a small
+    one, to which rounding does more harm, in sixteen."""
+    path = local_path(config, "llm", profile.llm)
+    if config.llm_dtype or not is_gguf(path):
+        return config.llm_dtype or profile.dtype
+    return "bfloat16" if path.stat().st_size < SMALL_FILE_BYTES else "float8"
 
 
 def llm_dtype(dtype: str, device: str) -> str:

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from assistant.app.config import PROFILES, TINY, Config
+from assistant.app.found import known_models
 from assistant.app.hub import is_present, model_folder
 from assistant.base.errors import SettingError
 from assistant.remote import is_address, read_address
@@ -14,8 +15,8 @@ from assistant.remote import is_address, read_address
 def local_path(config: Config, kind: str, repository: str) -> Path:
     """The place of a model, `kind` llm or tts: the one asked for, the fetched one of the profile, or the shipped.
 
-    It is a folder; of a language model it may be a GGUF file. An address is returned as it is written. Raises
-    SettingError if there is no model.
+    It is a folder; of a language model it may be a GGUF file, asked for by its name in another program as well. An
+    address is returned as it is written. Raises SettingError if there is no model.
     """
     asked: str = getattr(config, kind)
     if is_address(asked):
@@ -37,11 +38,16 @@ def local_path(config: Config, kind: str, repository: str) -> Path:
         raise SettingError(
             f"{config.origin(kind)}: {path} does not contain a model; name a folder with a config.json{also}"
         )
+    if kind == "llm" and (named := [model for model in known_models(config.models) if model.name == asked]):
+        if named[0].trouble:
+            raise SettingError(f"{config.origin(kind)}: {asked}: {named[0].trouble}")
+        return named[0].path
     if path.is_file():
         raise SettingError(f"{config.origin(kind)}: {path} is not a GGUF file; name one, or the folder of a model")
+    others = ", a GGUF file, a name of `assistant models`" if kind == "llm" else ""
     raise SettingError(
-        f"{config.origin(kind)}: there is no folder {asked}; name the folder of a model"
-        f"{', a GGUF file' if kind == 'llm' else ''}, or the address of a server, which begins with http:// or https://"
+        f"{config.origin(kind)}: there is no folder {asked}; name the folder of a model{others}, or the address of a "
+        "server, which begins with http:// or https://"
     )
 
 

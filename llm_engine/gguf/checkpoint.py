@@ -63,9 +63,9 @@ class GgufCheckpoint:
             raise WeightsError(f"{name}: shape {list(shape)} in the file, {wanted} expected")
         first, last, _ = (target.rows or slice(None)).indices(shape[0])
         if target.transform is not None:
-            target.tensor.copy_(target.transform(self._held[name].read(self._file, first, last)))
+            target.tensor.copy_(target.transform(self._held[name].in_order(self._file, first, last)))
             return
         step = max(1, _STRIP_VALUES // prod(shape[1:]))
         for row in range(first, last, step):
             upto = min(row + step, last)
-            target.tensor[row - first : upto - first].copy_(self._held[name].read(self._file, row, upto))
+            target.tensor[row - first : upto - first].copy_(self._held[name].in_order(self._file, row, upto))

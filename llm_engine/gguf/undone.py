@@ -46,7 +46,7 @@ class PublishedTensor:
     columns: Tensor | None = None
     undo: Callable[[Tensor], Tensor] = lambda values: values
 
-    def read(self, file: GgufFile, first: int, last: int) -> Tensor:
+    def in_order(self, file: GgufFile, first: int, last: int) -> Tensor:
         """Published rows first … last, float32."""
         wanted = slice(first, last) if self.rows is None else self.rows[first:last]
         if len(self.shape) == 1:  # one row of the file

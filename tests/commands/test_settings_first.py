@@ -13,7 +13,7 @@ from assistant import cli
     [
         (["--llm", "."], "--llm: . does not contain a model; name a folder with a config.json"),
         (["--tts", "."], "--tts: . does not contain a model; name a folder with a config.json"),
-        (["--llm", "gpt-4"], "there is no folder gpt-4; name the folder of a model, a GGUF file, or the address"),
+        (["--llm", "gpt-4"], "there is no folder gpt-4; name the folder of a model, a GGUF file, a name of"),
         (["--llm", "notes.txt"], "--llm: notes.txt is not a GGUF file; name one, or the folder of a model"),
         (["--llm", "models"], "name a folder with a config.json, or the file models/small.gguf"),
         (["--llm", "localhost:11434"], "which begins with http:// or https://"),
