@@ -35,6 +35,9 @@ def _as_published(file: GgufFile) -> dict[str, Any]:
     if architecture not in ARCHITECTURES:
         raise ConfigError(_other(architecture))
 
+    if (count := metadata.get("split.count", 1)) > 1:
+        raise ConfigError(f"it is one of {count} parts of a model; join them with `llama-gguf-split --merge`")
+
     def given(key: str) -> Any:
         return metadata.get(f"{architecture}.{key}")
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,30 @@ def test_smollm_answers_out_of_its_file(tmp_path: Path) -> None:
     assert turn["status"] == "completed" and len(turn["said"].split()) > 1
     beside = {path.name for path in smollm().parent.iterdir()}
     assert beside == {smollm().name}, "nothing is stored beside a file that may be another program's"
+
+
+def test_a_server_answers_with_it(tmp_path: Path) -> None:
+    environment = os.environ | {"ASSISTANT_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "assistant", "serve", "--port", "0", "--no-browser", "--profile", "tiny"]
+    command += ["--llm", str(smollm())]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[1]
+        asked = {"model": "local", "messages": [
+            {"role": "system", "content": "You are a helpful AI assistant named SmolLM, trained by Hugging Face"},
+            {"role": "user", "content": "What is the capital of France?"},
+        ]}  # fmt: skip
+        request = urllib.request.Request(
+            f"{url}/v1/chat/completions", json.dumps(asked | {"temperature": 0, "max_tokens": 40}).encode(),
+            {"Content-Type": "application/json"},
+        )  # fmt: skip
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            choice = json.load(answer)["choices"][0]
+        assert "Paris" in choice["message"]["content"] and choice["finish_reason"] == "stop"
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_file_that_ends_early_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -221,6 +221,7 @@ def described(**changes: object) -> GgufFile:
         ({"general.architecture": "gemma4"}, "architecture 'gemma4' is not implemented; llama, qwen3, qwen35"),
         ({"llama.expert_count": 8}, "mixture of experts"),
         ({"llama.attention.key_length": 64}, "keys are 64 wide"),
+        ({"split.count": 3}, "one of 3 parts of a model; join them with"),
         ({}, "holds a part of a model"),
     ],
 )
