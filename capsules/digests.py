@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ SMALL_BYTES = 64 << 20
 SETTLED_S = 2.0
 """A file written this recently could be written again with the same time, so its digest is not stored yet."""
 PIECE = 4 << 20  # bytes read and hashed at a time
+_SPAN = 64 << 20  # bytes of a whole file that one thread hashes
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,13 @@ def known_digest(folder: Path, aside: Path | None = None, skip: Sequence[str] = 
     aside  a folder to use if nothing can be stored beside the weights
     """
     files = open_files(folder)
-    if sum(file.size for file in files) < SMALL_BYTES:
-        return digest(folder, skip)
-    now = stamps(files)
-    for place in _places(folder, aside):
-        note = _read(place)
-        if note is not None and note["files"] == now and note["skip"] == list(skip):
-            return str(note["digest"])
-    found = digest(folder, skip)
-    latest_ns = max(max(stamp["modified_ns"], stamp["changed_ns"]) for stamp in now.values())
-    if stamps(files) == now and time.time_ns() - latest_ns > SETTLED_S * 1e9:
-        _keep(folder, aside, {"digest": found, "files": now, "skip": list(skip)})
-    return found
+    return _known(lambda: stamps(files), lambda: digest(folder, skip), _places(folder, aside), skip)
+
+
+def file_digest(path: Path, aside: Path | None = None) -> str:
+    """A hex digest of every byte of one file, stored in `aside` alone: its folder may be another program's."""
+    places = [] if aside is None else _places(path, aside)[1:]
+    return _known(lambda: {path.name: _stamp(path)}, lambda: _bytes_digest(path), places)
 
 
 def recheck(folder: Path, aside: Path | None = None) -> Rechecked:
@@ -90,6 +86,16 @@ def recheck(folder: Path, aside: Path | None = None) -> Rechecked:
     nbytes = sum(file.size for file in open_files(folder))
     skip = notes[0]["skip"] if notes else ()
     return Rechecked(digest(folder, skip), str(notes[0]["digest"]) if notes else "", nbytes)
+
+
+def _bytes_digest(path: Path) -> str:
+    size = path.stat().st_size
+    spans = [TensorEntry("", "U8", (), at, min(_SPAN, size - at)) for at in range(0, size, _SPAN)]
+    whole = hashlib.blake2b(b"file", digest_size=16)
+    with path.open("rb") as opened, ThreadPoolExecutor(8) as pool:
+        for part in pool.map(lambda span: _tensor_digest(opened.fileno(), span), spans):
+            whole.update(part)
+    return whole.hexdigest()
 
 
 def _tensor_digest(file: int, entry: TensorEntry) -> bytes:
@@ -104,13 +110,35 @@ def _tensor_digest(file: int, entry: TensorEntry) -> bytes:
 
 def stamps(files: list[SafeFile]) -> dict[str, dict[str, int]]:
     """For each file by name, the facts that show whether it was written since."""
-    found = {}
-    for file in files:
-        seen = file.path.stat()
-        found[file.path.name] = {
-            "bytes": seen.st_size, "inode": seen.st_ino,
-            "modified_ns": seen.st_mtime_ns, "changed_ns": seen.st_ctime_ns,
-        }  # fmt: skip
+    return {file.path.name: _stamp(file.path) for file in files}
+
+
+def _stamp(path: Path) -> dict[str, int]:
+    seen = path.stat()
+    return {
+        "bytes": seen.st_size, "inode": seen.st_ino,
+        "modified_ns": seen.st_mtime_ns, "changed_ns": seen.st_ctime_ns,
+    }  # fmt: skip
+
+
+def _known(
+    stamps_now: Callable[[], dict[str, dict[str, int]]],
+    compute: Callable[[], str],
+    places: list[Path],
+    skip: Sequence[str] = (),
+) -> str:
+    """A stored digest if the files look untouched; else computed, and stored in the first writable place."""
+    now = stamps_now()
+    if sum(stamp["bytes"] for stamp in now.values()) < SMALL_BYTES:
+        return compute()
+    for place in places:
+        note = _read(place)
+        if note is not None and note["files"] == now and note["skip"] == list(skip):
+            return str(note["digest"])
+    found = compute()
+    latest_ns = max(max(stamp["modified_ns"], stamp["changed_ns"]) for stamp in now.values())
+    if stamps_now() == now and time.time_ns() - latest_ns > SETTLED_S * 1e9:
+        _keep(places, {"digest": found, "files": now, "skip": list(skip)})
     return found
 
 
@@ -131,9 +159,9 @@ def _read(place: Path) -> dict[str, Any] | None:
         return None
 
 
-def _keep(folder: Path, aside: Path | None, note: dict[str, Any]) -> None:
+def _keep(places: list[Path], note: dict[str, Any]) -> None:
     """Store a note in the first writable place; without one, every byte is read again next time."""
-    for place in _places(folder, aside):
+    for place in places:
         with suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
             write_json(place, note, indent=1)

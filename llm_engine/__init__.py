@@ -1,4 +1,5 @@
-"""Qwen3.5-family hybrid language models over static buffers, with exact capsules. See README.md.
+"""Hybrid language models of the Qwen3.5 family and plain decoders over static buffers, with exact capsules. See
+README.md.
 
     chat            messages to text through the checkpoint's template
     checkpoints     chooses the boundaries of a sequence that have a checkpoint
@@ -6,20 +7,25 @@
     delta_kernel    one token through the delta-net mixer, on a GPU
     delta_row       the same over the whole card, gates included
     delta_rows      up to 64 tokens through it in four kernels
+    endings         which tokens end a turn or a text
     engine          the public face: load, append, decode, snapshot, restore, rollback
     errors          every error of the package
     eyes            pictures through the tower, step by step
     footprint       how much device memory an engine will need
     gated_delta     the gated delta rule, its definition and in chunks
+    gguf/           GGUF files, read as the published checkpoint that they were made from
     graphs          the captured shapes
     grid            cuts tokens into calls, and logs the calls
-    layers          the blocks that only this family has
+    jsoncalls       calls of models that write JSON or Python
+    layers          the mixers: gated delta-net, gated attention, plain attention
     likelihood      the likelihood of whole texts, many at once
     model           the network, from embedding to logits
     names           published tensors and what they become
     options         choices made when an engine is loaded
     pictures        the rows of a sequence that are pictures, and their rotary positions
     pixels          pictures resized for the tower, and as patches
+    published       a checkpoint, whichever way it is stored
+    rope_config     the rotary positions that a config.json describes
     rowstore        encoded pictures, stored by content
     sampling        the choice of the next token
     sequence        the folded tokens, the calls that folded them, and folding again

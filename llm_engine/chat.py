@@ -13,15 +13,19 @@ from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from llm_engine.errors import TextError
+from llm_engine.gguf.container import is_gguf, open_gguf
+from llm_engine.gguf.tokens import template_of
 from llm_engine.tokenizer import TextTokenizer
 
 Message = Mapping[str, Any]
 
 
 class ChatTemplate:
-    """The template alone: messages to text."""
+    """The template alone: messages to text. `begin` and `end`: what it may write around a whole sequence."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, begin: str = "", end: str = "") -> None:
+        # Llama's would write the tools into the first user's turn, which then could not grow at its end.
+        self._always = {"bos_token": begin, "eos_token": end, "tools_in_user_message": False}
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
         )
@@ -35,17 +39,24 @@ class ChatTemplate:
 
     @classmethod
     def load(cls, path: str | Path) -> "ChatTemplate":
-        """From a checkpoint directory: chat_template.jinja, else the field of tokenizer_config.json."""
+        """From a checkpoint directory, chat_template.jinja or else the field of tokenizer_config.json; or a GGUF file.
+
+        Raises TextError, CheckpointError.
+        """
+        if is_gguf(path):
+            return cls(*template_of(open_gguf(path)))
         folder = Path(path)
+        file = folder / "tokenizer_config.json"
+        config = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        around = _text(config.get("bos_token")), _text(config.get("eos_token"))
         if (folder / "chat_template.jinja").is_file():
-            return cls((folder / "chat_template.jinja").read_text("utf-8"))
-        config = folder / "tokenizer_config.json"
-        found = json.loads(config.read_text("utf-8")).get("chat_template") if config.is_file() else None
+            return cls((folder / "chat_template.jinja").read_text("utf-8"), *around)
+        found = config.get("chat_template")
         if isinstance(found, list):  # several, by name
             found = next((entry.get("template") for entry in found if entry.get("name") == "default"), None)
         if not isinstance(found, str):
             raise TextError(f"{folder}: no chat_template.jinja and no chat_template in tokenizer_config.json")
-        return cls(found)
+        return cls(found, *around)
 
     def render(
         self,
@@ -63,6 +74,7 @@ class ChatTemplate:
                 tools=list(tools) or None,
                 add_generation_prompt=add_generation_prompt,
                 enable_thinking=thinking,
+                **self._always,
                 **options,
             )
         except (TemplateError, TypeError, ValueError, RecursionError, OverflowError) as error:
@@ -79,6 +91,12 @@ class Chat:
     def load(cls, path: str | Path) -> "Chat":
         """Raises TextError."""
         return cls(TextTokenizer.load(path), ChatTemplate.load(path))
+
+
+def _text(token: Any) -> str:
+    """A special token as tokenizer_config.json writes it: its text, or an object that holds it."""
+    found = token.get("content") if isinstance(token, dict) else token
+    return found if isinstance(found, str) else ""
 
 
 def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **_: Any) -> str:

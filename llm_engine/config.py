@@ -1,7 +1,8 @@
-"""The configuration of a Qwen3.5-family text model, parsed once into a frozen type that refuses unknown settings.
+"""The configuration of a text model, parsed once into a frozen type that refuses unknown settings.
 
 Read from a published `config.json`: the text part is under `text_config` in the multimodal layout and at the top level
-in a text-only save. Source of the keys: transformers' `Qwen3_5TextConfig` and the published files.
+in a text-only save. Source of the keys: transformers' `Qwen3_5TextConfig`, `LlamaConfig`, `MistralConfig` and
+`Qwen3Config`, and the published files.
 """
 
 import json
@@ -11,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from llm_engine.errors import ConfigError
+from llm_engine.rope_config import rope_of, section_of, stretch_of
 
-LINEAR, FULL = "linear_attention", "full_attention"
+LINEAR, FULL, PLAIN = "linear_attention", "full_attention", "plain_attention"
+"""Kinds of layers: the delta rule, gated attention, and the attention of plain decoders, which say full_attention."""
 
-_MODEL_TYPES = ("qwen3_5_text", "qwen3_5")
+_HYBRIDS, _DECODERS = ("qwen3_5_text", "qwen3_5"), ("llama", "mistral", "qwen3")
 _IGNORED = {  # keys with no effect on inference, read elsewhere, or about other parts of the file
     "_name_or_path", "architectures", "attention_dropout", "audio_token_id", "auto_map", "bos_token_id",
-    "chunk_size_feed_forward", "dtype", "eos_token_id", "full_attention_interval", "id2label", "image_token_id",
+    "chunk_size_feed_forward", "dtype", "eos_token_id", "id2label", "image_token_id",
     "initializer_range", "is_encoder_decoder", "label2id", "language_model_only", "layer_types", "mamba_ssm_dtype",
     "max_position_embeddings", "mlp_only_layers", "model_type", "mtp_num_hidden_layers",
     "mtp_use_dedicated_embeddings", "output_attentions", "output_hidden_states", "pad_token_id",
@@ -25,8 +28,8 @@ _IGNORED = {  # keys with no effect on inference, read elsewhere, or about other
     "tie_word_embeddings", "torch_dtype", "transformers_version", "unsloth_fixed", "use_cache", "video_token_id",
     "vision_config", "vision_end_token_id", "vision_start_token_id",
 }  # fmt: skip
-_ROPE_KEYS = {
-    "mrope_interleaved", "mrope_section", "partial_rotary_factor", "rope_theta", "rope_type", "type",
+_IGNORED_OF_DECODERS = {  # the same of plain decoders; a layer's kind decides over its window
+    "is_llama_config", "max_window_layers", "pretraining_tp", "sliding_window", "transformers.js_config",
 }  # fmt: skip
 
 
@@ -49,14 +52,14 @@ class LLMConfig:
     vocab_size: int
     hidden_size: int
     intermediate_size: int
-    layer_types: tuple[str, ...]  # LINEAR or FULL, one per layer
+    layer_types: tuple[str, ...]  # LINEAR, FULL or PLAIN, one per layer
     num_attention_heads: int
     num_key_value_heads: int
     head_dim: int
-    linear_num_key_heads: int
-    linear_num_value_heads: int
-    linear_key_head_dim: int
-    linear_value_head_dim: int
+    linear_num_key_heads: int = 0
+    linear_num_value_heads: int = 0
+    linear_key_head_dim: int = 0
+    linear_value_head_dim: int = 0
     linear_conv_kernel_dim: int = 4
     rms_norm_eps: float = 1e-6
     rope_theta: float = 1e7
@@ -66,18 +69,22 @@ class LLMConfig:
     mrope_section: tuple[int, int, int] = (11, 11, 10)  # frequencies that turn with time, height and width
     image_token: int | None = None  # the id that a chat template writes once per picture
     quantisation: Quantisation | None = None
+    rope_stretch: tuple[float, ...] | None = None  # divisors of the frequencies, rotary_dim / 2 of them
+    centred_norms: bool = True  # norm weights are stored around zero
+    head_norms: bool = True  # queries and keys of each head are normalised
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "hidden_size", "intermediate_size", "head_dim", "linear_conv_kernel_dim"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        unknown = sorted(set(self.layer_types) - {LINEAR, FULL})
+        unknown = sorted(set(self.layer_types) - {LINEAR, FULL, PLAIN})
         if unknown or not self.layer_types:
             raise ConfigError(f"layer_types names {unknown or 'no layer'}; {LINEAR} and {FULL} are known")
         _multiple("num_attention_heads", self.num_attention_heads, "num_key_value_heads", self.num_key_value_heads)
-        _multiple(
-            "linear_num_value_heads", self.linear_num_value_heads, "linear_num_key_heads", self.linear_num_key_heads
-        )
+        if self.linear_layers:
+            _multiple(
+                "linear_num_value_heads", self.linear_num_value_heads, "linear_num_key_heads", self.linear_num_key_heads
+            )
         if self.rotary_dim % 2 or not 2 <= self.rotary_dim <= self.head_dim:
             raise ConfigError(
                 f"partial_rotary_factor {self.partial_rotary_factor} of head_dim {self.head_dim} rotates "
@@ -106,7 +113,8 @@ class LLMConfig:
 
     @property
     def full_layers(self) -> tuple[int, ...]:
-        return tuple(i for i, kind in enumerate(self.layer_types) if kind == FULL)
+        """Those with keys and values."""
+        return tuple(i for i, kind in enumerate(self.layer_types) if kind != LINEAR)
 
     @classmethod
     def read(cls, path: str | Path) -> "LLMConfig":
@@ -127,39 +135,26 @@ class LLMConfig:
         text = raw.get("text_config", raw)
         if not isinstance(text, dict):
             raise ConfigError("text_config is not an object")
-        _refuse_other_families(raw, text)
-        layers = _integer(text, "num_hidden_layers")
-        rope = _rope(text)
+        kind = _family(raw, text)
+        _check_constants(text)
+        rope = rope_of(text)
         tied = raw.get("tie_word_embeddings", text.get("tie_word_embeddings"))
-        known = {
-            "vocab_size", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads",
-            "head_dim", "linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
-            "linear_value_head_dim", "linear_conv_kernel_dim",
-        }  # fmt: skip
-        config = cls(
-            **{name: _integer(text, name) for name in known},
-            layer_types=_layer_types(text, layers),
-            rms_norm_eps=float(text.get("rms_norm_eps", 1e-6)),
-            rope_theta=float(rope.get("rope_theta", 1e7)),
-            partial_rotary_factor=float(rope.get("partial_rotary_factor", 0.25)),
-            tie_word_embeddings=None if tied is None else bool(tied),
-            mtp_layers=int(text.get("mtp_num_hidden_layers") or 0),
-            mrope_section=_section(rope),
-            image_token=_image_token(raw, text),
-            quantisation=_quantisation(raw.get("quantization_config") or text.get("quantization_config")),
-        )
-        handled = known | _IGNORED | set(_CONSTANTS) | {"num_hidden_layers", "rms_norm_eps", "rope_parameters"}
-        handled |= {"rope_scaling"}
-        for name, value in text.items():
-            if name not in handled and value not in (None, False, [], {}):
-                raise ConfigError(
-                    f"unknown key {name!r} = {value!r}. It may change the network, so it is not ignored; "
-                    "add it to llm_engine/config.py once its meaning is known."
-                )
+        common: dict[str, Any] = {
+            "rms_norm_eps": float(text.get("rms_norm_eps", 1e-6)),
+            "tie_word_embeddings": None if tied is None else bool(tied),
+            "quantisation": _quantisation(raw.get("quantization_config") or text.get("quantization_config")),
+        }
+        if kind in _DECODERS:
+            config = cls(**common, **_decoder(text, kind, rope))
+        else:
+            config = cls(**common, **_hybrid(raw, text, rope))
+        _refuse_unknown(text, _IGNORED_OF_DECODERS if kind in _DECODERS else {"full_attention_interval"})
         return config
 
     def to_json(self) -> dict[str, Any]:
-        """As a text-only config.json in the published layout, which transformers loads too."""
+        """As a text-only config.json in the published layout of a hybrid, which transformers loads too."""
+        if PLAIN in self.layer_types:
+            raise ConfigError("only hybrids are written; save a plain decoder with transformers")
         return {
             "architectures": ["Qwen3_5ForCausalLM"],
             "model_type": "qwen3_5_text",
@@ -196,22 +191,91 @@ class LLMConfig:
 _CONSTANTS: dict[str, tuple[Any, ...]] = {  # keys that must have one of these values if present
     "hidden_act": ("silu",),
     "attention_bias": (False,),
+    "mlp_bias": (False,),
     "attn_output_gate": (True,),
     "output_gate_type": ("swish", "silu", None),
+    "rope_interleaved": (False,),
+    "use_sliding_window": (False, None),
 }
+_SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_attention_heads")
+_HYBRID_SIZES = (
+    "num_key_value_heads", "head_dim", "linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
+    "linear_value_head_dim", "linear_conv_kernel_dim",
+)  # fmt: skip
 
 
-def _refuse_other_families(raw: Mapping[str, Any], text: Mapping[str, Any]) -> None:
+def _family(raw: Mapping[str, Any], text: Mapping[str, Any]) -> str:
+    """The model_type, if it is implemented. Raises ConfigError."""
     kind = str(text.get("model_type", raw.get("model_type")))
     if "moe" in kind or any(key.startswith(("num_experts", "moe_")) and text[key] for key in text):
         raise ConfigError(
             f"model_type {kind!r} is a mixture of experts; this engine runs the dense sizes (0.8B, 2B, 4B, 9B, 27B)"
         )
-    if kind not in _MODEL_TYPES:
-        raise ConfigError(f"model_type {kind!r} is not of this family; {', '.join(_MODEL_TYPES)} are known")
+    if kind not in _HYBRIDS + _DECODERS:
+        raise ConfigError(f"model_type {kind!r} is not implemented; {', '.join(_HYBRIDS + _DECODERS)} are")
+    return kind
+
+
+def _check_constants(text: Mapping[str, Any]) -> None:
     for name, allowed in _CONSTANTS.items():
         if name in text and text[name] not in allowed:
             raise ConfigError(f"{name} is {text[name]!r}; {' or '.join(map(repr, allowed))} is implemented")
+
+
+def _refuse_unknown(text: Mapping[str, Any], ignored: set[str]) -> None:
+    handled = {*_SIZES, *_HYBRID_SIZES, *_CONSTANTS, *_IGNORED, *ignored}
+    handled |= {"num_hidden_layers", "rms_norm_eps", "rope_parameters", "rope_scaling"}
+    for name, value in text.items():
+        if name not in handled and value not in (None, False, [], {}):
+            raise ConfigError(
+                f"unknown key {name!r} = {value!r}. It may change the network, so it is not ignored; "
+                "add it to llm_engine/config.py once its meaning is known."
+            )
+
+
+def _hybrid(raw: Mapping[str, Any], text: Mapping[str, Any], rope: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a Qwen3.5-family model."""
+    if rope["rope_type"] not in ("default", "mrope"):
+        raise ConfigError(f"rope_type {rope['rope_type']!r} is implemented for plain decoders; use the unscaled config")
+    return {
+        **{name: _integer(text, name) for name in (*_SIZES, *_HYBRID_SIZES)},
+        "layer_types": _layer_types(text, _integer(text, "num_hidden_layers")),
+        "rope_theta": float(rope.get("rope_theta", 1e7)),
+        "partial_rotary_factor": float(rope.get("partial_rotary_factor", 0.25)),
+        "mtp_layers": int(text.get("mtp_num_hidden_layers") or 0),
+        "mrope_section": section_of(rope),
+        "image_token": _image_token(raw, text),
+    }
+
+
+def _decoder(text: Mapping[str, Any], kind: str, rope: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a plain decoder: attention over everything before, in every layer."""
+    sizes = {name: _integer(text, name) for name in _SIZES}
+    layers, heads = _integer(text, "num_hidden_layers"), sizes["num_attention_heads"]
+    sizes["num_key_value_heads"] = _integer({"num_key_value_heads": heads, **text}, "num_key_value_heads")
+    windowed = text.get("sliding_window") if kind == "mistral" else None
+    others = set(text.get("layer_types") or [FULL]) - {FULL}
+    if windowed or others:
+        raise ConfigError(
+            f"sliding_window is {text.get('sliding_window')!r}; only attention over the whole context is implemented "
+            "for plain decoders"
+        )
+    if text.get("head_dim") is None:
+        _multiple("hidden_size", sizes["hidden_size"], "num_attention_heads", heads)
+        size = sizes["hidden_size"] // heads
+    else:
+        size = _integer(text, "head_dim")
+    theta, share = float(rope.get("rope_theta", 1e4)), float(rope.get("partial_rotary_factor", 1.0))
+    return {
+        **sizes,
+        "head_dim": size,
+        "layer_types": (PLAIN,) * layers,
+        "rope_theta": theta,
+        "partial_rotary_factor": share,
+        "rope_stretch": stretch_of(rope, int(size * share), theta),
+        "centred_norms": False,
+        "head_norms": kind == "qwen3",
+    }
 
 
 def _integer(text: Mapping[str, Any], name: str) -> int:
@@ -229,29 +293,6 @@ def _layer_types(text: Mapping[str, Any], layers: int) -> tuple[str, ...]:
     if len(listed) != layers:
         raise ConfigError(f"layer_types lists {len(listed)} layers, num_hidden_layers is {layers}")
     return tuple(str(kind) for kind in listed)
-
-
-def _rope(text: Mapping[str, Any]) -> dict[str, Any]:
-    """Rope parameters, completed from the flat keys of older saves. Raises ConfigError for scaled variants."""
-    nested = text.get("rope_parameters") or text.get("rope_scaling") or {}
-    unknown = sorted(set(nested) - _ROPE_KEYS)
-    kind = nested.get("rope_type", nested.get("type", "default"))
-    if kind not in ("default", "mrope"):
-        raise ConfigError(f"rope_type {kind!r} (long-context scaling) is not implemented; use the unscaled config")
-    if unknown:
-        raise ConfigError(f"rope_parameters has unknown keys {unknown}")
-    flat = {key: text[key] for key in ("rope_theta", "partial_rotary_factor") if text.get(key) is not None}
-    return flat | {key: value for key, value in nested.items() if value is not None}
-
-
-def _section(rope: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Raises ConfigError unless there are three axes, interleaved over the frequencies."""
-    section = rope.get("mrope_section", [11, 11, 10])
-    if not isinstance(section, list) or len(section) != 3 or not all(type(n) is int and n >= 0 for n in section):
-        raise ConfigError(f"mrope_section is {section!r}; three counts (time, height, width) are needed")
-    if rope.get("mrope_interleaved", True) is not True:
-        raise ConfigError("mrope_interleaved is false; only axes interleaved over the frequencies are implemented")
-    return section[0], section[1], section[2]
 
 
 def _image_token(raw: Mapping[str, Any], text: Mapping[str, Any]) -> int | None:

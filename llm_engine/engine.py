@@ -5,11 +5,9 @@ next call that needs it, so that the caller has it at once; `catch_up` folds it 
 tokens into state; this file defines the calls and checks their arguments.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +17,7 @@ from capsules.arguments import a_function, a_kind, shown, token_ids, whole
 from capsules.weights import Progress
 from llm_engine.checkpoints import SequenceCheckpoints
 from llm_engine.config import LLMConfig
+from llm_engine.endings import end_of_turn
 from llm_engine.errors import ConfigError, StateError
 from llm_engine.eyes import Eyes, EyesBuffers, most_pixels
 from llm_engine.graphs import EngineGraphs
@@ -37,7 +36,7 @@ Cancel = Callable[[], bool]
 
 
 class HybridLLM:
-    """One Qwen3.5-family model, one sequence, all state in declared buffers. Call it from one thread at a time."""
+    """One language model, one sequence, all state in declared buffers. Call it from one thread at a time."""
 
     def __init__(self, ctx: ExecContext, loaded: LoadedWeights, options: LLMOptions, end_of_turn: int | None) -> None:
         self.config: LLMConfig = loaded.config
@@ -77,7 +76,7 @@ class HybridLLM:
         aside: Path | None = None,
         tell: Tell | None = None,
     ) -> "HybridLLM":
-        """Load from a directory in the published layout.
+        """Load from a directory in the published layout or a GGUF file.
 
         dtype             "float32" or "bfloat16", of the matrices and the KV cache; the recurrent state is float32.
                           "float8", "int8" (on a processor) and "int4" are bfloat16 with matrices packed while they
@@ -93,7 +92,7 @@ class HybridLLM:
         Raises ConfigError, CheckpointError; StateError for a meaningless argument.
         """
         options = LLMOptions(dtype, max_positions, checkpoints, checkpoint_every, scope, eyes)
-        a_kind(ConfigError, "path", path, str | Path, "a checkpoint directory")
+        a_kind(ConfigError, "path", path, str | Path, "a checkpoint directory or a GGUF file")
         a_kind(StateError, "ctx", ctx, ExecContext, "an ExecContext")
         a_function(StateError, "progress", progress)
         a_function(StateError, "tell", tell)
@@ -102,7 +101,7 @@ class HybridLLM:
             path, ctx, options.tensor_dtype, scope=scope, packed=packed, bits=bits, made=made, eyes=eyes != "off",
             progress=progress, aside=aside, tell=tell,
         )  # fmt: skip
-        engine = cls(ctx, loaded, options, _end_of_turn(Path(path)))
+        engine = cls(ctx, loaded, options, end_of_turn(Path(path)))
         if capture:
             engine.warm()
         return engine
@@ -353,21 +352,3 @@ def _check_sampling(sampling: Sampling) -> None:
 
 def _check_capsule(capsule: Capsule) -> None:
     a_kind(StateError, "capsule", capsule, Capsule, "a capsule, as snapshot gives it,")
-
-
-def _end_of_turn(path: Path) -> int | None:
-    """The id of <|im_end|>: from the tokenizer, else the first end token of generation_config.json, else None."""
-    tokenizer = _json(path / "tokenizer.json")
-    for token in tokenizer.get("added_tokens", []):
-        if token.get("content") == "<|im_end|>":
-            return int(token["id"])
-    ends = _json(path / "generation_config.json").get("eos_token_id")
-    first = ends[0] if isinstance(ends, list) and ends else ends
-    return first if isinstance(first, int) else None
-
-
-def _json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    read = json.loads(path.read_text("utf-8"))
-    return read if isinstance(read, dict) else {}

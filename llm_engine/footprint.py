@@ -17,6 +17,7 @@ from llm_engine.eyes import EyesBuffers, most_pixels
 from llm_engine.grid import capacity
 from llm_engine.names import DRAFT, FP8_BLOCK, Kind, Part, made_as, packed_bits, parts
 from llm_engine.options import DTYPES, LLMOptions
+from llm_engine.published import read_config
 from llm_engine.state import EngineState
 from llm_engine.vision_config import CELL, MERGE, VisionConfig
 from llm_engine.vision_weights import tower_bytes, tower_prefix
@@ -26,12 +27,12 @@ def needed_bytes(
     path: str | Path, dtype: str, max_positions: int, packed: bool = False, *, eyes: str = "auto", device: str = "cuda",
     checkpoints: int = 8,
 ) -> int:  # fmt: skip
-    """Bytes for the model in a directory, with the arguments of `HybridLLM.load`. Raises ConfigError.
+    """Bytes for the model in a directory or a GGUF file, with the arguments of `HybridLLM.load`. Raises ConfigError.
 
     Weights published in packed form stay packed, whatever `dtype` makes of others. They need at most the size of their
     files, including vision, which is not always loaded.
     """
-    config = LLMConfig.read(path)
+    config = read_config(path)
     files = catalogue(path) if any(Path(path).glob("*.safetensors")) else {}
     held = sum(entry.nbytes for name, entry in files.items() if not fnmatchcase(name, DRAFT))
     tower = VisionConfig.read(path) if eyes != "off" and files and tower_prefix(files) else None

@@ -1,6 +1,6 @@
-"""The blocks only this family has: the gated delta-net mixer and gated attention with partial rotary.
+"""The mixers: gated delta-net and gated attention with partial rotary of the hybrids, attention of plain decoders.
 
-Both are pure functions of their input, weights and earlier state, with any leading batch axes: a captured step, a
+All are pure functions of their input, weights and earlier state, with any leading batch axes: a captured step, a
 prefill chunk and training call the same code. Axes as in `capsules.nn` and `gated_delta`; h is the hidden size, C the
 convolution's channels (all query, key and value dimensions of the mixer).
 """
@@ -44,15 +44,27 @@ class FullWeights:
     out: Weight  # [h, H·D]
 
 
-def angles_of(axes: Tensor, config: LLMConfig) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True)
+class PlainWeights:
+    """One attention mixer of a plain decoder."""
+
+    qkv: Weight  # [(H + 2 G) D, h]: queries, keys, values
+    out: Weight  # [h, H·D]
+    q_norm: Tensor | None = None  # [D] float32; None where heads are not normalised
+    k_norm: Tensor | None = None  # [D] float32
+
+
+def angles_of(axes: Tensor, config: LLMConfig, stretch: Tensor | None) -> tuple[Tensor, Tensor]:
     """Cosines and sines at positions of three axes, interleaved over the frequencies.
 
     axes     [3, ..., T] integers: time, height, width
+    stretch  divisors of the frequencies, as `turns` takes them
     returns  cos, sin [..., T, rotary_dim] float32. Frequency j turns with the height if j mod 3 is 1, with the width if
              it is 2, each as often as `mrope_section` says, else with the time. Equal axes give plain rotary positions.
     """
     _, heights, widths = config.mrope_section
-    if kernels.switched_on(axes, Switch.CHUNK) and axes.dim() == 2:
+    even = (config.rotary_dim // 2).bit_count() == 1
+    if stretch is None and even and kernels.switched_on(axes, Switch.CHUNK) and axes.dim() == 2:
         from capsules.nn.kernels.angles import angles
 
         cos, sin = angles(axes, None, config.rotary_dim, config.rope_theta, heights, widths)
@@ -61,7 +73,7 @@ def angles_of(axes: Tensor, config: LLMConfig) -> tuple[Tensor, Tensor]:
     time, height, width = axes[..., None].unbind(0)
     turned = torch.where((j % 3 == 1) & (j < 3 * heights), height, time)
     turned = torch.where((j % 3 == 2) & (j < 3 * widths), width, turned)
-    return turns(turned, config.rotary_dim, config.rope_theta)
+    return turns(turned, config.rotary_dim, config.rope_theta, stretch)
 
 
 def delta_mixer(
@@ -137,28 +149,28 @@ def delta_step(x: Tensor, w: LinearWeights, config: LLMConfig, window: Tensor, s
     return _leave(out[None], gate, w, config, x.dtype)
 
 
-def gated_attention(
-    x: Tensor, w: FullWeights, config: LLMConfig, cos: Tensor, sin: Tensor, span: Span, cache: Cache
+def attention(
+    x: Tensor, w: FullWeights | PlainWeights, config: LLMConfig, cos: Tensor, sin: Tensor, span: Span, cache: Cache
 ) -> Tensor:
-    """Causal attention over a cache whose output is gated per element: x [T, h] to [T, h]; the rows are in `span`."""
+    """Causal attention over a cache, gated per element in hybrids: x [T, h] to [T, h]; the rows are in `span`."""
     out = attend_cached(linear(x, w.qkv), _layout(w, config), cos, sin, span, cache)
     return linear(out.flatten(-2), w.out)
 
 
-def gated_attention_whole(
-    x: Tensor, w: FullWeights, config: LLMConfig, positions: Tensor, cos: Tensor, sin: Tensor
+def attention_whole(
+    x: Tensor, w: FullWeights | PlainWeights, config: LLMConfig, positions: Tensor, cos: Tensor, sin: Tensor
 ) -> Tensor:
     """The same of whole sequences x [..., T, h] that see themselves alone; positions [..., T] int64."""
     heads = _layout(w, config)
     q, k, v, gate = heads.parts(linear(x, w.qkv))
-    assert gate is not None
     q, k = heads.turned(q, k, cos, sin)
-    return linear((attend(q, k, v, positions) * gate.sigmoid()).flatten(-2), w.out)
+    out = attend(q, k, v, positions)
+    return linear((out if gate is None else out * gate.sigmoid()).flatten(-2), w.out)
 
 
-def _layout(w: FullWeights, config: LLMConfig) -> Heads:
+def _layout(w: FullWeights | PlainWeights, config: LLMConfig) -> Heads:
     heads, groups, size = config.num_attention_heads, config.num_key_value_heads, config.head_dim
-    return Heads(heads, groups, size, w.q_norm, w.k_norm, config.rms_norm_eps, gated=True)
+    return Heads(heads, groups, size, w.q_norm, w.k_norm, config.rms_norm_eps, gated=isinstance(w, FullWeights))
 
 
 def _even(state: Tensor) -> bool:

@@ -18,6 +18,7 @@ The saved directory loads here and in transformers (with a tokenizer beside it).
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,27 +36,30 @@ from capsules.nn import (
     rope_table,
     wide_linear,
 )
-from llm_engine.config import LINEAR, LLMConfig
+from llm_engine.config import FULL, LINEAR, PLAIN, LLMConfig
 from llm_engine.layers import (
     FullWeights,
     LinearWeights,
+    PlainWeights,
     angles_of,
+    attention,
+    attention_whole,
     delta_chunk,
     delta_mixer,
     delta_step,
-    gated_attention,
-    gated_attention_whole,
 )
 from llm_engine.names import Kind, parts, prepare, published_shapes, text_only
+
+_MIXERS: Mapping[str, Any] = {LINEAR: LinearWeights, FULL: FullWeights, PLAIN: PlainWeights}
 
 
 @dataclass(frozen=True)
 class LayerWeights:
     """One block: norm, mixer, norm, feed-forward."""
 
-    norm_in: Tensor  # [h] float32, 1 + w
-    mixer: LinearWeights | FullWeights
-    norm_post: Tensor  # [h] float32, 1 + w
+    norm_in: Tensor  # [h] float32, ready to multiply with
+    mixer: LinearWeights | FullWeights | PlainWeights
+    norm_post: Tensor  # [h] float32
     gate_up: Weight  # [2 I, h]
     down: Weight  # [h, I]
 
@@ -68,21 +72,24 @@ class ModelWeights:
     layers: tuple[LayerWeights, ...]
     norm: Tensor  # [h] float32, 1 + w
     head: Weight  # [V, h]; the embedding itself if tied
+    stretch: Tensor | None = None  # [rotary_dim / 2] float32, divisors of the rotary frequencies
 
     @classmethod
     def gather(cls, config: LLMConfig, get: Callable[[str], Tensor]) -> "ModelWeights":
-        """From tensors by the names of `llm_engine.names.parts`."""
+        """From tensors by the names of `llm_engine.names.parts`, and "stretch" where the config has one."""
 
         def layer(index: int, kind: str) -> LayerWeights:
             name = f"layers.{index}"
-            fields = LinearWeights if kind == LINEAR else FullWeights
-            mixer = fields(**{field: get(f"{name}.mixer.{field}") for field in fields.__dataclass_fields__})
+            made = _MIXERS[kind]
+            fields = set(made.__dataclass_fields__) - (set() if config.head_norms else {"q_norm", "k_norm"})
+            mixer = made(**{field: get(f"{name}.mixer.{field}") for field in fields})
             norms = get(f"{name}.norm_in"), get(f"{name}.norm_post")
             return LayerWeights(norms[0], mixer, norms[1], get(f"{name}.gate_up"), get(f"{name}.down"))
 
         embed = get("embed")
         layers = tuple(layer(index, kind) for index, kind in enumerate(config.layer_types))
-        return cls(embed, layers, get("norm"), embed if config.tie_word_embeddings else get("head"))
+        head = embed if config.tie_word_embeddings else get("head")
+        return cls(embed, layers, get("norm"), head, get("stretch") if config.rope_stretch else None)
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,7 @@ def forward_chunk(
     returns  [T, h], the residual stream after the last layer, before the final norm. Rows beyond count are meaningless.
     """
     span, y = Span(start, chunk.ids.shape[0]), None
-    cos, sin = angles_of(chunk.axes, config)
+    cos, sin = angles_of(chunk.axes, config, weights.stretch)
     x = torch.where(chunk.pictured[:, None], chunk.pictures, embed(chunk.ids, weights.embed))
     for layer, held in zip(weights.layers, state, strict=True):
         x, normed = add_norm(x, y, layer.norm_in, config.rms_norm_eps)
@@ -136,7 +143,7 @@ def forward_chunk(
             assert held.window is not None and held.memory is not None
             y = delta_chunk(normed, layer.mixer, config, held.window, held.memory, count)
         else:
-            y = gated_attention(normed, layer.mixer, config, cos, sin, span, held.cache(bucket))
+            y = attention(normed, layer.mixer, config, cos, sin, span, held.cache(bucket))
         x, y = _feed(x, y, layer, config)
     return x if y is None else x + y
 
@@ -148,7 +155,7 @@ def forward_step(
 
     Returns [1, h] before the final norm.
     """
-    cos, sin = rope_row(position, delta, config.rotary_dim, config.rope_theta)
+    cos, sin = rope_row(position, delta, config.rotary_dim, config.rope_theta, weights.stretch)
     x, y, span = embed(token, weights.embed), None, Span(position, 1)
     for layer, held in zip(weights.layers, state, strict=True):
         x, normed = add_norm(x, y, layer.norm_in, config.rms_norm_eps)
@@ -156,7 +163,7 @@ def forward_step(
             assert held.window is not None and held.memory is not None
             y = delta_step(normed, layer.mixer, config, held.window, held.memory)
         else:
-            y = gated_attention(normed, layer.mixer, config, cos, sin, span, held.cache(bucket))
+            y = attention(normed, layer.mixer, config, cos, sin, span, held.cache(bucket))
         x, y = _feed(x, y, layer, config)
     return x if y is None else x + y
 
@@ -166,9 +173,7 @@ def logits_of(weights: ModelWeights, config: LLMConfig, x: Tensor) -> Tensor:
     return wide_linear(rms_norm(x, weights.norm, config.rms_norm_eps), weights.head)
 
 
-def forward_train(
-    config: LLMConfig, params: Mapping[str, Tensor], ids: Tensor, wanted: Tensor | None = None
-) -> Tensor:
+def forward_train(config: LLMConfig, params: Mapping[str, Tensor], ids: Tensor, wanted: Tensor | None = None) -> Tensor:
     """Logits [B, T, V] for ids [B, T], every sequence from position 0; differentiable in `params`.
 
     params  by published name, as from `init_params`. Logits come in the parameters' type (or autocast's).
@@ -181,7 +186,7 @@ def forward_whole(weights: ModelWeights, config: LLMConfig, ids: Tensor, wanted:
     """As `forward_train`, for tensors that are already joined."""
     lanes, rows = ids.shape
     positions = torch.arange(rows, device=ids.device).expand(lanes, rows)
-    cos, sin = rope_table(positions, config.rotary_dim, config.rope_theta)
+    cos, sin = rope_table(positions, config.rotary_dim, config.rope_theta, weights.stretch)
     x = embed(ids, weights.embed)
     window = x.new_zeros(lanes, config.linear_conv_kernel_dim - 1, config.conv_dim)
     memory = torch.zeros(
@@ -192,7 +197,7 @@ def forward_whole(weights: ModelWeights, config: LLMConfig, ids: Tensor, wanted:
         if isinstance(layer.mixer, LinearWeights):
             y, _, _ = delta_mixer(normed, layer.mixer, config, window, memory)
         else:
-            y = gated_attention_whole(normed, layer.mixer, config, positions, cos, sin)
+            y = attention_whole(normed, layer.mixer, config, positions, cos, sin)
         x = torch.add(*_feed(x, y, layer, config))
     if wanted is not None:
         x = x[wanted]
@@ -205,6 +210,8 @@ def assemble(config: LLMConfig, params: Mapping[str, Tensor]) -> ModelWeights:
         part.name: prepare(part.kind, torch.cat([params[text_only(name)] for name, _ in part.sources]))
         for part in parts(config)
     }
+    if config.rope_stretch:
+        joined["stretch"] = torch.tensor(config.rope_stretch, device=joined["norm"].device)
     return ModelWeights.gather(config, joined.__getitem__)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from capsules.nn.int4 import GROUP
 from capsules.nn.panels import PANEL
-from llm_engine.config import LINEAR, LLMConfig
+from llm_engine.config import FULL, LINEAR, LLMConfig
 
 DRAFT = "mtp.*"
 """The block that drafts tokens ahead. No step runs it: it is not loaded, not planned for and not in the digest."""
@@ -93,16 +93,16 @@ def parts(config: LLMConfig, draft: bool = False) -> tuple[Part, ...]:
     vocabulary, hidden = config.vocab_size, config.hidden_size
     found = [Part("embed", Kind.MATRIX, (("embed_tokens.weight", (vocabulary, hidden)),))]
     for index, kind in enumerate(config.layer_types):
-        found += _layer(config, f"layers.{index}", f"layers.{index}", kind == LINEAR)
-    found.append(Part("norm", Kind.CENTRED, (("norm.weight", (hidden,)),)))
+        found += _layer(config, f"layers.{index}", f"layers.{index}", kind)
+    found.append(Part("norm", _norms(config), (("norm.weight", (hidden,)),)))
     if not config.tie_word_embeddings:
         found.append(Part("head", Kind.MATRIX, (("lm_head.weight", (vocabulary, hidden)),)))
     if draft:
         found.append(Part("mtp.fc", Kind.MATRIX, (("mtp.fc.weight", (hidden, 2 * hidden)),)))
         for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"):
-            found.append(Part(f"mtp.{name}", Kind.CENTRED, ((f"mtp.{name}.weight", (hidden,)),)))
+            found.append(Part(f"mtp.{name}", _norms(config), ((f"mtp.{name}.weight", (hidden,)),)))
         for index in range(config.mtp_layers):
-            found += _layer(config, f"mtp.layers.{index}", f"mtp.layers.{index}", linear=False)
+            found += _layer(config, f"mtp.layers.{index}", f"mtp.layers.{index}", FULL)
     return tuple(found)
 
 
@@ -116,13 +116,17 @@ def text_only(name: str, prefix: str = "model.") -> str:
     return name if name.startswith(("lm_head.", "mtp.")) else prefix + name
 
 
-def _layer(config: LLMConfig, name: str, source: str, linear: bool) -> list[Part]:
-    hidden, inner = config.hidden_size, config.intermediate_size
+def _norms(config: LLMConfig) -> Kind:
+    return Kind.CENTRED if config.centred_norms else Kind.PLAIN
+
+
+def _layer(config: LLMConfig, name: str, source: str, layer: str) -> list[Part]:
+    hidden, inner, norm = config.hidden_size, config.intermediate_size, _norms(config)
 
     def part(to: str, kind: Kind, *sources: tuple[str, tuple[int, ...]]) -> Part:
         return Part(f"{name}.{to}", kind, tuple((f"{source}.{tail}", shape) for tail, shape in sources))
 
-    if linear:
+    if layer == LINEAR:
         values, heads = config.value_dim, config.linear_num_value_heads
         mixer = [
             part("mixer.qkvz", Kind.MATRIX,
@@ -141,16 +145,18 @@ def _layer(config: LLMConfig, name: str, source: str, linear: bool) -> list[Part
         size = config.head_dim
         q, kv = config.num_attention_heads * size, config.num_key_value_heads * size
         mixer = [
-            part("mixer.qkv", Kind.MATRIX, ("self_attn.q_proj.weight", (2 * q, hidden)),
+            part("mixer.qkv", Kind.MATRIX, ("self_attn.q_proj.weight", (2 * q if layer == FULL else q, hidden)),
                  ("self_attn.k_proj.weight", (kv, hidden)), ("self_attn.v_proj.weight", (kv, hidden))),
-            part("mixer.q_norm", Kind.CENTRED, ("self_attn.q_norm.weight", (size,))),
-            part("mixer.k_norm", Kind.CENTRED, ("self_attn.k_norm.weight", (size,))),
             part("mixer.out", Kind.MATRIX, ("self_attn.o_proj.weight", (hidden, q))),
         ]  # fmt: skip
+        if config.head_norms:
+            mixer[1:1] = [
+                part(f"mixer.{one}_norm", norm, (f"self_attn.{one}_norm.weight", (size,))) for one in ("q", "k")
+            ]
     return [
-        part("norm_in", Kind.CENTRED, ("input_layernorm.weight", (hidden,))),
+        part("norm_in", norm, ("input_layernorm.weight", (hidden,))),
         *mixer,
-        part("norm_post", Kind.CENTRED, ("post_attention_layernorm.weight", (hidden,))),
+        part("norm_post", norm, ("post_attention_layernorm.weight", (hidden,))),
         part("gate_up", Kind.MATRIX,
              ("mlp.gate_proj.weight", (inner, hidden)), ("mlp.up_proj.weight", (inner, hidden))),
         part("down", Kind.MATRIX, ("mlp.down_proj.weight", (hidden, inner))),

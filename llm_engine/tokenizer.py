@@ -1,31 +1,40 @@
 """Ids and text: the checkpoint's own tokenizer, and a stream of text that never breaks a character in two."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from llm_engine.endings import ENDS, declared
 from llm_engine.errors import TextError
+from llm_engine.gguf.container import is_gguf, open_gguf
+from llm_engine.gguf.tokens import tokenizer_of
 
 _BROKEN = "�"  # the decoder's output for bytes that are not a whole character
 _LONGEST_HOLD = 16  # tokens; a character has at most 4 bytes, so more than this will never become one
 
 
 class TextTokenizer:
-    """The `tokenizer.json` of a checkpoint. It adds no token before or after the text."""
+    """A checkpoint's tokenizer. It adds no token before or after the text.
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+    ends  ids that end a reply, beside those that are known by their text
+    """
+
+    def __init__(self, tokenizer: Tokenizer, ends: Iterable[int] = ()) -> None:
+        self._tokenizer, self._ends = tokenizer, frozenset(ends)
 
     @classmethod
     def load(cls, path: str | Path) -> "TextTokenizer":
-        """From a checkpoint directory or the file itself. Raises TextError."""
+        """From a checkpoint directory, a tokenizer.json or a GGUF file. Raises TextError, CheckpointError."""
         file = Path(path)
+        if is_gguf(file):
+            return cls(tokenizer_of(open_gguf(file)), declared(file))
+        folder = file if file.is_dir() else file.parent
         file = file / "tokenizer.json" if file.is_dir() else file
         if not file.is_file():
             raise TextError(f"{file}: not there; the checkpoint needs its tokenizer.json to turn text into ids")
         try:
-            return cls(Tokenizer.from_file(str(file)))
+            return cls(Tokenizer.from_file(str(file)), declared(folder))
         except Exception as error:  # the library raises nothing narrower
             raise TextError(f"{file}: not a tokenizer ({error})") from error
 
@@ -43,9 +52,9 @@ class TextTokenizer:
         return text
 
     def stops(self) -> frozenset[int]:
-        """The ids that end a reply: those of <|im_end|> and <|endoftext|> that exist."""
-        found = (self._tokenizer.token_to_id(token) for token in ("<|im_end|>", "<|endoftext|>"))
-        return frozenset(int(i) for i in found if i is not None)
+        """The ids that end a reply: those that the checkpoint declares, and the usual ones that exist."""
+        found = map(self._tokenizer.token_to_id, ENDS)
+        return self._ends | {int(i) for i in found if i is not None}
 
     def stream(self, skip_special: bool = True) -> "TextStream":
         return TextStream(self, skip_special)

@@ -7,7 +7,7 @@ Pure: text in, pieces out. Thinking blocks, which a model may write although ask
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -43,6 +43,8 @@ class MalformedCall:
 
 Piece: TypeAlias = str | ParsedCall | MalformedCall
 Schemas: TypeAlias = Mapping[str, Mapping[str, Any]]
+Reader: TypeAlias = Callable[[str, Schemas | None, str], ParsedCall | MalformedCall]
+"""The text between the tags, schemas and lead to a call."""
 
 
 class ToolCallParser:
@@ -51,10 +53,11 @@ class ToolCallParser:
     schemas  JSON schema of the parameters by tool name. With it, a value is read as its declared type and a call of
              an unknown name is bad; without it every value is the text as written
     lead     text that the model's template writes before each value; it is not part of the value
+    read     reads what stands between the tags; `read_call` if not given
     """
 
-    def __init__(self, schemas: Schemas | None = None, lead: str = "") -> None:
-        self._schemas, self._lead = schemas, lead
+    def __init__(self, schemas: Schemas | None = None, lead: str = "", read: Reader | None = None) -> None:
+        self._schemas, self._lead, self._read = schemas, lead, read or read_call
         self._buffer = ""
         self._inside: str | None = None  # the tag that we are in
         self._space = ""  # white space that is text only if text follows
@@ -90,7 +93,7 @@ class ToolCallParser:
             return False
         body, self._buffer = self._buffer[:at], self._buffer[at + len(end) :]
         if self._inside == _CALL:
-            found.append(read_call(body, self._schemas, self._lead))
+            found.append(self._read(body, self._schemas, self._lead))
         self._inside, self._space = None, ""
         return True
 
@@ -153,7 +156,15 @@ def _value(text: str, schema: Mapping[str, Any] | None, key: str) -> Any:
     if kind is None or kind == "string":
         return text
     value = json.loads(text)
+    if not is_of_type(value, str(kind)):
+        raise ValueError(kind)
+    return value
+
+
+def is_of_type(value: Any, kind: str) -> bool:
+    """Whether a value is of a type of JSON schema; of one that is not known, every value is."""
     good = {
+        "string": isinstance(value, str),
         "integer": isinstance(value, int) and not isinstance(value, bool),
         "number": isinstance(value, (int, float)) and not isinstance(value, bool),
         "boolean": isinstance(value, bool),
@@ -161,9 +172,7 @@ def _value(text: str, schema: Mapping[str, Any] | None, key: str) -> Any:
         "object": isinstance(value, dict),
         "null": value is None,
     }
-    if not good.get(str(kind), True):
-        raise ValueError(kind)
-    return value
+    return good.get(kind, True)
 
 
 def _type_of(schema: Mapping[str, Any] | None, key: str) -> Any:

@@ -14,15 +14,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from capsules import ExecContext, Role
-from capsules.digests import known_digest, stamps
+from capsules.digests import stamps
 from capsules.errors import WeightsError
 from capsules.nn import Weight, empty_matrix
 from capsules.nn.fp8 import Fp8Weight, unpack_fp8
 from capsules.nn.int4 import GROUP, Int4Weight, unpack_int4
 from capsules.nn.panels import GROUPS, PANEL, PanelWeight, panel_shapes
 from capsules.prepared import PreparedWeights, Tell
-from capsules.shards import locate, open_files
-from capsules.weights import Progress, Target, load, packing
+from capsules.weights import Progress, Target, packing
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.model import ModelWeights
@@ -38,6 +37,7 @@ from llm_engine.names import (
     published_shapes,
     text_only,
 )  # fmt: skip
+from llm_engine.published import open_published
 from llm_engine.tower import TowerWeights
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import PREFIXES as TOWERS
@@ -54,7 +54,6 @@ _LAYOUT = "1"  # raised whenever the same files would give different bytes
 @dataclass(frozen=True)
 class LoadedWeights:
     """The contents of a checkpoint: the network, and the names of the tensors that were left out.
-
 
     digest  covers every tensor but the draft block's
     """
@@ -88,7 +87,8 @@ def load_weights(
     aside: Path | None = None,
     tell: Tell | None = None,
 ) -> LoadedWeights:
-    """Stream a checkpoint directory into WEIGHT buffers of the context, or map the file `prepare_weights` stored.
+    """Stream a checkpoint directory or a GGUF file into WEIGHT buffers of the context, or map the file that
+    `prepare_weights` stored.
 
     dtype    of the large matrices; norms, decays and convolutions are widened to float32, which keeps every bit
     packed   keep quantised matrices in their few bits and unpack at every use (saves memory, costs time without a
@@ -100,10 +100,9 @@ def load_weights(
     tell     gets a line if a stored file is stale, and on whether it could be made again
     Raises ConfigError, or CheckpointError with the name of the tensor that is unknown, missing or misshapen.
     """
-    config = LLMConfig.read(path)
     form = _Form(dtype, packed, bits, eyes, made)
     try:
-        return _Loader(Path(path), ctx, scope, config, form).load_all(progress, aside, tell or (lambda line: None))
+        return _Loader(Path(path), ctx, scope, form).load_all(progress, aside, tell or (lambda line: None))
     except WeightsError as error:
         raise CheckpointError(f"{path}: {error}") from error
 
@@ -115,7 +114,7 @@ def prepare_weights(
 
     Returns whether such a file exists now, or would not be worth it. Raises as `load_weights` does.
     """
-    loader = _Loader(Path(path), ExecContext("cpu"), "llm", LLMConfig.read(path), _Form(dtype, False, bits, eyes))
+    loader = _Loader(Path(path), ExecContext("cpu"), "llm", _Form(dtype, False, bits, eyes))
     if not loader.prepared(tell).worth_it:
         return True
     try:
@@ -167,10 +166,10 @@ class _Form:
 class _Loader:
     """One load: the contents of the files, the needs of the network, and how they meet."""
 
-    def __init__(self, path: Path, ctx: ExecContext, scope: str, config: LLMConfig, form: _Form) -> None:
+    def __init__(self, path: Path, ctx: ExecContext, scope: str, form: _Form) -> None:
         self.path, self.ctx, self.scope, self.form = path, ctx, scope, form
-        self.files = open_files(path)
-        self.names = {name: entry for name, (_, entry) in locate(self.files).items()}
+        self.published = open_published(path)
+        self.names, config = self.published.names, self.published.config
         self.prefix = self._prefix()
         self.head = next((n for n in ("lm_head.weight", "language_model.lm_head.weight") if n in self.names), None)
         tied = self.head is None if config.tie_word_embeddings is None else config.tie_word_embeddings
@@ -185,29 +184,33 @@ class _Loader:
     ) -> LoadedWeights:
         """keep  store the loaded weights even if no older file asks for it"""
         wanted = parts(self.config)
-        before = stamps(self.files)
+        before = stamps(self.published.files)
         prepared = self.prepared(tell)
         keep = self._may_keep() and (keep or prepared.path.exists())
-        digest = known_digest(self.path, aside, (DRAFT,)) if keep else None
+        digest = self.published.digest(aside) if keep else None
         if digest is not None:
             self.kept = prepared.open_kept(digest, self._like(wanted))
         made = {part.name: self._place(part) for part in wanted}
+        if self.config.rope_stretch:
+            stretch = torch.tensor(self.config.rope_stretch, device=self.ctx.device)
+            made["stretch"] = self.ctx.adopt(f"{self.scope}.w.stretch", stretch, role=Role.WEIGHT).tensor
         tower = self._place_tower() if self.form.eyes else None
         if self.kept is None:
             self._read_scales(wanted)
             for part in wanted:
                 self._plan(part, made[part.name])
-            load(self.path, self.plan, self._left_out(tower), progress)
+            self.published.fill(self.plan, self._left_out(tower), progress)
         left_out = self._left_out(tower)
         skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and n not in self.scales)
         if digest is not None and self.kept is None:
             prepared.write_file(digest, before, self.held)
-        digest = digest or known_digest(self.path, aside, (DRAFT,))
+        digest = digest or self.published.digest(aside)
         model = ModelWeights.gather(self.config, made.__getitem__)
         return LoadedWeights(self.config, model, digest, skipped, tower)
 
     def prepared(self, tell: Tell) -> PreparedWeights:
-        configs = repr((self.config, VisionConfig.read(self.path) if self.form.eyes else None))
+        eyes = VisionConfig.read(self.path) if self.form.eyes and self.published.files else None
+        configs = repr((self.config, eyes))
         return PreparedWeights(self.path, str(self.form), _LAYOUT, configs, tell)
 
     def _left_out(self, tower: "LoadedTower | None") -> list[str]:
@@ -220,7 +223,8 @@ class _Loader:
 
     def _may_keep(self) -> bool:
         """Whether to store a file: for a GPU, weights stream to their place at the disk's speed already."""
-        return self.ctx.device.type == "cpu" and not self.form.packed and self.form.made is None
+        plain = not self.form.packed and self.form.made is None
+        return bool(self.published.files) and self.ctx.device.type == "cpu" and plain
 
     def _like(self, wanted: tuple[Part, ...]) -> dict[str, Tensor]:
         """Tensors that a file could store, as memory that is never touched."""
@@ -243,7 +247,7 @@ class _Loader:
     # ------------------------------------------------------------------------ the network's tensors
 
     def _place_tower(self) -> LoadedTower | None:
-        config = VisionConfig.read(self.path)
+        config = VisionConfig.read(self.path) if self.published.files else None
         if config is None or tower_prefix(self.names) is None:
             return None
         check_tower(self.path, config, self.config.hidden_size, self.config.image_token)
@@ -303,7 +307,7 @@ class _Loader:
                     self.scales[scale] = torch.zeros(_blocks(shape, self._block()), device=self.ctx.device)
                     plan[scale] = Target(self.scales[scale], accept=_FLOATS)
         if plan:
-            load(self.path, plan, skip=("*",))
+            self.published.fill(plan, ("*",), None)
 
     def _block(self) -> tuple[int, int]:
         """How many rows and columns of a published packed matrix share one scale."""

@@ -41,6 +41,7 @@ PURE = [
     "capsules/safefile.py",
     "capsules/metrics.py",
     "llm_engine/callguide.py",
+    "llm_engine/jsoncalls.py",
     "llm_engine/toolcalls.py",
     "tts_engine/text.py",
     "assistant/device/schedule.py",

@@ -27,7 +27,9 @@ CONTROL_TAGS = frozenset(
     for name in names
 )
 CONTROL = re.compile("(" + "|".join(re.escape(tag) for tag in sorted(CONTROL_TAGS)) + ")")
-_STRUCTURE = re.compile(r"<\|[^<>|]*\|>|</?(?:tool_call|tool_response|think)>")
+_STRUCTURE = re.compile(
+    r"<\|[^<>|]*\|>|</?(?:tool_call|tool_response|think|s)>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_[A-Z]+)\]"
+)
 
 
 def strip_structure(text: str, keep: Container[str] = CONTROL_TAGS) -> str:

@@ -3,6 +3,7 @@
 checks     settings checked before anything is loaded
 config     every setting and its origin; profiles
 ears       which ears: fetched, by kind, or on a server
+found      language models on this machine, ours and those of other programs
 household  timers, lists and notes of the home: opened, taken over, told aloud
 hub        models fetched, resumed, verified
 listed     personas as capsules, in line with their files
@@ -11,5 +12,6 @@ parts      parts that can be left out
 places     the folders that models lie in
 removed    settings and options that were removed, each with its replacement
 start      models, personas and voices made ready, and let go again
+verdict    whether a language model runs here
 voices     voices looked after: listed, added, removed
 """

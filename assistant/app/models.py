@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from assistant.app.config import Config, Profile, choose_profile, reason
 from assistant.app.ears import WarmingEars, begin_hearing
@@ -35,6 +36,7 @@ from capsules.nn.panels import BITS
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
 from llm_engine import footprint as llm_footprint
+from llm_engine.gguf.container import is_gguf
 from tts_engine import footprint as tts_footprint
 from tts_engine.engine import HiggsTTS
 
@@ -45,6 +47,8 @@ CURSOR_HISTORY = 512
 row, and owes its tone to none of them."""
 STOP_SECONDS = 5.0
 """Time for the last step of the engines' thread."""
+SMALL_FILE_BYTES = 1 << 30
+"""A GGUF file of so many bytes holds some two billion weights."""
 KEPT_SECONDS = 30 * 86_400
 """A capsule is removed this long after its last use."""
 PARTS, ON_GPU, IN_MEMORY = 7, 2, 1
@@ -145,11 +149,11 @@ async def open_llm(opening: Opening) -> LLM:
     load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=eyes, tell=opening.report)
     if opening.plan.lean and packed:
         load = partial(load, checkpoints=LEAN_CHECKPOINTS)
-    dtype = llm_dtype(config.llm_dtype or profile.dtype, ctx.device.type)
+    dtype = llm_dtype(asked_dtype(config, profile), ctx.device.type)
     engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
     language = opening.mind.language() if opening.mind else load_language(path)
     sampling = Sampling.greedy() if opening.mind else Sampling(temperature=0.7, top_k=20, top_p=0.95)
-    name = path.name if config.llm else f"{profile.name}-llm"
+    name = Path(config.llm).name if config.llm else f"{profile.name}-llm"
     return LocalLLM(opening.deployment, engine, language, name, sampling)
 
 
@@ -240,7 +244,7 @@ def _gpu_plan(config: Config, profile: Profile, placed: Placement, report: Repor
     llm_bytes = eyes_bytes = tts_bytes = spare = 0
     dtypes = []
     if placed.llm == CUDA and not is_address(config.llm):
-        path, dtype = local_path(config, "llm", profile.llm), llm_dtype(config.llm_dtype or profile.dtype, CUDA)
+        path, dtype = local_path(config, "llm", profile.llm), llm_dtype(asked_dtype(config, profile), CUDA)
         needed = partial(llm_footprint.needed_bytes, path, dtype, config.max_positions, packed=True)
         llm_bytes = needed(eyes="off")
         eyes_bytes = needed(eyes=config.eyes) - llm_bytes
@@ -269,6 +273,15 @@ def voice_dtype(config: Config, profile: Profile, device: str) -> str:
     shared = "" if config.llm_dtype in BITS else config.llm_dtype
     own = "int8" if profile.voice_dtype == "float8" and device == CPU else profile.voice_dtype
     return config.tts_dtype or shared or own
+
+
+def asked_dtype(config: Config, profile: Profile) -> str:
+    """A GGUF file holds few bits already: unless another form is asked for, a large one is held in eight, and a small
+    one, to which rounding does more harm, in sixteen."""
+    path = local_path(config, "llm", profile.llm)
+    if config.llm_dtype or not is_gguf(path):
+        return config.llm_dtype or profile.dtype
+    return "bfloat16" if path.stat().st_size < SMALL_FILE_BYTES else "float8"
 
 
 def llm_dtype(dtype: str, device: str) -> str:

@@ -5,6 +5,7 @@ talk      microphone and loudspeaker
 ask       a talk with sound files or typed words
 transcribe  recordings as text or subtitles
 pull      larger models, fetched and verified
+models    the language models on this machine
 doctor    what works on this machine
 voice     voices: list, add a recording, hear, remove
 capsule   frozen states on disk: list, show, remove, export

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from assistant.base.errors import AssistantError
@@ -25,7 +26,16 @@ Render = Callable[[list[dict[str, Any]], list[dict[str, Any]], bool], str]
 
 _MARK = "QxMARKxQ"
 _OTHER = "QxOTHERxQ"
+_LATER = "QxLATERxQ"
 _PAD = "<|image_pad|>"
+
+
+class Calls(StrEnum):
+    """How a model writes its calls."""
+
+    XML = "xml"  # in tags, as the Qwen3.5 family does
+    JSON = "json"  # in the same tags
+    BARE = "bare"  # as the whole of a reply
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,7 @@ class Layout:
     value_lead: str
     marks: tuple[str, str] | None = None
     """The text before and after a picture; None if the format has no pictures."""
+    calls: Calls = Calls.XML
     read: Callable[[str], str] = str
     """Rewrites a user's words into the model's form."""
 
@@ -97,17 +108,20 @@ def find_layout(render: Render) -> Layout:
         open_ = render(user, [], True)
         answered = render([*user, {"role": "assistant", "content": _OTHER}], [], False)
         used = render(asked, [], False)
+        later = render([*asked[:2], {"role": "user", "content": _LATER}], [], False)
         head, tail = bare.split(_MARK)
         closing = answered.split(_OTHER)[1]
+        user_head = later.split(_OTHER)[1].removeprefix(closing).split(_LATER)[0]
         tool_head, tool_tail = used.split(_OTHER)[1].removeprefix(closing).split(_MARK + "2")
     except (ValueError, IndexError) as error:
         raise AssistantError("the chat template does not write turns one after another; use another model") from error
     if not open_.startswith(bare):
         raise AssistantError("the chat template changes earlier turns when a reply begins; use another model")
-    user_head = head[head.rindex("<|im_start|>") :] if "<|im_start|>" in head else head
+    if not head.endswith(user_head):
+        raise AssistantError("the chat template begins later turns in another way than the first; use another model")
     return Layout(
         render, user_head, tail, open_[len(bare) :], closing, tool_head, tool_tail, _value_lead(render),
-        _marks(render, user_head),
+        _marks(render, user_head), _calls(render),
     )  # fmt: skip
 
 
@@ -124,12 +138,25 @@ def _marks(render: Render, head: str) -> tuple[str, str] | None:
 
 def _value_lead(render: Render) -> str:
     """The text between an argument's opening line and its value, if the template writes calls as XML."""
-    call = {"type": "function", "function": {"name": "f", "arguments": {"key": _MARK}}}
+    written = re.search(rf"<parameter=key>\n(.*){_MARK}", _called(render))
+    return written[1] if written else ""
+
+
+def _calls(render: Render) -> Calls:
+    """A template that writes no calls at all belongs to a model that makes none."""
+    written = _called(render)
+    if _MARK not in written or "<parameter=key>" in written:
+        return Calls.XML
+    return Calls.JSON if "<tool_call>" in written else Calls.BARE
+
+
+def _called(render: Render) -> str:
+    """A talk with a call in it."""
+    call = {"id": "call00000", "type": "function", "function": {"name": "f", "arguments": {"key": _MARK}}}
     asked: list[dict[str, Any]] = [
         {"role": "user", "content": _OTHER}, {"role": "assistant", "content": "", "tool_calls": [call]},
     ]  # fmt: skip
-    written = re.search(rf"<parameter=key>\n(.*){_MARK}", render(asked, [], False))
-    return written[1] if written else ""
+    return render(asked, [], False)
 
 
 def tool_json(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:

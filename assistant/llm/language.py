@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from assistant.contracts import Prompt
-from assistant.llm.chat_layout import Layout, find_layout
+from assistant.llm.chat_layout import Calls, Layout, find_layout
 from llm_engine.callguide import CallGuide
 from llm_engine.chat import Chat
+from llm_engine.jsoncalls import BareCallParser, read_json_call
 from llm_engine.toolcalls import Piece, Schemas, ToolCallParser
 
 TURNS_REMEMBERED = 4096
@@ -75,12 +76,19 @@ def load_language(path: Path) -> Language:
         return tuple(chat.tokenizer.encode(text))
 
     def calls(prompt: Prompt) -> CallStream:
-        return ToolCallParser(schemas(prompt), layout.value_lead)
+        return call_stream(layout, schemas(prompt))
 
     def guide(prompt: Prompt, ahead: Ahead) -> Guide:
-        return CallGuide(schemas(prompt), layout.value_lead, encode)
+        return CallGuide(schemas(prompt) if layout.calls is Calls.XML else {}, layout.value_lead, encode)
 
     return Language(layout, encode, chat.tokenizer.stream, calls, guide, chat.tokenizer.stops())
+
+
+def call_stream(layout: Layout, declared: Schemas) -> CallStream:
+    """Reads the calls that a model of this layout writes."""
+    if layout.calls is Calls.BARE:
+        return BareCallParser(declared)
+    return ToolCallParser(declared, layout.value_lead, read_json_call if layout.calls is Calls.JSON else None)
 
 
 def schemas(prompt: Prompt) -> Schemas:

@@ -17,8 +17,8 @@ not for training.
     wide_linear(x [..., T, I], w [O, I])                       -> [..., T, O] float32
     rms_norm(x [..., N], w [N], eps)                           -> [..., N]      weight as it is
     add_norm(x [..., N], y [..., N], w [N], eps)               -> x + y, its rms_norm
-    rope_table(positions [...], dims, theta)                   -> cos, sin [..., dims] float32
-    turns(positions [..., dims/2], dims, theta)                -> the same, a position per frequency
+    rope_table(positions [...], dims, theta, stretch)          -> cos, sin [..., dims] float32
+    turns(positions [..., dims/2], dims, theta, stretch)       -> the same, a position per frequency
     norm_rotate(x [..., T, H, D], w [D], eps, cos, sin)        -> [..., T, H, D]
     rotate(x [..., T, H, D], cos, sin [..., T, dims])          -> [..., T, H, D]   full rope if dims = D
     attend(q [..., T, H, D], k, v [..., S, G, D], positions [..., T])           -> [..., T, H, D]

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from capsules.exec.switches import Switch, is_on
+from capsules.exec.switches import Switch
 from capsules.nn import kernels
-from capsules.nn.rope import norm_rotate
+from capsules.nn.rope import norm_rotate, rotate
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,8 @@ class Heads:
     heads: int
     groups: int
     size: int
-    q_norm: Tensor  # [D]
-    k_norm: Tensor  # [D]
+    q_norm: Tensor | None  # [D]; None where heads are not normalised
+    k_norm: Tensor | None  # [D]
     eps: float
     gated: bool = False
 
@@ -46,8 +46,15 @@ class Heads:
         k, v = (x.unflatten(-1, (self.groups, self.size)) for x in (k, v))
         return (*(q[..., : self.size], k, v), q[..., self.size :]) if self.gated else (q, k, v, None)
 
+    @property
+    def joinable(self) -> bool:
+        """Whether the kernels of a whole attention take these heads."""
+        return self.q_norm is not None and self.size >= 16 and self.size.bit_count() == 1
+
     def turned(self, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries and keys after norm and rotary."""
+        """Queries and keys after norm, if there is one, and rotary."""
+        if self.q_norm is None or self.k_norm is None:
+            return rotate(q, cos, sin), rotate(k, cos, sin)
         return norm_rotate(q, self.q_norm, self.eps, cos, sin), norm_rotate(k, self.k_norm, self.eps, cos, sin)
 
 
@@ -69,7 +76,7 @@ def attend_cached(qkv: Tensor, heads: Heads, cos: Tensor, sin: Tensor, span: Spa
     """
     keys, values, first = cache.keys, cache.values, span.first
     q, k, v, gate = heads.parts(qkv)
-    if kernels.fits(qkv) and is_on(Switch.JOINED if span.rows == 1 else Switch.CHUNK):
+    if heads.joinable and kernels.switched_on(qkv, Switch.JOINED if span.rows == 1 else Switch.CHUNK):
         from capsules.nn.kernels.attention import decode_attention
         from capsules.nn.kernels.chunk_attention import chunk_attention
         from capsules.nn.kernels.heads import heads as to_heads

@@ -8,31 +8,35 @@ from capsules.nn import kernels
 from capsules.nn.norm import rms_norm
 
 
-def rope_table(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tensor]:
+def rope_table(positions: Tensor, dims: int, theta: float, stretch: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Cosines and sines of the angles at `positions`.
 
     positions  [...] integers; a graph computes them from its position buffer
     dims       how many dimensions of each head are rotated; even
+    stretch    [dims/2] float32, divisors of the frequencies, of models made for longer contexts than they began with
     returns    cos, sin, each [..., dims] float32: the dims/2 frequencies theta^(-2j/dims), twice over
     Angles are float32: at position 262,144 they are still exact to about 0.02 rad in the fastest dimension.
     """
-    return turns(positions[..., None], dims, theta)
+    return turns(positions[..., None], dims, theta, stretch)
 
 
-def rope_row(position: Tensor, shift: Tensor, dims: int, theta: float) -> tuple[Tensor, Tensor]:
+def rope_row(
+    position: Tensor, shift: Tensor, dims: int, theta: float, stretch: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """`rope_table` of one row at position [1] + shift [1]."""
-    if kernels.switched_on(position, Switch.JOINED):
+    if stretch is None and (dims // 2).bit_count() == 1 and kernels.switched_on(position, Switch.JOINED):
         from capsules.nn.kernels.angles import angles
 
         cos, sin = angles(position[None], shift, dims, theta)
         return cos, sin
-    return rope_table(position + shift, dims, theta)
+    return rope_table(position + shift, dims, theta, stretch)
 
 
-def turns(positions: Tensor, dims: int, theta: float) -> tuple[Tensor, Tensor]:
+def turns(positions: Tensor, dims: int, theta: float, stretch: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """`rope_table` with a position per frequency: [..., dims/2] integers, or [..., 1] if all share one."""
     exponent = torch.arange(0, dims, 2, device=positions.device, dtype=torch.float32) / dims
-    angles = positions.float() * torch.pow(theta, -exponent)
+    frequencies = torch.pow(theta, -exponent)
+    angles = positions.float() * (frequencies if stretch is None else frequencies / stretch)
     angles = torch.cat((angles, angles), -1)
     return angles.cos(), angles.sin()
 

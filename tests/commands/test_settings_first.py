@@ -13,7 +13,9 @@ from assistant import cli
     [
         (["--llm", "."], "--llm: . does not contain a model; name a folder with a config.json"),
         (["--tts", "."], "--tts: . does not contain a model; name a folder with a config.json"),
-        (["--llm", "gpt-4"], "--llm: there is no folder gpt-4; name the folder of a model, or the address"),
+        (["--llm", "gpt-4"], "there is no folder gpt-4; name the folder of a model, a GGUF file, a name of"),
+        (["--llm", "notes.txt"], "--llm: notes.txt is not a GGUF file; name one, or the folder of a model"),
+        (["--llm", "models"], "name a folder with a config.json, or the file models/small.gguf"),
         (["--llm", "localhost:11434"], "which begins with http:// or https://"),
         (["--profile", "desk"], "the models of desk are not on this machine; fetch them with `assistant pull desk`"),
         (["--asr", "whisper"], "--asr: there are no ears 'whisper'; choose from auto, moonshine, pocketsphinx, or"),
@@ -27,6 +29,9 @@ def test_a_wrong_setting_is_refused_before_the_port_is_opened(
 ) -> None:
     monkeypatch.setenv("ASSISTANT_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("no model")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "small.gguf").write_text("GGUF")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

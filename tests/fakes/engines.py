@@ -41,6 +41,19 @@ def write_llm(folder: Path, seed: int = 1) -> Path:
     return folder
 
 
+def write_plain_llm(folder: Path, seed: int = 1) -> Path:
+    """The same as a plain decoder."""
+    raw = {
+        "model_type": "llama", "vocab_size": 160, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 3,
+        "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 16, "tie_word_embeddings": True,
+    }  # fmt: skip
+    params = init_params(LLMConfig.parse(raw), torch.Generator().manual_seed(seed), deviation=0.3)
+    save_file(params, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(raw))
+    (folder / "generation_config.json").write_text('{"eos_token_id": [131]}')
+    return folder
+
+
 def write_seeing_llm(folder: Path, seed: int = 1) -> Path:
     """The same with a vision tower, for pictures of 4 rows and more."""
     write_llm(folder, seed)

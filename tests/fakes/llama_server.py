@@ -26,7 +26,7 @@ def write_model(path: Path) -> None:
     writer.add_head_count(HEADS)
     writer.add_head_count_kv(HEADS)
     writer.add_layer_norm_rms_eps(1e-6)
-    vocabulary = _add_tokenizer(writer, gguf.TokenType)
+    vocabulary = add_tokenizer(writer)
     random = np.random.default_rng(1)
     shapes = {"token_embd": (vocabulary, WIDTH), "output": (vocabulary, WIDTH)}
     for layer in range(LAYERS):
@@ -43,8 +43,10 @@ def write_model(path: Path) -> None:
     writer.close()
 
 
-def _add_tokenizer(writer, kinds) -> int:
+def add_tokenizer(writer, pre: str = "qwen2") -> int:
     """The shipped model's tokens and chat template; returns how many tokens there are."""
+    from gguf import TokenType as kinds
+
     file = json.loads((TINY / "tokenizer.json").read_text("utf-8"))
     ids = {token["content"]: token["id"] for token in file["added_tokens"]}
     words = file["model"]["vocab"] | ids
@@ -54,7 +56,7 @@ def _add_tokenizer(writer, kinds) -> int:
         tokens[index], types[index] = word, kinds.CONTROL if word in ids else kinds.NORMAL
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in file["model"]["merges"]]
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen2")
+    writer.add_tokenizer_pre(pre)
     writer.add_token_list(tokens)
     writer.add_token_types(types)
     writer.add_token_merges(merges)

@@ -28,6 +28,17 @@ BASE: dict[str, Any] = {
     "linear_value_head_dim": 16,
     "tie_word_embeddings": True,
 }
+PLAIN: dict[str, dict[str, Any]] = {
+    # plain decoders: stretched frequencies, normalised heads, a head apart, sizes that are no power of two
+    "llama": {
+        "rope_parameters": {
+            "rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 64,
+        },
+    },
+    "qwen3": {"tie_word_embeddings": False, "head_dim": 24},
+    "mistral": {"num_key_value_heads": 6, "sliding_window": None, "head_dim": 8, "vocab_size": 131},
+}  # fmt: skip
 EYES: dict[str, dict[str, Any]] = {
     # head sizes 12, 24 and 32, tables of 6 x 6, 5 x 5 and the published 48 x 48, feed-forwards that are no power of two
     "eyes 12": {"depth": 2, "hidden_size": 48, "num_heads": 4, "num_position_embeddings": 36, "intermediate_size": 72},
@@ -82,9 +93,12 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Oracle]:
 
 
 def _reading(shape: str) -> Any:
-    from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+    from transformers import AutoConfig, AutoModelForCausalLM, Qwen3_5ForCausalLM, Qwen3_5TextConfig
 
     torch.manual_seed(len(shape))
+    if shape in PLAIN:
+        keys = {key: value for key, value in BASE.items() if not key.startswith("linear_")}
+        return AutoModelForCausalLM.from_config(AutoConfig.for_model(shape, **(keys | PLAIN[shape]))).eval()
     return Qwen3_5ForCausalLM(Qwen3_5TextConfig(**(BASE | SHAPES[shape]))).eval()
 
 
@@ -114,6 +128,7 @@ def engine(request: pytest.FixtureRequest, oracle: Callable[[str], Oracle], kern
     folder = kernel_folder if request.param == "kernels" else None
     from capsules import ExecContext
     from llm_engine import HybridLLM, Sampling
+
     made: dict[tuple[str, str, int], Any] = {}
 
     def make(shape: str = "two", dtype: str = "float32", max_positions: int = 500) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llm_engine.config import FULL, LINEAR, LLMConfig, Quantisation
+from llm_engine.config import FULL, LINEAR, PLAIN, LLMConfig, Quantisation
 from llm_engine.errors import ConfigError
 
 # The published 0.8B file, as far as it matters here.
@@ -94,7 +94,7 @@ def test_layer_types_rope_and_tying_have_the_published_defaults() -> None:
     [
         ({"model_type": "qwen3_5_moe_text"}, "mixture of experts"),
         ({"num_experts": 256}, "mixture of experts"),
-        ({"model_type": "qwen3_next"}, "not of this family"),
+        ({"model_type": "qwen3_next"}, "'qwen3_next' is not implemented; qwen3_5_text, qwen3_5, llama"),
         ({"hidden_act": "gelu"}, "hidden_act is 'gelu'"),
         ({"attn_output_gate": False}, "attn_output_gate is False"),
         ({"attention_bias": True}, "attention_bias is True"),
@@ -182,3 +182,51 @@ def test_what_stands_for_a_picture_is_read_with_the_axes() -> None:
     config = LLMConfig.parse(changed(rope_parameters=rope))
     assert config.mrope_section == (2, 1, 1) and config.image_token == 248056
     assert LLMConfig.parse({**PUBLISHED, "image_token_id": None}).image_token is None
+
+
+LLAMA = {  # Llama-3.2-1B-Instruct's keys that shape the network
+    "model_type": "llama", "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192,
+    "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "hidden_act": "silu",
+    "attention_bias": False, "mlp_bias": False, "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "pretraining_tp": 1,
+    "rope_scaling": {
+        "factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+        "rope_type": "llama3",
+    },
+    "tie_word_embeddings": True, "use_cache": True,
+}  # fmt: skip
+
+
+def test_a_plain_decoder_is_read() -> None:
+    config = LLMConfig.parse(LLAMA)
+    assert config.layer_types == (PLAIN,) * 16 and config.full_layers == tuple(range(16))
+    assert (config.rotary_dim, config.head_norms, config.centred_norms) == (64, False, False)
+    assert config.rope_stretch is not None and len(config.rope_stretch) == 32
+    assert config.rope_stretch[0] == 1 and config.rope_stretch[-1] == 32
+    bare = {k: v for k, v in LLAMA.items() if k not in ("head_dim", "num_key_value_heads", "rope_scaling")}
+    assert LLMConfig.parse(bare).head_dim == 64 and LLMConfig.parse(bare).num_key_value_heads == 32
+    assert LLMConfig.parse(bare).rope_stretch is None
+    assert LLMConfig.parse(
+        LLAMA | {"model_type": "qwen3", "layer_types": [FULL] * 16, "sliding_window": 4096}
+    ).head_norms
+    with pytest.raises(ConfigError, match="only hybrids are written"):
+        config.to_json()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model_type": "mistral", "sliding_window": 4096}, "sliding_window is 4096"),
+        ({"model_type": "qwen3", "layer_types": ["full_attention", "sliding_attention"] * 8}, "whole context"),
+        ({"mlp_bias": True}, "mlp_bias is True"),
+        ({"attention_bias": True}, "attention_bias is True"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_type 'yarn'"),
+        ({"rope_scaling": {"rope_type": "linear"}}, "factor is None; a positive number"),
+        ({"rope_scaling": LLAMA["rope_scaling"] | {"low_freq_factor": 5}}, "low_freq_factor 5.0 is not below"),
+        ({"rope_scaling": LLAMA["rope_scaling"] | {"wobble": 5}}, "wobble"),
+        ({"head_dim": None, "num_attention_heads": 24}, "hidden_size 2048 is not a multiple"),
+        ({"no_rope_layers": [1, 0]}, "unknown key 'no_rope_layers'"),
+    ],
+)
+def test_a_plain_decoder_that_differs_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        LLMConfig.parse(LLAMA | change)

@@ -32,7 +32,7 @@ SMALL = LLMConfig(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["one", "two", "three"])
+@pytest.mark.parametrize("shape", ["one", "two", "three", "llama", "qwen3"])
 @pytest.mark.parametrize("rows", [1, 3, 63, 64, 65, 127, 193])
 def test_whole_sequences_match_transformers(oracle: Callable[[str], Any], shape: str, rows: int) -> None:
     reference = oracle(shape)

@@ -22,7 +22,7 @@ from capsules.exec.away import Away
 from capsules.exec.buffer import storage_key
 from capsules.nn.panels import BITS
 from capsules.prepared import NotPrepared, write_prepared
-from llm_engine import HybridLLM, weights
+from llm_engine import HybridLLM, published
 from llm_engine.options import DTYPES
 from llm_engine.weights import prepare_weights
 from tests.capsules.toy import own_pages
@@ -80,7 +80,7 @@ def test_a_prepared_model_is_the_same_model(
     def read(*_: object) -> None:
         raise AssertionError("a prepared model reads no tensor of its files")
 
-    monkeypatch.setattr(weights, "load", read)
+    monkeypatch.setattr(published, "load", read)
     llm, ctx, told = start(model, dtype, eyes)
     assert told == []
     assert_equal(plain, talk(llm, ctx))
@@ -199,14 +199,14 @@ def test_a_folder_that_cannot_be_written(model: Path, monkeypatch: pytest.Monkey
 
 
 def test_files_that_change_while_they_are_read(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = weights.load
+    real = published.load
 
     def slow(*arguments: Any) -> Any:
         found = real(*arguments)
         os.utime(model / "model.safetensors", (1, 1))
         return found
 
-    monkeypatch.setattr(weights, "load", slow)
+    monkeypatch.setattr(published, "load", slow)
     told = prepare(model)
     assert len(told) == 1 and "changed while they were read" in told[0] and not list(model.glob("*.prepared"))
 

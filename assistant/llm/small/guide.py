@@ -7,11 +7,14 @@ finds it, and the model may still begin otherwise. A line that is repeated and a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from assistant.llm.language import Ahead
 from assistant.llm.small.recall import NOT_YET, SAID, TOLD, Recall
 from assistant.llm.small.retrieval import Meant
 from assistant.llm.small.words import WordGuide
+
+if TYPE_CHECKING:
+    from assistant.llm.language import Ahead  # it reads GGUF files too, with torch
 
 CALL = "<tool_call>\n<function="
 WEIGHT = 1000.0

@@ -16,7 +16,6 @@ from functools import cached_property
 from pathlib import Path
 
 from llm_engine.callguide import CallGuide
-from llm_engine.chat import Chat
 
 ROUNDS = 3
 """As often as this the same comes in a row, of at least `LEAST` and at most `MOST` tokens, and there the reply ends."""
@@ -137,6 +136,8 @@ class Vocabulary:
 
 def load_vocabulary(folder: Path, known: Collection[str]) -> Vocabulary:
     """The vocabulary of a model that says `known` words of itself. Raises TextError."""
+    from llm_engine.chat import Chat  # it reads GGUF files too, with torch
+
     tokenizer = Chat.load(folder).tokenizer
     texts = [tokenizer.decode([token], skip_special=False) for token in range(tokenizer.size)]
     return Vocabulary(texts, known, tokenizer.stops())

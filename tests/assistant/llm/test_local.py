@@ -23,7 +23,7 @@ from capsules.journal import Journals
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
 from llm_engine.sequence import FoldedSequence
-from tests.fakes.engines import language, write_llm
+from tests.fakes.engines import language, write_llm, write_plain_llm
 
 SYSTEM = "You are Ada. " * 6
 
@@ -36,6 +36,11 @@ def checkpoint(tmp_path_factory):
 @pytest.fixture(scope="module")
 def engine(checkpoint):
     return HybridLLM.load(checkpoint, ExecContext("cpu"), max_positions=500)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return HybridLLM.load(write_plain_llm(tmp_path_factory.mktemp("plain")), ExecContext("cpu"), max_positions=500)
 
 
 class LLMBench:
@@ -763,7 +768,8 @@ async def guessed(bench, talk, asked, steps, monkeypatch, **sampling):
 @pytest.mark.parametrize("sampling", [{}, SAMPLED], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("other", [False, True], ids=["alone", "another-talk-between"])
 @pytest.mark.parametrize("turns", [0, 1, 2])
-def test_a_dropped_guess_never_was(engine, monkeypatch, turns, sampling, other):
+@pytest.mark.parametrize("kind", ["engine", "plain"])
+def test_a_dropped_guess_never_was(request, monkeypatch, kind, turns, sampling, other):
     """Law L8, after every step that a guess can make; the talk goes on with the same words and the same state."""
 
     async def play(bench, steps):
@@ -788,6 +794,7 @@ def test_a_dropped_guess_never_was(engine, monkeypatch, turns, sampling, other):
         text, _, _ = await reply(bench.llm, "a", prompt(*lines, user("go on")), "r3.0", **sampling)
         return text, await known(bench, "a")
 
+    engine = request.getfixturevalue(kind)
     bench = LLMBench(engine)
     expected = bench.run(play(bench, None))
     for steps in [0, 1, 2, 3, 4, 9, 18, 40]:

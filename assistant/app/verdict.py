@@ -1,0 +1,23 @@
+"""Whether a language model runs here: asked of its files' descriptions, without loading a weight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from capsules.errors import CapsuleError
+from llm_engine.chat import Chat
+from llm_engine.errors import LLMError
+from llm_engine.footprint import needed_bytes
+from llm_engine.published import open_published
+
+
+def verdict(path: Path, positions: int) -> str:
+    """A phrase: that it runs and what it needs in eight bits on a processor, or why it does not."""
+    try:
+        open_published(path)
+        Chat.load(path)
+        nbytes = needed_bytes(path, "int8", positions, eyes="off", device="cpu")
+    except (LLMError, CapsuleError, OSError) as error:
+        said = str(error).removeprefix(f"{path.name}: ").removeprefix(f"{path}: ")
+        return f"does not run: {said}"
+    return f"runs: {nbytes / 1e9:.1f} GB in eight bits with {positions} tokens"

@@ -1,0 +1,125 @@
+"""Tensors of a GGUF file under their published names, and what a converter changed in them, so that it can be undone.
+
+llama    the two halves of each query's and key's head are interleaved
+qwen35   value heads that share a key head lie apart ("tiled") and no longer side by side, in rows of most tensors
+         and in the columns of one; norms hold 1 + w, which the config says; the decay is no longer a logarithm
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from llm_engine.config import LLMConfig
+from llm_engine.gguf.container import GgufFile, GgufTensor
+from llm_engine.gguf.described import STRETCH
+
+_OUTER = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "output_norm.weight": "model.norm.weight",
+    "output.weight": "lm_head.weight",
+}
+_INNER = {
+    "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
+    "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj", "post_attention_norm": "post_attention_layernorm",
+    "attn_qkv": "linear_attn.in_proj_qkv", "attn_gate": "linear_attn.in_proj_z", "ssm_alpha": "linear_attn.in_proj_a",
+    "ssm_beta": "linear_attn.in_proj_b", "ssm_conv1d": "linear_attn.conv1d", "ssm_norm": "linear_attn.norm",
+    "ssm_out": "linear_attn.out_proj",
+}  # fmt: skip
+"""Tensors of a block, with `.weight`."""
+_BARE = {"ssm_a": "linear_attn.A_log", "ssm_dt.bias": "linear_attn.dt_bias", "ssm_dt": "linear_attn.dt_bias"}
+"""Those without."""
+_BESIDE = ("v.", "mm.", "mtp.")
+"""Vision and drafts, which some converters put into the same file; they are not run."""
+
+
+@dataclass(frozen=True)
+class PublishedTensor:
+    """One tensor as it was published: read from the file in another order, if there is one."""
+
+    stored: GgufTensor
+    shape: tuple[int, ...]
+    rows: Tensor | None = None  # for each published row (or element of a vector) the one in the file
+    columns: Tensor | None = None
+    undo: Callable[[Tensor], Tensor] = lambda values: values
+
+    def in_order(self, file: GgufFile, first: int, last: int) -> Tensor:
+        """Published rows first … last, float32."""
+        wanted = slice(first, last) if self.rows is None else self.rows[first:last]
+        if len(self.shape) == 1:  # one row of the file
+            values = file.rows(self.stored.name)[0, wanted]
+        else:
+            values = file.rows(self.stored.name, wanted)
+        values = values if self.columns is None else values[:, self.columns]
+        return self.undo(values).view(last - first, *self.shape[1:])
+
+
+def published_tensors(file: GgufFile, config: LLMConfig) -> dict[str, PublishedTensor]:
+    """By name. A tensor whose name is not known keeps it, and nothing will take it."""
+    architecture, found = file.metadata["general.architecture"], {}
+    tiled = file.metadata.get(f"{architecture}.ssm.v_head_reordered", True)  # Ollama's converter says whether it did
+    for name, tensor in file.tensors.items():
+        published = _published(name, len(config.layer_types))
+        if published is None:
+            continue
+        if architecture == "llama":
+            found[published] = _interleaved(published, tensor, config)
+        elif architecture == "qwen35":
+            found[published] = _hybrid(published, tensor, config, tiled)
+        else:
+            found[published] = PublishedTensor(tensor, tensor.shape)
+    return found
+
+
+def _published(name: str, layers: int) -> str | None:
+    """None for tensors that the network does not use."""
+    if name == STRETCH or name.startswith(_BESIDE):
+        return None
+    if not name.startswith("blk."):
+        return _OUTER.get(name, name)
+    block, _, inner = name.removeprefix("blk.").partition(".")
+    if block.isdecimal() and int(block) >= layers:  # the draft block stands behind the network's
+        return None
+    stem = inner.removesuffix(".weight")
+    known = _BARE.get(inner) or (f"{_INNER[stem]}.weight" if stem in _INNER else None)
+    return f"model.layers.{block}.{known}" if known else name
+
+
+def _interleaved(name: str, tensor: GgufTensor, config: LLMConfig) -> PublishedTensor:
+    heads = {"q_proj.weight": config.num_attention_heads, "k_proj.weight": config.num_key_value_heads}
+    count = heads.get(name.rpartition("self_attn.")[2])
+    if count is None:
+        return PublishedTensor(tensor, tensor.shape)
+    order = torch.arange(count * config.head_dim).view(count, -1, 2).transpose(1, 2).flatten()
+    return PublishedTensor(tensor, tensor.shape, order)
+
+
+def _hybrid(name: str, tensor: GgufTensor, config: LLMConfig, tiled: bool) -> PublishedTensor:
+    kind = name.rpartition("linear_attn.")[2]
+    size, keys = config.linear_value_head_dim, torch.arange(2 * config.key_dim)
+
+    def heads(width: int) -> Tensor:
+        """Value heads of so many rows: in the file the first of every key head, then the second, and so on."""
+        order = torch.arange(config.linear_num_value_heads * width)
+        if tiled:
+            order = order.view(-1, config.linear_num_key_heads, width).transpose(0, 1).flatten()
+        return order
+
+    match kind:
+        case "in_proj_qkv.weight":
+            return PublishedTensor(tensor, tensor.shape, torch.cat((keys, len(keys) + heads(size))))
+        case "conv1d.weight":
+            shape = (tensor.shape[0], 1, tensor.shape[-1])
+            return PublishedTensor(tensor, shape, torch.cat((keys, len(keys) + heads(size))))
+        case "in_proj_z.weight":
+            return PublishedTensor(tensor, tensor.shape, heads(size))
+        case "in_proj_a.weight" | "in_proj_b.weight" | "dt_bias":
+            return PublishedTensor(tensor, tensor.shape, heads(1))
+        case "A_log":
+            return PublishedTensor(tensor, tensor.shape, heads(1), undo=lambda decay: (-decay).log())
+        case "out_proj.weight":
+            return PublishedTensor(tensor, tensor.shape, columns=heads(size))
+    return PublishedTensor(tensor, tensor.shape)

@@ -1,0 +1,240 @@
+"""Random decoders in GGUF files: logits against llama.cpp on the same file, and what is not a model is refused."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from benchmarks.peers.gguf_file import write_gguf
+from capsules import ExecContext
+from capsules.nn.panels import PanelWeight
+from llm_engine.config import FULL, LINEAR, LLMConfig
+from llm_engine.errors import CheckpointError, ConfigError
+from llm_engine.gguf import checkpoint
+from llm_engine.gguf.container import GgufFile, open_gguf
+from llm_engine.gguf.described import config_of
+from llm_engine.gguf.undone import PublishedTensor
+from llm_engine.model import forward_whole, init_params
+from llm_engine.published import open_published, read_config
+from llm_engine.weights import load_weights, save_checkpoint
+from tests.fakes.gguf_files import rewritten, write_decoder
+from tests.fakes.llama_cpp import LlamaCpp
+
+IDS = torch.randint(5, 2000, (70,), generator=torch.Generator().manual_seed(2)).tolist()
+STRETCH = np.linspace(1, 8, 16)
+
+
+def ours(path: Path) -> Tensor:
+    loaded = load_weights(path, ExecContext("cpu"), torch.float32)
+    with torch.no_grad():
+        return forward_whole(loaded.model, loaded.config, torch.tensor([IDS]))[0]
+
+
+def theirs(path: Path) -> Tensor:
+    peer = LlamaCpp(path)
+    logits = peer.logits(IDS)
+    peer.close()
+    return logits
+
+
+@pytest.mark.parametrize(
+    ("architecture", "stretch"),
+    [("llama", None), ("llama", STRETCH), ("qwen3", None)],
+    ids=["llama", "llama stretched", "qwen3"],
+)
+def test_logits_are_those_of_llama_cpp(tmp_path: Path, architecture: str, stretch: np.ndarray | None) -> None:
+    path = tmp_path / "random.gguf"
+    write_decoder(path, architecture, stretch=stretch)
+    expected = theirs(path)
+    assert float((ours(path) - expected).abs().max()) < 1e-3 * float(expected.abs().max())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+@pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"])
+def test_logits_of_each_type_are_near_llama_cpps(tmp_path: Path, architecture: str, kind: str) -> None:
+    """It rounds activations to eight bits, which we do not."""
+    path = tmp_path / "random.gguf"
+    write_decoder(path, architecture, kind)
+    expected = theirs(path)
+    assert float((ours(path) - expected).pow(2).mean().sqrt()) < 0.05 * float(expected.pow(2).mean().sqrt())
+
+
+ORDERED = ["q_proj", "k_proj"]
+HYBRID = ["in_proj_qkv", "conv1d", "in_proj_z", "in_proj_a", "in_proj_b", "dt_bias", "A_log", "out_proj"]
+
+
+def leave(monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
+    """Do not undo the order of one kind of tensor."""
+    found = checkpoint.published_tensors
+
+    def forgetful(file: GgufFile, config: LLMConfig) -> dict[str, PublishedTensor]:
+        return {
+            name: replace(held, rows=None, columns=None) if tensor in name else held
+            for name, held in found(file, config).items()
+        }
+
+    monkeypatch.setattr(checkpoint, "published_tensors", forgetful)
+
+
+@pytest.mark.parametrize("tensor", ORDERED)
+def test_an_order_that_is_not_undone_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
+    path = tmp_path / "random.gguf"
+    write_decoder(path)
+    expected = theirs(path)
+    leave(monkeypatch, tensor)
+    assert float((ours(path) - expected).abs().max()) > 0.05 * float(expected.abs().max())
+
+
+@pytest.fixture(scope="module", params=["one", "two", "three"])
+def hybrid(
+    request: pytest.FixtureRequest, oracle: Callable[[str], Any], tmp_path_factory: pytest.TempPathFactory
+) -> Any:
+    """A Qwen3.5-family file in llama.cpp's layout, and the logits of transformers for IDS."""
+    made = oracle(request.param)
+    path = tmp_path_factory.mktemp("hybrid") / f"{request.param}.gguf"
+    write_gguf(made.path, path)
+    with torch.no_grad():
+        return path, made.model(torch.tensor([short(request.param)])).logits[0]
+
+
+def short(shape: str) -> list[int]:
+    return [token % 131 for token in IDS]
+
+
+@pytest.mark.slow
+def test_a_hybrids_logits_are_those_of_transformers(hybrid: Any) -> None:
+    path, expected = hybrid
+    loaded = load_weights(path, ExecContext("cpu"), torch.float32)
+    with torch.no_grad():
+        actual = forward_whole(loaded.model, loaded.config, torch.tensor([short(path.stem)]))[0]
+    assert float((actual - expected).abs().max()) < 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tensor", HYBRID)
+def test_a_hybrids_order_that_is_not_undone_shows(hybrid: Any, monkeypatch: pytest.MonkeyPatch, tensor: str) -> None:
+    path, expected = hybrid
+    config = read_config(path)
+    leave(monkeypatch, tensor)
+    loaded = load_weights(path, ExecContext("cpu"), torch.float32)
+    with torch.no_grad():
+        actual = forward_whole(loaded.model, loaded.config, torch.tensor([short(path.stem)]))[0]
+    share = config.linear_num_value_heads // config.linear_num_key_heads
+    alike = share == 1 or config.linear_num_key_heads == 1  # both orders are one
+    assert (float((actual - expected).abs().max()) < 1e-3) == alike
+
+
+@pytest.mark.slow
+def test_other_converters_layouts_are_the_same_model(hybrid: Any, tmp_path: Path) -> None:
+    """Ollama's own: a count per layer, three sections, no `.bias`, vision beside; llama.cpp's with drafts."""
+    path, expected = hybrid
+    config = read_config(path)
+    layers, groups = len(config.layer_types), config.num_key_value_heads
+    theirs = {
+        "qwen35.attention.head_count_kv": [groups if i in config.full_layers else 0 for i in range(layers)],
+        "qwen35.rope.dimension_sections": [2, 1, 1], "qwen35.ssm.v_head_reordered": True,
+    }  # fmt: skip
+    bare = {f"blk.{i}.ssm_dt.bias": f"blk.{i}.ssm_dt" for i in range(layers)}
+    drafts = {"qwen35.block_count": layers + 1, "qwen35.nextn_predict_layers": 1}
+    extra = [f"blk.{layers}.attn_q.weight", f"blk.{layers}.nextn.eh_proj.weight"]
+    for name, changes in {
+        "ollama": (theirs, bare, ["v.patch_embd.weight", "mm.0.weight", "mtp.fc.weight"]),
+        "drafts": (drafts, {}, extra),
+    }.items():
+        rewritten(path, tmp_path / name, *changes)
+        loaded = load_weights(tmp_path / name, ExecContext("cpu"), torch.float32)
+        with torch.no_grad():
+            actual = forward_whole(loaded.model, loaded.config, torch.tensor([short(path.stem)]))[0]
+        assert float((actual - expected).abs().max()) < 1e-3, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "most"), [("F32", 1e-3), ("BF16", 0.05), ("Q8_0", 0.15), ("Q4_0", 0.15)])
+def test_a_hybrids_logits_are_near_llama_cpps(tmp_path: Path, kind: str, most: float) -> None:
+    """It rounds activations as it rounds weights: to bfloat16, or to eight bits."""
+    config = LLMConfig(
+        vocab_size=512, hidden_size=256, intermediate_size=512, layer_types=(LINEAR, LINEAR, LINEAR, FULL) * 2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=4,
+        linear_key_head_dim=128, linear_value_head_dim=128,
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(1)
+    params = init_params(config, generator, 0.06)
+    for name, value in params.items():
+        if value.dim() == 1 and not name.endswith("A_log"):
+            value.add_(torch.randn(value.shape, generator=generator) * 0.2)
+    save_checkpoint(tmp_path, config, params, torch.float32 if kind == "F32" else torch.bfloat16)
+    path = tmp_path / "hybrid.gguf"
+    write_gguf(tmp_path, path, "BF16" if kind == "F32" else kind)
+    loaded, ids, peer = load_weights(path, ExecContext("cpu"), torch.float32), [i % 512 for i in IDS], LlamaCpp(path)
+    with torch.no_grad():
+        actual = forward_whole(loaded.model, loaded.config, torch.tensor([ids]))[0]
+    expected = peer.logits(ids)
+    peer.close()
+    assert float((actual - expected).pow(2).mean().sqrt()) < most * float(expected.pow(2).mean().sqrt())
+
+
+def test_the_digest_is_the_files(tmp_path: Path) -> None:
+    path = tmp_path / "random.gguf"
+    write_decoder(path)
+    first = open_published(path).digest(None)
+    assert open_published(path).digest(None) == first
+    changed = bytearray(path.read_bytes())
+    changed[-1] ^= 1
+    path.write_bytes(changed)
+    assert open_published(path).digest(None) != first
+    assert not list(tmp_path.glob("*.json"))
+
+
+@pytest.mark.slow
+def test_q4_0_keeps_its_four_bits_in_panels(tmp_path: Path) -> None:
+    """The packing finds each group's own scale again, so values are rounded once: the scale, to bfloat16."""
+    path = tmp_path / "random.gguf"
+    write_decoder(path, "qwen3", "Q4_0")
+    weight = load_weights(path, ExecContext("cpu"), torch.bfloat16, bits=4).model.layers[1].down
+    stored = open_gguf(path).stored("blk.1.ffn_down.weight").unflatten(-1, (-1, 18))
+    scale = stored[..., :2].contiguous().view(torch.float16).bfloat16().float()
+    whole = torch.cat((stored[..., 2:] & 15, stored[..., 2:] >> 4), -1).float() - 8
+    assert isinstance(weight, PanelWeight) and weight.bits == 4
+    assert torch.equal(weight.unpack(torch.float32), (whole * scale).flatten(1))
+
+
+def described(**changes: object) -> GgufFile:
+    metadata: dict[str, object] = {
+        "general.architecture": "llama", "llama.block_count": 2, "llama.embedding_length": 64,
+        "llama.feed_forward_length": 128, "llama.attention.head_count": 4,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+    }  # fmt: skip
+    return GgufFile(Path("some.gguf"), metadata | changes, {}, torch.zeros(0, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"general.architecture": "clip"}, "vision projector"),
+        ({"general.architecture": "qwen35moe"}, "mixture of experts"),
+        ({"general.architecture": "gemma4"}, "architecture 'gemma4' is not implemented; llama, qwen3, qwen35"),
+        ({"llama.expert_count": 8}, "mixture of experts"),
+        ({"llama.attention.key_length": 64}, "keys are 64 wide"),
+        ({"split.count": 3}, "one of 3 parts of a model; join them with"),
+        ({}, "holds a part of a model"),
+    ],
+)
+def test_what_is_no_model_here_is_said(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"(some\.gguf.*)?{said}"):
+        config_of(described(**changes))
+
+
+def test_tensors_that_do_not_belong_or_are_missing_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "random.gguf"
+    write_decoder(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"blk.1.ffn_up.weight", b"blk.1.ffn_xx.weight"))
+    with pytest.raises(CheckpointError, match=r"ffn_xx|mlp\.up_proj"):
+        load_weights(path, ExecContext("cpu"), torch.float32)
+    assert read_config(path).hidden_size == 256
