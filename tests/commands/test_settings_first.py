@@ -16,7 +16,7 @@ from assistant import cli
         (["--llm", "gpt-4"], "--llm: there is no folder gpt-4; name the folder of a model, or the address"),
         (["--llm", "localhost:11434"], "which begins with http:// or https://"),
         (["--profile", "desk"], "the models of desk are not on this machine; fetch them with `assistant pull desk`"),
-        (["--asr", "whisper"], "--asr: there are no ears 'whisper'; choose from auto, moonshine, pocketsphinx, or"),
+        (["--asr", "whisper"], "--asr: there are no ears 'whisper'; choose from auto, "),
         (["--persona", "nobody"], "--persona: there is no persona 'nobody'; choose from ada, ben, or write one in"),
         (["--profile", "tiny", "--voice", "nobody"], "--voice: there is no voice 'nobody'; choose from ada, ben"),
         (["--port", "abc"], "assistant: --port must be a whole number from 0 to 65535, not 'abc'"),
