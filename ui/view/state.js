@@ -85,7 +85,7 @@ function aboutMachine(session, facts) {
   const list = make("dl", {}, ...rows.flatMap(([term, value]) => [make("dt", { text: term }), make("dd", { text: value })]));
   const offered = facts?.larger;
   const advice = offered
-    ? `This machine can run a larger model: ${offered.models.join(" and ")}. Download once, then start with it:`
+    ? `This machine can run a larger model: ${offered.models.join(" and ")}. Download it once, then start with it:`
     : "The first command says what this machine can run, the second lists the models that can be downloaded:";
   const commands = offered ? [offered.command, `assistant serve --profile ${offered.profile}`] : COMMANDS;
   const larger = make("details", { open: Boolean(offered) },
