@@ -1,4 +1,4 @@
-"""What arithmetic says a step takes on a card: bytes over bandwidth, or instructions over lanes, and a price a launch.
+"""The time of a step on a card by arithmetic: bytes over bandwidth, or instructions over lanes, and a price a launch.
 
     T = max(bytes / bandwidth, instructions / lanes) + launches · price + kernels of a chunk
 
@@ -39,13 +39,13 @@ GB_READ = {  # of one step, by format
 WEIGHTS = {"token": 3.57, "row": 3.60}
 """1e9 of the layers: those that are packed."""
 INSTRUCTIONS = {"old": {"float8": 11.2, "int4": 10.1}, "new": {"float8": 6.3, "int4": 7.0}}
-"""Of one weight in the one-row product, on sm_90."""
+"""Instructions for one weight in the one-row product, on sm_90."""
 H100_EXCESS_MS = {"float8": 1.15, "int4": 1.27}
-"""Of a token's packed products above memory, as measured with the old kernel there: waiting for barriers, too."""
+"""Time of a token's packed products above memory, measured with the old kernel there: waiting for barriers, too."""
 CHUNK_US = 20.0
-"""Of a layer's own work in the chunk kernels, on an H100; other cards by their lanes."""
+"""Microseconds of a layer's own work in the chunk kernels, on an H100; other cards by their lanes."""
 CODEC_MS = 0.8
-"""Of a window's convolutions in float32 without matrix units, on an H100: an estimate from their loops."""
+"""Time of a window's convolutions in float32 without matrix units, on an H100: an estimate from their loops."""
 
 
 def one_row(card: Card, kind: str, dtype: str, launches: int, new: bool) -> float:

@@ -36,7 +36,7 @@ WARM = Sampling(temperature=0.7, top_k=20, top_p=0.95, seed=3)
 
 
 class CardBench:
-    """Where to measure: a device, and a folder for checkpoints."""
+    """The place to measure: a device, and a folder for checkpoints."""
 
     def __init__(self, device: str, folder: Path) -> None:
         self.device, self.folder = device, folder

@@ -234,7 +234,7 @@ class Journals:
         return name in self._open or (path is not None and path.is_file())
 
     def stamp(self, name: str) -> object:
-        """What changes whenever something is added to a journal, or it is rewritten; None without a file."""
+        """A value that changes whenever something is added to a journal, or it is rewritten; None without a file."""
         path = self._path(name)
         try:
             found = None if path is None else path.stat()

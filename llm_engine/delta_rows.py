@@ -92,7 +92,8 @@ def prepare_kernel(
 
 @triton.jit
 def _inverses(system, PADDED: tl.constexpr, BLOCK: tl.constexpr):
-    """Of I + each diagonal block of a strictly lower triangular [PADDED, PADDED]: [PADDED / BLOCK, BLOCK, BLOCK]."""
+    """Inverses of I + each diagonal block of a strictly lower triangular [PADDED, PADDED]:
+    [PADDED / BLOCK, BLOCK, BLOCK]."""
     blocks: tl.constexpr = PADDED // BLOCK
     own = tl.arange(0, blocks)[:, None, None, None] == tl.arange(0, blocks)[None, None, :, None]
     diagonal = tl.sum(tl.where(own, tl.reshape(system, (blocks, BLOCK, blocks, BLOCK)), 0.0), axis=2)
@@ -107,7 +108,7 @@ def _inverses(system, PADDED: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def _products(left, right, first, PADDED: tl.constexpr, KEY: tl.constexpr, STEP: tl.constexpr):
-    """Of every row of `left` with every row of `right`, PADDED of both from `first` on."""
+    """Products of every row of `left` with every row of `right`, PADDED of both from `first` on."""
     i = first + tl.arange(0, PADDED)
     made = tl.zeros([PADDED, PADDED], dtype=tl.float32)
     for start in range(0, KEY, STEP):

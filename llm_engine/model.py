@@ -105,7 +105,7 @@ class LayerState:
     values: Tensor | None = None
 
     def cache(self, bucket: int) -> Cache:
-        """Of a full layer."""
+        """The cache of a full layer."""
         assert self.keys is not None and self.values is not None
         return Cache(self.keys, self.values, bucket)
 

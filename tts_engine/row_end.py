@@ -1,4 +1,4 @@
-"""What closes a row of a voice without a cursor, in one kernel: delay pattern, end of codes, history, what is told.
+"""Closes a row of a voice without a cursor, in one kernel: delay pattern, end of codes, history, what is told.
 
 The plain form in `tts_engine.steps` launches some forty operators over a handful of integers.
 """

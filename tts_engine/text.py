@@ -32,7 +32,7 @@ _RULES: Rules = (
 
 
 def speech_text(text: str) -> str:
-    """What a person would say, reading `text` aloud. Empty if nothing in it can be said."""
+    """The words that a person would say, reading `text` aloud. Empty if nothing in it can be said."""
     return say(plain_text(text))
 
 

@@ -277,10 +277,16 @@ def certain_profile(config: Config, present: Sequence[str]) -> Profile | None:
     return None if present else PROFILES[TINY]
 
 
-def offer(gpu_free_bytes: int) -> Profile | None:
-    """The largest profile that this device could run, for the page's advice. None without a large enough one."""
-    fitting = [profile for profile in PROFILES.values() if 0 < profile.gpu_bytes <= gpu_free_bytes]
-    return max(fitting, key=lambda profile: profile.gpu_bytes, default=None)
+def offer(gpu_free_bytes: int, host_free_bytes: int | None = None) -> Profile:
+    """The best profile for this machine if everything were downloaded: `assistant pull` marks it, and the page and
+    `assistant doctor` advise it. Arguments as in `choose_profile`."""
+    return choose_profile("auto", gpu_free_bytes, list(PROFILES), host_free_bytes)
+
+
+def is_larger(one: Profile, other: Profile) -> bool:
+    """The table of profiles ascends."""
+    names = list(PROFILES)
+    return names.index(one.name) > names.index(other.name)
 
 
 def _read(path: Path) -> dict[str, object]:

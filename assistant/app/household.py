@@ -54,7 +54,7 @@ def open_household(home: HomeRows, folder: Path, journals: Journals, report: Cal
 
 
 def _taken_over(talks: Path, journals: Journals, home: HomeRows) -> tuple[list[Change], list[str]]:
-    """What earlier talks stored, the same thing once, and what of it is over."""
+    """The rows that earlier talks stored, the same thing once, and which of them are over."""
     found: dict[tuple[str, str], Change] = {}
     over: list[str] = []
     for path in sorted(talks.glob("*.journal")):

@@ -99,7 +99,7 @@ class Opening:
     report: Report
     mind: SmallMind | None
     plan: Plan
-    """What there is room for on a GPU."""
+    """The room that there is on a GPU."""
 
 
 async def open_models(config: Config, stack: AsyncExitStack, report: Report, hearing: WarmingEars | None) -> Models:

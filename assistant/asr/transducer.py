@@ -11,6 +11,7 @@ without that pause. Beyond `AGAIN_S` that would cost too much; then the piece is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -284,9 +285,16 @@ def load_transducer(folder: Path) -> Transducer:
     written = "".join(text for text in tokens.values() if not text.startswith("<"))
     small, large = any(c.islower() for c in written), any(c.isupper() for c in written)
     cadence_ms = max(LEAST_CADENCE_MS, shift * 1000 / HEARING_RATE)
-    told_facts = AsrFacts(f"transducer {folder.resolve().name}", (), small and large, cadence_ms, bias, True)
+    name = folder.resolve().name
+    told_facts = AsrFacts(f"transducer {name}", _languages(name), small and large, cadence_ms, bias, True)
     tail = np.zeros(window + int(TAIL_S * HEARING_RATE), np.float32)
     return Transducer(recogniser, told_facts, tail, frozenset(written) - {"▁"}, large and not small)
+
+
+def _languages(name: str) -> tuple[str, ...]:
+    """English if the folder's name has `en` and no other code of two letters; else not known."""
+    codes = {part for part in re.split(r"[-_.]", name.lower()) if len(part) == 2 and part.isalpha()}
+    return ("en",) if codes == {"en"} else ()
 
 
 def _check(folder: Path, told: Mapping[str, str], tokens: Mapping[int, str]) -> None:

@@ -129,7 +129,8 @@ def torch_and_gpu() -> Iterator[Finding]:
         from assistant.app.config import PROFILES
 
         least = min(profile.gpu_bytes for profile in PROFILES.values() if profile.gpu_bytes) >> 30
-        todo = f"nothing is needed for the tiny models; the larger ones want an NVIDIA GPU with {least} GiB free"
+        without = ", ".join(profile.name for profile in PROFILES.values() if not profile.gpu_bytes)
+        todo = f"nothing is needed for {without}; the larger profiles want an NVIDIA GPU with {least} GiB free"
         yield Finding("GPU", "limited", "none", todo)
 
 
@@ -166,19 +167,18 @@ def profiles_here(models: Path) -> list[str]:
     ]
 
 
-def fetched_models(models: Path, gpu_free_bytes: int) -> Finding:
+def fetched_models(models: Path, gpu_free_bytes: int, host_free_bytes: int | None = None) -> Finding:
+    """Whether the profile that `assistant pull` marks is here. `host_free_bytes` as in `choose_profile`."""
     from assistant.app.config import offer
 
     here = profiles_here(models)
-    best = offer(gpu_free_bytes)
-    if best is None and here:
+    best = offer(gpu_free_bytes, host_free_bytes)
+    if best.name in here or (here and not best.llm):
         return Finding("larger models", "ok", f"here: {', '.join(here)}")
-    if best is None:
+    if not best.llm:
         return Finding("larger models", "limited", "this machine runs the tiny ones",
                        "`assistant pull` lists larger ones; or use a server: assistant serve --llm http://HOST:PORT/v1")
-    if best.name in here:
-        return Finding("larger models", "ok", f"here: {', '.join(here)}")
-    found = f"here: {', '.join(here) or 'none'}; this GPU could run {best.name}"
+    found = f"here: {', '.join(here) or 'none'}; this machine can run {best.name}"
     return Finding("larger models", "limited", found, f"assistant pull {best.name}")
 
 

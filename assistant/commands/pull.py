@@ -214,11 +214,11 @@ def profile_cells(profile: Profile) -> tuple[str, str, str, str, str]:
 
 def print_profiles(models: Path, gpu_free_bytes: int, host_free_bytes: int) -> None:
     """One line of at most 80 columns for everything that can be fetched; `*` marks the best that fits this machine."""
-    from assistant.app.config import PROFILES, choose_profile
+    from assistant.app.config import PROFILES, offer
     from assistant.app.ears import DESKTOP, LAPTOP, LICENCE, REPO, fetched_sizes
     from assistant.app.hub import is_present, model_folder
 
-    best = choose_profile("auto", gpu_free_bytes, list(PROFILES), host_free_bytes)
+    best = offer(gpu_free_bytes, host_free_bytes)
     row = "{:1} {:<12} {:<8} {:<12} {:<7} {}".format
     lines = [row("", "name", "download", "free memory", "here", "models")]
     for profile in PROFILES.values():

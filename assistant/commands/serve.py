@@ -247,16 +247,16 @@ def capsules_json(kept: Sequence[Listing], room: Budgets) -> Json:
 
 
 def about_json(app: start.App) -> Json:
-    """The models that run here, and the larger profile that this machine could run."""
-    from assistant.app.config import offer
+    """The models that run here, and the larger profile for which this machine has room beside them."""
+    from assistant.app.config import is_larger, offer
     from assistant.device.execution import gpu_free_bytes
 
     facts = {name: value for name, value in app.facts.items() if name in {"device", "profile", "ready_s"}}
     larger = offer(gpu_free_bytes())
-    if larger is not None and larger.name != app.models.profile.name:
+    if is_larger(larger, app.models.profile):
         facts["larger"] = {
             "profile": larger.name,
-            "models": [larger.llm, larger.tts],
+            "models": list(larger.repositories),
             "command": f"assistant pull {larger.name}",
         }
     return facts

@@ -37,7 +37,7 @@ NOTHING = Synced(None, 0, 0.0)
 TRIES = 8
 """For one reply."""
 SMALLER = 0.75
-"""Of a talk that did not fit so much is tried next."""
+"""The part of a talk that is tried next if all of it did not fit."""
 NO_EYES = re.compile(
     r"(not|n't|cannot|no endpoints found that) (support|accept|process|compiled for|an?)( any)? "
     r"(multi-?modal|vision|images?(?! format| type| of))"
@@ -98,7 +98,7 @@ class RemoteLLM:
         raise EngineFailed(f"{self._server.address.base} refused the talk {TRIES} times; it is too long for it")
 
     def _learn(self, error: ServerRefused, prompt: Prompt, manners: Manners) -> Manners | None:
-        """What a refusal says about the next try; None: nothing."""
+        """The manners that a refusal suggests for the next try; None: it suggests nothing."""
         if self.sees and any(line.pictures for line in prompt.lines) and NO_EYES.search(str(error)):
             log.warning("pictures are not sent any more: %s", error)
             self.sees = False

@@ -1,4 +1,4 @@
-"""What is not words in a model's text, by how it begins: thoughts, calls, and the marks of chat formats.
+"""Recognises by its beginning whatever is not words in a model's text: thoughts, calls, and marks of chat formats.
 
 Pure. `look` answers at once where it can and asks for more text where it cannot; more text never changes an answer.
 """
@@ -19,7 +19,7 @@ Kind = Literal["words", "thought", "thought_end", "call", "json", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """What begins at a place.
+    """A mark that begins at a place.
 
     size    characters of the mark itself
     skip    characters of a fence before it
@@ -89,7 +89,7 @@ _PYTHON = re.compile(r"\[\s*([\w.]*)(\(?)")
 
 
 def look(text: str, last: str, schemas: Schemas) -> Leak | None:
-    """What begins at the beginning of `text`, behind the character `last`; None: more text is needed to know it."""
+    """The mark at the beginning of `text`, behind the character `last`; None: more text is needed to know it."""
     if last == "`" and text[0] != "`":  # words about a mark
         return WORDS
     if text[0] == "`":

@@ -24,7 +24,7 @@ NO_THOUGHTS = "chat_template_kwargs"
 SWITCH: Mapping[str, object] = {NO_THOUGHTS: {"enable_thinking": False}}
 """vLLM, SGLang and llama.cpp hand this to the chat template, which knows it or does not look."""
 OPTIONAL = (NO_THOUGHTS, "stream_options", "top_k", "seed")
-"""What a request can do without, if a server does not know it."""
+"""Fields that a request can do without, if a server does not know them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def turns(lines: Sequence[Line]) -> int:
 
 
 def _turns(lines: Sequence[Line]) -> list[int]:
-    """Where each turn begins."""
+    """The places at which turns begin."""
     return [at for at, line in enumerate(lines) if line.role == "user"]
 
 

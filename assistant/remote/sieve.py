@@ -2,7 +2,7 @@
 
 Pure. Servers pass on what their models write, and many do not know what their model writes: thoughts come as `<think>`
 and its relatives, calls as `<tool_call>`, as JSON or as XML, and marks of the chat format stand in between. Law: for
-every way of cutting the text, the same pieces come out. What is certainly words goes on at once.
+every way of cutting the text, the same pieces come out. Text that is certainly words goes on at once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Sieve:
         return self._out(found)
 
     def finish(self) -> list[Piece]:
-        """What is left when the reply is over."""
+        """The pieces that are left when the reply is over."""
         found: list[Piece] = []
         if self._step == self._thought:
             found = self._of_thought(self._buffer)
@@ -211,7 +211,7 @@ class Sieve:
         return [*calls] if calls else [BadCall(text.strip(), UNREAD)]
 
     def _of_thought(self, text: str) -> list[Piece]:
-        """Of a thought that never ended: what stands behind the last end in it, else the calls that are marked."""
+        """Pieces of a thought that never ended: those behind the last end in it, else the calls that are marked."""
         ends = [at.end() for at in re.finditer(self._mark.closes, text, re.IGNORECASE)]
         inside = Sieve(self._schemas)
         pieces = inside.feed(text[ends[-1] if ends else 0 :]) + inside.finish()

@@ -105,8 +105,8 @@ class Edits:
             keeping.heard(report.item_id, report.played_ms)
 
     def leave(self) -> None:
-        """The front is gone: of a reply that it had not played to its end, what it last reported is kept. Of a front
-        that reports nothing it is not known.
+        """The front is gone: of a reply that it had not played to its end, what it last reported is kept. Nothing is
+        known of a front that does not report.
         """
         reply = self._replies.leave()
         if reply is None or not self._heard_ms:

@@ -56,7 +56,7 @@ class Replies:
 
     @property
     def _voices(self) -> list[Active]:
-        """What speaks outside the conversation; of several answers to one turn each front plays one."""
+        """The replies that speak outside the conversation; of several answers to one turn each front plays one."""
         orders = [(aside, aside.reply.order.response) for aside in self._asides.values()]
         return [aside for aside, response in orders if response.modality == "audio" and response.answer is None]
 

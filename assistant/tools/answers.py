@@ -111,12 +111,12 @@ def alarm(moment: dt.datetime, now: dt.datetime, repeat: Repeat | None = None) -
 
 
 def skipped(meant: dt.time | None, at: dt.datetime) -> str:
-    """What is added where clocks skip the time that was meant."""
+    """The words that are added where clocks skip the time that was meant."""
     return "" if meant is None else f"; there is no {clock(meant)} on that day, so it rings first at {clock(at)}"
 
 
 def announcement(slot: str, row: Promise, now: dt.datetime) -> str:
-    """What is said when a promise is due; how late it is, if it is late."""
+    """The words for a promise that is due, and how late it is, if it is late."""
     late = seconds_between(row.at, now)
     if slot == TIMERS:
         name = f"{row.label} timer" if row.label else "timer"

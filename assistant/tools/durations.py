@@ -117,7 +117,7 @@ def _amounts(phrase: Phrase, place: int) -> list[tuple[Length, str, int]]:
 
 
 def _counts(phrase: Phrase, place: int) -> Readings[Fraction]:
-    """What may stand before a unit."""
+    """The counts that may stand before a unit."""
     words = phrase.words
     for value, behind in phrase.number(place):
         for part, after in _and_a_part(phrase, behind):

@@ -1,4 +1,4 @@
-"""What tools raise when a request cannot be answered. Nothing else of the tools is needed to raise or read it."""
+"""Errors that tools raise when a request cannot be answered. They need nothing else of the tools, raised or read."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 The file is written as a whole at each change, so a kill leaves the state before or after. A lock file with the pid
 keeps a second program out; the system lifts the lock of a program that has died, so a stale file locks nobody out.
 
-What is due is looked at every second or so and compared with the wall clock: a loop's own timers stand still while the
-machine sleeps. A promise that is due stays stored until somebody was told: a front that is connected, or the
+Promises are compared with the wall clock every second or so: a loop's own timers stand still while the machine sleeps.
+A promise that is due stays stored until somebody was told: a front that is connected, or the
 loudspeaker. So what was missed while the program was down is told at once, with when it was due.
 """
 

@@ -70,7 +70,7 @@ class Kept:
     # ------------------------------------------------------------------------------- taking back
 
     def collect_changes(self) -> Changes:
-        """What this talk has changed since this was called last."""
+        """The changes of this talk since this was called last."""
         changes, self._changes = self._changes, {}
         return changes
 

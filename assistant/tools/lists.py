@@ -69,7 +69,7 @@ class ListTools:
         return answers.listed([row.text for row in self.kept.things(NOTES)], "no notes")
 
     def _wanted(self, items: str, rows: list[Thing]) -> list[str]:
-        """What is to go; a text that is on the list as it stands is one thing, whatever words are in it."""
+        """The things to remove; a text that is on the list as it stands is one thing, whatever words are in it."""
         return [items] if _found(items, rows, exactly=True) else things_in(items)
 
 

@@ -8,8 +8,8 @@ be made.
     read_moment("30 minutes before 5 pm", now)   the next 4:30 pm
     read_moment("after dinner", now)             AnswerError: when is that?
 
-A time without am or pm is the next one. Where a day is named, and for alarms, which wake people, it follows custom:
-see `_likely`.
+A time without am or pm is the next one. It follows custom if a day is named, and for alarms, which wake people: see
+`_likely`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from assistant.tools.time_words import ENGLISH, TimeWords
 from assistant.tools.wall import later, moments_of, naive, seconds_between
 
 DEFAULTS: Final = {"morning": 8, "afternoon": 15, "evening": 19, "night": 20}
-"""What a part of the day means without a time, on the 24-hour clock. The reply names it."""
+"""The hour that a part of the day means without a time, on the 24-hour clock. The reply names it."""
 FITS: Final = {"morning": range(12), "afternoon": range(12, 18), "evening": range(16, 24)}
 SHORTEST_REPEAT_S = 60
 WAKING: Final = range(5, 10)
@@ -53,7 +53,7 @@ class Moment:
 
 
 class TimeIsOver(AnswerError):
-    """What was said lies in the past; `at` is when it was."""
+    """The moment that was said lies in the past; `at` is when it was."""
 
     def __init__(self, text: str, at: dt.datetime) -> None:
         shown = f"{at:%Y-%m-%d %H:%M}"
@@ -106,7 +106,7 @@ def read_day(text: str, today: dt.date, words: TimeWords = ENGLISH) -> dt.date |
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a text says, each thing at most once. `shift`: a length before or after it, and the sign."""
+    """The parts of a moment that a text says, each at most once. `shift`: a length before or after it, and the sign."""
 
     days: Days | None = None
     clock: TimeOfDay | None = None
@@ -239,7 +239,7 @@ def _with_default_time(said: _Said, text: str, now: dt.datetime) -> _Said:
 
 
 def _walls(said: _Said, now: dt.datetime, waking: bool) -> Iterator[dt.datetime]:
-    """What clocks show at the times that were meant, the earliest first."""
+    """The clock times that were meant, the earliest first."""
     assert said.clock is not None
     today, clock = naive(now).date(), said.clock
     named = said.days is not None and said.days.dates != (today,) and not said.days.repeat

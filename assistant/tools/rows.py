@@ -1,4 +1,4 @@
-"""What tools store, as values: things on lists and notes, and promises to ring. A promise always has its moment."""
+"""Values that tools store: things on lists and notes, and promises to ring. A promise always has its moment."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from assistant.base.days import DAYS, MONTHS
 
 @dataclass(frozen=True, slots=True)
 class TimeWords:
-    """A phrase of several words is written with spaces. Where a table maps to a number, its unit stands beside it."""
+    """A phrase of several words is written with spaces. If a table maps to a number, its unit stands beside it."""
 
     numbers: Mapping[str, int]
     hundred: frozenset[str]
@@ -44,7 +44,7 @@ class TimeWords:
     todays_parts: Mapping[str, str]
     """The same, of this day: `tonight`."""
     at: tuple[str, ...]
-    """What may stand before a time or a day."""
+    """Words that may stand before a time or a day."""
     in_: tuple[str, ...]
     from_now: tuple[str, ...]
     from_: tuple[str, ...]
@@ -60,11 +60,11 @@ class TimeWords:
     every: tuple[str, ...]
     other: frozenset[str]
     sets_of_days: Mapping[str, tuple[int, ...]]
-    """What may follow `every` and means some days of the week (Monday = 0)."""
+    """Words that may follow `every` and mean some days of the week (Monday = 0)."""
     adverbs: Mapping[str, str]
     """daily, weekly → unit."""
     closing: frozenset[str]
-    """What may end a text and means nothing: `sharp`."""
+    """Words that may end a text and mean nothing: `sharp`."""
 
 
 def _counted(words: str, start: int = 0, step: int = 1) -> dict[str, int]:

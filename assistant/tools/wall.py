@@ -25,7 +25,7 @@ def _offsets(wall: dt.datetime, zone: dt.tzinfo) -> list[dt.timedelta]:
 
 
 def naive(moment: dt.datetime) -> dt.datetime:
-    """What clocks show."""
+    """The time that clocks show, without an offset."""
     return moment.replace(tzinfo=None, fold=0)
 
 

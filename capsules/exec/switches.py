@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Switch(StrEnum):
-    """What is done otherwise, and what a switch needs others for."""
+    """A part that runs otherwise than in the plain form."""
 
     PACKED = "packed"  # one row times a packed matrix: scales meet partial sums, no weight is rounded
     JOINED = "joined"  # small operators of a decoded row join their neighbours

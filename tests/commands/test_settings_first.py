@@ -18,7 +18,7 @@ from assistant import cli
         (["--llm", "models"], "name a folder with a config.json, or the file models/small.gguf"),
         (["--llm", "localhost:11434"], "which begins with http:// or https://"),
         (["--profile", "desk"], "the models of desk are not on this machine; fetch them with `assistant pull desk`"),
-        (["--asr", "whisper"], "--asr: there are no ears 'whisper'; choose from auto, moonshine, pocketsphinx, or"),
+        (["--asr", "whisper"], "--asr: there are no ears 'whisper'; choose from auto, "),
         (["--persona", "nobody"], "--persona: there is no persona 'nobody'; choose from ada, ben, or write one in"),
         (["--profile", "tiny", "--voice", "nobody"], "--voice: there is no voice 'nobody'; choose from ada, ben"),
         (["--port", "abc"], "assistant: --port must be a whole number from 0 to 65535, not 'abc'"),

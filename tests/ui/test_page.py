@@ -373,6 +373,32 @@ def test_retry_and_start_over(browser: Browser, server: FakeServer) -> None:
 
 
 @pytest.mark.parametrize(
+    ("larger", "advice", "commands"),
+    [
+        (None, "says what this machine can run", "assistant doctor\nassistant pull"),
+        (
+            {"profile": "laptop", "models": ["Qwen/Qwen3.5-0.8B"], "command": "assistant pull laptop"},
+            "This machine can run a larger model: Qwen/Qwen3.5-0.8B.",
+            "assistant pull laptop\nassistant serve --profile laptop",
+        ),
+    ],
+)
+def test_the_page_advises_the_profile_that_the_server_names(
+    browser: Browser, server: FakeServer, larger: dict | None, advice: str, commands: str
+) -> None:
+    page = browser.new_page()
+    facts = {"status": "ok", "profile": "tiny", "models": {"llm": "a", "tts": "b", "hearing": "c"}}
+    page.route("**/healthz", lambda route: route.fulfill(json=facts | ({"larger": larger} if larger else {})))
+    visit(page, server.url)
+    page.click(".runs button")
+    shown = page.locator("#machine details")
+    expect(shown).to_have_attribute("open", "")
+    expect(shown.locator("p")).to_contain_text(advice)
+    expect(shown.locator("code")).to_have_text(commands)
+    page.close()
+
+
+@pytest.mark.parametrize(
     ("scheme", "width", "panel"),
     [("light", 1360, "talk"), ("dark", 1360, "talk"), ("light", 400, "time"), ("dark", 400, "state")],
 )

@@ -73,7 +73,7 @@ function capsuleTable({ capsules, session, conversationId }) {
     make("p.tiers", {}, ...tiers)];
 }
 
-const COMMANDS = ["assistant doctor", "assistant pull desk", "assistant serve --profile desk"];
+const COMMANDS = ["assistant doctor", "assistant pull"];
 
 /** @param {any} session @param {Record<string, any>|null} facts */
 function aboutMachine(session, facts) {
@@ -85,8 +85,8 @@ function aboutMachine(session, facts) {
   const list = make("dl", {}, ...rows.flatMap(([term, value]) => [make("dt", { text: term }), make("dd", { text: value })]));
   const offered = facts?.larger;
   const advice = offered
-    ? `This machine has room for ${offered.models.join(" and ")}. Fetch them once, then start with them:`
-    : "With an NVIDIA GPU this machine can run larger models. See what it can do, fetch them once, then start with them:";
+    ? `This machine can run a larger model: ${offered.models.join(" and ")}. Download it once, then start with it:`
+    : "The first command says what this machine can run, the second lists the models that can be downloaded:";
   const commands = offered ? [offered.command, `assistant serve --profile ${offered.profile}`] : COMMANDS;
   const larger = make("details", { open: Boolean(offered) },
     make("summary", { text: "Larger models" }),

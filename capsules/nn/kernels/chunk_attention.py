@@ -1,7 +1,7 @@
 """Attention of several query rows over a static cache, which stops at the rows' own positions.
 
-What is read does not depend on how much of the cache there is, so one graph serves every position. Tiles of keys have
-a fixed size and come in ascending order: no result depends on a capacity (Dao 2023, "FlashAttention-2").
+The reads do not depend on how much of the cache there is, so one graph serves every position. Tiles of keys have a
+fixed size and come in ascending order: no result depends on a capacity (Dao 2023, "FlashAttention-2").
 """
 
 import torch

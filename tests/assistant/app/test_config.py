@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from assistant.app.config import PROFILES, Config, choose_profile, load_config, offer, reason
+from assistant.app.config import PROFILES, Config, choose_profile, is_larger, load_config, offer, reason
 from assistant.app.parts import PARTS
 from assistant.app.removed import REMOVED
 from assistant.base.errors import SettingError
@@ -44,14 +44,27 @@ def test_profiles_follow_what_the_machine_has():
     gib = 1 << 30
     assert choose_profile("auto", 0, ()).name == "tiny"
     assert choose_profile("auto", 48 * gib, ("desk", "desk-9b", "desk-27b")).name == "desk-9b"
-    assert choose_profile("auto", 48 * gib, ()).name == "tiny" and offer(48 * gib).name == "desk-9b"
-    assert choose_profile("desk", 0, ()).name == "desk" and offer(0) is None
+    assert choose_profile("auto", 48 * gib, ()).name == "tiny"
+    assert choose_profile("desk", 0, ()).name == "desk"
     assert Config.__dataclass_params__.frozen
     both = ("laptop", "laptop-2b")
     free = [choose_profile("auto", 0, both, memory * gib).name for memory in (3, 4, 7, 8)]
     assert free == ["tiny", "laptop", "laptop", "laptop-2b"]
     assert choose_profile("auto", 21 * gib, ("laptop-2b", "desk"), 99 * gib).name == "desk", "a GPU goes first"
     assert choose_profile("auto", 20 * gib, ("laptop-2b", "desk"), 99 * gib).name == "laptop-2b"
+
+
+def test_the_best_for_a_machine_is_offered_whatever_is_downloaded():
+    gib = 1 << 30
+    machines = [(0, 3), (0, 4), (0, 8), (4, 8), (5, 8), (48, 3)]
+    offered = [offer(gpu * gib, host * gib) for gpu, host in machines]
+    assert [profile.name for profile in offered] == ["tiny", "laptop", "laptop-2b", "laptop-2b", "desk-8", "desk-9b"]
+    assert is_larger(PROFILES["desk-8"], PROFILES["laptop-2b"]) and is_larger(PROFILES["laptop"], PROFILES["tiny"])
+    assert not is_larger(PROFILES["laptop"], PROFILES["laptop-2b"]), "after laptop-2b was loaded, less memory is free"
+    assert not is_larger(PROFILES["desk"], PROFILES["desk"])
+    for place in ("gpu_bytes", "host_bytes"):
+        needed = [getattr(profile, place) for profile in PROFILES.values() if getattr(profile, place)]
+        assert needed == sorted(needed), "the table ascends"
 
 
 def test_a_card_takes_the_largest_that_fits_and_says_why():

@@ -41,6 +41,22 @@ def test_who_goes_on_is_heard_as_without_the_pause(
     assert heard(model, sound, pauses_s) == heard(model, sound)
 
 
+@pytest.mark.parametrize(
+    ("name", "languages"),
+    [
+        ("sherpa-onnx-streaming-zipformer-en-2023-06-26", ("en",)),
+        ("icefall_en.int8", ("en",)),
+        ("sherpa-onnx-streaming-zipformer-bilingual-zh-en-2023-02-20", ()),
+        ("sherpa-onnx-streaming-zipformer-ar_en_id_ja_ru_th_vi_zh-2025-02-10", ()),
+        ("sherpa-onnx-streaming-zipformer-fr-2023-04-14", ()),
+        ("frozen", ()),
+    ],
+)
+def test_a_folder_for_english_alone_says_so(write_transducer: Write, name: str, languages: tuple[str, ...]) -> None:
+    folder = write_transducer()
+    assert load_transducer(folder.rename(folder.with_name(name))).facts.languages == languages
+
+
 def test_a_long_piece_closes_at_a_pause_and_no_word_is_lost(transducers: Transducers, two_cities: Pcm) -> None:
     """Each half alone, one after the other; times go on."""
     model, cut_s = transducers(), AGAIN_S + 2

@@ -11,6 +11,7 @@ from assistant.app.config import Config
 from assistant.app.ears import worth_fetching
 from assistant.base.errors import SettingError
 from assistant.commands import doctor
+from assistant.commands.pull import print_profiles
 from capsules.digests import NOTE
 
 
@@ -54,10 +55,15 @@ def test_doctor_sees_a_folder_that_cannot_be_used(tmp_path, monkeypatch):
     assert doctor.storage(tmp_path / "none" / "such").verdict == "broken"
 
 
-def test_doctor_offers_what_a_gpu_could_run(tmp_path):
-    finding = doctor.fetched_models(tmp_path, 24 << 30)
-    assert finding.todo == "assistant pull desk"
-    assert doctor.fetched_models(tmp_path, 0).verdict == "limited"
+def test_doctor_offers_what_pull_marks(tmp_path, capsys):
+    for gpu_gib, host_gib in ((24, 8), (0, 8), (0, 4)):
+        free = (gpu_gib << 30, host_gib << 30)
+        finding = doctor.fetched_models(tmp_path, *free)
+        print_profiles(tmp_path, *free)
+        marked = next(line.split()[1] for line in capsys.readouterr().out.splitlines() if line.startswith("*"))
+        assert (finding.verdict, finding.todo) == ("limited", f"assistant pull {marked}")
+        assert finding.found == f"here: none; this machine can run {marked}"
+    assert doctor.fetched_models(tmp_path, 0, 3 << 30).found == "this machine runs the tiny ones"
 
 
 @pytest.mark.parametrize(

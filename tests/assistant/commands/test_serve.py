@@ -2,10 +2,12 @@
 
 import socket
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from assistant import cli
+from assistant.app.config import PROFILES
 from assistant.commands import serve
 from capsules.registry import Budgets, Listing
 
@@ -47,3 +49,26 @@ def test_capsules_are_told_once_each_at_their_fastest_tier():
     told = serve.capsules_json(kept, Budgets(disk_bytes=1 << 20))
     assert [(c["name"], c["tier"], c["bytes"]) for c in told["capsules"]] == [("n", "host", 8), ("ada", "disk", 5)]
     assert told["tiers"]["disk"] == {"used_bytes": 15, "budget_bytes": 1 << 20}
+
+
+@pytest.mark.parametrize(
+    ("running", "gpu_gib", "host_gib", "offered"),
+    [
+        ("tiny", 0, 3, None),
+        ("tiny", 0, 4, ("laptop", ["Qwen/Qwen3.5-0.8B"])),
+        ("laptop-2b", 0, 4, None),
+        ("laptop", 22, 4, ("desk", ["Qwen/Qwen3.5-4B", "bosonai/higgs-audio-v3-tts-4b"])),
+        ("desk-9b", 22, 4, None),
+    ],
+)
+def test_the_page_offers_only_what_is_larger_than_what_runs(running, gpu_gib, host_gib, offered, monkeypatch):
+    monkeypatch.setattr("assistant.device.execution.gpu_free_bytes", lambda: gpu_gib << 30)
+    monkeypatch.setattr("assistant.base.memory.available_bytes", lambda: host_gib << 30)
+    app = SimpleNamespace(facts={"profile": running}, models=SimpleNamespace(profile=PROFILES[running]))
+    told = serve.about_json(app)
+    assert told.pop("profile") == running
+    if offered:
+        name, models = offered
+        assert told == {"larger": {"profile": name, "models": models, "command": f"assistant pull {name}"}}
+    else:
+        assert told == {}
