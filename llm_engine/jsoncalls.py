@@ -38,7 +38,7 @@ class BareCallParser:
         return [words] if words else []
 
     def finish(self) -> list[Piece]:
-        """What was held: calls, or words that only began like one."""
+        """Return the held text: calls, or words that only began like one."""
         held, self._held = (self._held or "").strip(), ""
         calls = _python_calls(held) if re.match(r"\[\s*[A-Za-z_]", held) else _json_calls(held)
         if calls is None:

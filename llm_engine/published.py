@@ -16,7 +16,7 @@ from llm_engine.names import DRAFT
 
 
 class Published(Protocol):
-    """What a loader asks of the files. Names are those of the safetensors layout."""
+    """The questions that a loader asks of the files. Names are those of the safetensors layout."""
 
     @property
     def config(self) -> LLMConfig: ...

@@ -85,7 +85,7 @@ def _folders(place: ModelPlace) -> list[FoundModel]:
 
 
 def _first_part(file: str) -> bool:
-    """Of a model that was cut into files, the first stands for all."""
+    """The first file of a model that was cut into files stands for all of them."""
     return "-of-" not in file or "-00001-of-" in file
 
 
