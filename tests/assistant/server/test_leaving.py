@@ -167,10 +167,10 @@ def test_what_another_server_added_meanwhile_is_found(tmp_path):
 
 def test_a_second_writer_of_a_journal_is_refused_and_changes_nothing(tmp_path):
     path = tmp_path / "t.journal"
-    EntryFile(path).close()
+    EntryFile(path).close_file()
     other, before = held(path), path.read_bytes()
     with pytest.raises(BlockingIOError):
         EntryFile(path)
     assert path.read_bytes() == before
     let_go(other)
-    EntryFile(path, len(before)).close()
+    EntryFile(path, len(before)).close_file()

@@ -343,20 +343,19 @@ def test_a_model_that_may_lose_its_way_is_not_asked_about_what_nobody_understood
     assert item_text(session.items[-1]) == said
 
 
-@pytest.mark.parametrize("limited", [True, False])
-def test_an_error_of_a_tool_is_for_the_model_and_a_person_hears_a_question(limited):
-    """A limited model has no words for the error, so the question of the tool is said; another reads the error."""
+@pytest.mark.parametrize("lost", [LOST, None])
+def test_an_error_of_a_tool_is_for_the_model_and_a_person_hears_a_question(lost):
+    """A model that may lose its way has no words for the error, so the tool's question is said; others read the error."""
 
     def answers(prompt):
         last = prompt.lines[-1]
         return ["How long, please?"] if last.role == "tool" else [("set_timer", {"duration": "10 timer"})]
 
     app = BuiltinTools(Kept(), wall_clock, {}, lambda: "ada")
-    world = World(answers, tools=lambda: builtin_tools(app))
-    world.llm.limited = limited
+    world = World(answers, tools=lambda: builtin_tools(app), lost=lost)
     session = world.play((0.0, typed("ten")), (0.1, CreateResponse()), until=8)
     said = item_text(session.items[-1])
-    assert said == ("10 seconds, minutes or hours?" if limited else "How long, please?")
+    assert said == ("10 seconds, minutes or hours?" if lost else "How long, please?")
     assert "is not a length of time" in world.of(ToolUsed)[0].output and not app.kept.promises("timer")
 
 
