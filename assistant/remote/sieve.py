@@ -59,8 +59,8 @@ class Sieve:
         found: list[Piece] = []
         if self._step == self._thought:
             found = self._of_thought(self._buffer)
-        elif self._step == self._call:
-            found = self._read(self._buffer)
+        elif self._step == self._written_call:
+            found = self._sort_text(self._buffer)
         elif self._step == self._json:
             found = [BadCall(self._buffer, "the reply ended inside the call")]
         elif not half_tag(self._buffer):
@@ -106,7 +106,7 @@ class Sieve:
             self._from = mark.size
         else:
             self._cut(mark.size)
-        steps = {"thought": self._thought, "call": self._call, "json": self._json}
+        steps = {"thought": self._thought, "call": self._written_call, "json": self._json}
         self._step = steps.get(mark.kind, self._words)
         return True
 
@@ -126,13 +126,13 @@ class Sieve:
         self._from = max(self._from, len(self._buffer) - LONGEST_TAG)
         return False
 
-    def _call(self, found: list[Piece]) -> bool:
+    def _written_call(self, found: list[Piece]) -> bool:
         closes = re.compile(self._mark.closes or "(?!)", re.IGNORECASE)
         at = closes.search(self._buffer, self._from)
         if at is None:
             self._refuse_length(found)
             return False
-        found += self._read(self._buffer[: at.end() if self._mark.whole else at.start()])
+        found += self._sort_text(self._buffer[: at.end() if self._mark.whole else at.start()])
         self._cut(at.end())
         self._step = self._fence_end if self._fence else self._words
         return True
@@ -206,7 +206,7 @@ class Sieve:
             found.append(BadCall(self._buffer[:200], f"it is longer than {LONGEST_CALL} characters"))
             self._buffer, self._from = "", 0
 
-    def _read(self, text: str) -> list[Piece]:
+    def _sort_text(self, text: str) -> list[Piece]:
         calls = read_calls(f"{self._mark.name}\n{text}", self._schemas)
         return [*calls] if calls else [BadCall(text.strip(), UNREAD)]
 

@@ -211,7 +211,7 @@ class Ear:
             self._rest = np.concatenate([self._rest, part])
             for block in self._detector.push(part, part_of(played, start, part.size), turns.quick or turns.over_reply):
                 self._rest = self._rest[block.samples :]
-                noted = self._block(turns, talk, block.sound, block.probability, begun_before)
+                noted = self._judge_block(turns, talk, block.sound, block.probability, begun_before)
                 if noted is not None:
                     notes.append(noted)
             if notes and notes[-1].sign is Sign.END:
@@ -240,7 +240,7 @@ class Ear:
         self._turns.quick = talk.over_reply
         return self._turns
 
-    def _block(
+    def _judge_block(
         self, turns: TurnDetector, talk: TalkNow, sound: Pcm, probability: float, begun_before: float
     ) -> Noted | None:
         """`begun_before`: clock time in seconds of the session's first sample, according to this slice."""

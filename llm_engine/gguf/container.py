@@ -92,16 +92,16 @@ def _opened(path: Path, size: int, modified_ns: int) -> GgufFile:
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # torch knows no memory that is read only
     read = _Reader(path, mapped)
-    if read.bytes(4) != MAGIC:
+    if read.raw(4) != MAGIC:
         raise CheckpointError(f"{path.name}: it does not begin with GGUF, so it is not a GGUF file")
-    version = read.number("I")
+    version = read.scalar("I")
     if version not in VERSIONS:
         turned = " (it may be big-endian)" if version & 0xFFFF == 0 else ""
         raise CheckpointError(f"{path.name}: version {version}{turned}; versions 2 and 3, little-endian, are read")
-    tensors, entries = read.number("Q"), read.number("Q")
+    tensors, entries = read.scalar("Q"), read.scalar("Q")
     read.check_count(tensors, 24, "tensors")
     read.check_count(entries, 13, "metadata entries")
-    metadata = read.table(entries, lambda: (read.text(), read.value(read.number("I"))))
+    metadata = read.table(entries, lambda: (read.text(), read.value(read.scalar("I"))))
     claims = read.table(tensors, read.tensor)
     alignment = metadata.get("general.alignment", 32)
     if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
@@ -116,17 +116,17 @@ class _Reader:
     def __init__(self, path: Path, data: mmap.mmap) -> None:
         self._path, self._data, self.at = path, data, 0
 
-    def bytes(self, count: int) -> bytes:
+    def raw(self, count: int) -> bytes:
         if count > len(self._data) - self.at:
             raise _damaged(self._path, f"it ends at byte {len(self._data)}, in the middle of its header")
         self.at += count
         return self._data[self.at - count : self.at]
 
-    def number(self, form: str) -> Any:
-        return struct.unpack("<" + form, self.bytes(struct.calcsize(form)))[0]
+    def scalar(self, form: str) -> Any:
+        return struct.unpack("<" + form, self.raw(struct.calcsize(form)))[0]
 
     def text(self) -> str:
-        return self.bytes(self.number("Q")).decode("utf-8", "replace")
+        return self.raw(self.scalar("Q")).decode("utf-8", "replace")
 
     def check_count(self, count: int, least_bytes: int, what: str) -> None:
         if count > (len(self._data) - self.at) // least_bytes:
@@ -145,24 +145,24 @@ class _Reader:
         if kind == _TEXT:
             return self.text()
         if kind in _NUMBERS:
-            return self.number(_NUMBERS[kind])
+            return self.scalar(_NUMBERS[kind])
         if kind != _LIST or depth == _DEPTH:
             raise _damaged(self._path, f"a metadata value has type {kind}, which does not exist")
-        inner, count = self.number("I"), self.number("Q")
+        inner, count = self.scalar("I"), self.scalar("Q")
         form = _NUMBERS.get(inner)
         if form is not None:
             self.check_count(count, struct.calcsize(form), "values")
-            return list(struct.unpack(f"<{count}{form}", self.bytes(count * struct.calcsize(form))))
+            return list(struct.unpack(f"<{count}{form}", self.raw(count * struct.calcsize(form))))
         self.check_count(count, 8, "values")
         return [self.value(inner, depth + 1) for _ in range(count)]
 
     def tensor(self) -> tuple[str, tuple[int, tuple[int, ...], int]]:
         """Name, and type, shape and offset as claimed."""
-        name, axes = self.text(), self.number("I")
+        name, axes = self.text(), self.scalar("I")
         if not 1 <= axes <= MAX_AXES:
             raise _damaged(self._path, f"{name[:80]!r} has {axes} axes; 1 to {MAX_AXES} are possible")
-        shape = struct.unpack(f"<{axes}Q", self.bytes(8 * axes))
-        return name, (self.number("I"), shape[::-1], self.number("Q"))
+        shape = struct.unpack(f"<{axes}Q", self.raw(8 * axes))
+        return name, (self.scalar("I"), shape[::-1], self.scalar("Q"))
 
 
 def _placed(

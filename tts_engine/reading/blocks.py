@@ -123,7 +123,7 @@ class Blocks:
     def _opening(self, text: str, start: int, over: bool) -> LineStart | None:
         indented = _INDENTED.match(text, start) is not None
         if (start or not self._in_paragraph) and not self._in_list and indented:
-            return self._open(text, start, over, "code", while_=_INDENTED)
+            return self._open_block(text, start, over, "code", while_=_INDENTED)
         body, number, item = start, "", False
         while (marker := _MARKER.match(text, body)) is not None:
             item = item or ">" not in marker.group()
@@ -158,7 +158,7 @@ class Blocks:
         if not whole:
             return None if _may_open_block(row) else words
         if fence := _FENCE.match(row):
-            return self._open(text, at, over, "code", last=_closing(fence[1] or fence[2]))
+            return self._open_block(text, at, over, "code", last=_closing(fence[1] or fence[2]))
         if (display := _DISPLAY.match(row)) is not None:
             return self._formula(text, at, display.group(), over)
         if (raw := _RAW.match(row)) is not None:
@@ -166,14 +166,14 @@ class Blocks:
         if _RULE.match(row):
             return LineStart(end=end)
         if "|" in row and _COLUMNS.match(row):
-            return self._open(text, at, over, "table", while_=_ROW)
+            return self._open_block(text, at, over, "table", while_=_ROW)
         if first == "|":
             return self._table(text, at, over)
         if _FOOTNOTE.match(row):
-            return self._open(text, at, over, "footnote", while_=_INDENTED)
+            return self._open_block(text, at, over, "footnote", while_=_INDENTED)
         return LineStart(end=end) if _DEFINITION.match(row) else words
 
-    def _open(
+    def _open_block(
         self, text: str, at: int, over: bool, shown: str,
         last: re.Pattern[str] | None = None, while_: re.Pattern[str] | None = None,
     ) -> LineStart | None:  # fmt: skip
@@ -199,7 +199,7 @@ class Blocks:
             return None
         last = re.compile(re.escape(close))
         if found < 0:
-            return self._open(text, at, True, "formula", last=last)
+            return self._open_block(text, at, True, "formula", last=last)
         if not over and "\n" not in text[found:]:
             return None
         said = formula(text[at + 2 : found])
@@ -221,7 +221,7 @@ class Blocks:
                 break
             rows.append(_cells(row))
             if sum(map(len, rows[:1] + rows[2:])) > FEW_CELLS and len(rows) > 1:
-                return self._open(text, at, True, "table", while_=_ROW)
+                return self._open_block(text, at, True, "table", while_=_ROW)
         else:
             if not over:
                 return None

@@ -66,7 +66,7 @@ class _Formula:
         """Words up to the token `until`, which is read too; None: up to the end."""
         said: list[str] = []
         while self._at < len(self._tokens):
-            token = self._next()
+            token = self._next_part()
             if token == until:
                 return " ".join(said)
             said.append(self._power(said) if token == "^" else self._index(said) if token == "_" else self._one(token))
@@ -74,7 +74,7 @@ class _Formula:
             raise _NotSimpleError
         return " ".join(said)
 
-    def _next(self) -> str:
+    def _next_part(self) -> str:
         if self._at == len(self._tokens):
             raise _NotSimpleError
         self._at += 1
@@ -82,12 +82,12 @@ class _Formula:
 
     def _group(self) -> list[str]:
         """The tokens of `{...}`, or the next one."""
-        first = self._next()
+        first = self._next_part()
         if first != "{":
             return [first]
         depth, begin = 1, self._at
         while depth:
-            token = self._next()
+            token = self._next_part()
             depth += (token == "{") - (token == "}")
         return self._tokens[begin : self._at - 1]
 
@@ -113,7 +113,7 @@ class _Formula:
 
     def _root(self) -> str:
         if self._at < len(self._tokens) and self._tokens[self._at] == "[":
-            self._next()
+            self._next_part()
             degree = self.all("]")
             return {"three": "cube root"}.get(degree, f"{degree}th root")
         return "square root"

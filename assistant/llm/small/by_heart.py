@@ -141,7 +141,6 @@ _VALUES: Final[Mapping[str, Callable[[str, Sequence[Line]], Values]]] = {
 
 
 def _last_call(lines: Sequence[Line]) -> dict[str, str]:
-    """The arguments of the last call."""
     return next((_arguments(call) for line in reversed(lines) for call in reversed(line.calls)), {})
 
 

@@ -18,8 +18,7 @@ class SaidCallGuide(CallGuide):
 
 
 def _left(listed: Sequence[str], given: Sequence[str]) -> Sequence[str]:
-    """The listed values that share no word with what was given already, or at least are not in it nor hold it, if there
-    are any; switches apart."""
+    """The listed values that share no word with the given ones, or else neither hold nor lie in one; switches apart."""
     if {*listed} <= {"true", "false"}:
         return listed
     taken = {word for value in given for word in value.split()}

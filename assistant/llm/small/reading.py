@@ -104,4 +104,3 @@ _AFTER: Final = tuple(
         (r"\b((?:1[0-2]|[1-9])) ([0-5]\d) ([ap]m)\b", r"\1:\2 \3"),
     )
 )
-"""On words without marks."""

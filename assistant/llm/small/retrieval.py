@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from assistant.contracts import Line
 from assistant.events import ToolSpec
-from assistant.llm.small.slots import COMMON, ToolParameter, beside, given, parameters_of, words_apart, words_of
+from assistant.llm.small.slots import COMMON, Param, beside, given, parameters_of, words_apart, words_of
 
 GOES_ON = frozenset({
     "again", "also", "and", "another", "instead", "it", "no", "now", "same", "then", "too",
@@ -42,7 +42,7 @@ def what_is_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> Meant:
     """
     heard = last_request(lines)
     about, calls, asks = words_of("\n".join(heard)) - COMMON, dict[str, Takes](), list[str]()
-    found: list[tuple[ToolSpec, list[ToolParameter], frozenset[str], bool]] = []
+    found: list[tuple[ToolSpec, list[Param], frozenset[str], bool]] = []
     for tool in tools:
         takes = parameters_of(tool.parameters)
         values = words_of(" ".join(str(value) for it in takes for value in it.values))
@@ -73,7 +73,7 @@ def what_else_may_be_meant(tools: Sequence[ToolSpec], lines: Sequence[Line]) -> 
     return found
 
 
-def narrowed(tool: ToolSpec, takes: Sequence[ToolParameter], said: Mapping[str, Takes], heard: Sequence[str]) -> Takes:
+def narrowed(tool: ToolSpec, takes: Sequence[Param], said: Mapping[str, Takes], heard: Sequence[str]) -> Takes:
     """A tool's parameters with the values that may be given. Listed values, switches and numbers that
     were said beside their names are required."""
     if not isinstance(tool.parameters.get("properties"), Mapping):

@@ -35,8 +35,7 @@ def _singular(word: str) -> str:
 
 
 def stem(word: str) -> str:
-    """`parked` and `parking` are `park`, `moved` is `move`, `married` is `marry`. Other words that it
-    makes alike are seldom asked for."""
+    """`parked` and `parking` are `park`, `moved` is `move`; other words that it makes alike are seldom asked for."""
     if word.endswith("ied") and len(word) > 5:
         return f"{word.removesuffix('ied')}y"
     for ending in ("ing", "ed"):
@@ -74,7 +73,7 @@ _NUMBERS = re.compile(r"-?(?<![\d.])\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class ToolParameter:
+class Param:
     """A parameter that a tool takes. `kind` is its JSON type, `values` all that it may be where that is listed."""
 
     key: str
@@ -106,7 +105,7 @@ class ToolParameter:
         return self.is_text or (not self.values and self.kind == "boolean" and YES_OR_NO.isdisjoint(said))
 
 
-def parameters_of(schema: Mapping[str, object]) -> list[ToolParameter]:
+def parameters_of(schema: Mapping[str, object]) -> list[Param]:
     """The declared parameters of a tool. A client's schema may hold anything."""
     properties, named = schema.get("properties"), schema.get("required")
     required = named if isinstance(named, Sequence) and not isinstance(named, str) else ()
@@ -115,11 +114,11 @@ def parameters_of(schema: Mapping[str, object]) -> list[ToolParameter]:
         told = declared if isinstance(declared, Mapping) else {}
         listed = told.get("enum")
         values = listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ()
-        found.append(ToolParameter(key, str(told.get("type", "")), values, key in required, told))
+        found.append(Param(key, str(told.get("type", "")), values, key in required, told))
     return found
 
 
-def given(tool: ToolSpec, takes: Sequence[ToolParameter], heard: Sequence[str]) -> dict[str, Mapping[str, object]]:
+def given(tool: ToolSpec, takes: Sequence[Param], heard: Sequence[str]) -> dict[str, Mapping[str, object]]:
     """The parameters that may be given, each with the values that were said. `heard`: the lines of the request."""
     found: dict[str, Mapping[str, object]] = {}
     placed = {number for it in takes if it.is_number for number in beside(heard[-1], it)}
@@ -142,7 +141,7 @@ def given(tool: ToolSpec, takes: Sequence[ToolParameter], heard: Sequence[str]) 
 
 
 def _with_texts(
-    tool: ToolSpec, takes: Sequence[ToolParameter], heard: Sequence[str], found: dict[str, Mapping[str, object]],
+    tool: ToolSpec, takes: Sequence[Param], heard: Sequence[str], found: dict[str, Mapping[str, object]],
     known: frozenset[str], placed: set[str],
 ) -> dict[str, Mapping[str, object]]:  # fmt: skip
     """The words beside the other values go to the text parameters, if they suffice for the required ones."""
@@ -164,7 +163,7 @@ def _with_texts(
     return found
 
 
-def _listed(it: ToolParameter, takes: Sequence[ToolParameter], heard: Sequence[str]) -> list[object]:
+def _listed(it: Param, takes: Sequence[Param], heard: Sequence[str]) -> list[object]:
     """The listed values that were said, behind `from` or `to` where the parameter's name has that word; in the last
     line, if no other parameter lists them too."""
     text = "\n".join(heard)
@@ -177,7 +176,7 @@ def _listed(it: ToolParameter, takes: Sequence[ToolParameter], heard: Sequence[s
     return said
 
 
-def _switched(it: ToolParameter, heard: Sequence[str]) -> list[object]:
+def _switched(it: Param, heard: Sequence[str]) -> list[object]:
     """How a switch may be set; no way where it is neither named nor required."""
     words, last = words_of("\n".join(heard)), words_of(heard[-1])
     if not it.required and not words & (words_of(it.key) - COMMON or YES_OR_NO):
@@ -188,9 +187,7 @@ def _switched(it: ToolParameter, heard: Sequence[str]) -> list[object]:
     return [True] if told & YES or done & {*map(stem, told)} else [True, False]
 
 
-def _numbers_of(
-    it: ToolParameter, takes: Sequence[ToolParameter], heard: Sequence[str], placed: set[str]
-) -> Sequence[float]:
+def _numbers_of(it: Param, takes: Sequence[Param], heard: Sequence[str], placed: set[str]) -> Sequence[float]:
     """The numbers that may be given to a parameter: those beside its name, else those beside no other's. One that need
     not be given gets some only where more are left than must be."""
     near, numeric = it.numbers(beside(heard[-1], it)), [each for each in takes if each.is_number]
@@ -200,7 +197,7 @@ def _numbers_of(
     return left if len(left) > (0 if it.required or near else unplaced) else []
 
 
-def beside(line: str, it: ToolParameter) -> list[str]:
+def beside(line: str, it: Param) -> list[str]:
     """The numbers of a line that stand beside what a number is called: `zone 3`, `4 mites`, `volume at 5`."""
     called = words_of(it.key) - COMMON
     words = [word for word in spoken(line) if word.lower() not in EDGES]
@@ -238,7 +235,7 @@ def _spans(heard: Sequence[str], name: frozenset[str], own: set[str], *, whole: 
     return [*found]
 
 
-def _without_name(it: ToolParameter, spans: Sequence[str]) -> list[str]:
+def _without_name(it: Param, spans: Sequence[str]) -> list[str]:
     """The values that neither begin nor end with what the parameter is called, if there are any: `part b205`."""
     called = words_of(it.key)
     return [

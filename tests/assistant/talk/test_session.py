@@ -345,7 +345,7 @@ def test_a_model_that_may_lose_its_way_is_not_asked_about_what_nobody_understood
 
 @pytest.mark.parametrize("lost", [LOST, None])
 def test_an_error_of_a_tool_is_for_the_model_and_a_person_hears_a_question(lost):
-    """A model that may lose its way has no words for the error, so the tool's question is said; others read the error."""
+    """A model that may lose its way has no words for it, so the tool's question is said; others read the error."""
 
     def answers(prompt):
         last = prompt.lines[-1]
