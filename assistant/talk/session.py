@@ -194,7 +194,8 @@ class Session:
         """Serve commands until `close`. Call it once."""
         try:
             if not self._stop.is_set():
-                self._context.view.kept.connect(self)
+                recorded = self.conversation.changes([item.id for item in self.items])
+                self._context.view.kept.connect(self, self._context.talk, recorded)
                 self._begun = True
             async with self._context.group as group:
                 group.create_task(self._hearing.run())

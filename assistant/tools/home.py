@@ -24,7 +24,7 @@ from typing import Protocol, TypeAlias
 
 from assistant.tools.answers import announcement
 from assistant.tools.errors import AnswerError
-from assistant.tools.rows import RINGS, TIMERS, Cells, Promise, Row, from_cells, to_cells
+from assistant.tools.rows import RINGS, TIMERS, Cells, Changes, Promise, Row, from_cells, to_cells
 from assistant.tools.wall import later, seconds_between, wall_clock
 from capsules.durable import write_json
 
@@ -76,6 +76,7 @@ class HomeRows:
         self.now, self.aloud, self._stays = now, aloud, stays
         self._path, self._lock = path, -1
         self._slots: dict[str, tuple[Row, ...]] = {}
+        self._unnoted: dict[str, Changes] = {}
         self._serial = 0
         self._fronts: list[Front] = []
         self._handle: asyncio.TimerHandle | None = None
@@ -118,6 +119,7 @@ class HomeRows:
             raise ValueError(f"{path} was not written by this version")
         zone = self.now().tzinfo
         self._serial = int(facts["serial"])
+        self._unnoted = facts.get("unnoted", {})
         self._slots = {
             slot: tuple(from_cells(slot, cells, zone) for cells in rows) for slot, rows in facts["slots"].items()
         }
@@ -144,17 +146,34 @@ class HomeRows:
         self._serial += 1
         return self._serial
 
-    def change(self, changes: Iterable[Change]) -> None:
-        """Make these changes, all or none; they are on the disk when this returns. Raises AnswerError."""
+    def unnoted(self, talk: str) -> Changes:
+        """The changes of a talk's latest tool call, which a kill may have kept out of the talk's own journal."""
+        with suppress(HomeTaken):
+            self.open()
+        return self._unnoted.get(talk, {})
+
+    def forget_unnoted(self, talk: str) -> None:
+        """The journal of the talk has its changes by now."""
+        if self._unnoted.pop(talk, None):
+            with suppress(OSError):
+                self._save()
+
+    def change(self, changes: Iterable[Change], talk: str = "", made: Changes | None = None) -> None:
+        """Make these changes, all or none; they are on the disk when this returns. Raises AnswerError.
+
+        made   all changes of the talk's tool call so far; they are stored beside the rows, in one write
+        """
         self._opened()
-        before = dict(self._slots)
+        before, noted = dict(self._slots), dict(self._unnoted)
+        if talk:
+            self._unnoted[talk] = made or {}
         for slot, old, new in changes:
             rows = [row for row in self._slots.get(slot, ()) if old is None or row.serial != old.serial]
             self._slots[slot] = tuple(sorted([*rows, *([] if new is None else [new])], key=lambda row: row.serial))
         try:
             self._save()
         except OSError as error:
-            self._slots = before
+            self._slots, self._unnoted = before, noted
             raise AnswerError(f"it cannot be stored: {error.strerror}", "I could not store that.") from error
         self._look_in(0)
 
@@ -169,7 +188,9 @@ class HomeRows:
     def _save(self) -> None:
         if self._path is not None:
             slots: dict[str, list[Cells]] = {slot: [*map(to_cells, self._slots[slot])] for slot in self.slots}
-            write_json(self._path, {"version": VERSION, "serial": self._serial, "slots": slots}, indent=1)
+            unnoted = {talk: changes for talk, changes in self._unnoted.items() if changes}
+            facts = {"version": VERSION, "serial": self._serial, "slots": slots, "unnoted": unnoted}
+            write_json(self._path, facts, indent=1)
 
     # ------------------------------------------------------------------------------------ ringing
 

@@ -6,7 +6,7 @@ An undo takes back exactly what this talk did. A row that another talk has chang
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from assistant.tools import answers
@@ -24,6 +24,7 @@ class Kept:
     def __init__(self, home: HomeRows | None = None) -> None:
         self.home = home if home is not None else HomeRows()
         self._front: Front | None = None
+        self._talk = ""
         self._changes: Changes = {}
 
     @property
@@ -57,14 +58,23 @@ class Kept:
 
     # -------------------------------------------------------------------------------- fronts
 
-    def connect(self, front: Front) -> None:
-        """The talk has a front; what rings is told to it from now on."""
-        self._front = front
+    def connect(self, front: Front, talk: str = "", recorded: Changes | None = None) -> None:
+        """The talk has a front; what rings is told to it from now on.
+
+        recorded   the changes that the talk's journal knows. A program that was killed between the store's write and
+                   the journal's leaves a change that the talk never made: it is taken back here
+        """
+        self._front, self._talk = front, talk
+        known = {key: _plain(change) for key, change in (recorded or {}).items()}
+        lost = {key: change for key, change in self.home.unnoted(talk).items() if known.get(key) != _plain(change)}
+        if lost:
+            self.put_back(lost)
         self.home.connect(front)
 
     def disconnect(self) -> None:
         if self._front is not None:
             self.home.disconnect(self._front)
+            self.home.forget_unnoted(self._talk)
             self._front = None
 
     # ------------------------------------------------------------------------------- taking back
@@ -76,7 +86,7 @@ class Kept:
 
     def put_back(self, changes: Changes) -> None:
         """Undo these changes, except for what rang or was changed elsewhere since."""
-        self.home.change(self._backwards(changes))
+        self.home.change(self._backwards(changes), self._talk)
 
     def told(self, changes: Changes) -> str:
         """Describe in sentences what `put_back` will change."""
@@ -105,12 +115,18 @@ class Kept:
         return found
 
     def _change(self, *changes: Change) -> None:
-        self.home.change(changes)
+        made = self._changes
         for slot, old, new in changes:
             row = new if new is not None else old
             assert row is not None
-            change = {f"{slot} {row.serial}": (_cells(old), _cells(new))}
-            self._changes = composed(self._changes, change)
+            made = composed(made, {f"{slot} {row.serial}": (_cells(old), _cells(new))})
+        self.home.change(changes, self._talk, made)
+        self._changes = made
+
+
+def _plain(change: Iterable[object]) -> list[object]:
+    """A row's cells after a change, as JSON holds them."""
+    return [*change][1:]
 
 
 def _cells(row: Row | None) -> list[int | float | str | None] | None:

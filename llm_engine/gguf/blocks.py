@@ -51,16 +51,22 @@ def _fifth(packed: Tensor) -> Tensor:
     return _bits(packed[..., None].flatten(1), 1, 1)
 
 
+def _aligned(blocks: Tensor) -> Tensor:
+    """The bytes where wider types may begin: a file may declare any alignment."""
+    blocks = blocks.contiguous()
+    return blocks if blocks.storage_offset() % 4 == 0 else blocks.clone()
+
+
 def _float32(blocks: Tensor) -> Tensor:
-    return blocks.contiguous().view(torch.float32)
+    return _aligned(blocks).view(torch.float32)
 
 
 def _float16(blocks: Tensor) -> Tensor:
-    return blocks.contiguous().view(torch.float16).float()
+    return _aligned(blocks).view(torch.float16).float()
 
 
 def _bfloat16(blocks: Tensor) -> Tensor:
-    return blocks.contiguous().view(torch.bfloat16).float()
+    return _aligned(blocks).view(torch.bfloat16).float()
 
 
 def _q8_0(b: Tensor) -> Tensor:

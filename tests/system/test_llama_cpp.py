@@ -125,6 +125,7 @@ def test_a_cancelled_reply_frees_the_server(llama):
 
     async def story() -> None:
         async with talking(llama) as wire:
+            await asked(wire, "hello")  # words of a server's first reply wait until its habits are known
             await wire.say("tell me everything")
             await wire.send("response.create", response={"output_modalities": ["text"]})
             await wire.until("response.output_text.delta")

@@ -54,7 +54,7 @@ from assistant.app.config import load_config
 from assistant.app.places import check_models
 import assistant.server.app
 check_models(load_config({"profile": "tiny"}))
-print(*{"torch", "onnxruntime", "PIL", "scipy", "jinja2", "llm_engine", "tts_engine"}.intersection(sys.modules))
+print(*{"torch", "onnxruntime", "PIL", "scipy", "jinja2", "llm_engine", "tts_engine.engine"}.intersection(sys.modules))
 """
 
 

@@ -418,3 +418,29 @@ def test_a_moment_is_what_a_promise_is_made_of():
         kept.home.close()
 
     run(play())
+
+
+def test_a_change_that_the_journal_never_knew_is_taken_back_when_the_talk_opens_again(tmp_path):
+    """A kill between the store's write and the journal's note: the talk goes on as if the call had never been."""
+
+    async def story():
+        path = tmp_path / "household.json"
+        home = HomeRows(path)
+        home.open()
+        kept = Kept(home)
+        kept.connect(Front(), "talk")
+        kept.add("list shopping", "milk")
+        noted = kept.collect_changes()
+        kept.add("list shopping", "eggs")
+        home.close()
+        for recorded, things in ((noted, ["milk"]), (noted | kept.collect_changes(), ["milk", "eggs"])):
+            copy = tmp_path / f"{len(things)}.json"
+            copy.write_bytes(path.read_bytes())
+            again = HomeRows(copy)
+            again.open()
+            resumed = Kept(again)
+            resumed.connect(Front(), "talk", recorded)
+            assert [thing.text for thing in resumed.things("list shopping")] == things
+            again.close()
+
+    run(story())
