@@ -96,7 +96,7 @@ class Server:
 
         url = self.address.base + path
         try:
-            async with self._open().request(method, url, json=body) as answer:
+            async with await self._send(method, url, body) as answer:
                 if answer.status != 200:
                     told = await answer.text()
                     raise ServerRefused(f"{url} answered {answer.status}: {told_by(told)}", answer.status, told)
@@ -105,6 +105,19 @@ class Server:
             raise EngineFailed(f"{url} did not answer in time; the server may be overloaded") from error
         except (aiohttp.ClientError, OSError) as error:
             raise EngineFailed(f"{url} cannot be used ({why_of(error)}); check that the server runs") from error
+
+    async def _send(self, method: str, url: str, body: Mapping[str, object] | None) -> aiohttp.ClientResponse:
+        """A server may close a connection while it rests between two requests; the next one finds out by failing before
+        any answer, and is sent once more."""
+        import aiohttp
+
+        client = self._open()
+        try:
+            return await client.request(method, url, json=body)
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            return await client.request(method, url, json=body)
 
     async def model_name(self) -> str:
         """The model to ask for, looked up once."""

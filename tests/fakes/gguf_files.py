@@ -32,7 +32,7 @@ def write_decoder(
     writer.add_rope_dimension_count(size)
     writer.add_rope_freq_base(5e4)
     writer.add_layer_norm_rms_eps(1e-5)
-    vocabulary = add_tokenizer(writer, pre)
+    vocabulary = len(add_tokenizer(writer, pre))
     if stretch is not None:
         writer.add_tensor("rope_freqs.weight", stretch.astype(np.float32))
     matrices = {"token_embd": (vocabulary, WIDTH), "output": (vocabulary, WIDTH)}

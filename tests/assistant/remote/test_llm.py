@@ -279,3 +279,39 @@ def test_a_dead_engine_fails_the_reply_and_the_talk_lives_on():
         await llm.close()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("closes", [1, 2])
+def test_a_connection_that_was_closed_while_it_rested(closes):
+    """A server closes it just as the next request comes: that request is sent once more, and no further."""
+    seen = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal seen
+        while (head := await reader.readuntil(b"\r\n\r\n")) is not None:
+            seen += 1
+            if 2 <= seen < 2 + closes:
+                break
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]) if b"POST" in head else 0
+            await reader.readexactly(length)
+            delta = json.dumps({"choices": [{"delta": {"content": "well"}, "finish_reason": "stop"}]})
+            body = f"data: {delta}\n\ndata: [DONE]\n\n".encode()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        writer.close()
+
+    async def story() -> list[object]:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+            port = listening.sockets[0].getsockname()[1]
+            llm = RemoteLLM(Address(f"http://127.0.0.1:{port}/v1", model="m"))
+            said: list[object] = []
+            for _ in range(2):
+                try:
+                    async for piece in llm.reply("talk", asked("hello"), OPTIONS):
+                        said += [piece.text] if isinstance(piece, TextPiece) else []
+                except EngineFailed as error:
+                    said.append("cannot be used" in str(error))
+            await llm.close()
+            return said
+
+    assert asyncio.run(story()) == ["well", "well" if closes == 1 else True]
+    assert seen == 3
