@@ -30,7 +30,12 @@ class TimedPins:
             self._store.unpin(key)
 
     def end_overdue(self) -> None:
+        """End the pins whose time is over: those capsules rest on disk, if they have a copy there."""
         now = self._clock()
-        for key, until in tuple(self._until.items()):
-            if now > until:
-                self.end_pin(key)
+        for key in [key for key, until in self._until.items() if now > until]:
+            self.rest(key)
+
+    def rest(self, key: str) -> bool:
+        """End a capsule's pin, and leave it to its durable copy. False if it stays in memory."""
+        self.end_pin(key)
+        return self._store.rest(key)

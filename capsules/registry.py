@@ -135,14 +135,12 @@ class Registry:
         points earlier positions at which it holds a checkpoint: it is found there too
         bases  realms whose pinned capsules may become its base: the longest one that it begins with, byte for byte.
                Then only the rest is stored, and the base stays as long as this capsule does
-        Raises ContractMisuse for a capsule that could never be found: without a name, and with tokens that do not
-        cover its position.
+        Raises ContractMisuse for a capsule that could never be found: no name, and tokens that end before its position.
         """
         _check_put(capsule, state_key, name, ttl_s)
         self._tidy()
         ttl_s = self._ttl_s if ttl_s is None else ttl_s
-        covered = len(capsule.tokens) >= capsule.position
-        length = capsule.position
+        covered, length = len(capsule.tokens) >= capsule.position, capsule.position
         prefixes = prefix_digests(state_key, capsule.tokens, [*points, length], ends) if covered else {}
         key = named_key(name, state_key) if name else "p-" + prefixes[length]
         capsule = self._lean(key, capsule, bases)
@@ -236,8 +234,7 @@ class Registry:
     def remove(self, key: str) -> bool:
         """Forget a capsule, pinned or not; False if there was none."""
         here = self._here(key)
-        if here:
-            self.store.evict(key, "removed")
+        self.store.evict(key, "removed")
         return here
 
     @contextmanager
@@ -261,9 +258,13 @@ class Registry:
         self.store.unpin(key)
 
     def hold(self, key: str, seconds: float) -> bool:
-        """Add a pin for this time; another call begins the time anew. False, and no pin, if the capsule is not here, or
-        if pins would take more than half of a tier: held capsules must not shut out used ones."""
+        """Add a pin for this time, or begin it anew; then a capsule that is on disk too leaves memory. False, no pin,
+        if it is not here, or if pins would take more than half of a tier: held ones must not shut out used ones."""
         return self._here(key) and self._timed_pins.pin_for(key, seconds)
+
+    def rest(self, key: str) -> bool:
+        """End `hold`, and leave a capsule that is on disk too to its copy there. False if it must stay in memory."""
+        return self._here(key) and self._timed_pins.rest(key)
 
     def charge(self, what: str, nbytes: int) -> None:
         """Count state that lies beside the capsules under the same budget, in the fastest memory; 0 ends it."""

@@ -33,8 +33,7 @@ class TieredStore:
         worth: Callable[[str, int], float],
     ) -> None:  # fmt: skip
         self.tiers = tuple(tiers)
-        self._mover = mover
-        self._counters = counters
+        self._mover, self._counters = mover, counters
         self._gone, self._worth = gone, worth
         self._accounts = TierAccounts(self.tiers, counters)
         self._slots = self._accounts.slots
@@ -73,8 +72,7 @@ class TieredStore:
     def charge(self, what: str, nbytes: int) -> None:
         """Count state beside the capsules, in the fastest memory, towards its budget; 0 ends it.
 
-        Capsules make room for it. The sum may exceed the budget if capsules cannot be evicted: the state is there
-        already.
+        Capsules make room for it. The sum may exceed the budget if they cannot be evicted: the state is there already.
         """
         self._accounts.charge(what, nbytes)
         self._fit()
@@ -132,7 +130,7 @@ class TieredStore:
     def get(self, key: str) -> Capsule:
         """A capsule that is there, moved to the fastest tier that can hold it, and marked as used.
 
-        Raises CapsuleDamaged if its bytes cannot be used, CapsuleMismatch if its base is gone or has changed; then the
+        Raises CapsuleDamaged if its bytes cannot be used, CapsuleMismatch if its base is gone or has changed. Then the
         capsule is removed.
         """
         slot = self._slots[key]
@@ -144,8 +142,7 @@ class TieredStore:
             raise
         self._slots.move_to_end(key)
         for t in range(slot.tier):
-            cost = self.tiers[t].cost(held.capsule, slot.notes)
-            if self._accounts.fits(t, cost):
+            if self._accounts.fits(t, cost := self.tiers[t].cost(held.capsule, slot.notes)):
                 held = self._promote(key, slot, held, t, cost)
                 break
         self._accounts.report()
@@ -194,6 +191,17 @@ class TieredStore:
             self._accounts.report()
             return True
         return False
+
+    def rest(self, key: str) -> bool:
+        """Leave a capsule to its durable copy. False if it has none, or is needed where it is."""
+        *upper, last = sorted(self._slots[key].homes)
+        if self.needed(key) or not self.tiers[last].durable:
+            return False
+        for t in upper:
+            self._leave(key, self._slots[key], t)
+            self._counters.add("demotions", source=self.tiers[t].name, target=self.tiers[last].name)
+        self._accounts.report()
+        return True
 
     def evict(self, key: str, cause: str) -> None:
         """Remove a capsule, pinned or not."""

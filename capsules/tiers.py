@@ -38,7 +38,7 @@ class Tier(Protocol):
     """A place for capsules. It only stores; the store decides on budgets and order."""
 
     name: str
-    budget_bytes: int
+    budget_bytes: int  # may be lowered: capsules leave when the next one needs their room
     durable: bool  # survives the process, so a copy here is worth keeping beside a faster one
 
     def cost(self, capsule: Capsule, notes: Mapping[str, str]) -> int:

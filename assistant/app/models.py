@@ -14,12 +14,14 @@ from pathlib import Path
 from assistant.app.config import Config, Profile, choose_profile, reason
 from assistant.app.ears import WarmingEars, begin_hearing
 from assistant.app.places import local_path, present_profiles
+from assistant.base import memory
 from assistant.base.errors import SettingError
 from assistant.contracts import ASR, LLM, TTS
 from assistant.device import memory_plan
 from assistant.device.deployment import Deployment
 from assistant.device.device_choice import CPU, CUDA, AskedDevices, Placement, place
 from assistant.device.execution import gpu_free_bytes, load_on, open_context
+from assistant.device.lease import RETURNING
 from assistant.device.memory_plan import LEAN_CHECKPOINTS, LEAN_VOICE_POSITIONS, Needs, Plan
 from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
@@ -30,7 +32,7 @@ from assistant.remote import RemoteLLM, RemoteTTS, is_address, read_address
 from assistant.tools.builtin import TRAINED_TOOLS
 from assistant.tts.local import LocalTTS, VoiceOptions
 from assistant.tts.voices import load_voices
-from capsules import ExecContext
+from capsules import ExecContext, Role
 from capsules.journal import Journals
 from capsules.nn.panels import BITS
 from capsules.registry import Budgets, Registry
@@ -53,6 +55,8 @@ KEPT_SECONDS = 30 * 86_400
 """A capsule is removed this long after its last use."""
 PARTS, ON_GPU, IN_MEMORY = 7, 2, 1
 """The capsules' budget is cut into so many parts. Those that neither a GPU nor memory gets are on disk."""
+OF_MACHINE = 16
+"""Capsules never take more than this part of the machine's memory."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,7 @@ async def open_models(config: Config, stack: AsyncExitStack, report: Report, hea
     mind = hearing.mind
     opening = Opening(config, profile, deployments[0], stack, report, mind, plan)
     llm, tts = await open_llm(opening), await open_tts(replace(opening, deployment=deployments[-1]))
+    budgets = _limited(deployments, budgets, config.sessions)
     asr = await hearing.asr
     sleep = Sleep([deployment.ctx for deployment in deployments], config.home / "asleep")
     stack.callback(sleep.discard)
@@ -234,6 +239,27 @@ def capsule_budgets(total_bytes: int, gpu_room: int) -> Budgets:
     """One budget, shared among the tiers. The disk gets what a GPU has no room for."""
     host = total_bytes * IN_MEMORY // PARTS
     return Budgets(gpu_room, host, total_bytes - host - gpu_room, KEPT_SECONDS)
+
+
+def _limited(deployments: Sequence[Deployment], budgets: Budgets, sessions: int) -> Budgets:
+    """Limit the capsules in memory to what machine and models, now loaded, make of it. Returns the new budgets."""
+    if not budgets.host_bytes:
+        return budgets
+    limits = [memory_for_capsules(one, budgets.host_bytes // len(deployments), sessions) for one in deployments]
+    for one, limit in zip(deployments, limits, strict=True):
+        for tier in one.registry.store.tiers:
+            if tier.name == "host":
+                tier.budget_bytes = limit
+    return replace(budgets, host_bytes=sum(limits))
+
+
+def memory_for_capsules(deployment: Deployment, most: int, sessions: int) -> int:
+    """Bytes of memory for capsules, `most` at most: a small machine gives less, and so does a small model, which needs
+    no more than the longest talks of all that are open or may come back."""
+    states = sum(buffer.nbytes for buffer in deployment.ctx.buffers() if buffer.role is Role.STATE)
+    beside = int(deployment.registry.counters.total("charged"))
+    machine = memory.machine_bytes() // OF_MACHINE or most
+    return min(most, machine, beside + (sessions + RETURNING) * states)
 
 
 def _gpu_plan(config: Config, profile: Profile, placed: Placement, report: Report) -> Plan:

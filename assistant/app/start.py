@@ -27,6 +27,7 @@ from assistant.app.ears import begin_hearing
 from assistant.app.household import STORE, Play, open_household, speaks_aloud
 from assistant.app.listed import ListedPersonas
 from assistant.app.places import present_profiles
+from assistant.base import memory
 from assistant.base.clock import LoopClock
 from assistant.base.errors import EngineFailed, SettingError
 from assistant.contracts import Line, Prompt, ReplyOptions, VoiceKeeper
@@ -68,7 +69,7 @@ class App:
 
     @property
     def facts(self) -> dict[str, object]:
-        """Profile, models, device, seconds until ready: for `/healthz` and people."""
+        """Profile, models, device, seconds until ready, memory: for `/healthz` and people."""
         models = self.models
         contexts = [deployment.ctx for deployment in models.deployments]
         return {
@@ -76,6 +77,7 @@ class App:
             "hearing": models.asr.name,
             "llm": models.llm.name, "tts": models.tts.name, "capsules": models.capsules,
             "voices": list(models.tts.voices), "profile": models.profile.name, "ready_s": round(self.ready_s, 2),
+            "memory": self.memory,
         }  # fmt: skip
 
     @property
@@ -92,6 +94,21 @@ class App:
     def capsules(self) -> list[Listing]:
         """Every capsule that is kept now."""
         return [one for deployment in self.models.deployments for one in deployment.registry.listing()]
+
+    @property
+    def memory(self) -> dict[str, object]:
+        """Memory of this process by use, in bytes: buffers of models on the processor, and capsules with what counts
+        towards their limit. The rest is ears, libraries and Python itself."""
+        deployments, asleep = self.models.deployments, self.models.deployment.thread.asleep_bytes
+        own = [one.ctx for one in deployments if one.ctx.device.type == "cpu"]
+        counted = [one.registry.counters for one in deployments]
+        return {
+            "resident_bytes": memory.resident_bytes(),
+            "models_bytes": max(0, sum(buffer.nbytes for ctx in own for buffer in ctx.buffers()) - asleep),
+            "capsules_bytes": int(sum(one.total("bytes", tier="host") for one in counted)),
+            "beside_capsules_bytes": int(sum(one.total("charged") for one in counted)),
+            "capsules_limit_bytes": self.models.budgets.host_bytes,
+        }
 
     def metrics(self) -> bytes:
         """Counters of talks, capsules and buffers, in Prometheus' text format."""

@@ -251,7 +251,7 @@ def about_json(app: start.App) -> Json:
     from assistant.app.config import is_larger, offer
     from assistant.device.execution import gpu_free_bytes
 
-    facts = {name: value for name, value in app.facts.items() if name in {"device", "profile", "ready_s"}}
+    facts = {name: value for name, value in app.facts.items() if name in {"device", "profile", "ready_s", "memory"}}
     larger = offer(gpu_free_bytes())
     if is_larger(larger, app.models.profile):
         facts["larger"] = {

@@ -23,7 +23,10 @@ from capsules.registry import Registry, named_key
 log = logging.getLogger(__name__)
 
 RETURN_S = 600.0
-"""A front that lost its connection comes back within this time: until then its talk's capsule is not evicted."""
+"""A front that lost its connection comes back within this time: until then its talk's capsule stays in memory."""
+RETURNING = 8
+"""So many fronts may come back: the talks of those that left before them rest on disk. One from there takes a few
+milliseconds more."""
 RESTING = 64
 """Talks without a front that stay in memory because they could not be written down."""
 
@@ -72,6 +75,8 @@ class EngineLease(Generic[S]):
         self._pinned: set[str] = set()
         """Talks whose capsule we have pinned."""
         self._resting: dict[str, None] = {}
+        self._left: dict[str, None] = {}
+        """Capsules in memory of talks whose front may come back, by key; the latest is last."""
         self._private: set[str] = set()
         """Talks whose changes may be taken back: nothing about them is written down."""
 
@@ -198,7 +203,7 @@ class EngineLease(Generic[S]):
         journal = self._journals.find(talk)
         if journal is not None and journal.put(self._kind, self._lessee.to_rows(self._talks[talk])):
             if (key := self._keys.pop(talk, None)) is not None and self._registry.save(key):
-                self._registry.hold(key, RETURN_S)
+                self._keep_at_hand(key)
             del self._talks[talk]
             return
         self._resting[talk] = None
@@ -210,6 +215,15 @@ class EngineLease(Generic[S]):
     def _put(self, talk: str, capsule: Capsule, *, pin: bool = False, save: bool = False) -> str | None:
         name = self._name(talk)
         return self._registry.put(capsule, self._state_key, name=name, pin=pin, save=save, bases=self._bases)
+
+    def _keep_at_hand(self, key: str) -> None:
+        """Hold a parked talk's capsule in memory, and let those of earlier talks rest on disk to make room."""
+        self._left.pop(key, None)
+        self._left[key] = None
+        while self._left and (len(self._left) > RETURNING or not self._registry.hold(key, RETURN_S)):
+            oldest = next(iter(self._left))
+            del self._left[oldest]
+            self._registry.rest(oldest)
 
     def _drop_state(self, talk: str) -> None:
         self._resting.pop(talk, None)

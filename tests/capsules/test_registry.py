@@ -285,6 +285,15 @@ class Model(RuleBasedStateMachine):
         else:
             assert self.kept.pins(key) == pins
 
+    @precondition(lambda self: self.marks)
+    @rule(data=st.data())
+    def rest(self, data) -> None:
+        key = data.draw(st.sampled_from(sorted(self.marks)))
+        self.look()
+        if self.limited(lambda: self.kept.rest(key)):
+            assert set(self.kept.store.homes(key)) == {"disk"} and not self.pins.get(key, 0)
+        self.held.pop(key, None)
+
     @rule(nbytes=st.sampled_from([0, 100, 400, 900]))
     def charge(self, nbytes) -> None:
         self.limited(lambda: self.kept.charge("beside", nbytes))

@@ -1,12 +1,14 @@
 """What a capsule is worth, and what a budget keeps by it: against least recently used, on arrivals of three kinds."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from capsules import Capsule, ExecContext, Fingerprint
 from capsules.prefix import StateKey
 from capsules.registry import Registry, named_key
-from capsules.tiers import MemoryTier, Mover
+from capsules.tiers import DiskTier, MemoryTier, Mover
 from capsules.worth import REMEMBERED, Arrivals, worth
 
 HERE = Fingerprint((("weights", "one"),))
@@ -26,9 +28,10 @@ def capsule(tokens: int, nbytes: int = 100) -> Capsule:
     return Capsule("", "toy", tokens, HERE, tuple(range(tokens)), {}, state)
 
 
-def registry(budget: int, clock: SetClock, ttl_s: float | None = None) -> Registry:
+def registry(budget: int, clock: SetClock, ttl_s: float | None = None, folder: Path | None = None) -> Registry:
     mover = Mover(ExecContext("cpu"))
-    return Registry([MemoryTier("host", torch.device("cpu"), budget, mover)], mover, clock, ttl_s)
+    disk = [] if folder is None else [DiskTier(folder, 1 << 20)]
+    return Registry([MemoryTier("host", torch.device("cpu"), budget, mover), *disk], mover, clock, ttl_s)
 
 
 def test_what_is_due_soon_is_worth_more_than_what_was_just_used():
@@ -120,6 +123,30 @@ def test_what_is_held_stays_until_its_time_and_no_longer():
     assert kept.pins(first) == 0 and kept.pins(others[3]) == 0
     kept.remove(first)
     assert not kept.hold(first, 60) and not kept.hold("nobody", 60)
+
+
+def test_what_was_held_rests_on_disk_and_comes_back(tmp_path):
+    clock = SetClock()
+    kept = registry(1000, clock, folder=tmp_path)
+    held, soon, only = (kept.put(capsule(5 + n), CHAT, name=str(n), save=n < 2) for n in range(3))
+    homes = kept.store.homes
+    for key in (held, soon, only):
+        assert kept.hold(key, 60)
+    assert kept.rest(soon) and homes(soon).keys() == {"disk"} and kept.pins(soon) == 0
+    assert not kept.rest(only) and homes(only).keys() == {"host"}, "without a copy on disk it would be lost"
+    clock.now += 61
+    assert kept.pins(held) == 0 and homes(held).keys() == {"disk"} and kept.store.used_bytes("host") == 100
+    assert kept.get(held).tokens == capsule(5).tokens and homes(held).keys() == {"host", "disk"}
+    kept.pin(held)
+    assert not kept.rest(held) and not kept.rest("nobody") and homes(held).keys() == {"host", "disk"}
+
+
+def test_a_tier_gets_a_smaller_budget():
+    kept = registry(400, SetClock())
+    keys = [kept.put(capsule(5 + n), CHAT, name=str(n), pin=n == 0) for n in range(4)]
+    kept.store.tiers[0].budget_bytes = 250
+    assert kept.put(capsule(9), CHAT) is not None and kept.store.used_bytes("host") == 200
+    assert [key in kept for key in keys] == [True, False, False, False], "a pinned one stays"
 
 
 def test_what_lies_beside_the_capsules_counts_for_their_budget():

@@ -2,11 +2,13 @@
 
 import asyncio
 import base64
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,6 +147,31 @@ def test_a_stock_client_interrupts_aloud_and_answers_a_call(address):
                 await connection.response.create(response={"output_modalities": ["text"]})
                 done = (await events_until(connection, "response.done"))[-1].response
                 assert done.status == "completed" and "9:41" in done.output[-1].content[0].text
+
+    asyncio.run(story())
+
+
+def test_memory_does_not_grow_with_talks_that_ended(address):
+    """After 35 short talks, each over and closed, the server holds at most a tenth more than after ten."""
+
+    def memory() -> dict:
+        with urllib.request.urlopen(address.replace("/v1", "/healthz"), timeout=PATIENCE) as answer:
+            return json.load(answer)["memory"]
+
+    async def story() -> None:
+        async with openai.AsyncOpenAI(base_url=address, api_key="any", timeout=PATIENCE, max_retries=0) as client:
+            held = {}
+            for count in range(1, 36):
+                async with client.realtime.connect(model="gpt-realtime") as connection:
+                    await connection.conversation.item.create(item=typed_item(f"what is {count} plus {count % 7}"))
+                    await connection.response.create()
+                    assert (await events_until(connection, "response.done"))[-1].response.status == "completed"
+                if count in {10, 35}:
+                    held[count] = await asyncio.to_thread(memory)
+            assert held[35]["resident_bytes"] < 1.1 * held[10]["resident_bytes"], held
+            assert 0 < held[35]["capsules_bytes"] < 1.1 * held[10]["capsules_bytes"], held
+            parts = held[35]["models_bytes"] + held[35]["capsules_bytes"]
+            assert parts < held[35]["resident_bytes"] and held[35]["models_bytes"] > 50_000_000
 
     asyncio.run(story())
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from assistant.app.config import PROFILES, load_config
 from assistant.app.models import (
@@ -12,12 +13,18 @@ from assistant.app.models import (
     _placement,
     capsule_budgets,
     llm_dtype,
+    memory_for_capsules,
     pace_of,
     voice_dtype,
 )
 from assistant.app.places import shipped
 from assistant.base.errors import SettingError
+from assistant.device.deployment import Deployment
+from assistant.device.lease import RETURNING
+from assistant.device.thread import EngineThread
 from assistant.llm.small import WORDS, SmallMind, small_mind
+from capsules import ExecContext, Role
+from capsules.registry import Budgets, Registry
 
 
 def test_eight_bits_are_those_that_the_device_reads() -> None:
@@ -70,6 +77,22 @@ def test_capsules_share_one_budget() -> None:
     assert (total * ON_GPU // PARTS, budgets.disk_bytes) == (1024 * MIB, 2048 * MIB), "with all that a GPU may have"
     nothing = capsule_budgets(0, 0)
     assert (nothing.gpu_bytes, nothing.host_bytes, nothing.disk_bytes) == (0, 0, 0)
+
+
+def test_memory_for_capsules_follows_machine_and_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def limit(machine_gib: float, state_mib: int, sessions: int = 4) -> int:
+        ctx = ExecContext("cpu")
+        ctx.buffer("toy.kv", [state_mib * MIB], torch.uint8, role=Role.STATE)
+        ctx.buffer("toy.w", [64 * MIB], torch.uint8, role=Role.WEIGHT)
+        registry = Registry.standard(ctx, Budgets(host_bytes=512 * MIB), lambda: 0.0)
+        registry.charge("checkpoints", 2 * MIB)
+        monkeypatch.setattr("assistant.base.memory.machine_bytes", lambda: int(machine_gib * 1024 * MIB))
+        return memory_for_capsules(Deployment(ctx, EngineThread(), registry), 512 * MIB, sessions) // MIB
+
+    assert limit(64, 1) == 2 + 4 + RETURNING and limit(64, 1, sessions=20) == 2 + 20 + RETURNING
+    assert limit(64, 100) == 512, "never more than the setting gives"
+    assert limit(2, 100) == 128, "a small machine has other uses for its memory"
+    assert limit(0, 100) == 512, "not every system reports its memory"
 
 
 def test_a_model_of_the_shipped_ones_recipe_is_known_by_the_words_beside_it(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from assistant.base.errors import EngineFailed
 from assistant.contracts import CallPiece, Line, Prompt, PromptReady, ReplyEnd, ReplyOptions, TextPiece
 from assistant.device import schedule
 from assistant.device.deployment import Deployment
+from assistant.device.lease import RETURNING
 from assistant.device.schedule import EngineKind
 from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
@@ -285,6 +286,31 @@ def test_a_parked_talk_is_held_while_its_front_may_come_back(engine, tmp_path):
     (parked,) = [one for one in bench.registry.listing() if one.name == "talk/a/llm"]
     assert parked.pinned and parked.homes.keys() == {"host", "disk"}
     assert bench.registry.counters.total("charged") == engine.checkpoint_bytes > 0
+
+
+def test_memory_holds_the_last_talks_that_ended_and_the_disk_all(engine, tmp_path):
+    """After 20 talks memory holds as many bytes of them as after ten."""
+    bench = LLMBench(engine, folder=tmp_path, disk_bytes=1 << 28)
+    talks = [f"t{n}" for n in range(20)]
+    used: list[int] = []
+
+    async def play(llm):
+        for talk in talks:
+            bench.journals.open(talk)
+            await reply(llm, talk, prompt(user("hello")), "r1.0", n=3)
+            await llm.park(talk)
+            used.append(bench.registry.store.used_bytes("host"))
+        first = prompt(user("hello"), said("x", "r1.0"), user("more"))
+        _, _, ready = await reply(llm, talks[0], first, "r2.0", n=3)
+        return ready
+
+    ready = bench.run_(play)
+    homes = {one.name: one.homes.keys() for one in bench.registry.listing()}
+    assert all("disk" in homes[f"talk/{talk}/llm"] for talk in talks)
+    in_memory = [talk for talk in talks if "host" in homes[f"talk/{talk}/llm"]]
+    assert in_memory == [talks[0], *talks[-RETURNING:]]
+    assert used[-1] == used[RETURNING - 1] == used[RETURNING] > 0
+    assert ready.cached_tokens > 0, "a talk that rests on disk comes back"
 
 
 async def wandering(llm, engine, seed, evicted):
