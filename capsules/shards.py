@@ -12,7 +12,7 @@ INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 MAX_INDEX_BYTES = 64 << 20
 
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str] | SafeFile]
 
 
 def catalogue(source: Source) -> dict[str, TensorEntry]:
@@ -26,7 +26,7 @@ def catalogue(source: Source) -> dict[str, TensorEntry]:
 def open_files(source: Source) -> list[SafeFile]:
     """The headers of all files of a checkpoint."""
     if not isinstance(source, (str, os.PathLike)):
-        return [read_header(Path(path)) for path in source]
+        return [one if isinstance(one, SafeFile) else read_header(Path(one)) for one in source]
     path = Path(source)
     if path.is_file():
         return [read_header(path)]

@@ -10,6 +10,7 @@ README.md.
     endings         which tokens end a turn or a text
     engine          the public face: load, append, decode, snapshot, restore, rollback
     errors          every error of the package
+    experts         the experts of a mixture: which are asked, and their answers
     eyes            pictures through the tower, step by step
     footprint       how much device memory an engine will need
     gated_delta     the gated delta rule, its definition and in chunks

@@ -1,8 +1,8 @@
 """The configuration of a text model, parsed once into a frozen type that refuses unknown settings.
 
 Read from a published `config.json`: the text part is under `text_config` in the multimodal layout and at the top level
-in a text-only save. Source of the keys: transformers' `Qwen3_5TextConfig`, `LlamaConfig`, `MistralConfig` and
-`Qwen3Config`, and the published files.
+in a text-only save. Source of the keys: transformers' `Qwen3_5TextConfig`, `Qwen3_5MoeTextConfig`, `LlamaConfig`,
+`MistralConfig` and `Qwen3Config`, and the published files.
 """
 
 import json
@@ -17,7 +17,8 @@ from llm_engine.rope_config import rope_of, section_of, stretch_of
 LINEAR, FULL, PLAIN = "linear_attention", "full_attention", "plain_attention"
 """Kinds of layers: the delta rule, gated attention, and the attention of plain decoders, which say full_attention."""
 
-_HYBRIDS, _DECODERS = ("qwen3_5_text", "qwen3_5"), ("llama", "mistral", "qwen3")
+_MIXTURES = ("qwen3_5_moe_text", "qwen3_5_moe")
+_HYBRIDS, _DECODERS = ("qwen3_5_text", "qwen3_5", *_MIXTURES), ("llama", "mistral", "qwen3")
 _IGNORED = {  # keys with no effect on inference, read elsewhere, or about other parts of the file
     "_name_or_path", "architectures", "attention_dropout", "audio_token_id", "auto_map", "bos_token_id",
     "chunk_size_feed_forward", "dtype", "eos_token_id", "id2label", "image_token_id",
@@ -31,6 +32,7 @@ _IGNORED = {  # keys with no effect on inference, read elsewhere, or about other
 _IGNORED_OF_DECODERS = {  # the same of plain decoders; a layer's kind decides over its window
     "is_llama_config", "max_window_layers", "pretraining_tp", "sliding_window", "transformers.js_config",
 }  # fmt: skip
+_IGNORED_OF_MIXTURES = {"intermediate_size", "output_router_logits", "router_aux_loss_coef"}  # the first is of no layer
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class LLMConfig:
 
     vocab_size: int
     hidden_size: int
-    intermediate_size: int
+    intermediate_size: int  # of the dense block; in a mixture of the shared expert
     layer_types: tuple[str, ...]  # LINEAR, FULL or PLAIN, one per layer
     num_attention_heads: int
     num_key_value_heads: int
@@ -72,6 +74,9 @@ class LLMConfig:
     rope_stretch: tuple[float, ...] | None = None  # divisors of the frequencies, rotary_dim / 2 of them
     centred_norms: bool = True  # norm weights are stored around zero
     head_norms: bool = True  # queries and keys of each head are normalised
+    num_experts: int = 0  # of each layer, the shared one not among them; 0: the model is not a mixture
+    num_experts_per_tok: int = 0
+    moe_intermediate_size: int = 0
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "hidden_size", "intermediate_size", "head_dim", "linear_conv_kernel_dim"):
@@ -85,6 +90,8 @@ class LLMConfig:
             _multiple(
                 "linear_num_value_heads", self.linear_num_value_heads, "linear_num_key_heads", self.linear_num_key_heads
             )
+        if self.num_experts and not 1 <= self.num_experts_per_tok <= self.num_experts:
+            raise ConfigError(f"num_experts_per_tok is {self.num_experts_per_tok} of {self.num_experts} experts")
         if self.rotary_dim % 2 or not 2 <= self.rotary_dim <= self.head_dim:
             raise ConfigError(
                 f"partial_rotary_factor {self.partial_rotary_factor} of head_dim {self.head_dim} rotates "
@@ -136,7 +143,7 @@ class LLMConfig:
         if not isinstance(text, dict):
             raise ConfigError("text_config is not an object")
         kind = _family(raw, text)
-        _check_constants(text)
+        _check_constants(text, _CONSTANTS | (_CONSTANTS_OF_MIXTURES if kind in _MIXTURES else {}))
         rope = rope_of(text)
         tied = raw.get("tie_word_embeddings", text.get("tie_word_embeddings"))
         common: dict[str, Any] = {
@@ -147,20 +154,23 @@ class LLMConfig:
         if kind in _DECODERS:
             config = cls(**common, **_decoder(text, kind, rope))
         else:
-            config = cls(**common, **_hybrid(raw, text, rope))
-        _refuse_unknown(text, _IGNORED_OF_DECODERS if kind in _DECODERS else {"full_attention_interval"})
+            config = cls(**common, **_hybrid(raw, text, rope, kind in _MIXTURES))
+        _refuse_unknown(text, _read_of(kind))
         return config
 
     def to_json(self) -> dict[str, Any]:
         """As a text-only config.json in the published layout of a hybrid, which transformers loads too."""
         if PLAIN in self.layer_types:
             raise ConfigError("only hybrids are written; save a plain decoder with transformers")
+        mixture = {name: getattr(self, name) for name in _MIXTURE_SIZES} if self.num_experts else {}
+        inner = "shared_expert_intermediate_size" if mixture else "intermediate_size"
         return {
-            "architectures": ["Qwen3_5ForCausalLM"],
-            "model_type": "qwen3_5_text",
+            "architectures": ["Qwen3_5MoeForCausalLM" if mixture else "Qwen3_5ForCausalLM"],
+            "model_type": "qwen3_5_moe_text" if mixture else "qwen3_5_text",
             "vocab_size": self.vocab_size,
             "hidden_size": self.hidden_size,
-            "intermediate_size": self.intermediate_size,
+            inner: self.intermediate_size,
+            **mixture,
             "num_hidden_layers": len(self.layer_types),
             "layer_types": list(self.layer_types),
             "num_attention_heads": self.num_attention_heads,
@@ -197,29 +207,42 @@ _CONSTANTS: dict[str, tuple[Any, ...]] = {  # keys that must have one of these v
     "rope_interleaved": (False,),
     "use_sliding_window": (False, None),
 }
+_CONSTANTS_OF_MIXTURES: dict[str, tuple[Any, ...]] = {
+    "decoder_sparse_step": (1,),
+    "mlp_only_layers": ([], None),
+    "norm_topk_prob": (True,),
+}
 _SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_attention_heads")
 _HYBRID_SIZES = (
     "num_key_value_heads", "head_dim", "linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
     "linear_value_head_dim", "linear_conv_kernel_dim",
 )  # fmt: skip
+_MIXTURE_SIZES = ("num_experts", "num_experts_per_tok", "moe_intermediate_size")
 
 
 def _family(raw: Mapping[str, Any], text: Mapping[str, Any]) -> str:
     """The model_type, if it is implemented. Raises ConfigError."""
     kind = str(text.get("model_type", raw.get("model_type")))
-    if "moe" in kind or any(key.startswith(("num_experts", "moe_")) and text[key] for key in text):
-        raise ConfigError(
-            f"model_type {kind!r} is a mixture of experts; this engine runs the dense sizes (0.8B, 2B, 4B, 9B, 27B)"
-        )
+    mixture = "moe" in kind or any(key.startswith(("num_experts", "moe_")) and text[key] for key in text)
+    if mixture and kind not in _MIXTURES:
+        raise ConfigError(f"model_type {kind!r} is a mixture of experts; those of {', '.join(_MIXTURES)} are read")
     if kind not in _HYBRIDS + _DECODERS:
         raise ConfigError(f"model_type {kind!r} is not implemented; {', '.join(_HYBRIDS + _DECODERS)} are")
     return kind
 
 
-def _check_constants(text: Mapping[str, Any]) -> None:
-    for name, allowed in _CONSTANTS.items():
+def _check_constants(text: Mapping[str, Any], constants: Mapping[str, tuple[Any, ...]]) -> None:
+    for name, allowed in constants.items():
         if name in text and text[name] not in allowed:
             raise ConfigError(f"{name} is {text[name]!r}; {' or '.join(map(repr, allowed))} is implemented")
+
+
+def _read_of(kind: str) -> set[str]:
+    """Keys of one family that need no further look."""
+    if kind in _DECODERS:
+        return _IGNORED_OF_DECODERS
+    mixture = {*_MIXTURE_SIZES, "shared_expert_intermediate_size", *_IGNORED_OF_MIXTURES, *_CONSTANTS_OF_MIXTURES}
+    return {"full_attention_interval", *(mixture if kind in _MIXTURES else ())}
 
 
 def _refuse_unknown(text: Mapping[str, Any], ignored: set[str]) -> None:
@@ -233,12 +256,15 @@ def _refuse_unknown(text: Mapping[str, Any], ignored: set[str]) -> None:
             )
 
 
-def _hybrid(raw: Mapping[str, Any], text: Mapping[str, Any], rope: Mapping[str, Any]) -> dict[str, Any]:
+def _hybrid(raw: Mapping[str, Any], text: Mapping[str, Any], rope: Mapping[str, Any], mixture: bool) -> dict[str, Any]:
     """The fields of a Qwen3.5-family model."""
     if rope["rope_type"] not in ("default", "mrope"):
         raise ConfigError(f"rope_type {rope['rope_type']!r} is implemented for plain decoders; use the unscaled config")
+    if mixture:
+        text = {**text, "intermediate_size": text.get("shared_expert_intermediate_size")}
+    names = (*_SIZES, *_HYBRID_SIZES, *(_MIXTURE_SIZES if mixture else ()))
     return {
-        **{name: _integer(text, name) for name in (*_SIZES, *_HYBRID_SIZES)},
+        **{name: _integer(text, name) for name in names},
         "layer_types": _layer_types(text, _integer(text, "num_hidden_layers")),
         "rope_theta": float(rope.get("rope_theta", 1e7)),
         "partial_rotary_factor": float(rope.get("partial_rotary_factor", 0.25)),

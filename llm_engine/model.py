@@ -37,6 +37,7 @@ from capsules.nn import (
     wide_linear,
 )
 from llm_engine.config import FULL, LINEAR, PLAIN, LLMConfig
+from llm_engine.experts import ExpertWeights, add_experts
 from llm_engine.layers import (
     FullWeights,
     LinearWeights,
@@ -60,8 +61,9 @@ class LayerWeights:
     norm_in: Tensor  # [h] float32, ready to multiply with
     mixer: LinearWeights | FullWeights | PlainWeights
     norm_post: Tensor  # [h] float32
-    gate_up: Weight  # [2 I, h]
+    gate_up: Weight  # [2 I, h]; in a mixture those of the shared expert
     down: Weight  # [h, I]
+    experts: ExpertWeights | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,11 @@ class ModelWeights:
             fields = set(made.__dataclass_fields__) - (set() if config.head_norms else {"q_norm", "k_norm"})
             mixer = made(**{field: get(f"{name}.mixer.{field}") for field in fields})
             norms = get(f"{name}.norm_in"), get(f"{name}.norm_post")
-            return LayerWeights(norms[0], mixer, norms[1], get(f"{name}.gate_up"), get(f"{name}.down"))
+            dense = get(f"{name}.gate_up"), get(f"{name}.down")
+            if not config.num_experts:
+                return LayerWeights(norms[0], mixer, norms[1], *dense)
+            each = {field: get(f"{name}.experts.{field}") for field in ExpertWeights.__dataclass_fields__}
+            return LayerWeights(norms[0], mixer, norms[1], *dense, ExpertWeights(**each))
 
         embed = get("embed")
         layers = tuple(layer(index, kind) for index, kind in enumerate(config.layer_types))
@@ -248,4 +254,7 @@ def init_params(config: LLMConfig, generator: torch.Generator, deviation: float 
 def _feed(x: Tensor, y: Tensor, layer: LayerWeights, config: LLMConfig) -> tuple[Tensor, Tensor]:
     """The residual stream with the mixer's y, and what the feed-forward block adds to it."""
     x, normed = add_norm(x, y, layer.norm_post, config.rms_norm_eps)
-    return x, gated_mlp(normed, layer.gate_up, layer.down)
+    dense = gated_mlp(normed, layer.gate_up, layer.down)
+    if layer.experts is None:
+        return x, dense
+    return x, add_experts(dense, normed, layer.experts, config.num_experts_per_tok)

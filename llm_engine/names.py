@@ -5,6 +5,7 @@ once. Published names are given as in a text-only save, without its prefix `mode
 no prefix in any layout.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -31,11 +32,20 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Part:
-    """One tensor of the network; its sources follow each other along axis 0."""
+    """One tensor of the network; its sources follow each other along axis 0.
+
+    stack  how many matrices of equal size it holds, one below the other: the experts of a layer
+    """
 
     name: str
     kind: Kind
     sources: tuple[tuple[str, tuple[int, ...]], ...]
+    stack: int = 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is never packed: small, and it decides how much is forgotten or which experts are asked."""
+        return self.kind is not Kind.MATRIX or self.name.endswith((".ba", ".router"))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -48,12 +58,11 @@ class Part:
 def packed_bits(part: Part, bits: int | None) -> int | None:
     """The bits of a tensor after packing to `bits`; None if it stays as it is.
 
-    Embedding and head keep eight: packing them costs agreement before anything else does. The gates of the delta rule
-    are small and decide how much is forgotten. Parts of a joined matrix that do not end at a panel's edge cannot be
-    filled one after the other.
+    Embedding and head keep eight: packing them costs agreement before anything else does. Parts of a joined matrix
+    that do not end at a panel's edge cannot be filled one after the other.
     """
     fits = all(shape[0] % PANEL == 0 for _, shape in part.sources[:-1])
-    if bits is None or part.kind is not Kind.MATRIX or not fits or part.name.endswith(".ba"):
+    if bits is None or part.exact or not fits:
         return None
     return 8 if part.name in ("embed", "head") else bits
 
@@ -64,9 +73,9 @@ FP8_BLOCK = (32, 128)
 
 def made_as(part: Part, form: str | None) -> str | None:
     """The form of a plain matrix on a GPU when matrices are made "fp8" or "int4" at load time; None: unchanged.
-    Embedding and head keep twice the bits of the others, and the gates of the delta rule all, as in `packed_bits`.
+    Embedding and head keep twice the bits of the others, and exact parts all, as in `packed_bits`.
     """
-    if form is None or part.kind is not Kind.MATRIX or part.name.endswith(".ba"):
+    if form is None or part.exact:
         return None
     if part.name in ("embed", "head"):
         return "fp8" if form == "int4" else None
@@ -121,10 +130,10 @@ def _norms(config: LLMConfig) -> Kind:
 
 
 def _layer(config: LLMConfig, name: str, source: str, layer: str) -> list[Part]:
-    hidden, inner, norm = config.hidden_size, config.intermediate_size, _norms(config)
+    hidden, norm = config.hidden_size, _norms(config)
 
-    def part(to: str, kind: Kind, *sources: tuple[str, tuple[int, ...]]) -> Part:
-        return Part(f"{name}.{to}", kind, tuple((f"{source}.{tail}", shape) for tail, shape in sources))
+    def part(to: str, kind: Kind, *sources: tuple[str, tuple[int, ...]], stack: int = 1) -> Part:
+        return Part(f"{name}.{to}", kind, tuple((f"{source}.{tail}", shape) for tail, shape in sources), stack)
 
     if layer == LINEAR:
         values, heads = config.value_dim, config.linear_num_value_heads
@@ -157,7 +166,32 @@ def _layer(config: LLMConfig, name: str, source: str, layer: str) -> list[Part]:
         part("norm_in", norm, ("input_layernorm.weight", (hidden,))),
         *mixer,
         part("norm_post", norm, ("post_attention_layernorm.weight", (hidden,))),
+        *_feed(config, part),
+    ]
+
+
+def _feed(config: LLMConfig, part: Callable[..., Part]) -> list[Part]:
+    """The dense block; in a mixture the shared expert is one, and experts and their router stand beside it.
+
+    Experts are named apart, as quantised files and GGUF have them; stacked ones are read by the same names
+    (`published.py`).
+    """
+    hidden, inner = config.hidden_size, config.intermediate_size
+    dense = "mlp.shared_expert" if config.num_experts else "mlp"
+    found = [
         part("gate_up", Kind.MATRIX,
-             ("mlp.gate_proj.weight", (inner, hidden)), ("mlp.up_proj.weight", (inner, hidden))),
-        part("down", Kind.MATRIX, ("mlp.down_proj.weight", (hidden, inner))),
+             (f"{dense}.gate_proj.weight", (inner, hidden)), (f"{dense}.up_proj.weight", (inner, hidden))),
+        part("down", Kind.MATRIX, (f"{dense}.down_proj.weight", (hidden, inner))),
+    ]  # fmt: skip
+    if not config.num_experts:
+        return found
+    size, each = config.moe_intermediate_size, range(config.num_experts)
+    opened = [(f"mlp.experts.{e}.{way}_proj.weight", (size, hidden)) for e in each for way in ("gate", "up")]
+    closed = [(f"mlp.experts.{e}.down_proj.weight", (hidden, size)) for e in each]
+    return [
+        *found,
+        part("experts.router", Kind.MATRIX,
+             ("mlp.gate.weight", (len(each), hidden)), ("mlp.shared_expert_gate.weight", (1, hidden))),
+        part("experts.gate_up", Kind.MATRIX, *opened, stack=len(each)),
+        part("experts.down", Kind.MATRIX, *closed, stack=len(each)),
     ]  # fmt: skip

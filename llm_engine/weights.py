@@ -331,7 +331,8 @@ class _Loader:
         if made is not None:
             return self._place_packed(part, made, FP8_BLOCK if made == "fp8" else (1, GROUP))
         matrix = part.kind is Kind.MATRIX
-        return self._weight(part.name, part.shape, self.form.dtype if matrix else torch.float32, matrix)
+        dtype = self.form.dtype if matrix else torch.float32
+        return self._weight(part.name, part.shape, dtype, matrix and part.stack == 1)  # experts are read one by one
 
     def _plan(self, part: Part, whole: Weight) -> None:
         """Plan how the files fill it."""
@@ -353,9 +354,9 @@ class _Loader:
                 self.plan[name] = Target(view, shape=shape, transform=_Prepare(part.kind), accept=_FLOATS)
 
     def _packed_as(self, part: Part) -> str | None:
-        """The published form in which a matrix stays packed, or None. The gates of the delta rule are small: they are
-        unpacked once, for kernels that make them on their way."""
-        if not self.form.packed or part.kind is not Kind.MATRIX or part.name.endswith(".ba"):
+        """The published form in which a matrix stays packed, or None. Exact parts are unpacked once, for kernels that
+        read them as they are."""
+        if not self.form.packed or part.exact:
             return None
         stored = {self._stored_as(self._full(source)) for source, _ in part.sources}
         if stored in ({"fp8"}, {"int4"}) and self._joinable(part):

@@ -39,6 +39,17 @@ PLAIN: dict[str, dict[str, Any]] = {
     "qwen3": {"tie_word_embeddings": False, "head_dim": 24},
     "mistral": {"num_key_value_heads": 6, "sliding_window": None, "head_dim": 8, "vocab_size": 131},
 }  # fmt: skip
+MIXTURES: dict[str, dict[str, Any]] = {
+    # experts of odd and of panels' sizes, a shared one of another size, two or three of them asked
+    "mixed": {
+        "linear_num_key_heads": 2, "linear_num_value_heads": 4, "tie_word_embeddings": False, "num_experts": 5,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 24, "shared_expert_intermediate_size": 40,
+    },
+    "crowd": {
+        "linear_num_key_heads": 2, "linear_num_value_heads": 4, "hidden_size": 64, "num_experts": 16,
+        "num_experts_per_tok": 3, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32,
+    },
+}  # fmt: skip
 EYES: dict[str, dict[str, Any]] = {
     # head sizes 12, 24 and 32, tables of 6 x 6, 5 x 5 and the published 48 x 48, feed-forwards that are no power of two
     "eyes 12": {"depth": 2, "hidden_size": 48, "num_heads": 4, "num_position_embeddings": 36, "intermediate_size": 72},
@@ -93,12 +104,22 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Oracle]:
 
 
 def _reading(shape: str) -> Any:
-    from transformers import AutoConfig, AutoModelForCausalLM, Qwen3_5ForCausalLM, Qwen3_5TextConfig
+    from transformers import (
+        AutoConfig,
+        AutoModelForCausalLM,
+        Qwen3_5ForCausalLM,
+        Qwen3_5MoeForCausalLM,
+        Qwen3_5MoeTextConfig,
+        Qwen3_5TextConfig,
+    )
 
     torch.manual_seed(len(shape))
     if shape in PLAIN:
         keys = {key: value for key, value in BASE.items() if not key.startswith("linear_")}
         return AutoModelForCausalLM.from_config(AutoConfig.for_model(shape, **(keys | PLAIN[shape]))).eval()
+    if shape in MIXTURES:
+        keys = {key: value for key, value in BASE.items() if key != "intermediate_size"}
+        return Qwen3_5MoeForCausalLM(Qwen3_5MoeTextConfig(**(keys | MIXTURES[shape]))).eval()
     return Qwen3_5ForCausalLM(Qwen3_5TextConfig(**(BASE | SHAPES[shape]))).eval()
 
 

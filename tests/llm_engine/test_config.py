@@ -92,9 +92,10 @@ def test_layer_types_rope_and_tying_have_the_published_defaults() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "qwen3_5_moe_text"}, "mixture of experts"),
+        ({"model_type": "qwen3_moe"}, "mixture of experts"),
         ({"num_experts": 256}, "mixture of experts"),
-        ({"model_type": "qwen3_next"}, "'qwen3_next' is not implemented; qwen3_5_text, qwen3_5, llama"),
+        ({"model_type": "qwen3_5_moe_text"}, "shared_expert_intermediate_size|intermediate_size is None"),
+        ({"model_type": "qwen3_next"}, "'qwen3_next' is not implemented; qwen3_5_text, qwen3_5, qwen3_5_moe_text"),
         ({"hidden_act": "gelu"}, "hidden_act is 'gelu'"),
         ({"attn_output_gate": False}, "attn_output_gate is False"),
         ({"attention_bias": True}, "attention_bias is True"),

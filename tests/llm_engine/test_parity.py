@@ -19,7 +19,8 @@ def prompt(rows: int, vocabulary: int) -> list[int]:
 @pytest.mark.parametrize(
     ("shape", "rows"),
     [(shape, rows) for shape in ("one", "two", "three") for rows in (1, 3, 63, 64, 65, 127, 193, 1000)]
-    + [(shape, rows) for shape in ("llama", "qwen3", "mistral") for rows in (1, 65, 193, 1000)],
+    + [(shape, rows) for shape in ("llama", "qwen3", "mistral") for rows in (1, 65, 193, 1000)]
+    + [(shape, rows) for shape in ("mixed", "crowd") for rows in (1, 65, 193)],
 )
 def test_prefill_and_32_greedy_tokens(
     oracle: Callable[[str], Any], engine: Callable[..., Any], shape: str, rows: int

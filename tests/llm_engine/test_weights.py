@@ -41,7 +41,8 @@ def tensors_of(model: ModelWeights) -> list[Tensor]:
     out = [plain(model.embed), model.norm, plain(model.head)]
     for layer in model.layers:
         out += [layer.norm_in, layer.norm_post, plain(layer.gate_up), plain(layer.down)]
-        out += [plain(value) for value in vars(layer.mixer).values()]
+        experts = vars(layer.experts) if layer.experts is not None else {}
+        out += [plain(value) for value in (*vars(layer.mixer).values(), *experts.values())]
     return out
 
 

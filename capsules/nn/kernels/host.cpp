@@ -306,6 +306,23 @@ Tensor linear(const Tensor& x, const Tensor& weight) {
   return y;
 }
 
+// The same with sums that stay in float32, each row by itself: x [T, I], weight [O, I] -> [T, O] float32
+Tensor scores(const Tensor& x, const Tensor& weight) {
+  const int64_t outputs = weight.size(0), inputs = weight.size(1), rows = x.size(0);
+  Tensor y = torch::stable::new_empty(x, {rows, outputs}, ScalarType::Float);
+  float* const to = out<float>(y);
+  std::vector<float> flat(rows * inputs), pairs(rows * inputs);
+  for (int64_t i = 0; i < rows * inputs; ++i) flat[i] = wide(in<bf16>(x)[i]);
+  for (int64_t t = 0; t < rows; ++t) unzip(&flat[t * inputs], &pairs[t * inputs], inputs);
+  const int64_t grain = std::max<int64_t>(1, 65536 / (rows * inputs));
+  torch::stable::parallel_for(0, outputs, grain, [&](int64_t from, int64_t until) {
+    for (int64_t o = from; o < until; ++o)
+      for (int64_t t = 0; t < rows; ++t)
+        to[t * outputs + o] = dot(in<bf16>(weight) + o * inputs, &flat[t * inputs], &pairs[t * inputs], inputs);
+  });
+  return y;
+}
+
 // ------------------------------------------------------------------------------------------------------ row by row
 
 template <class T>
@@ -526,6 +543,7 @@ Tensor chunk_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
 
 STABLE_TORCH_LIBRARY(capsules_host, m) {
   m.def("linear(Tensor x, Tensor weight) -> Tensor");
+  m.def("scores(Tensor x, Tensor weight) -> Tensor");
   m.def("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor");
   m.def("norm_rotate(Tensor x, Tensor weight, float eps, Tensor cos, Tensor sin) -> Tensor");
   m.def("swiglu(Tensor both) -> Tensor");
@@ -535,6 +553,7 @@ STABLE_TORCH_LIBRARY(capsules_host, m) {
 
 STABLE_TORCH_LIBRARY_IMPL(capsules_host, CPU, m) {
   m.impl("linear", TORCH_BOX(&linear));
+  m.impl("scores", TORCH_BOX(&scores));
   m.impl("rms_norm", TORCH_BOX(&rms_norm));
   m.impl("norm_rotate", TORCH_BOX(&norm_rotate));
   m.impl("swiglu", TORCH_BOX(&swiglu));

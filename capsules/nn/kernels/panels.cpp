@@ -9,6 +9,7 @@
 #include <torch/csrc/stable/tensor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #if defined(__AVX2__)
@@ -300,8 +301,181 @@ Tensor linear(const Tensor& x, const Tensor& values, const Tensor& scale, int64_
   return y;
 }
 
+// ------------------------------------------------------------------------------------------------------------ experts
+
+// A stack of matrices of `outputs` rows, one below the other.
+struct Stack {
+  const uint8_t* values;
+  const bf16* scale;
+  int64_t groups, panels;  // of one matrix
+};
+
+Stack stack_of(const Tensor& values, const Tensor& scale, int64_t matrices) {
+  STD_TORCH_CHECK(values.size(0) % matrices == 0, "every matrix must end at a panel's edge");
+  return {static_cast<const uint8_t*>(values.const_data_ptr()), static_cast<const bf16*>(scale.const_data_ptr()),
+          values.size(1), values.size(0) / matrices};
+}
+
+// Rows that ask one expert, side by side.
+struct Asked {
+  int64_t expert, first, count;
+};
+
+// One panel of a matrix times `count` rows of the input from `first` on: out [count] of sixteen sums.
+template <int BITS>
+void some_rows(const Stack& w, int64_t expert, int64_t panel, const Inputs& x, int64_t first, int64_t count,
+               floats* out) {
+  const int64_t at = (expert * w.panels + panel) * w.groups;
+  const uint8_t* const values = w.values + at * Form<BITS>::BYTES;
+  const bf16* const scale = w.scale + at * PANEL;
+  int64_t t = 0;
+  for (; t + 8 <= count; t += 8) tile<BITS, 8>(values, scale, x, first + t, out + t);
+  if (count - t >= 4) tile<BITS, 4>(values, scale, x, first + t, out + t), t += 4;
+  if (count - t >= 2) tile<BITS, 2>(values, scale, x, first + t, out + t), t += 2;
+  if (count > t) tile<BITS, 1>(values, scale, x, first + t, out + t);
+}
+
+// The `top` largest of E scores, of equal ones the first, and their softmax. A score that is no number is never chosen
+// before one that is.
+void choose(const float* scores, int64_t experts, int64_t top, int64_t* ids, float* shares) {
+  std::vector<float> left(scores, scores + experts);
+  for (float& score : left)
+    if (score != score) score = -INFINITY;
+  std::vector<bool> taken(experts);
+  for (int64_t j = 0; j < top; ++j) {
+    int64_t best = -1;
+    for (int64_t e = 0; e < experts; ++e)
+      if (!taken[e] && (best < 0 || left[e] > left[best])) best = e;
+    taken[best] = true;
+    ids[j] = best;
+  }
+  float total = 0;
+  for (int64_t j = 0; j < top; ++j) total += shares[j] = exp(all(left[ids[j]] - left[ids[0]]))[0];
+  for (int64_t j = 0; j < top; ++j) shares[j] /= total;
+}
+
+inline void prepare(Inputs& in, int64_t rows, int64_t groups, int64_t group) {
+  in.columns = groups * group;
+  in.groups = groups;
+  in.values.resize(std::max<size_t>(in.values.size(), rows * in.columns));
+  in.scale.resize(std::max<size_t>(in.scale.size(), rows * groups));
+  in.zero.resize(std::max<size_t>(in.zero.size(), rows * groups));
+}
+
+// A row and its answers, in the order of experts: pair t · top + j lies at place[t · top + j].
+struct Order {
+  std::vector<Asked> asked;
+  std::vector<int64_t> place, row;  // row[place]: the row of the input that is there
+};
+
+Order by_expert(const std::vector<int64_t>& ids, int64_t experts, int64_t top) {
+  std::vector<int64_t> next(experts + 1);
+  for (const int64_t e : ids) ++next[e + 1];
+  for (int64_t e = 0; e < experts; ++e) next[e + 1] += next[e];
+  Order found{{}, std::vector<int64_t>(ids.size()), std::vector<int64_t>(ids.size())};
+  for (int64_t e = 0; e < experts; ++e)
+    if (next[e + 1] > next[e]) found.asked.push_back({e, next[e], next[e + 1] - next[e]});
+  for (size_t pair = 0; pair < ids.size(); ++pair) {
+    found.place[pair] = next[ids[pair]]++;
+    found.row[found.place[pair]] = int64_t(pair) / top;
+  }
+  return found;
+}
+
+// Each panel of each asked expert, on all threads: each(asked, panel, sums [2 · count]).
+template <class F>
+void for_panels(const std::vector<Asked>& asked, int64_t panels, int64_t columns, int64_t most, const F& each) {
+  const int64_t grain = std::max<int64_t>(1, 65536 / (PANEL * columns));
+  torch::stable::parallel_for(0, int64_t(asked.size()) * panels, grain, [&](int64_t from, int64_t to) {
+    thread_local std::vector<floats> kept;
+    kept.resize(std::max<size_t>(kept.size(), 2 * most));
+    for (int64_t unit = from; unit < to; ++unit) each(asked[unit / panels], unit % panels, kept.data());
+  });
+}
+
+template <int BITS, class T>
+void mix(const Tensor& x, const Tensor& y, const Tensor& scores, int64_t top, const Stack& gate_up, const Stack& down,
+         Tensor& out) {
+  constexpr int64_t GROUP = Form<BITS>::GROUP;
+  const int64_t size = x.size(1), rows = x.size(0), experts = scores.size(1) - 1, pairs = rows * top;
+  const int64_t inner = gate_up.panels / 2 * PANEL;
+  const float* const all_scores = static_cast<const float*>(scores.const_data_ptr());
+  std::vector<int64_t> ids(pairs);
+  std::vector<float> shares(pairs);
+  for (int64_t t = 0; t < rows; ++t)
+    choose(all_scores + t * (experts + 1), experts, top, &ids[t * top], &shares[t * top]);
+  const Order order = by_expert(ids, experts, top);
+
+  thread_local Inputs kept_in, kept_mid;
+  thread_local std::vector<float> kept_opened, kept_answers;
+  Inputs &in = kept_in, &mid = kept_mid;
+  prepare(in, pairs, gate_up.groups, GROUP);
+  prepare(mid, pairs, down.groups, GROUP);
+  kept_opened.resize(std::max<size_t>(kept_opened.size(), pairs * inner));
+  kept_answers.resize(std::max<size_t>(kept_answers.size(), pairs * size));
+  float *const opened = kept_opened.data(), *const answers = kept_answers.data();
+  const T* const from_x = static_cast<const T*>(x.const_data_ptr());
+  torch::stable::parallel_for(0, pairs, 4, [&](int64_t from, int64_t to) {
+    for (int64_t p = from; p < to; ++p) take<BITS>(from_x + order.row[p] * size, size, in, p);
+  });
+  for_panels(order.asked, gate_up.panels / 2, 2 * in.columns, pairs, [&](const Asked& a, int64_t p, floats* made) {
+    floats* const up = made + a.count;
+    some_rows<BITS>(gate_up, a.expert, p, in, a.first, a.count, made);
+    some_rows<BITS>(gate_up, a.expert, gate_up.panels / 2 + p, in, a.first, a.count, up);
+    for (int64_t t = 0; t < a.count; ++t)
+      store(opened + (a.first + t) * inner + p * PANEL, made[t] * sigmoid(made[t]) * up[t]);
+  });
+  torch::stable::parallel_for(0, pairs, 16, [&](int64_t from, int64_t to) {
+    for (int64_t p = from; p < to; ++p) take<BITS>(opened + p * inner, inner, mid, p);
+  });
+  for_panels(order.asked, down.panels, mid.columns, pairs, [&](const Asked& a, int64_t p, floats* made) {
+    some_rows<BITS>(down, a.expert, p, mid, a.first, a.count, made);
+    for (int64_t t = 0; t < a.count; ++t) store(answers + (a.first + t) * size + p * PANEL, made[t]);
+  });
+  const T* const from_y = static_cast<const T*>(y.const_data_ptr());
+  T* const to = static_cast<T*>(out.mutable_data_ptr());
+  torch::stable::parallel_for(0, rows, 4, [&](int64_t from, int64_t last) {
+    for (int64_t t = from; t < last; ++t) {
+      const float gate = sigmoid(all_scores[t * (experts + 1) + experts]);
+      for (int64_t i = 0; i < size; i += LANES) {
+        f8 total = load(from_y + t * size + i) * gate;
+        for (int64_t j = 0; j < top; ++j)
+          total += load(answers + order.place[t * top + j] * size + i) * shares[t * top + j];
+        store(to + t * size + i, total);
+      }
+    }
+  });
+}
+
+// x, y [T, h], contiguous; scores [T, E + 1] float32, the last the shared expert's; gate_up and down of E experts below
+// each other -> [T, h]: y by its gate, and the answers of the `top` likeliest by their shares. Each row by itself.
+Tensor experts(const Tensor& x, const Tensor& y, const Tensor& scores, int64_t top, const Tensor& gate_up,
+               const Tensor& gate_up_scale, const Tensor& down, const Tensor& down_scale) {
+  const int64_t count = scores.size(1) - 1;
+  const Stack opening = stack_of(gate_up, gate_up_scale, count), closing = stack_of(down, down_scale, count);
+  STD_TORCH_CHECK(opening.panels % 2 == 0 && closing.panels * PANEL == x.size(1) && top <= count, "sizes do not fit");
+  Tensor out = torch::stable::empty_like(x);
+  const bool eight = gate_up.size(2) == Form<8>::BYTES, narrow = x.scalar_type() == ScalarType::BFloat16;
+  STD_TORCH_CHECK(down.size(2) == gate_up.size(2), "experts have as many bits before as after");
+  if (eight)
+    narrow ? mix<8, bf16>(x, y, scores, top, opening, closing, out)
+           : mix<8, float>(x, y, scores, top, opening, closing, out);
+  else
+    narrow ? mix<4, bf16>(x, y, scores, top, opening, closing, out)
+           : mix<4, float>(x, y, scores, top, opening, closing, out);
+  return out;
+}
+
 }  // namespace
 
-STABLE_TORCH_LIBRARY(capsules_packed, m) { m.def("linear(Tensor x, Tensor values, Tensor scale, int outputs) -> Tensor"); }
+STABLE_TORCH_LIBRARY(capsules_packed, m) {
+  m.def("linear(Tensor x, Tensor values, Tensor scale, int outputs) -> Tensor");
+  m.def(
+      "experts(Tensor x, Tensor y, Tensor scores, int top, Tensor gate_up, Tensor gate_up_scale, Tensor down, "
+      "Tensor down_scale) -> Tensor");
+}
 
-STABLE_TORCH_LIBRARY_IMPL(capsules_packed, CPU, m) { m.impl("linear", TORCH_BOX(&linear)); }
+STABLE_TORCH_LIBRARY_IMPL(capsules_packed, CPU, m) {
+  m.impl("linear", TORCH_BOX(&linear));
+  m.impl("experts", TORCH_BOX(&experts));
+}
