@@ -1,4 +1,4 @@
-"""The capsule laws on a small hybrid and two plain decoders, bit for bit, in both precisions, greedy and sampled."""
+"""The capsule laws on a small hybrid, a mixture and plain decoders, bit for bit, in every form, greedy and sampled."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,11 +23,17 @@ PROMPT = torch.randint(0, 160, (150,), generator=torch.Generator().manual_seed(5
 OTHER = torch.randint(0, 160, (217,), generator=torch.Generator().manual_seed(6)).tolist()
 
 
-@pytest.fixture(scope="module", params=["two", "llama", "qwen3"])
-def engine(request: pytest.FixtureRequest, engine: Callable[..., Any]) -> Callable[..., Any]:
-    """The engine of each kind of layers."""
+@pytest.fixture(scope="session", params=["two", "crowd", "llama", "qwen3"])
+def shape(request: pytest.FixtureRequest) -> str:
+    """One of each kind of layers."""
+    return str(request.param)
 
-    def make(shape: str = request.param, **options: Any) -> Any:
+
+@pytest.fixture(scope="session")
+def engine(engine: Callable[..., Any], shape: str) -> Callable[..., Any]:
+    """That shape's engine. Without parameters of its own: they would replace those of the fixture that it extends."""
+
+    def make(shape: str = shape, **options: Any) -> Any:
         return engine(shape, **options)
 
     return make
