@@ -41,7 +41,8 @@ from assistant.telemetry.trace import TraceLog
 from assistant.tools.builtin import BuiltinTools, builtin_names, builtin_tools
 from assistant.tools.home import HomeRows
 from assistant.tools.kept import Kept
-from assistant.tools.own import load_own_tools
+from assistant.tools.mcp.servers import McpServers
+from assistant.tools.own import OwnTools, load_own_tools
 from assistant.tools.registry import Tool, ToolRegistry
 from assistant.tools.wall import wall_clock
 
@@ -65,6 +66,7 @@ class App:
     models: Models
     personas: dict[str, Persona]
     home: HomeRows
+    servers: McpServers
     ready_s: float
 
     @property
@@ -146,15 +148,17 @@ async def open_talks(
     personas = check_settings(config)
     async with AsyncExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=config.sessions + 2, thread_name_prefix="hearing"))
-        models = await _models(config, stack, report)
         own = await asyncio.to_thread(load_own_tools, config.home, builtin_names())
-        for line in own.problems:
+        servers, started = await stack.enter_async_context(_mcp_servers(config, own))
+        models = await _models(config, stack, report)
+        await started
+        for line in (*own.problems, *servers.problems):
             report(line)
         aloud = play and speaks_aloud(models.tts, config.voice or personas[config.persona].voice or "", play)
         home = stack.enter_context(closing(HomeRows(config.home / STORE, now, aloud, stays)))
         open_household(home, config.home, models.deployment.journals, report)
-        tools = partial(_own_tools, personas, home=home, own=own.tools, names=models.builtin)
-        services = _services(config, models, personas, pool, tools)
+        tools = partial(_own_tools, personas, home=home, own=(*own.tools, *servers.tools), names=models.builtin)
+        services = replace(_services(config, models, personas, pool, tools), servers=servers)
         talks = Talks(
             services, limit=config.sessions, settings=Settings(persona=config.persona, voice=config.voice or None),
             journals=models.deployment.journals, pictures=config.home / "pictures",
@@ -162,7 +166,7 @@ async def open_talks(
         stack.callback(talks.close)
         listed = ListedPersonas(services, talks.defaults, config.home / "personas")
         await _rehearse(talks, personas[config.persona], listed.beginnings(), report)
-        app = App(talks, config, models, personas, home, time.monotonic() - begin)
+        app = App(talks, config, models, personas, home, servers, time.monotonic() - begin)
         report(f"ready after {app.ready_s:.1f} s")
         thread = models.deployment.thread
         idle = (listed.run(), _tidy(thread), _fall_asleep(thread, config.sleep_after * 60, report))
@@ -173,6 +177,19 @@ async def open_talks(
             for task in behind:
                 task.cancel()
             await asyncio.wait(behind)
+
+
+@asynccontextmanager
+async def _mcp_servers(config: Config, own: OwnTools) -> AsyncIterator[tuple[McpServers, asyncio.Task[None]]]:
+    """Those of `mcp.json`, which start while the models are loaded; the task is done when they have."""
+    servers = McpServers.of_home(config.home, (*builtin_names(), *(tool.spec.name for tool in own.tools)))
+    starting = asyncio.create_task(servers.start())
+    try:
+        yield servers, starting
+    finally:
+        starting.cancel()
+        await asyncio.wait([starting])
+        await servers.stop()
 
 
 async def _models(config: Config, stack: AsyncExitStack, report: Report) -> Models:

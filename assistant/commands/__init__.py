@@ -9,6 +9,7 @@ models    the language models on this machine
 doctor    what works on this machine
 voice     voices: list, add a recording, hear, remove
 capsule   frozen states on disk: list, show, remove, export
+mcp       tools of MCP servers, listed and tried; the assistant as one
 sleep     a running server's models put to sleep
 wake      and woken again
 bench     turns measured
@@ -16,4 +17,5 @@ _front    shared by those that talk
 _parser   help and refusals
 _run      how a command runs until it is stopped
 _server   requests to a running server
+_spoken   speaking, listening and asking for another program
 """

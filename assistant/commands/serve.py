@@ -202,7 +202,7 @@ def context_of(app: start.App) -> ServerContext:
     return ServerContext(
         talks=app.talks,
         clock=LoopClock(),
-        facts=Facts(app.models.profile.name, lambda: tts.voices, character),
+        facts=Facts(app.models.profile.name, lambda: tts.voices, character, app.servers.named),
         personas=lambda: personas_json(app),
         capsules=lambda: capsules_json(app.capsules(), app.models.budgets),
         about=lambda: about_json(app),

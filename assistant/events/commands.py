@@ -150,7 +150,17 @@ class SwitchPersona:
     cause: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerCall:
+    """Allow a call that was asked about, or not. The next reply runs it, or knows that it may not."""
+
+    approval_id: str
+    approve: bool
+    cause: str | None = None
+
+
 Command: TypeAlias = (
     UpdateSettings | AppendAudio | CommitAudio | ClearAudio | CreateItem | DeleteItem | RetrieveItem
     | TruncateItem | CreateResponse | CancelResponse | ReportHeard | Undo | Rewind | SwitchPersona
+    | AnswerCall
 )  # fmt: skip

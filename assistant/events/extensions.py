@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from assistant.events.reply import Timeline
+from assistant.events.settings import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,37 @@ class ToolUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolBegun:
+    """Extension: a call that may change something begins at an MCP server."""
+
+    response_id: str
+    name: str
+    server: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAsked:
+    """Extension: the person is asked whether this call may run. AnswerCall, or a spoken yes, answers it."""
+
+    response_id: str
+    approval_id: str
+    name: str
+    server: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsListed:
+    """The tools of an MCP server that a client asked for; `trouble`: why there are none."""
+
+    item_id: str
+    server: str
+    tools: tuple[ToolSpec, ...] = ()
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FrameShown:
     """Extension: the model now sees this frame, or (`shown` False) no longer does."""
 
@@ -105,7 +137,7 @@ class SightChanged:
 
 
 EXTENSIONS: tuple[type, ...] = (
-    TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, FrameShown,
-    TimelineReady, SightChanged,
+    TranscriptPartial, Duck, Resume, StopPlayback, Nod, PersonaSwitched, StateChanged, ToolUsed, ToolBegun,
+    ToolAsked, FrameShown, TimelineReady, SightChanged,
 )  # fmt: skip
 """Events that a front passes on only to clients that asked for them."""

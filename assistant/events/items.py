@@ -72,3 +72,33 @@ class FunctionOutput:
 
 
 Item: TypeAlias = Message | FunctionCall | FunctionOutput
+
+
+@dataclass(frozen=True, slots=True)
+class McpCall:
+    """A tool of an MCP server that a client asked for, as the client sees it; the talk keeps it as a call and an
+    output. `approval_id`: the request that allowed it."""
+
+    id: str
+    server: str
+    name: str
+    arguments: str
+    output: str | None = None
+    failed: bool = False
+    approval_id: str | None = None
+    status: ItemStatus = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class McpApprovalRequest:
+    """Whether this call may run; AnswerCall answers it."""
+
+    id: str
+    server: str
+    name: str
+    arguments: str
+    status: ItemStatus = "completed"
+
+
+ReplyItem: TypeAlias = Item | McpCall | McpApprovalRequest
+"""What a response may consist of."""

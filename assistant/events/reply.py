@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from assistant.events.items import Item, Part, Pcm
+from assistant.events.items import Part, Pcm, ReplyItem
 from assistant.events.settings import Modality
 
 ResponseStatus: TypeAlias = Literal["in_progress", "completed", "cancelled", "incomplete", "failed"]
@@ -72,7 +72,7 @@ class Response:
     modality: Modality
     voice: str | None = None
     in_conversation: bool = True
-    output: tuple[Item, ...] = ()
+    output: tuple[ReplyItem, ...] = ()
     reason: str | None = None
     error_code: str | None = None
     error_message: str | None = None
@@ -100,14 +100,14 @@ class ResponseDone:
 class OutputItemAdded:
     response_id: str
     output_index: int
-    item: Item
+    item: ReplyItem
 
 
 @dataclass(frozen=True, slots=True)
 class OutputItemDone:
     response_id: str
     output_index: int
-    item: Item
+    item: ReplyItem
 
 
 @dataclass(frozen=True, slots=True)

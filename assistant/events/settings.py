@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -44,6 +44,41 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolFilter:
+    """Some of a server's tools: these names, and only those that read, or only those that do not. None: any."""
+
+    names: tuple[str, ...] | None = None
+    reads: bool | None = None
+
+    def takes(self, name: str, reads: bool) -> bool:
+        return (self.names is None or name in self.names) and (self.reads is None or self.reads == reads)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAsk:
+    """An MCP server that a client asked for. `name` is ours, `label` the client's; `given`: its own words."""
+
+    name: str
+    label: str
+    allowed: ToolFilter | None = None
+    always: ToolFilter | None = None
+    never: ToolFilter | None = None
+    unasked: bool = False
+    """Its tools run without an approval."""
+    given: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def asks(self, name: str, reads: bool) -> bool:
+        """Whether a call needs an approval. One that both filters or neither of them takes does."""
+        if self.always is not None and self.always.takes(name, reads):
+            return True
+        return not self.unasked and not (self.never is not None and self.never.takes(name, reads))
+
+
+NamedServer: TypeAlias = Callable[[str, str | None], str | None]
+"""Our name for an MCP server, by a client's label and address; None: clients may not ask for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The complete effective configuration of a session; an update replaces the whole."""
 
@@ -55,6 +90,8 @@ class Settings:
     modality: Modality = "audio"
     turn_detection: TurnDetection = SemanticVad()
     tools: tuple[ToolSpec, ...] = ()
+    servers: tuple[ServerAsk, ...] = ()
+    """MCP servers that the client asked for."""
     tool_choice: str = "auto"
     """`auto`, `none`, `required`, or the name of one tool."""
     built_in_tools: bool = True

@@ -16,6 +16,7 @@ from assistant.base.picture import MOST_PER_REQUEST
 from assistant.events import Command, Event
 from assistant.realtime.fields import MAX_ID, Fields, Json
 from assistant.realtime.items import item_json, only_pictures, part_json, read_item
+from assistant.realtime.mcp import read_approval
 from assistant.realtime.settings import Facts, read_max_tokens, read_modality, read_tool_choice, read_tools, read_voice
 
 EXTENSION_NAMES = (
@@ -35,6 +36,8 @@ NewId: TypeAlias = Callable[[str], str]
 
 def read_create_item(event: Fields, new_id: NewId, rate: int) -> Command:
     after, given = event.ident("previous_item_id"), event.need_obj("item")
+    if given.text("type") == "mcp_approval_response":
+        return read_approval(given)
     item_id = new_id("item")
     try:
         return talk.CreateItem(read_item(given, item_id, rate), after)
@@ -67,13 +70,22 @@ def read_response_create(
             input=_read_input(given, new_id, rate),
             modality=read_modality(given),
             voice=read_voice(output, facts) if output else read_voice(given, facts),  # GA nests it, before it was flat
-            tools=read_tools(given) if given.array("tools") is not None else None,  # []: none of the client's
+            tools=_read_tools(given),
             tool_choice=read_tool_choice(given),
             max_output_tokens=read_max_tokens(given, max_name),
             metadata=_read_metadata(given),
             answers=(given.integer("answers", 1, MAX_ANSWERS) or 1) if "answers" in extensions else 1,
         )
     )
+
+
+def _read_tools(given: Fields) -> tuple[talk.ToolSpec, ...] | None:
+    """[]: none of the client's."""
+    for tool in given.objs("tools"):
+        if tool.text("type") == "mcp":  # if it were ignored, the model would make promises nobody keeps
+            where = tool.at("type")
+            raise PeerError("invalid_value", f"{where}: MCP servers are asked for in session.update", where)
+    return read_tools(given) if given.array("tools") is not None else None
 
 
 def reply_format(event: Fields) -> Fields | None:
@@ -304,6 +316,22 @@ EXTENSION_WRITERS: Mapping[type[Event], tuple[str, str, Writer]] = {
             "arguments": e.arguments,
             "output": e.output,
             "ms": round(e.ms, 3),
+        },
+    ),
+    talk.ToolBegun: (
+        "tools",
+        "assistant.tool_begun",
+        lambda e: {"response_id": e.response_id, "name": e.name, "server": e.server, "arguments": e.arguments},
+    ),
+    talk.ToolAsked: (
+        "tools",
+        "assistant.tool_asked",
+        lambda e: {
+            "response_id": e.response_id,
+            "approval_request_id": e.approval_id,
+            "name": e.name,
+            "server": e.server,
+            "arguments": e.arguments,
         },
     ),
     talk.PersonaSwitched: (

@@ -20,14 +20,18 @@ from assistant.events import (
     FunctionOutput,
     Item,
     ItemStatus,
+    McpApprovalRequest,
+    McpCall,
     Message,
     Part,
     PicturePart,
+    ReplyItem,
     Response,
     TextPart,
     Usage,
 )
 from assistant.realtime.fields import Fields, Json
+from assistant.realtime.mcp import mcp_item_json
 
 MAX_ITEM_AUDIO = 15 * 1024 * 1024
 MAX_RETRIEVED_AUDIO = 180 * 1024
@@ -38,7 +42,7 @@ PICTURES = {"input_image", "image_url"}
 ITEM_TYPES = ("message", "function_call", "function_call_output")
 
 
-def item_json(item: Item, *, with_audio: bool = False) -> Json:
+def item_json(item: ReplyItem, *, with_audio: bool = False) -> Json:
     """An item; with sound only if requested and only if it fits a frame. Pictures are left out: strict clients do not
     know parts of that kind in what they receive."""
     base: Json = {"id": item.id, "object": "realtime.item"}
@@ -55,6 +59,8 @@ def item_json(item: Item, *, with_audio: bool = False) -> Json:
                 "name": item.name,
                 "arguments": item.arguments,
             }
+        case McpCall() | McpApprovalRequest():
+            return mcp_item_json(item)
         case FunctionOutput():
             return base | {
                 "type": "function_call_output",

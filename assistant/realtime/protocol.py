@@ -32,6 +32,7 @@ from assistant.realtime.events import (
 )
 from assistant.realtime.fields import MAX_ID, Fields, Json, parse_event
 from assistant.realtime.items import item_json, pictured_json, response_json
+from assistant.realtime.mcp import listing_frames, mcp_frames
 from assistant.realtime.replies import State, WireReplies
 from assistant.realtime.settings import Facts, SessionConfig, merge, read_format
 from assistant.realtime.sound import SoundIn
@@ -307,13 +308,16 @@ class Protocol:
             return []
         if isinstance(event, talk.AudioDelta):
             return self._audio(event, event.pcm)
+        if isinstance(event, talk.ToolsListed):
+            return [self._event(kind, content) for kind, content in listing_frames(event)]
         kind, write = WRITERS[type(event)]
         frame = self._event(kind, write(event))
         if isinstance(event, talk.ItemAdded | talk.ItemDone | talk.ItemRetrieved):
             frame["item"] = self._item(event.item, whole=isinstance(event, talk.ItemRetrieved))
         if isinstance(event, talk.AudioDone):  # sound waiting in the filter goes out before this
             return [*self._audio(event, np.zeros(0, np.float32), last=True), frame]
-        return [frame]
+        around = [self._event(kind, content) for kind, content in mcp_frames(event)]
+        return [*around, frame] if isinstance(event, talk.OutputItemDone) else [frame, *around]
 
     def _settings_updated(self, event: talk.SettingsUpdated) -> list[Json]:
         config = self._updates.popleft()[1] if self._updates else self._config  # the talk answers in order

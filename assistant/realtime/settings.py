@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from assistant.base.errors import PeerError
-from assistant.events import SemanticVad, ServerVad, Settings, ToolSpec, TurnDetection
+from assistant.events import NamedServer, SemanticVad, ServerAsk, ServerVad, Settings, ToolSpec, TurnDetection
 from assistant.realtime.fields import Fields, Json
+from assistant.realtime.mcp import read_server, server_json
 
 T = TypeVar("T")
 
@@ -60,6 +61,8 @@ class Facts:
     """The voices available now: they come and go."""
     characters: Callable[[str], Character | None] = lambda persona: None
     """By persona, as its file reads now."""
+    server: NamedServer = lambda label, url: None
+    """The MCP servers that clients may ask for."""
 
     def character(self, persona: str) -> Character:
         return self.characters(persona) or Character()
@@ -97,7 +100,7 @@ class SessionConfig:
             "output_modalities": [s.modality],
             "instructions": character.instructions if s.instructions is None else s.instructions,
             "audio": {"input": audio_in, "output": audio_out},
-            "tools": [tool_json(tool) for tool in s.tools],
+            "tools": [*map(tool_json, s.tools), *map(server_json, s.servers)],
             "tool_choice": tool_choice_json(s.tool_choice),
             "max_output_tokens": "inf" if s.max_output_tokens is None else s.max_output_tokens,
             "truncation": "auto",
@@ -150,7 +153,7 @@ def merge(config: SessionConfig, update: Fields, facts: Facts) -> SessionConfig:
     if update.has("instructions"):
         settings = replace(settings, instructions=update.text("instructions"))
     if update.has("tools"):
-        settings = replace(settings, tools=read_tools(update))
+        settings = replace(settings, tools=read_tools(update), servers=read_servers(update, facts))
     if update.has("tool_choice"):
         settings = replace(settings, tool_choice=read_tool_choice(update) or "auto")
     for name in ("max_output_tokens", "max_response_output_tokens"):
@@ -320,20 +323,24 @@ def read_voice(fields: Fields, facts: Facts) -> str | None:
 
 
 def read_tools(fields: Fields) -> tuple[ToolSpec, ...]:
+    """The functions among the tools."""
     tools = []
     for tool in fields.objs("tools"):
-        if tool.text("type") == "mcp":
-            raise PeerError(  # if it were ignored, the model would make promises nobody keeps
-                "invalid_value",
-                f"{tool.at('type')}: MCP tools are not run here; declare function tools and run them in the client",
-                tool.at("type"),
-            )
-        tools.append(read_tool(tool))
+        if tool.text("type") != "mcp":
+            tools.append(read_tool(tool))
         if len(tools) > MAX_TOOLS:
             raise PeerError("invalid_value", f"at most {MAX_TOOLS} tools are allowed", fields.at("tools"))
     if len({tool.name for tool in tools}) < len(tools):
         raise PeerError("invalid_value", "two tools have the same name", fields.at("tools"))
     return tuple(tools)
+
+
+def read_servers(fields: Fields, facts: Facts) -> tuple[ServerAsk, ...]:
+    """The MCP servers among the tools."""
+    asked = [read_server(tool, facts.server) for tool in fields.objs("tools") if tool.text("type") == "mcp"]
+    if len({ask.name for ask in asked}) < len(asked):
+        raise PeerError("invalid_value", "an MCP server is named twice", fields.at("tools"))
+    return tuple(asked)
 
 
 def read_tool(fields: Fields) -> ToolSpec:

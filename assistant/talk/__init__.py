@@ -2,6 +2,7 @@
 
 album          pictures that are stored with a talk
 amends         nods are set aside, turns taken too early are reopened
+approvals      calls that wait for the person's word
 candidates     replies begun in private before the turn is certain
 completeness   how complete the words so far sound, by the language model
 context        data shared by the parts of a session, and by all sessions
@@ -21,6 +22,7 @@ off_loop       a session's work on other threads
 order          the session's decisions about a reply before it begins, and how it ended
 outlet         takes what a reply makes; nothing leaves the outlet of a candidate
 overheard      decides whether speech over a reply is meant to stop it
+own_calls      calls of the session's own tools: asked about, run, remembered
 own_level      how loud the user is; finds voices far below that, or barely above the background
 pending        turns that are certain and not yet written down
 pictures       checks the pictures that a front sends before the talk sees them

@@ -13,6 +13,7 @@ from assistant.base.ids import Ids, random_ids
 from assistant.contracts import ASR, LLM, TTS, Stateful
 from assistant.events import Error, Event, Settings
 from assistant.personas import Persona
+from assistant.talk.approvals import Approvals
 from assistant.talk.conversation import Conversation
 from assistant.talk.keeping import Keeping
 from assistant.talk.messages import Inbox, TurnMessage
@@ -23,7 +24,7 @@ from assistant.telemetry.metrics import Metrics
 from assistant.telemetry.trace import TraceLog
 from assistant.text.languages import talk_words
 from assistant.text.talk_words import TalkWords
-from assistant.tools.registry import ToolRegistry
+from assistant.tools.registry import Tool, ToolRegistry
 from assistant.tools.rows import Changes
 
 EVENTS_IN_FLIGHT = 256
@@ -41,6 +42,13 @@ class ToolHost(Protocol):
 
     @property
     def undoing(self) -> Changes: ...
+
+
+class ToolServers(Protocol):
+    """The MCP servers of the home."""
+
+    async def tools_of(self, name: str) -> tuple[Tool, ...]:
+        """Raises ToolError with a sentence for a server that does not work."""
 
 
 class Offload(Protocol):
@@ -83,6 +91,7 @@ class Services:
     offload: Offload
     tools: Callable[[ToolHost], ToolRegistry] = no_tools
     """Makes a talk's own tools: they change the store of the home and record for an undo what this talk changed."""
+    servers: ToolServers | None = None
     metrics: Metrics = field(default_factory=Metrics)
     trace_log: TraceLog | None = None
     ids: Ids = random_ids
@@ -125,6 +134,7 @@ class TalkContext:
     events: Channel[Event] = field(default_factory=lambda: Channel(EVENTS_IN_FLIGHT), init=False)
     playing: FrontPlayer = field(default_factory=FrontPlayer, init=False)
     """A model of the front's loudspeaker, fed with these events."""
+    approvals: Approvals = field(default_factory=Approvals, init=False)
     group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup, init=False)
 
     def tell(self, message: TurnMessage) -> tuple[Effect, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assistant.base.errors import EngineFailed, PeerError
-from assistant.events import Error, PersonaSwitched, Settings, SettingsUpdated
+from assistant.base.errors import EngineFailed, PeerError, ToolError
+from assistant.events import Error, PersonaSwitched, ServerAsk, Settings, SettingsUpdated, ToolsListed
 from assistant.talk.context import TalkContext
 from assistant.talk.sync import StateSync
+from assistant.talk.view import as_asked
 
 
 class Preferences:
@@ -24,9 +25,26 @@ class Preferences:
             settings = replace(settings, speed=1.0)  # the front gets the settings that hold, not those it wished for
         self._context.settings = settings
         await self._context.emit(SettingsUpdated(settings))
+        for ask in settings.servers:
+            if ask not in before.servers:
+                self._context.group.create_task(self._list_tools(ask))
         # While a reply runs, it owns the models; the next reply brings them in line.
         if not self._context.turn.replying and view.prompt(before) != view.prompt(settings):
             self._state_sync.soon()
+
+    async def _list_tools(self, ask: ServerAsk) -> None:
+        """Connect to an MCP server if need be; its tools are there from the next reply on."""
+        context = self._context
+        item_id, servers, view = context.services.ids("mcpl"), context.services.servers, context.view
+        try:
+            tools = await servers.tools_of(ask.name) if servers is not None else ()
+        except ToolError as error:
+            await context.emit(ToolsListed(item_id, ask.label, (), str(error)))
+            return
+        if view.take_in(ask.name, tools) and not context.turn.replying:
+            self._state_sync.soon()
+        listed = tuple(one.spec for tool in tools for one in as_asked(tool, ask))
+        await context.emit(ToolsListed(item_id, ask.label, listed))
 
     def as_persona(self, name: str) -> Settings:
         """The settings with this persona's own voice and words. Raises PeerError."""

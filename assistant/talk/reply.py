@@ -33,6 +33,7 @@ from assistant.events import (
     OutputItemDone,
     PartAdded,
     PartDone,
+    ReplyItem,
     Response,
     ResponseDone,
     SpokenText,
@@ -48,8 +49,9 @@ from assistant.talk.heard import SpokenPiece, sample_of_char
 from assistant.talk.messages import ReplySounding
 from assistant.talk.order import Ending, ReplyOrder
 from assistant.talk.outlet import Outlet
+from assistant.talk.own_calls import CallOut, EndOfMessage, ItemOut, Out, TextOut
 from assistant.talk.pending import PendingTranscripts
-from assistant.talk.tool_loop import CallOut, EndOfMessage, Out, TextOut, ToolLoop
+from assistant.talk.tool_loop import ToolLoop
 from assistant.telemetry.trace import TurnTrace
 from assistant.text.segment import Segmenter, TextSpan
 from assistant.tools.registry import ToolResult
@@ -90,7 +92,7 @@ class Reply:
         self._rounds = ToolLoop(order, context, self._out, outlet)
         self._parts: tuple[asyncio.Task[None], ...] = ()
         self._open: _Open | None = None
-        self._items: list[Item] = []
+        self._items: list[ReplyItem] = []
         self._rows = 0
         self._first_text = self._first_sound = False
         self._underruns = 0
@@ -170,6 +172,8 @@ class Reply:
                         await self._close_message("completed")
                 case CallOut():
                     await self._put_call(out)
+                case ItemOut():
+                    await self._put_item(out.item)
 
     async def _open_message(self, reply_id: str | None) -> _Open:
         item_id = self._context.services.ids("item")
@@ -337,6 +341,16 @@ class Reply:
         await self._emit(CallDelta(self.id, item_id, index, call.call_id, call.arguments))
         await self._emit(CallDone(self.id, item_id, index, call.call_id, call.name, call.arguments))
         await self._item_done(item, index)
+
+    async def _put_item(self, item: ReplyItem) -> None:
+        """Put out an item that stands in the response only, or its end if it was put out already."""
+        index = next((at for at, known in enumerate(self._items) if known.id == item.id), len(self._items))
+        begins = index == len(self._items)
+        self._items[index : index + 1] = [item]
+        if begins:
+            await self._emit(OutputItemAdded(self.id, index, item))
+        if item.status != "in_progress":
+            await self._emit(OutputItemDone(self.id, index, item))
 
     async def _item_done(self, item: Item, index: int) -> None:
         if self.in_conversation:

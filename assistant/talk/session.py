@@ -27,6 +27,7 @@ from assistant.base.channel import Channel
 from assistant.base.errors import ChannelClosed, EngineFailed, PeerError
 from assistant.contracts import Prompt
 from assistant.events import (
+    AnswerCall,
     CancelResponse,
     Command,
     CreateItem,
@@ -254,6 +255,7 @@ class Session:
             ReplyOver: self._reply_over,
             CreateResponse: lambda command: self._replies.create(command.params),
             CancelResponse: self._cancel,
+            AnswerCall: self._answer_call,
             UpdateSettings: lambda command: self._preferences.update(command.settings),
             SwitchPersona: self._switch_persona,
             RetrieveItem: self._retrieve,
@@ -296,6 +298,9 @@ class Session:
             await self._turns.react_to(ClientCancel())
         else:  # a reply beside the conversation belongs to no turn
             await self._replies.stop(active, "client_cancelled")
+
+    async def _answer_call(self, command: AnswerCall) -> None:
+        self._context.approvals.decide(command.approval_id, command.approve)
 
     async def _switch_persona(self, command: SwitchPersona) -> None:
         asked = self._context.now()

@@ -3,8 +3,6 @@
 A pass ends when the model ends it. If it called tools of the session's own, they run, their results join the talk and
 the model is asked again. Calls of the client's tools go out like words, for the client to answer.
 
-A candidate runs only tools that read; before any other call it waits until it is certain.
-
 A model for which `Services.lost` holds a sentence may lose its way: to words that make no sense to it, it writes a call
 that cannot be read. Silence is not an answer, so the sentence is said; where no word was recognised, without asking the
 model.
@@ -18,27 +16,22 @@ words and the language of the talk. One that may lose its way has no words for i
 
 from __future__ import annotations
 
-import asyncio
-import json
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
 from assistant.base.channel import Channel
 from assistant.base.errors import EngineFailed
 from assistant.contracts import CANNOT_SEE, BadCall, CallPiece, Line, PromptReady, ReplyEnd, TextPiece
-from assistant.events import FunctionCall, FunctionOutput, ResponseStatus, ToolUsed, Usage
+from assistant.events import ResponseStatus, Usage
 from assistant.talk.context import TalkContext
-from assistant.talk.conversation import Entry
 from assistant.talk.order import ReplyOrder
 from assistant.talk.outlet import Outlet
+from assistant.talk.own_calls import CallOut, EndOfMessage, Out, OwnCalls, TextOut
 from assistant.talk.prompt import NOT_UNDERSTOOD
 from assistant.tools.registry import ToolResult
 
 MAX_ROUNDS = 4
 """Passes within one reply; a model that asks for more tools is going in circles."""
-FILLER_AFTER_S = 0.8
-FILLER = "One moment."
 NO_ANSWER = "I have no answer to that."
 DONE = "Done."
 """Said where a model has no words for what its tools did."""
@@ -50,38 +43,16 @@ UNREAD = (
 """Told to the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextOut:
-    text: str
-    reply_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class EndOfMessage:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class CallOut:
-    call_id: str
-    name: str
-    arguments: str
-    reply_id: str
-
-
-Out: TypeAlias = TextOut | EndOfMessage | CallOut
-
-
 class ToolLoop:
     """Run it once; it closes `out` however it ends. Its attributes hold the counts and findings."""
 
     def __init__(self, order: ReplyOrder, context: TalkContext, out: Channel[Out], outlet: Outlet) -> None:
-        self.effects: list[ToolResult] = []
         self.usage = Usage()
         self.status: ResponseStatus = "completed"
         self.reason: str | None = None
         self._order, self._context, self._out, self._outlet = order, context, out, outlet
         self._llm, self._lost = context.services.llm, context.services.lost
+        self._calls = OwnCalls(order, context, out, outlet)
         self.failure: EngineFailed | None = None
         """Why the model broke off."""
         self._put = False
@@ -91,6 +62,11 @@ class ToolLoop:
         self._unread: tuple[Line, ...] = ()
         """The call that could not be read, and what the model is told about it."""
 
+    @property
+    def effects(self) -> list[ToolResult]:
+        """Changes to the talk that our own tools asked for."""
+        return self._calls.effects
+
     async def run(self) -> None:
         async with self._out:
             say = self._known_answer() if self._order.say is None else self._order.say
@@ -99,7 +75,10 @@ class ToolLoop:
                 await self._out.send(EndOfMessage())
                 return
             try:
+                not_allowed = await self._calls.settle()
                 await self._passes()
+                if not_allowed is not None:
+                    await self._calls.drop(not_allowed)
             except EngineFailed as error:
                 self.failure = error
                 await self._say(BROKEN, MAX_ROUNDS)
@@ -110,6 +89,8 @@ class ToolLoop:
             told = self._unread
             results = await self._pass(self._reply_id(place))
             done += results
+            if self._calls.asks:
+                return
             if self._lost is not None and (said := [result.say for result in results if result.say is not None]):
                 await self._say(" ".join(said), place + 1)
                 return
@@ -181,49 +162,12 @@ class ToolLoop:
             await self._out.send(EndOfMessage())
         if own:
             self._outlet.trace.mark("llm", self._context.now())
-        return [await self._run_tool(call, reply_id, declared) for call in own]
+        return [await self._calls.run(call, reply_id, declared) for call in own if not self._calls.asks]
 
     def _tell_unread(self, call: BadCall) -> None:
         """Report an unreadable call to the model, once; a model that may lose its way is not asked again."""
         if self._lost is None and not self._unread:
             self._unread = Line("assistant", call.text), Line("user", UNREAD.format(reason=call.reason))
-
-    async def _run_tool(self, call: CallPiece, reply_id: str, declared: set[str]) -> ToolResult:
-        if call.name not in declared and call.name not in self._order.own_tools:
-            known = ", ".join(sorted(declared)) or "none"
-            unknown = ToolResult(json.dumps({"error": f"there is no tool {call.name!r}; there are: {known}"}))
-            self._remember(call, reply_id, unknown)
-            return unknown
-        if not self._order.own_tools.reads(call.name):
-            await self._outlet.certain()
-        begin = self._context.now()
-        # It has its own future, so that "One moment." can be said while it runs.
-        running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
-        try:
-            done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)
-            if not done:
-                await self._out.send(TextOut(FILLER, None))
-                await self._out.send(EndOfMessage())
-            await asyncio.wait([running])
-        finally:
-            running.cancel()
-            if running.done():  # an interruption stops the reply and undoes nothing: finished work is remembered
-                self._remember(call, reply_id, running.result())
-        result = running.result()
-        now = self._context.now()
-        self._outlet.trace.mark("tool", now)
-        ms = (now - begin) * 1000
-        await self._outlet.emit(ToolUsed(self._order.response.id, call.name, call.arguments, result.text, ms))
-        return result
-
-    def _remember(self, call: CallPiece, reply_id: str, result: ToolResult) -> None:
-        if result.effect is not None:
-            self.effects.append(result)
-        if self._order.response.in_conversation:
-            asked = FunctionCall(self._context.services.ids("item"), call.call_id, call.name, call.arguments)
-            answer = FunctionOutput(self._context.services.ids("item"), call.call_id, result.text)
-            self._outlet.conversation.add(Entry(asked, reply_id, hidden=True))
-            self._outlet.conversation.add(Entry(answer, reply_id, hidden=True, changes=result.changes))
 
     def _count_input(self, ready: PromptReady) -> None:
         usage = self.usage

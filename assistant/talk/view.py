@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assistant.contracts import Prompt
-from assistant.events import AudioPart, Message, ResponseParams, Settings, ToolSpec
+from assistant.events import AudioPart, Message, ResponseParams, ServerAsk, Settings, ToolSpec
 from assistant.personas import DEFAULT, Persona
 from assistant.talk.conversation import Conversation, Entry
 from assistant.talk.prompt import NOT_UNDERSTOOD, Lines, build, choose_tools, entries_of
 from assistant.tools.kept import Kept
-from assistant.tools.registry import ToolRegistry
+from assistant.tools.registry import Tool, ToolRegistry
 
 EYES = (
     "A picture before the user's words is one that they show you, or what their camera or screen shows as they begin to"
@@ -29,6 +29,8 @@ class ReplyView:
         self.sees = sees
         self._personas, self._own, self._conversation = personas, own, conversation
         self._lines = Lines(sees)
+        self._asked: dict[str, tuple[Tool, ...]] = {}
+        """The tools of MCP servers that only this talk's client asked for."""
 
     @property
     def kept(self) -> Kept:
@@ -48,17 +50,27 @@ class ReplyView:
         return choose_tools(both, choice)
 
     def own_tools(self, settings: Settings, params: ResponseParams | None = None) -> ToolRegistry:
-        """The session's own tools that the reply may call."""
-        if not settings.built_in_tools or (params is not None and params.conversation == "none"):
+        """The session's own tools that the reply may call; a client's MCP servers are among them as it asked."""
+        if params is not None and params.conversation == "none":
             return ToolRegistry()
         asked = settings.tools if params is None or params.tools is None else params.tools
         taken = {tool.name for tool in asked}
+        servers = {ask.name: ask for ask in settings.servers}
         allowed = self.persona(settings).tools
-        return ToolRegistry(
-            (tool for tool in self._own
-             if tool.spec.name not in taken and (allowed is None or tool.spec.name in allowed)),
-            self._own.kept,
-        )  # fmt: skip
+        found = []
+        for tool in (*self._own, *(tool for name in servers for tool in self._asked.get(name, ()))):
+            name = tool.spec.name
+            if ask := servers.get(tool.server):
+                found += as_asked(tool, ask)
+            elif settings.built_in_tools and (allowed is None or name in allowed):
+                found.append(tool)
+        return ToolRegistry((tool for tool in found if tool.spec.name not in taken), self._own.kept)
+
+    def take_in(self, server: str, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+        """The tools of an MCP server that the client asked for. Returns those that the talk did not have."""
+        own = {tool.spec.name for tool in self._own}
+        self._asked[server] = tuple(tool for tool in tools if tool.spec.name not in own)
+        return self._asked[server]
 
     def prompt(
         self, settings: Settings, params: ResponseParams | None = None, conversation: Conversation | None = None
@@ -88,3 +100,12 @@ class ReplyView:
         last = prompt.lines[-1]
         whole = last.text.removesuffix(text.strip() or NOT_UNDERSTOOD) + text
         return replace(prompt, lines=(*prompt.lines[:-1], replace(last, text=whole)))
+
+
+def as_asked(tool: Tool, ask: ServerAsk) -> list[Tool]:
+    """A server's tool under a client's conditions; none if the client left it out. What the server's owner wants to be
+    asked about is asked about anyway."""
+    name = tool.spec.name.removeprefix(f"{tool.server}_")
+    if ask.allowed is not None and not ask.allowed.takes(name, tool.reads):
+        return []
+    return [replace(tool, ask=tool.ask or ask.asks(name, tool.reads), label=ask.label)]

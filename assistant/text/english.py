@@ -21,6 +21,13 @@ STOPS = frozenset(
      "that's enough", "okay that's enough", "quiet", "be quiet", "please be quiet", "shut up", "never mind",
      "stop talking", "silence", "pause"]
 )  # fmt: skip
+AGREEING = frozenset(
+    f"{first} {more}".strip()
+    for first in ("yes", "yeah", "yep", "sure", "okay", "ok", "go ahead", "do it", "do that", "please do", "yes do it",
+                  "yes do that", "yes go ahead", "yes please do", "you may", "yes you may", "of course", "that's fine",
+                  "yes that's fine", "correct", "yes that's right")
+    for more in ("", "please")
+)  # fmt: skip
 BOUND = frozenset(
     ["a", "an", "the", "my", "your", "our", "their", "its", "and", "or", "but", "because", "if", "than", "every", "i'd",
      "i'll", "i'm", "we'll", "that's", "what's", "how's", "where's", "who's", "let's"]
@@ -49,6 +56,7 @@ ENGLISH = TalkWords(
     stopping=frozenset(["stop", "wait", "no", "hold", "hang", "enough", "quiet"]),
     cuts_in=CUTS_IN,
     stops=STOPS,
+    agreeing=AGREEING,
     fillers=frozenset(["um", "uh", "er", "erm", "uhm", "hmm", "hm", "mm", "mmm", "ah", "eh"]),
     lone_fillers=frozenset(["mm", "hm", "hmm", "ah"]),
     openers=frozenset(["well", "so", "okay", "ok", "all", "right", "actually", "anyway"]),

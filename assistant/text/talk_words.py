@@ -26,6 +26,8 @@ class TalkWords:
     """Words with which people cut in."""
     stops: frozenset[str]
     """Whole sentences that ask only for silence."""
+    agreeing: frozenset[str]
+    """Whole utterances that say yes to a question."""
     fillers: frozenset[str]
     """More is to come after one of these."""
     lone_fillers: frozenset[str]

@@ -10,6 +10,7 @@ errors      what a tool raises when it cannot answer
 home        the one store of a home folder, and what rings
 kept        a talk's view of it, which can take back what the talk did
 lists       the tools for lists and notes
+mcp/        tools of MCP servers
 moments     times, days, lengths and repeats of a whole text become a moment, or a question
 own         a person's own tools, from files in the home folder
 phrases     a text as tokens, and the phrases and numbers in it

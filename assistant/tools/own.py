@@ -92,7 +92,7 @@ def load_own_tools(home: Path, taken: Collection[str]) -> OwnTools:
     """The tools of all files, in the order of the file names. `taken`: names that they may not use."""
     folder = home / FOLDER
     files = sorted(path for path in folder.glob("*.py") if path.is_file())
-    if files and (trouble := _trouble_around(folder)):
+    if files and (trouble := foreign(folder)):
         return OwnTools(folder, left_out=(LeftOut(folder, trouble),))
     tools: dict[str, Tool] = {}
     owners: dict[str, str] = dict.fromkeys(taken, "the assistant itself")
@@ -108,9 +108,9 @@ def load_own_tools(home: Path, taken: Collection[str]) -> OwnTools:
     return OwnTools(folder, tuple(tools.values()), tuple(left_out))
 
 
-def _trouble_around(folder: Path) -> str:
-    """Check the folder: anyone who can write to it can replace its files."""
-    return _trouble_with(folder, folder.stat()) or _trouble_with(folder.parent, folder.parent.stat())
+def foreign(path: Path) -> str:
+    """Check a file or folder and the folder around it, whose writers can replace it. Raises OSError."""
+    return _trouble_with(path, path.stat()) or _trouble_with(path.parent, path.parent.stat())
 
 
 def _tools_of(path: Path, owners: dict[str, str]) -> dict[str, Tool]:

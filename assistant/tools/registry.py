@@ -45,6 +45,7 @@ class ToolResult:
     say: str | None = None
     """The result as a sentence for the person, for a model that cannot phrase one."""
     changes: Changes = field(default_factory=dict)
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,14 @@ class Tool:
     function: Function
     timeout_s: float = TIMEOUT_S
     reads: bool = False
+    server: str = ""
+    """The MCP server that it belongs to; empty: it runs here."""
+    ask: bool = False
+    """The person is asked before it runs."""
+    label: str = ""
+    """The name that a client gave the server when it asked for it."""
+    reader: Callable[[ToolSpec, str], dict[str, object]] | None = None
+    """Checks and reads the JSON arguments, or raises ToolError; None: `read_arguments`."""
 
     def __call__(self, *values: object, **named: object) -> object:
         """Call the function as if it were not declared."""
@@ -79,10 +88,8 @@ class ToolRegistry:
     def specs(self) -> tuple[ToolSpec, ...]:
         return tuple(tool.spec for tool in self._tools.values())
 
-    def reads(self, name: str) -> bool:
-        """Whether the tool of this name only looks something up; True for an unknown one, which does nothing at all."""
-        tool = self._tools.get(name)
-        return tool is None or tool.reads
+    def get(self, name: str) -> Tool | None:
+        return self._tools.get(name)
 
     def tool(self, function: Declared, *, timeout_s: float = TIMEOUT_S, reads: bool = False) -> Declared:
         """Declare a function as a tool; usable as a decorator. Raises ToolError if its type hints say too little."""
@@ -103,7 +110,7 @@ class ToolRegistry:
         if tool is None:
             return _failure(f"there is no tool {name!r}; known: {', '.join(self._tools) or 'none'}")
         try:
-            values = read_arguments(tool.spec, arguments)
+            values = (tool.reader or read_arguments)(tool.spec, arguments)
         except ToolError as error:
             return _failure(str(error))
         try:
@@ -146,12 +153,7 @@ def describe(function: Function) -> ToolSpec:
 
 def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, object]:
     """JSON arguments, checked against the declared names and types; numbers written as text are converted."""
-    try:
-        values = json.loads(arguments or "{}")
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ToolError(f"the arguments of {spec.name} are not JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise ToolError(f"the arguments of {spec.name} must be a JSON object, not {type(values).__name__}")
+    values = json_object(spec, arguments)
     properties = cast(Mapping[str, Schema], spec.parameters.get("properties", {}))  # as `describe` wrote it
     unknown = [key for key in values if key not in properties]
     if unknown:
@@ -162,8 +164,19 @@ def read_arguments(spec: ToolSpec, arguments: str) -> dict[str, object]:
     return {key: _coerced(spec.name, key, value, properties[key]) for key, value in values.items()}
 
 
+def json_object(spec: ToolSpec, arguments: str) -> dict[str, object]:
+    """The arguments of a call. Raises ToolError if they are not a JSON object."""
+    try:
+        values = json.loads(arguments or "{}")
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ToolError(f"the arguments of {spec.name} are not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ToolError(f"the arguments of {spec.name} must be a JSON object, not {type(values).__name__}")
+    return values
+
+
 def _failure(reason: str, say: str = FAILED) -> ToolResult:
-    return ToolResult(json.dumps({"error": reason}, ensure_ascii=False), say=say)
+    return ToolResult(json.dumps({"error": reason}, ensure_ascii=False), say=say, failed=True)
 
 
 Schema: TypeAlias = Mapping[str, object]

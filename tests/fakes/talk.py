@@ -16,6 +16,7 @@ from assistant.events import AppendAudio, Command, Event, ServerVad, Settings
 from assistant.personas import Persona
 from assistant.talk import Engines, Services, Session
 from assistant.talk.talks import Talks
+from assistant.tools.mcp.servers import McpServers
 from assistant.tools.registry import ToolRegistry
 from capsules.journal import Journals
 from tests.fakes.loop import run
@@ -65,6 +66,7 @@ class World:
         candidates: bool = True,
         sees: bool = False,
         lost: str | None = None,
+        servers: McpServers | None = None,
     ) -> None:
         """`llm`, `tts`, `asr`: others than the fake ones. `offload`: how hearing works, at once if not given.
         `lost`: see `Services.lost`."""
@@ -74,12 +76,14 @@ class World:
         services = Services(
             Engines(llm or self.llm, tts or self.tts, asr or self.asr), LoopClock(), PERSONAS,
             offload, tools=lambda session: tools(), ids=counting_ids(), candidates=candidates, lost=lost,
+            servers=servers,
         )  # fmt: skip
         settings = settings or Settings(persona="ada", turn_detection=ServerVad())
         self.talks = Talks(
             services, limit=limit, settings=settings, journals=Journals(folder),
             pictures=folder and folder / "pictures",
         )
+        self.servers = servers
         self.log: list[Got] = []
         self.block_s = BLOCK_S
         self.on_event: Callable[[Session, Event], Sequence[Command]] = lambda session, event: ()

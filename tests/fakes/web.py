@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,11 @@ SPOKEN_ORDER = [
 
 def context_of(world: World) -> ServerContext:
     characters = {name: Character(p.instructions, p.voice or "ada") for name, p in PERSONAS.items()}
+    facts = Facts("local", lambda: world.tts.voices, characters.get)
     return ServerContext(
         talks=world.talks,
         clock=LoopClock(),
-        facts=Facts("local", lambda: world.tts.voices, characters.get),
+        facts=facts if world.servers is None else replace(facts, server=world.servers.named),
         personas=lambda: {"personas": [{"name": name} for name in PERSONAS], "voices": list(world.tts.voices)},
         settings=world.talks.defaults,
         metrics=world.talks.metrics.text,

@@ -254,7 +254,7 @@ def test_update_refused_by_the_talk_changes_nothing():
         ({"audio": {"input": {"format": {"type": "audio/mp3"}}}}, "session.audio.input.format.type"),
         ({"audio": {"input": {"format": {"type": "audio/pcm", "rate": 12345}}}}, "session.audio.input.format.rate"),
         ({"output_modalities": ["audio", "text"]}, "session.output_modalities"),
-        ({"tools": [{"type": "mcp", "server_label": "x"}]}, "session.tools[0].type"),
+        ({"tools": [{"type": "mcp", "server_label": "x"}]}, "session.tools[0].server_label"),
         ({"tools": [{"name": "a"}, {"name": "a"}]}, "session.tools"),
         ({"tools": {}}, "session.tools"),
         ({"tools": [{"name": "a", "parameters": {"required": "x"}}]}, "session.tools[0].parameters.required"),

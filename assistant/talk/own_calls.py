@@ -1,0 +1,179 @@
+"""Calls of the session's own tools within a reply: announced, asked about, run, remembered and reported.
+
+A candidate runs only tools that read; before any other call it waits until it is certain. A call that the person must
+allow first (`Tool.ask`) is put as a question, which ends the reply. A later reply runs it, if the answer was yes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from assistant.base.channel import Channel
+from assistant.contracts import CallPiece
+from assistant.events import (
+    FunctionCall,
+    FunctionOutput,
+    McpApprovalRequest,
+    McpCall,
+    ReplyItem,
+    ToolAsked,
+    ToolBegun,
+    ToolUsed,
+)
+from assistant.talk.approvals import DECLINED, NOT_YET, AskedCall, agrees, announcement, question
+from assistant.talk.context import TalkContext
+from assistant.talk.conversation import Entry
+from assistant.talk.order import ReplyOrder
+from assistant.talk.outlet import Outlet
+from assistant.tools.registry import Tool, ToolResult
+
+FILLER_AFTER_S = 0.8
+FILLER = "One moment."
+
+
+@dataclass(frozen=True, slots=True)
+class TextOut:
+    text: str
+    reply_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfMessage:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class CallOut:
+    call_id: str
+    name: str
+    arguments: str
+    reply_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemOut:
+    """An item of the response that is not the talk's; it comes again when it is finished."""
+
+    item: ReplyItem
+
+
+Out: TypeAlias = TextOut | EndOfMessage | CallOut | ItemOut
+
+
+class OwnCalls:
+    """The calls of one reply. `effects`: changes to the talk that they asked for."""
+
+    def __init__(self, order: ReplyOrder, context: TalkContext, out: Channel[Out], outlet: Outlet) -> None:
+        self.effects: list[ToolResult] = []
+        self.asks = False
+        """A question to the person was put, and the reply is over."""
+        self._order, self._context, self._out, self._outlet = order, context, out, outlet
+        self._ids = context.services.ids
+
+    async def run(self, call: CallPiece, reply_id: str, declared: set[str]) -> ToolResult:
+        """Run a call of the model; the result is in the talk when this returns."""
+        tool = self._order.own_tools.get(call.name)
+        if tool is None:
+            known = ", ".join(sorted(declared)) or "none"
+            unknown = ToolResult(json.dumps({"error": f"there is no tool {call.name!r}; there are: {known}"}))
+            self._remember(call, reply_id, unknown)
+            return unknown
+        if not tool.reads:
+            await self._outlet.certain()
+        return await (self._ask(tool, call, reply_id) if tool.ask else self._run(tool, call, reply_id))
+
+    async def settle(self) -> AskedCall | None:
+        """At the start of a reply: run the call that the person has allowed by now. Returns the one that they have not
+        allowed, which is dropped when the reply is out."""
+        approvals, order = self._context.approvals, self._order
+        asked = approvals.asked_in(self._outlet.conversation) if order.response.in_conversation else None
+        if asked is None:
+            return None
+        lines = order.prompt(self._outlet.conversation).lines
+        last = lines[-1].text if lines and lines[-1].role == "user" else ""
+        tool = order.own_tools.get(asked.name)
+        answer = agrees(last, self._context.known_words) if approvals.answer is None else approvals.answer
+        if not answer or tool is None:
+            return asked
+        await self._outlet.certain()
+        approvals.settle(asked)
+        call = CallPiece(self._ids("call"), asked.name, asked.arguments, done=True)
+        await self._run(tool, call, None, asked.id)
+        return None
+
+    async def drop(self, asked: AskedCall) -> None:
+        """The person did not agree: the call will not run."""
+        await self._outlet.certain()
+        declined = self._context.approvals.answer is False
+        self._context.approvals.settle(asked)
+        conversation = self._outlet.conversation
+        if declined and asked.output_id in conversation:
+            entry = conversation.entry(asked.output_id)
+            if isinstance(entry.item, FunctionOutput):
+                conversation.put(replace(entry, item=replace(entry.item, output=DECLINED)))
+
+    async def _ask(self, tool: Tool, call: CallPiece, reply_id: str) -> ToolResult:
+        result = ToolResult(NOT_YET)
+        approval_id, response_id = self._ids("mcpr"), self._order.response.id
+        if output_id := self._remember(call, reply_id, result):
+            self._context.approvals.ask(AskedCall(approval_id, output_id, call.name, call.arguments))
+        if tool.label:
+            await self._out.send(ItemOut(McpApprovalRequest(approval_id, tool.label, call.name, call.arguments)))
+        await self._outlet.emit(ToolAsked(response_id, approval_id, call.name, tool.server, call.arguments))
+        await self._say(question(tool.label or tool.server, call.name, call.arguments))
+        self.asks = True
+        return result
+
+    async def _run(
+        self, tool: Tool, call: CallPiece, reply_id: str | None, approval_id: str | None = None
+    ) -> ToolResult:
+        response_id, begin = self._order.response.id, self._context.now()
+        item = McpCall(self._ids("mcp"), tool.label, call.name, call.arguments, None, False, approval_id, "in_progress")
+        if tool.label:
+            await self._out.send(ItemOut(item))
+        if tool.server and not tool.reads:
+            await self._outlet.emit(ToolBegun(response_id, call.name, tool.server, call.arguments))
+            if approval_id is None and not tool.label and self._order.response.modality == "audio":
+                await self._say(announcement(tool.server, call.name))
+        result = await self._waited(call, reply_id)
+        now = self._context.now()
+        self._outlet.trace.mark("tool", now)
+        if tool.label:
+            done = replace(item, output=result.text, failed=result.failed, status="completed")
+            await self._out.send(ItemOut(done))
+        ms = (now - begin) * 1000
+        await self._outlet.emit(ToolUsed(response_id, call.name, call.arguments, result.text, ms))
+        return result
+
+    async def _waited(self, call: CallPiece, reply_id: str | None) -> ToolResult:
+        # It has its own future, so that "One moment." can be said while it runs.
+        running = asyncio.ensure_future(self._order.own_tools.call(call.name, call.arguments))
+        try:
+            done, _ = await asyncio.wait([running], timeout=FILLER_AFTER_S)
+            if not done:
+                await self._say(FILLER)
+            await asyncio.wait([running])
+        finally:
+            running.cancel()
+            if running.done():  # an interruption stops the reply and undoes nothing: finished work is remembered
+                self._remember(call, reply_id, running.result())
+        return running.result()
+
+    async def _say(self, words: str) -> None:
+        await self._out.send(TextOut(words, None))
+        await self._out.send(EndOfMessage())
+
+    def _remember(self, call: CallPiece, reply_id: str | None, result: ToolResult) -> str | None:
+        """Returns the id of the output; None: the reply is beside the talk, which does not hold it."""
+        if result.effect is not None:
+            self.effects.append(result)
+        if not self._order.response.in_conversation:
+            return None
+        asked = FunctionCall(self._ids("item"), call.call_id, call.name, call.arguments)
+        answer = FunctionOutput(self._ids("item"), call.call_id, result.text)
+        self._outlet.conversation.add(Entry(asked, reply_id, hidden=True))
+        self._outlet.conversation.add(Entry(answer, reply_id, hidden=True, changes=result.changes))
+        return answer.id

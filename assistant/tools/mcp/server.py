@@ -1,0 +1,204 @@
+"""One MCP server: started or connected to, asked for its tools, called, and started again once if it dies.
+
+A connection lives in a task of its own, because the `mcp` package opens and closes one in the same task. Calls of
+several talks share it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assistant.base.errors import ToolError
+from assistant.tools.errors import AnswerError
+from assistant.tools.mcp.answers import shortened, words_of
+from assistant.tools.mcp.offered import offered
+from assistant.tools.mcp.written import ServerPlan
+from assistant.tools.registry import FAILED, Tool
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+START_S = 20.0
+"""Until a server has answered with its tools; the first start of one may fetch packages."""
+STOP_S = 6.0
+MISSING = "MCP servers need the package mcp; run `pip install 'voice-assistant[mcp]'`, and start again"
+MOST_PAGES = 20
+log = logging.getLogger(__name__)
+
+
+class McpServer:
+    """`logs`: the folder for what the server writes beside its answers; None: nowhere."""
+
+    def __init__(self, plan: ServerPlan, logs: Path | None = None) -> None:
+        self.plan = plan
+        self.tools: tuple[Tool, ...] = ()
+        self.problems: tuple[str, ...] = ()
+        """Sentences about tools that are left out."""
+        self._logs = logs
+        self._client: Client | None = None
+        self._life: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
+        self._again = False
+        """Whether it was started again."""
+        self._starting = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Connect and list the tools. Raises ToolError with a sentence."""
+        ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._over = asyncio.Event()
+        self._life = asyncio.create_task(self._live(ready, self._over))
+        try:
+            async with asyncio.timeout(START_S):
+                client = await asyncio.shield(ready)
+                await self._list(client)
+        except TimeoutError:
+            await self.stop()
+            raise ToolError(f"the MCP server {self.plan.name!r} did not answer within {START_S:g} s") from None
+        except (Exception, asyncio.CancelledError) as error:
+            await self.stop()
+            if isinstance(error, asyncio.CancelledError | ToolError):
+                raise
+            raise ToolError(f"the MCP server {self.plan.name!r} cannot be used: {reason(error)}") from error
+        self._client = client
+
+    async def stop(self) -> None:
+        """Close the connection and end the program behind it."""
+        self._client = None
+        life, self._life = self._life, None
+        if life is None:
+            return
+        self._over.set()
+        with suppress(Exception):
+            await asyncio.wait([life], timeout=STOP_S)
+        life.cancel()
+        await asyncio.wait([life])
+
+    async def _live(self, ready: asyncio.Future[Client], over: asyncio.Event) -> None:
+        try:
+            async with self._connected() as client:
+                ready.set_result(client)
+                await over.wait()
+        except Exception as error:  # the end of a task: a server may fail in every way
+            if ready.done():
+                log.info("the connection to the MCP server %s ended: %s", self.plan.name, reason(error))
+            else:
+                ready.set_exception(error)
+                ready.exception()  # it was seen, even if nobody waits any more
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Client]:
+        try:
+            from mcp import Client, StdioServerParameters
+            from mcp.client.stdio import stdio_client
+            from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+        except ImportError as error:
+            raise ToolError(MISSING) from error
+        plan = self.plan
+        async with AsyncExitStack() as stack:
+            if plan.url:
+                http = await stack.enter_async_context(create_mcp_http_client(headers=dict(plan.headers)))
+                transport = streamable_http_client(plan.url, http_client=http)
+            else:
+                errors = stack.enter_context(self._log_file().open("w", encoding="utf-8"))
+                program = StdioServerParameters(
+                    command=plan.command, args=list(plan.args), env=dict(plan.env), cwd=plan.cwd,
+                    encoding_error_handler="replace",
+                )  # fmt: skip
+                transport = stdio_client(program, errors)
+            yield await stack.enter_async_context(Client(transport))
+
+    def _log_file(self) -> Path:
+        if self._logs is None:
+            return Path("/dev/null")
+        return self._logs / f"mcp.{''.join(c if c.isalnum() else '_' for c in self.plan.name)}.log"
+
+    async def _list(self, client: Client) -> None:
+        listed, cursor = [], None
+        for _ in range(MOST_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            listed += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        self.tools, self.problems = offered(self.plan, listed, self.ask)
+
+    # ------------------------------------------------------------------------------------- calls
+
+    async def ask(self, name: str, values: Mapping[str, object], reads: bool) -> str:
+        """Call a tool; one that only reads is called once more if the server died over it. Raises AnswerError."""
+        client = await self._alive()
+        try:
+            return await self._asked(client, name, values)
+        except Exception as error:
+            if isinstance(error, AnswerError) or not _is_end(error):
+                raise
+            if self._client is client:
+                await self.stop()
+            again = await self._alive()
+            if not reads:
+                told = f"the MCP server {self.plan.name!r} ended during the call; whether it was done is not known"
+                raise AnswerError(told, FAILED) from error
+        return await self._asked(again, name, values)
+
+    async def _asked(self, client: Client, name: str, values: Mapping[str, object]) -> str:
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED
+
+        try:
+            result = await client.call_tool(name, dict(values))
+        except MCPError as error:
+            if error.error.code == CONNECTION_CLOSED:
+                raise
+            raise AnswerError(f"{self.plan.name} refused the call: {shortened(error.error.message)}", FAILED) from error
+        if result.is_error:
+            raise AnswerError(words_of(result), FAILED)
+        return words_of(result)
+
+    async def _alive(self) -> Client:
+        """The connection; a server that died is started again, once. Raises AnswerError."""
+        async with self._starting:
+            if self._client is not None and self._life is not None and not self._life.done():
+                return self._client
+            if self._again:
+                raise AnswerError(
+                    f"the MCP server {self.plan.name!r} ended twice and is not used any more; see what it wrote in "
+                    f"{self._log_file()}, and start the assistant again",
+                    f"Sorry, {self.plan.name} does not work any more.",
+                )
+            self._again = True
+            log.warning("the MCP server %s ended; it is started again", self.plan.name)
+            await self.stop()
+            try:
+                await self.start()
+            except ToolError as error:
+                raise AnswerError(str(error), f"Sorry, {self.plan.name} does not work any more.") from error
+            assert self._client is not None
+            return self._client
+
+
+def reason(error: BaseException) -> str:
+    """The first cause in a group of errors, in words."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError):
+        return f"there is no program {error.filename!r}"
+    if isinstance(error, ValueError) and type(error).__name__ == "ValidationError":  # of many lines
+        words = str(error).splitlines()
+        return f"its answer has a wrong shape ({': '.join(line.strip() for line in words[1:3])})"
+    return f"{error}" or type(error).__name__
+
+
+def _is_end(error: BaseException) -> bool:
+    """Whether the connection is gone; anything else is about the call."""
+    from anyio import BrokenResourceError, ClosedResourceError
+    from mcp import MCPError
+    from mcp.types import CONNECTION_CLOSED
+
+    if isinstance(error, MCPError):
+        return bool(error.error.code == CONNECTION_CLOSED)
+    return isinstance(error, BrokenResourceError | ClosedResourceError | OSError)

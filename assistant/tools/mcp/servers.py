@@ -1,0 +1,87 @@
+"""All MCP servers of a home: started together, asked by every talk, stopped at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+from assistant.base.errors import ToolError
+from assistant.tools.mcp.offered import named_apart
+from assistant.tools.mcp.server import McpServer
+from assistant.tools.mcp.written import McpFile, ServerPlan, read_mcp_file
+from assistant.tools.registry import Tool
+
+
+class McpServers:
+    """`tools`: those that every talk has. `problems`: sentences for the person at the terminal."""
+
+    def __init__(self, file: McpFile, logs: Path | None = None, taken: Collection[str] = ()) -> None:
+        self.tools: tuple[Tool, ...] = ()
+        self.problems: list[str] = list(file.problems)
+        self._file, self._logs, self._taken = file, logs, taken
+        self._servers = {plan.name: McpServer(plan, logs) for plan in file.plans}
+        self._usable: set[str] = set()
+        self._asked_for: dict[str, McpServer] = {}
+
+    @classmethod
+    def of_home(cls, home: Path, taken: Collection[str] = ()) -> McpServers:
+        return cls(read_mcp_file(home), home / "logs", taken)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The servers that the file names, whether or not they work."""
+        return tuple(self._servers)
+
+    async def start(self) -> None:
+        """Start them all at once; one that does not work becomes a problem, and the others go on."""
+        if self._servers:  # it takes a second, in which the loop has better things to do
+            with suppress(ImportError):
+                await asyncio.to_thread(import_module, "mcp")
+        outcomes = await asyncio.gather(*map(self._start, self._servers.values()))
+        self.problems += [line for lines in outcomes for line in lines]
+        self.tools = named_apart(
+            (tool for name, server in self._servers.items() if name in self._usable for tool in server.tools),
+            self._taken,
+        )
+
+    async def _start(self, server: McpServer) -> list[str]:
+        try:
+            await server.start()
+        except ToolError as error:
+            return [str(error)]
+        self._usable.add(server.plan.name)
+        return list(server.problems)
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(server.stop() for server in (*self._servers.values(), *self._asked_for.values())))
+
+    # --------------------------------------------------------------------- asked for by a client
+
+    def named(self, label: str, url: str | None) -> str | None:
+        """The server that a client means: one of the file by its name or address, or an address that its owner allowed.
+        None: neither."""
+        if url is None:
+            return label if label in self._servers else None
+        for name, server in self._servers.items():
+            if server.plan.url == url:
+                return name
+        return url if url in self._file.allowed else None
+
+    async def tools_of(self, name: str) -> tuple[Tool, ...]:
+        """The tools of a server that `named` returned; an allowed one is connected to now. Raises ToolError."""
+        if name in self._servers:
+            if name not in self._usable:
+                raise ToolError(f"the MCP server {name!r} does not work; `assistant mcp ls` says why")
+            return tuple(tool for tool in self.tools if tool.server == name)
+        server = self._asked_for.get(name)
+        if server is None:
+            server = self._asked_for[name] = McpServer(ServerPlan(name, url=name), self._logs)
+            try:
+                await server.start()
+            except ToolError:
+                del self._asked_for[name]
+                raise
+        return named_apart(server.tools, (*self._taken, *(tool.spec.name for tool in self.tools)))

@@ -1,0 +1,190 @@
+"""MCP servers of `mcp.json`: their tools run beside one's own, and one that misbehaves harms nobody else."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from assistant.tools.mcp.answers import LONGEST
+from assistant.tools.mcp.servers import McpServers
+from assistant.tools.mcp.written import read_mcp_file
+from assistant.tools.registry import ToolRegistry
+
+pytest.importorskip("mcp", reason="no mcp here; `make test` installs it")
+SERVER = Path(__file__).parents[1] / "fakes" / "mcp_server.py"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o755)
+    (tmp_path / "logs").mkdir()
+    return tmp_path
+
+
+def fake(home: Path, *more: str, **fields: object) -> dict[str, object]:
+    return {"command": sys.executable, "args": [str(SERVER), str(home / "done.txt"), *more], **fields}
+
+
+def write(home: Path, servers: dict[str, object], **more: object) -> None:
+    path = home / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers, **more}))
+    path.chmod(0o600)
+
+
+def run(home: Path, story: Callable[[McpServers, ToolRegistry], Awaitable[None]], taken: tuple[str, ...] = ()) -> None:
+    async def whole() -> None:
+        servers = McpServers.of_home(home, taken)
+        await servers.start()
+        try:
+            await asyncio.wait_for(story(servers, ToolRegistry(servers.tools)), 60)
+        finally:
+            await servers.stop()
+
+    asyncio.run(whole())
+
+
+async def said(registry: ToolRegistry, name: str, **arguments: object) -> str:
+    return (await registry.call(name, json.dumps(arguments))).text
+
+
+async def wrong(registry: ToolRegistry, name: str, **arguments: object) -> str:
+    result = await registry.call(name, json.dumps(arguments))
+    assert result.say, "a failure is a sentence for the person too"
+    error: str = json.loads(result.text)["error"]
+    return error
+
+
+def test_tools_appear_and_run(home: Path) -> None:
+    write(home, {"papers": fake(home), "twin": fake(home, tools=["look", "nothing"], confirm=True)})
+
+    async def story(servers: McpServers, registry: ToolRegistry) -> None:
+        tools = {tool.spec.name: tool for tool in servers.tools}
+        assert [*tools] == ["papers_look", "put", "hang", "die", "die_reading", "flood", "fail", "odd_name_",
+                            "twin_look"]  # fmt: skip
+        look = tools["papers_look"]
+        assert look.reads and look.spec.description == "Look something up." and look.spec.parameters["required"]
+        assert not tools["put"].reads and not tools["put"].ask
+        assert await said(registry, "papers_look", text="a star") == "seen a star"
+        assert await said(registry, "twin_look", text="a moon") == "seen a moon"
+        assert await said(registry, "odd_name_") == "done"
+        assert await wrong(registry, "papers_look") == "papers_look: 'text' is a required property"
+        assert "text: 5 is not of type 'string'" in await wrong(registry, "papers_look", text=5)
+        assert await wrong(registry, "fail") == "out of paper"
+        left_out = "\n".join(servers.problems)
+        for name in ("bad_type", "huge"):
+            assert f"papers: the tool '{name}' is left out: its " in left_out
+        assert "twin: there is no tool 'nothing'; it offers" in left_out
+
+    run(home, story, taken=("look",))
+
+
+def test_writing_tools_are_asked_about_where_the_file_says_so(home: Path) -> None:
+    write(home, {"papers": fake(home, confirm=True)})
+
+    async def story(servers: McpServers, registry: ToolRegistry) -> None:
+        assert {tool.spec.name for tool in servers.tools if not tool.ask} == {"look", "hang", "die_reading", "flood"}
+
+    run(home, story)
+
+
+def test_a_flood_is_cut_and_a_server_that_hangs_is_given_up(home: Path) -> None:
+    write(home, {"papers": fake(home), "slow": fake(home, timeout=0.3, tools=["hang"])})
+
+    async def story(servers: McpServers, registry: ToolRegistry) -> None:
+        flood = await said(registry, "flood")
+        assert flood.endswith("[9,994,000 more characters are left out]") and len(flood) < LONGEST + 100
+        assert await wrong(registry, "slow_hang") == "slow_hang did not answer within 0.3 s"
+        assert await said(registry, "look", text="on") == "seen on"
+
+    run(home, story)
+
+
+def test_a_server_that_dies_is_started_again_once_and_then_named(home: Path) -> None:
+    write(home, {"papers": fake(home)})
+
+    async def story(servers: McpServers, registry: ToolRegistry) -> None:
+        assert await wrong(registry, "die") == (
+            "the MCP server 'papers' ended during the call; whether it was done is not known"
+        )
+        assert await said(registry, "look", text="again") == "seen again"
+        assert "ended twice" in await wrong(registry, "die_reading")
+        assert "start the assistant again" in await wrong(registry, "look", text="x")
+        assert (home / "done.txt").read_text() == "start\nstart\n"
+        assert (home / "logs" / "mcp.papers.log").read_text() == "it died\n"
+
+    run(home, story)
+
+
+def test_a_server_that_cannot_start_again_is_named(home: Path) -> None:
+    write(home, {"papers": fake(home, "starts-badly")})
+
+    async def story(servers: McpServers, registry: ToolRegistry) -> None:
+        assert "'papers' cannot be used" in await wrong(registry, "die")
+
+    run(home, story)
+
+
+def test_servers_that_do_not_start_are_named_and_the_others_go_on(home: Path) -> None:
+    write(home, {
+        "gone": {"command": "no-such-program"}, "mute": {"command": "true"}, "bad": fake(home, "declares-badly"),
+        "papers": fake(home),
+    })  # fmt: skip
+
+    async def story(servers: McpServers, registry: ToolRegistry) -> None:
+        assert "look" in registry and len(servers.problems) == 5
+        assert "the MCP server 'gone' cannot be used: there is no program 'no-such-program'" in servers.problems
+        assert any(line.startswith("the MCP server 'mute' cannot be used") for line in servers.problems)
+        assert any("'bad' cannot be used: its answer has a wrong shape (tools.10" in line for line in servers.problems)
+
+    run(home, story)
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [
+        ({}, "it needs either a command or a url"),
+        ({"command": "a", "url": "http://127.0.0.1/"}, "it needs either"),
+        ({"command": "a", "confrim": True}, "unknown 'confrim'; did you mean 'confirm'?"),
+        ({"command": "a", "args": "b"}, "args must be a list of texts"),
+        ({"command": "a", "env": {"A": 1}}, "env must be an object of texts"),
+        ({"command": "a", "timeout": 0}, "timeout is in seconds"),
+        ({"command": "a", "confirm": "yes"}, "confirm must be true or false"),
+        ({"url": "http://example.org/mcp"}, "needs https"),
+        ({"url": "ftp://127.0.0.1/mcp"}, "is not an address"),
+        ("time", "it must be an object"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_the_other_servers_stay(home: Path, server: object, told: str) -> None:
+    write(home, {"bad": server, "off": {"disabled": True}, "good": {"url": "https://example.org/mcp", "type": "http"}})
+    file = read_mcp_file(home)
+    assert [plan.name for plan in file.plans] == ["good"]
+    [problem] = file.problems
+    assert "the server 'bad' is left out: " in problem and told in problem
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"mcpServers": []}', '{"servers": {}}', '{"allow": ["http://example.org"]}', "[" * 100_000]
+)
+def test_a_file_that_cannot_be_read_is_left_out(home: Path, text: str) -> None:
+    (home / "mcp.json").write_text(text)
+    (home / "mcp.json").chmod(0o600)
+    assert len(read_mcp_file(home).problems) == 1
+
+
+def test_a_file_that_others_can_write_is_not_read(home: Path) -> None:
+    write(home, {"papers": fake(home)})
+    (home / "mcp.json").chmod(0o666)
+    file = read_mcp_file(home)
+    assert not file.plans and "other users can write to" in file.problems[0]
+
+
+def test_clients_may_ask_for_servers_that_the_owner_named_or_allowed(home: Path) -> None:
+    house, other = "http://127.0.0.1:9/mcp", "http://127.0.0.1:10/mcp"
+    write(home, {"house": {"url": house}}, allow=[other])
+    servers = McpServers.of_home(home)
+    assert servers.named("house", None) == "house" and servers.named("my home", house) == "house"
+    assert servers.named("x", other) == other
+    assert servers.named("x", None) is None and servers.named("house", "http://127.0.0.1:11/mcp") is None
