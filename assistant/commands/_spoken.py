@@ -10,6 +10,7 @@ import base64
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,10 +18,10 @@ from assistant.base.channel import Channel
 from assistant.base.errors import AssistantError
 from assistant.base.pcm import from_pcm16, to_pcm16
 from assistant.commands._server import RunningServer
-from assistant.events import REPLY_RATE, Pcm
+from assistant.events import Pcm
 
 if TYPE_CHECKING:
-    from aiohttp import ClientWebSocketResponse
+    from aiohttp import ClientSession, ClientWebSocketResponse
     from mcp.server.mcpserver import MCPServer
 
 WAIT_S, MOST_S = 20.0, 120.0
@@ -31,12 +32,11 @@ Play: TypeAlias = Callable[[AsyncIterator[Pcm]], Awaitable[bool]]
 Listen: TypeAlias = Callable[[], AbstractAsyncContextManager[Channel[Pcm]]]
 
 
-class Spoken:
+class PersonHere:
     """`play` takes sound to its end and returns whether it could; `listen` opens the microphone. Both at 24 kHz."""
 
     def __init__(self, server: RunningServer, play: Play, listen: Listen) -> None:
         self._server, self._play, self._listen = server, play, listen
-        self._headers = {"Authorization": f"Bearer {server.key}"} if server.key else {}
         self._alone = asyncio.Lock()
         """One person, one loudspeaker."""
 
@@ -61,14 +61,22 @@ class Spoken:
         if not await self._play(self._sound(text, voice)):
             raise AssistantError(NO_LOUDSPEAKER)
 
-    async def _sound(self, text: str, voice: str) -> AsyncIterator[Pcm]:
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[ClientSession]:
+        """Raises AssistantError if no server is there."""
         import aiohttp
 
+        headers = {"Authorization": f"Bearer {self._server.key}"} if self._server.key else {}
+        async with aiohttp.ClientSession(headers=headers) as client:
+            try:
+                yield client
+            except aiohttp.ClientError as error:
+                told = f"there is no server at {self._server.url} ({error}); start one with `assistant serve`"
+                raise AssistantError(told) from error
+
+    async def _sound(self, text: str, voice: str) -> AsyncIterator[Pcm]:
         body = {"model": "local", "input": text, "voice": voice or "default", "response_format": "pcm"}
-        async with (
-            aiohttp.ClientSession(headers=self._headers) as client,
-            client.post(f"{self._server.url}/v1/audio/speech", json=body) as answer,
-        ):
+        async with self._client() as client, client.post(f"{self._server.url}/v1/audio/speech", json=body) as answer:
             if answer.status != 200:
                 raise AssistantError((await answer.text())[:500])
             rest = b""
@@ -78,14 +86,10 @@ class Spoken:
                 yield from_pcm16(pcm)
 
     async def _hear(self, seconds: float) -> str:
-        import aiohttp
-
         url = f"{self._server.url.replace('http', 'ws', 1)}/v1/realtime?intent=transcription"
         async with (
-            aiohttp.ClientSession(headers=self._headers) as client,
-            client.ws_connect(url, protocols=("realtime",)) as wire,
-            self._listen() as sound,
-        ):
+            self._client() as client, client.ws_connect(url, protocols=("realtime",)) as wire, self._listen() as sound,
+        ):  # fmt: skip
             sending = asyncio.create_task(_send(wire, sound))
             try:
                 async with asyncio.timeout(min(max(seconds, 1.0), MOST_S)):
@@ -114,17 +118,31 @@ async def _first_words(wire: ClientWebSocketResponse) -> str:
     raise AssistantError("the server ended the session")
 
 
-def spoken_server(spoken: Spoken) -> MCPServer:
+def spoken_server(person: PersonHere) -> MCPServer:
     """Raises AssistantError without the package."""
     try:
         from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
     except ImportError as error:
         from assistant.tools.mcp.server import MISSING
 
         raise AssistantError(MISSING) from error
     server = MCPServer("voice-assistant", instructions="Speak to the person at this machine, and hear what they say.")
-    for function in (spoken.speak, spoken.listen, spoken.ask):
-        server.tool(structured_output=False)(function)
+
+    def told(function: Callable[..., Awaitable[str]]) -> Callable[..., Awaitable[str]]:
+        """Only errors of the package's own kind reach the other program in words."""
+
+        @wraps(function)
+        async def call(**values: object) -> str:
+            try:
+                return await function(**values)
+            except AssistantError as error:
+                raise ToolError(str(error)) from error
+
+        return call
+
+    for function in (person.speak, person.listen, person.ask):
+        server.tool(structured_output=False)(told(function))
     return server
 
 
@@ -147,5 +165,5 @@ async def serve(server: RunningServer) -> int:
     """Until the other program closes the pipe."""
     from assistant.local.ringing import play_aloud
 
-    await spoken_server(Spoken(server, play_aloud, _microphone)).run_stdio_async()
+    await spoken_server(PersonHere(server, play_aloud, _microphone)).run_stdio_async()
     return 0

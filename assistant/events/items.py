@@ -101,4 +101,4 @@ class McpApprovalRequest:
 
 
 ReplyItem: TypeAlias = Item | McpCall | McpApprovalRequest
-"""What a response may consist of."""
+"""The items of a response."""

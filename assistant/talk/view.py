@@ -103,8 +103,8 @@ class ReplyView:
 
 
 def as_asked(tool: Tool, ask: ServerAsk) -> list[Tool]:
-    """A server's tool under a client's conditions; none if the client left it out. What the server's owner wants to be
-    asked about is asked about anyway."""
+    """A server's tool under a client's conditions; none if the client left it out. The owner's `confirm` holds
+    anyway."""
     name = tool.spec.name.removeprefix(f"{tool.server}_")
     if ask.allowed is not None and not ask.allowed.takes(name, tool.reads):
         return []

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 
 from assistant.contracts import Prompt
@@ -127,7 +126,8 @@ def test_an_allowed_address_that_does_not_answer_is_a_failed_list(tmp_path: Path
         async with stock(site) as client, client.realtime.connect(model="gpt-realtime") as connection:
             server = {"type": "mcp", "server_label": "mine", "server_url": ALLOWED}
             await connection.session.update(session={"type": "realtime", "tools": [server]})
-            assert "mcp_list_tools.failed" in [event.type for event in await collect(connection, "conversation.item.done")]
+            events = await collect(connection, "conversation.item.done")
+            assert "mcp_list_tools.failed" in [event.type for event in events]
             assert "I have " in (await ask(connection, "hello"))[-1].response.output[0].content[0].text
 
     run(tmp_path, story)

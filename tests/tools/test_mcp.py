@@ -158,9 +158,10 @@ def test_servers_that_do_not_start_are_named_and_the_others_go_on(home: Path) ->
     ],
 )
 def test_a_mistake_is_one_sentence_and_the_other_servers_stay(home: Path, server: object, told: str) -> None:
-    write(home, {"bad": server, "off": {"disabled": True}, "good": {"url": "https://example.org/mcp", "type": "http"}})
+    write(home, {"bad": server, "off": {"disabled": True}, "good": {"url": "https://example.org/mcp", "type": "http"},
+                 "own": {"url": "http://192.168.0.9/mcp", "insecure": True}})  # fmt: skip
     file = read_mcp_file(home)
-    assert [plan.name for plan in file.plans] == ["good"]
+    assert [plan.name for plan in file.plans] == ["good", "own"]
     [problem] = file.problems
     assert "the server 'bad' is left out: " in problem and told in problem
 

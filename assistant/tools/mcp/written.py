@@ -26,6 +26,7 @@ from assistant.tools.registry import TIMEOUT_S
 FILE = "mcp.json"
 KEYS = (
     "command", "args", "env", "cwd", "url", "headers", "type", "timeout", "confirm", "tools", "disabled", "description",
+    "insecure",
 )  # fmt: skip
 MOST_S = 600.0
 
@@ -51,8 +52,8 @@ class ServerPlan:
 
 @dataclass(frozen=True, slots=True)
 class McpFile:
-    """What the file says. `allowed`: addresses of further servers that clients may ask for. `problems`: sentences about
-    what was left out."""
+    """The file as it was read. `allowed`: addresses of further servers that clients may ask for. `problems`: sentences
+    about what was left out."""
 
     path: Path
     plans: tuple[ServerPlan, ...] = ()
@@ -99,7 +100,7 @@ def read_plan(name: str, given: object) -> ServerPlan:
     command, url = _text(given, "command"), _text(given, "url")
     if bool(command) == bool(url):
         raise ToolError("it needs either a command or a url")
-    if url:
+    if url and given.get("insecure") is not True:
         _check_url(url)
     confirm, timeout = given.get("confirm", False), given.get("timeout", TIMEOUT_S)
     if not isinstance(confirm, bool):
@@ -131,7 +132,10 @@ def _check_url(url: str) -> None:
     if not known:
         raise ToolError(f"{url!r} is not an address such as http://127.0.0.1:9000/mcp")
     if parts.scheme == "http" and not is_loopback(url):
-        raise ToolError(f"{url} is on another machine and needs https, because anybody in between can read http")
+        raise ToolError(
+            f"{url} is on another machine and needs https, because anybody in between can read http; for a network "
+            'of your own write "insecure": true beside it'
+        )
 
 
 def _text(given: Mapping[str, object], key: str) -> str:

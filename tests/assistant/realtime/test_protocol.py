@@ -113,6 +113,7 @@ def test_spoken_reply_keeps_the_order_and_validates_against_the_sdk():
 
 def test_every_event_of_a_talk_has_a_writer():
     special = {talk.SettingsUpdated, talk.Error, talk.ResponseCreated, talk.ResponseDone, talk.AudioDelta}
+    special.add(talk.ToolsListed)
     assert set(talk.Event.__args__) == special | set(WRITERS) | set(EXTENSION_WRITERS)
 
 
@@ -456,6 +457,8 @@ EXTENSION_EVENTS = [
     talk.SightChanged(False),
     talk.TimelineReady(talk.Timeline(1, "resp_1", 2.0, (talk.TimelinePart("hearing", 0.0, 4.0),), {"ttfa_ms": 9.0})),
     talk.ToolUsed("resp_1", "time", "{}", "noon", 2.0),
+    talk.ToolBegun("resp_1", "write", "files", "{}"),
+    talk.ToolAsked("resp_1", "mcpr_1", "write", "files", "{}"),
     talk.PersonaSwitched("bo", "bo", 3.0),
 ]
 
