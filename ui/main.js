@@ -1,22 +1,27 @@
 /** Joins the page: one state, one talk, the views, and what the person's hands do. */
 
-import { Microphone, inputDevices } from "./audio/capture.js";
+import { Microphone, soundDevices } from "./audio/capture.js";
+import { Playback } from "./audio/playback.js";
 import { Measures, exported } from "./figures.js";
-import { EMPTY, phase, reduce } from "./session.js";
+import { pictures, sees } from "./pictures.js";
+import { EMPTY, answering, phase, reduce } from "./session.js";
 import { View } from "./shown.js";
 import { Talk } from "./talk.js";
-import { controls, fillDevices } from "./view/controls.js";
+import { better } from "./view/better.js";
+import { controls, fillDevices, stops } from "./view/controls.js";
 import { conversation } from "./view/conversation.js";
 import { byId, setText } from "./view/dom.js";
 import { picture, save } from "./view/picture.js";
+import { pops } from "./view/pop.js";
 import { Score, animate } from "./view/score.js";
-import { drawShowing, NO_EYES, showLarger as showPicture } from "./view/shown.js";
+import { NO_EYES, drawShowing, showLarger as showPicture } from "./view/shown.js";
 import { state as stateView } from "./view/state.js";
 import { time as timeView } from "./view/time.js";
 import { welcome } from "./view/welcome.js";
+import { ownerOf, who } from "./view/who.js";
 
-const sees = () => state.session?.assistant?.sees !== false;
 const KEPT_CONVERSATION = "conversation_id";
+const KEPT_SIDE = "side"; // whether Time and State are open
 const STARTING_EVERY_MS = 300;
 
 let state = EMPTY;
@@ -28,7 +33,7 @@ function dispatch(event) {
   const next = reduce(state, event);
   if (next === state) return;
   state = next;
-  if (view.source !== null && !sees()) {
+  if (view.source !== null && !sees(state)) {
     view.close(); // before it is told: closing draws, and the sign must not outlive the reason
     dispatch({ type: "page.notice", text: `${NO_EYES} It is off again.` });
   }
@@ -64,23 +69,22 @@ const talk = new Talk({
   onYou: (power) => score.you(power, performance.now()),
   onReply: (power, at) => score.reply(power, at),
   onMark: (kind, at) => score.mark(kind, at),
-  onDevices: fillDevices,
+  onDevices: () => listDevices(),
 });
 const view = new View(byId("view"), () => render());
 const measures = new Measures(talk.clock);
 
+/** Time and State are for those who want to know, and stay as they were left. @param {boolean} open */
+const showSide = (open) => {
+  document.body.dataset.side = open ? "open" : "closed";
+  localStorage.setItem(KEPT_SIDE, document.body.dataset.side);
+  byId("details").setAttribute("aria-expanded", String(open));
+};
 const showTurn = (/** @type {string} */ id) => {
   chosen = id;
-  document.body.dataset.panel = "time";
+  showSide(true);
   render();
-};
-const showLarger = () => {
-  document.body.dataset.panel = "state";
-  render();
-  const summary = /** @type {HTMLElement} */ (byId("machine").querySelector("summary"));
-  /** @type {HTMLDetailsElement} */ (summary.parentElement).open = true;
-  summary.scrollIntoView({ block: "center" });
-  summary.focus();
+  byId("time").scrollIntoView({ block: "start" });
 };
 const step = (/** @type {number} */ by) => {
   const { turns, shown } = shownTurn();
@@ -99,7 +103,13 @@ const enlarge = (item, picture) => {
 
 const drawConversation = conversation({ onTurn: showTurn, onLarger: enlarge });
 const drawTime = timeView({ onTurn: showTurn, onStep: step });
-const drawState = stateView({ onPersona: (name) => talk.persona(name), onVoice: (name) => talk.voice(name), onVoices: () => showVoices() });
+const drawState = stateView();
+const useVoice = (/** @type {string} */ name) => {
+  const owner = ownerOf(state, name); // a persona and its voice are one choice
+  if (owner === null) talk.voice(name);
+  else talk.persona(owner);
+};
+const drawWho = who({ onPersona: (name) => talk.persona(name), onVoice: (name) => talk.voice(name), onVoices: () => showVoices() });
 /** Loaded when it is asked for: most who open the page never do. */
 const loadVoices = async () => {
   const [{ voiceDialog }, { Voices }] = await Promise.all([import("./view/voices.js"), import("./voices.js")]);
@@ -113,14 +123,22 @@ const loadVoices = async () => {
       });
       return { close: () => microphone.close().finally(own) };
     },
-    onUse: (name) => talk.voice(name),
+    onUse: useVoice,
     onChanged: () => talk.askPersonas(),
   });
 };
 let voicesLoaded = /** @type {ReturnType<typeof loadVoices>|null} */ (null);
-const showVoices = async () => (await (voicesLoaded ??= loadVoices()))();
-const drawControls = controls({ onDismiss: (id) => dispatch({ type: "page.dismiss", id }) });
-const drawWelcome = welcome({ onAsk: (text) => talk.write(text), onLarger: showLarger });
+const closePops = pops();
+const showVoices = async () => {
+  closePops();
+  await (await (voicesLoaded ??= loadVoices()))();
+};
+const drawControls = controls({
+  onDismiss: (id) => dispatch({ type: "page.dismiss", id }),
+  onOffer: ({ id }) => reopen(id),
+});
+const model = better(byId("models"));
+const drawWelcome = welcome({ onAsk: (text) => talk.write(text), onBetter: () => model.show() });
 
 /** Who answers, or answered. @param {string|null} [persona] */
 function nameOf(persona = state.session?.assistant?.persona ?? null) {
@@ -146,16 +164,14 @@ function render() {
   const name = nameOf();
   const { turns, shown } = shownTurn();
   drawControls(state, name);
-  drawShowing(view.source, state.link === "open", sees());
+  drawShowing(view.source, state.link === "open", sees(state));
   drawWelcome(state);
   drawConversation(state, turns, nameOf);
   drawTime(turns, shown);
   drawState(state);
+  drawWho(state);
+  model.render(state);
   setText(byId("name"), name);
-  setText(byId("link"), state.link === "open" ? [state.machine?.profile, state.machine?.device].filter((fact) => typeof fact === "string").join(" · ") : "");
-  for (const button of document.querySelectorAll(".panels button")) {
-    button.setAttribute("aria-pressed", String(/** @type {HTMLElement} */ (button).dataset.panel === document.body.dataset.panel));
-  }
 }
 
 // ---------------------------------------------------------------------------------------------- hands
@@ -163,7 +179,10 @@ function render() {
 const mic = byId("mic");
 const pushing = () => state.microphone.mode === "push";
 
-mic.addEventListener("click", () => !pushing() && talk.toggleMicrophone());
+mic.addEventListener("click", () => {
+  if (stops(state)) talk.hush();
+  else if (!pushing()) talk.toggleMicrophone();
+});
 mic.addEventListener("pointerdown", (event) => {
   if (!pushing()) return;
   mic.setPointerCapture(event.pointerId);
@@ -175,11 +194,13 @@ for (const end of ["pointerup", "pointercancel"]) mic.addEventListener(end, () =
 const takesKeys = (target) => target instanceof HTMLElement && target !== mic && target.matches("input, select, textarea, button, summary, a, [tabindex='0']");
 
 addEventListener("keydown", (event) => {
-  if (byId("larger").open || byId("voices").open) return; // their keys are their own
+  if (document.querySelector("dialog[open]")) return; // its keys are its own
   if (event.key === "Escape") talk.hush();
-  if (event.code !== "Space" || event.repeat || takesKeys(event.target) || !pushing()) return;
+  if (event.code !== "Space" || event.repeat || takesKeys(event.target)) return;
+  if (pushing()) talk.press();
+  else if (answering(state) && event.target !== mic) talk.hush(); // on the button itself, Space is its click
+  else return;
   event.preventDefault();
-  talk.press();
 });
 addEventListener("keyup", (event) => {
   if (event.code !== "Space" || !pushing() || !state.microphone.held) return;
@@ -187,18 +208,18 @@ addEventListener("keyup", (event) => {
   talk.release();
 });
 addEventListener("blur", () => talk.release());
+// Any press lets sound go on that the system has suspended.
+for (const press of ["pointerdown", "keydown"]) addEventListener(press, () => state.soundHeld && talk.speaker.wake(), true);
 
 byId("mode").addEventListener("click", () => talk.setMode(pushing() ? "open" : "push"));
-byId("mute").addEventListener("click", () => talk.mute(!state.microphone.muted));
-byId("device").addEventListener("change", (/** @type {any} */ event) => talk.chooseDevice(event.target.value));
-byId("stop").addEventListener("click", () => talk.hush());
+byId("mute").addEventListener("click", () => (talk.listener.open ? talk.listener.mute(!state.microphone.muted) : talk.toggleMicrophone()));
 byId("undo").addEventListener("click", () => talk.undo());
 byId("retry").addEventListener("click", () => talk.retry());
 byId("over").addEventListener("click", () => {
-  chosen = null;
-  sessionStorage.removeItem(KEPT_CONVERSATION);
-  talk.startOver();
+  const before = startOver();
+  if (before !== null) dispatch({ type: "page.notice", text: "A new talk. The one before is kept.", offer: { label: "Undo", what: "reopen", id: before } });
 });
+byId("details").addEventListener("click", () => showSide(document.body.dataset.side !== "open"));
 byId("write").addEventListener("submit", (/** @type {any} */ event) => {
   event.preventDefault();
   const field = byId("text");
@@ -206,52 +227,6 @@ byId("write").addEventListener("submit", (/** @type {any} */ event) => {
   if (text === "" || state.link !== "open") return;
   field.value = "";
   talk.write(text);
-});
-for (const button of document.querySelectorAll(".panels button")) {
-  button.addEventListener("click", () => {
-    document.body.dataset.panel = /** @type {HTMLElement} */ (button).dataset.panel ?? "talk";
-    render();
-  });
-}
-// ------------------------------------------------------------------------------------------- showing
-
-/** @param {DataTransfer|null} data */
-const picturesIn = (data) => [...(data?.files ?? [])].filter((file) => file.type.startsWith("image/"));
-/** @param {Iterable<File>} files */
-const show = (files) => state.link === "open" && talk.show(files);
-const toggleView = async (/** @type {import("./shown.js").Source} */ source) => {
-  if (view.source === source) return view.close();
-  if (!sees()) return dispatch({ type: "page.notice", text: NO_EYES });
-  const trouble = await view.open(source);
-  return trouble === null ? undefined : dispatch({ type: "page.notice", text: trouble });
-};
-
-byId("choose").addEventListener("click", () => byId("file").click());
-byId("file").addEventListener("change", (/** @type {any} */ event) => {
-  show([...event.target.files]);
-  event.target.value = ""; // the same file may be chosen again
-});
-byId("camera").addEventListener("click", () => toggleView("camera"));
-byId("screen").addEventListener("click", () => toggleView("screen"));
-byId("screen").hidden = navigator.mediaDevices?.getDisplayMedia === undefined; // phones share no windows
-byId("now").addEventListener("click", () => talk.showNow());
-byId("off").addEventListener("click", () => view.close());
-addEventListener("paste", (event) => show(picturesIn(event.clipboardData)));
-for (const over of ["dragenter", "dragover"]) {
-  addEventListener(over, (/** @type {any} */ event) => {
-    if (!event.dataTransfer?.types.includes("Files")) return;
-    event.preventDefault();
-    document.body.classList.add("dropping");
-  });
-}
-addEventListener("dragleave", (event) => event.relatedTarget === null && document.body.classList.remove("dropping"));
-addEventListener("drop", (event) => {
-  document.body.classList.remove("dropping");
-  if (!event.dataTransfer?.types.includes("Files")) return;
-  event.preventDefault(); // else the browser leaves the page for the file
-  const found = picturesIn(event.dataTransfer);
-  if (found.length === 0) dispatch({ type: "page.notice", text: "This browser cannot read that file as a picture." });
-  else show(found);
 });
 byId("save-json").addEventListener("click", () => {
   const data = exported(state, measures.of(state.turns), new Date().toISOString());
@@ -262,7 +237,47 @@ byId("save-picture").addEventListener("click", async () => {
   if (shown) save(await picture(shown, turns, nameOf()), `turn-${shown.n}.png`);
 });
 
-navigator.mediaDevices?.addEventListener?.("devicechange", async () => fillDevices(await inputDevices(), state.microphone.deviceId));
+// ------------------------------------------------------------------------------------------- talks
+
+/** Leave this talk, which stays kept, and begin another. @returns {string|null} the one before */
+function startOver() {
+  chosen = null;
+  sessionStorage.removeItem(KEPT_CONVERSATION);
+  return talk.startOver();
+}
+
+/** Go on with a talk that is kept. @param {string} conversationId */
+function reopen(conversationId) {
+  chosen = null;
+  talk.reopen(conversationId);
+}
+
+// ------------------------------------------------------------------------------------------- sound
+
+const { speaker } = talk;
+const drawVolume = () => {
+  byId("volume").value = String(Math.round(speaker.volume * 100));
+  byId("quiet").setAttribute("aria-pressed", String(speaker.quiet));
+  setText(byId("quiet"), speaker.quiet ? "Unmute replies" : "Mute replies");
+};
+byId("volume").addEventListener("input", (/** @type {any} */ event) => {
+  speaker.setVolume(event.target.value / 100);
+  drawVolume();
+});
+byId("quiet").addEventListener("click", () => {
+  speaker.setQuiet(!speaker.quiet);
+  drawVolume();
+});
+byId("device").addEventListener("change", (/** @type {any} */ event) => talk.listener.choose(event.target.value));
+byId("loudspeaker").addEventListener("change", (/** @type {any} */ event) => speaker.setSink(event.target.value));
+for (const part of [byId("loudspeaker"), document.querySelector("label[for='loudspeaker']")]) /** @type {HTMLElement} */ (part).hidden = !Playback.choosesSink;
+
+async function listDevices() {
+  fillDevices("device", "microphone", await soundDevices("audioinput"), state.microphone.deviceId);
+  fillDevices("loudspeaker", "loudspeaker", await soundDevices("audiooutput"), byId("loudspeaker").value);
+}
+
+navigator.mediaDevices?.addEventListener?.("devicechange", listDevices);
 setInterval(() => state.link !== "open" && render(), 1000); // the countdown to the next try
 animate(score, () => state.playing !== null || state.microphone.status === "on" || phase(state) === "thinking");
 
@@ -274,6 +289,9 @@ async function askMachine() {
   if (facts?.status === "starting") setTimeout(askMachine, STARTING_EVERY_MS);
 }
 
+pictures({ talk, view, state: () => state, dispatch });
+drawVolume();
+showSide(localStorage.getItem(KEPT_SIDE) === "open");
 talk.wire.conversationId = sessionStorage.getItem(KEPT_CONVERSATION);
 talk.wire.connect();
 askMachine();

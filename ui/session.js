@@ -22,11 +22,16 @@
  *   silentAt: number|null, timeline: any, yieldMs: number|null, memory: Memory[], undone: boolean,
  * }} Turn
  * @typedef {{what: string, engine: string, position: number, ms: number}} Memory
- * @typedef {{id: number, text: string, code: string|null}} Notice
+ * @typedef {{id: number, text: string, code: string|null, offer: Offer|null}} Notice
+ * @typedef {{label: string, what: "reopen", id: string}} Offer what a press does about it
+ * @typedef {{
+ *   status: string, muted: boolean, paused: boolean, mode: "open"|"push", held: boolean, hint: "short"|"silent"|null,
+ *   label: string, deviceId: string, help: string|null,
+ * }} Ear `paused`: the system took the microphone away; `hint`: why a push said nothing
  * @typedef {typeof EMPTY} State
  */
 
-const QUIET_CODES = new Set(["response_cancel_not_active", "input_audio_buffer_commit_empty", "conversation_moved"]);
+const QUIET_CODES = new Set(["response_cancel_not_active", "input_audio_buffer_commit_empty", "conversation_moved", "session_limit_reached"]);
 
 export const EMPTY = Object.freeze({
   link: /** @type {"connecting"|"open"|"lost"|"full"|"moved"} */ ("connecting"),
@@ -38,8 +43,9 @@ export const EMPTY = Object.freeze({
   hearing: false,
   playing: /** @type {string|null} */ (null),
   speaker: false,
-  microphone: /** @type {{status: string, muted: boolean, mode: "open"|"push", held: boolean, label: string, deviceId: string, help: string|null}} */ (
-    { status: "off", muted: false, mode: "open", held: false, label: "", deviceId: "", help: null }
+  soundHeld: false,
+  microphone: /** @type {Ear} */ (
+    { status: "off", muted: false, paused: false, mode: "open", held: false, hint: null, label: "", deviceId: "", help: null }
   ),
   responseId: /** @type {string|null} */ (null),
   items: /** @type {Item[]} */ ([]),
@@ -153,9 +159,9 @@ function answerCall(state, wire) {
   return editItem(state, call.id, (item) => ({ ...item, tool, status: "completed" }));
 }
 
-/** @param {State} state @param {string} text @param {string|null} [code] @returns {State} */
-function notice(state, text, code = null) {
-  const notices = [...state.notices, { id: state.noticeCount, text, code }].slice(-3);
+/** @param {State} state @param {string} text @param {string|null} [code] @param {Offer|null} [offer] @returns {State} */
+function notice(state, text, code = null, offer = null) {
+  const notices = [...state.notices, { id: state.noticeCount, text, code, offer }].slice(-3);
   return { ...state, notices, noticeCount: state.noticeCount + 1 };
 }
 
@@ -302,7 +308,7 @@ const ON = {
   }),
   "page.fresh": (state) => ({
     ...EMPTY, link: state.link, everOpen: state.everOpen, microphone: state.microphone, speaker: state.speaker,
-    personas: state.personas, capsules: state.capsules, clock: state.clock, session: state.session, machine: state.machine,
+    soundHeld: state.soundHeld, noticeCount: state.noticeCount, personas: state.personas, capsules: state.capsules, clock: state.clock, session: state.session, machine: state.machine,
   }),
   "page.shown": (state, { itemId, picture, at }) => {
     const item = blank(itemId, { role: "user", status: "completed", pictures: [picture], shown: !picture.frame, at });
@@ -310,19 +316,20 @@ const ON = {
     const items = state.items.filter((one) => one.shown || !one.pictures.some((picture) => picture.frame));
     return insert({ ...state, items }, item, null);
   },
-  "page.notice": (state, { text }) => notice(state, text),
+  "page.notice": (state, { text, offer = null }) => notice(state, text, null, offer),
   "page.asked": (state, { at }) => ({ ...state, askedAt: at, typedAsk: true }),
   "page.microphone": (state, { type: _, ...fields }) => ({ ...state, microphone: { ...state.microphone, ...fields } }),
-  "page.speaker": (state, { on }) => ({ ...state, speaker: on, notices: on ? state.notices.filter((one) => one.code !== "silent") : state.notices }),
+  "page.speaker": (state, { on, held }) => ({ ...state, speaker: on, soundHeld: held, notices: on ? state.notices.filter((one) => one.code !== "silent") : state.notices }),
   "page.silent": (state) => notice(state, "The browser cannot play sound, so replies can only be read. Check the speaker, then reload the page.", "silent"),
   "page.playing": (state, { itemId }) => (state.playing === itemId ? state : { ...state, playing: itemId }),
   "page.player": (state, { underruns, cushionMs }) => ({ ...state, player: { underruns, cushionMs } }),
   "page.audio": (state, { itemId, responseId, ms, at }) => {
-    const next = editItem(state, itemId, (item) => ({ ...item, spoken: true, audioMs: item.audioMs + ms, heardMs: item.heardMs ?? 0 }));
+    const known = editItem(state, itemId, (item) => ({ ...item, spoken: true, audioMs: item.audioMs + ms, heardMs: item.heardMs ?? 0 }));
+    const next = state.soundHeld ? { ...known, playing: state.playing ?? itemId } : known; // held sound is about to be heard
     const turn = next.turns.find((one) => one.id === responseId);
     return turn && turn.receivedAt === null ? editTurn(next, responseId, { receivedAt: at }) : next;
   },
-  "page.rendered": (state, { responseId, at }) => editTurn(state, responseId, { renderedAt: at }),
+  "page.rendered": (state, { responseId, itemId, at }) => editTurn({ ...state, playing: itemId ?? state.playing }, responseId, { renderedAt: at }),
   "page.heard": (state, { itemId, ms }) =>
     editItem(state, itemId, (item) => (ms > (item.heardMs ?? -1) ? { ...item, heardMs: ms } : item)),
   "page.cut": (state, { itemId, ms, at = null, yieldMs = null }) => {
@@ -346,6 +353,9 @@ export const IGNORED = new Set([
 export function reduce(state, event) {
   return Object.hasOwn(ON, event.type) ? ON[event.type](state, event) : state;
 }
+
+/** Whether there is a reply that can be stopped. @param {State} state */
+export const answering = (state) => state.link === "open" && (state.playing !== null || state.responseId !== null);
 
 /** @param {State} state @returns {"offline"|"hearing"|"thinking"|"speaking"|"listening"|"idle"} */
 export function phase(state) {

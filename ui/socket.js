@@ -48,11 +48,11 @@ export class Wire {
     socket.onclose = (event) => socket === this._socket && this._lost(event.code);
   }
 
-  /** Leave this conversation and begin another. */
-  restart() {
+  /** Leave this conversation and go on with another, or begin one. @param {string|null} conversationId */
+  restart(conversationId) {
     const old = this._socket;
     this._socket = null;
-    this.conversationId = null;
+    this.conversationId = conversationId;
     old?.close(1000);
     this.connect();
   }

@@ -258,5 +258,6 @@ def about_json(app: start.App) -> Json:
             "profile": larger.name,
             "models": list(larger.repositories),
             "command": f"assistant pull {larger.name}",
+            "download_gb": larger.download_gb,
         }
     return facts

@@ -12,7 +12,7 @@ const REPORT = { rendered: 0, startFrame: -1, queued: 0, underruns: 0, stops: 0,
 function opened() {
   const context = { currentTime: 0, outputLatency: 0, baseLatency: 0 };
   const node = { port: { postMessage() {}, onmessage: /** @type {any} */ (null) } };
-  const playback = new Playback(/** @type {any} */ (context), /** @type {any} */ (node), () => {});
+  const playback = new Playback(/** @type {any} */ (context), /** @type {any} */ (node), /** @type {any} */ ({}), () => {});
   const report = (/** @type {object} */ fields) => node.port.onmessage({ data: { ...REPORT, ...fields } });
   return { playback, report, context };
 }

@@ -55,7 +55,9 @@ test("a spoken turn: partial words, the final transcript, the reply, the times",
   assert.deepEqual([state.items[0].text, state.items[0].partial], ["Count to ten.", false]);
   state = run(REPLY, state);
   assert.equal(phase(state), "thinking");
-  state = run([...DONE, { type: "page.rendered", responseId: "r1", at: 1260 }], state);
+  state = run([...DONE, { type: "page.rendered", responseId: "r1", itemId: "a1", at: 1260 }], state);
+  assert.equal(phase(state), "speaking", "it thinks no longer once the first sound is out");
+  state = run([{ type: "page.playing", itemId: null }], state);
   assert.deepEqual(state.items.map((item) => item.id), ["u1", "a1"]);
   const [turn] = state.turns;
   assert.deepEqual([turn.askedAt, turn.receivedAt, turn.renderedAt, turn.status, turn.userItemId], [1000, 1200, 1260, "completed", "u1"]);
@@ -185,8 +187,9 @@ test("what was prepared before it was sure that the turn was over is told in wor
 
 test("a needless cancel is no news, other errors are", () => {
   const state = run([{ type: "error", error: { code: "response_cancel_not_active", message: "x" } },
-    { type: "error", error: { code: "session_limit_reached", message: "All places are taken." } }]);
-  assert.deepEqual(state.notices.map((one) => one.text), ["All places are taken."]);
+    { type: "error", error: { code: "session_limit_reached", message: "shown as the state of the link" } },
+    { type: "error", error: { code: "invalid_value", message: "That cannot be." } }]);
+  assert.deepEqual(state.notices.map((one) => one.text), ["That cannot be."]);
 });
 
 test("what an event does not touch keeps its identity", () => {

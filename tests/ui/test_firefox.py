@@ -39,7 +39,7 @@ async def visit(url: str, speaker: SoundSystem, profile: Path) -> list[str]:
         await page.until("document.body.dataset.phase === 'idle'")
         await page.click("#mode")
         await page.click("#mic")  # opens the microphone; too short to say anything
-        await page.until("document.getElementById('phase').textContent.startsWith('Hold')")
+        await page.until("!document.getElementById('mute').hidden")
         await page.value("document.getElementById('mic').focus()")
         await page.hold(" ", 1200)
         await page.until("[...document.querySelectorAll('.reply .text')].at(-1).textContent === 'It is ten past nine.'")

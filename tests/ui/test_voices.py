@@ -56,7 +56,7 @@ def page(playwright: Playwright, product: Product, microphone: Path) -> Iterator
     )
     page.goto(product.url)
     page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
-    page.click(".panels [data-panel='state']")
+    page.click("#who summary")
     page.click("#all-voices")
     expect(page.locator("#voice-list li")).not_to_have_count(0)
     yield page

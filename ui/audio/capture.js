@@ -31,11 +31,13 @@ export class Microphone {
   /**
    * @param {{
    *   deviceId?: string, raw?: boolean, onPiece: (piece: Piece, track: MediaStreamTrack) => void, onEnded: () => void,
-   * }} options `raw`: as the room sounds, for a voice that is kept; a talk hears better without echo and noise
+   *   onPaused?: (paused: boolean, track: MediaStreamTrack) => void,
+   * }} options `raw`: as the room sounds, for a voice that is kept; a talk hears better without echo and noise.
+   *   `onPaused`: the system took the sound away for a while, or gave it back
    * @returns {Promise<Microphone>}
    * Raises MicrophoneTrouble.
    */
-  static async open({ deviceId, raw = false, onPiece, onEnded }) {
+  static async open({ deviceId, raw = false, onPiece, onEnded, onPaused = () => {} }) {
     if (!globalThis.isSecureContext || !navigator.mediaDevices?.getUserMedia) {
       throw new MicrophoneTrouble("insecure", "This page is not in a secure context.");
     }
@@ -50,6 +52,9 @@ export class Microphone {
       source.connect(node);
       await Promise.race([context.resume(), new Promise((resolve) => setTimeout(resolve, WAKING_MS))]);
       if (context.state !== "running") throw new Error("The browser's sound system did not start.");
+      const look = () => onPaused(track.muted || context.state !== "running", track);
+      for (const change of ["mute", "unmute"]) track.addEventListener(change, look);
+      context.onstatechange = () => context.state !== "closed" && look();
       track.addEventListener("ended", onEnded);
       return new Microphone(context, track, source);
     } catch (error) {
@@ -62,6 +67,11 @@ export class Microphone {
   /** A muted track still delivers silence, so that the server's clock and its turn detection go on. */
   set muted(muted) {
     this.track.enabled = !muted;
+  }
+
+  /** Go on after the system suspended it; browsers want a gesture for that. */
+  async resume() {
+    await Promise.race([this._context.resume(), new Promise((resolve) => setTimeout(resolve, WAKING_MS))]);
   }
 
   get label() {
@@ -93,9 +103,9 @@ async function ask(deviceId, raw) {
   }
 }
 
-/** Input devices; without permission their names are empty. @returns {Promise<{id: string, label: string}[]>} */
-export async function inputDevices() {
+/** Sound devices; without permission their names are empty. @param {"audioinput"|"audiooutput"} kind @returns {Promise<{id: string, label: string}[]>} */
+export async function soundDevices(kind) {
   if (!navigator.mediaDevices?.enumerateDevices) return [];
   const devices = await navigator.mediaDevices.enumerateDevices();
-  return devices.filter((one) => one.kind === "audioinput").map((one) => ({ id: one.deviceId, label: one.label }));
+  return devices.filter((one) => one.kind === kind).map((one) => ({ id: one.deviceId, label: one.label }));
 }

@@ -14,9 +14,10 @@ const WAKING_MS = 600;
  */
 
 export class Playback {
-  /** @param {AudioContext} context @param {AudioWorkletNode} node @param {(report: Report) => void} onReport */
-  constructor(context, node, onReport) {
+  /** @param {AudioContext} context @param {AudioWorkletNode} node @param {GainNode} gain @param {(report: Report) => void} onReport */
+  constructor(context, node, gain, onReport) {
     this.context = context;
+    this._gain = gain;
     this.log = new HeardLog();
     this.power = 0;
     this.state = IDLE;
@@ -39,13 +40,35 @@ export class Playback {
     return globalThis.isSecureContext && "audioWorklet" in AudioContext.prototype;
   }
 
-  /** @param {(report: Report) => void} onReport @returns {Promise<Playback>} */
+  /** Raises what the browser raises if the worklet cannot be loaded. @param {(report: Report) => void} onReport @returns {Promise<Playback>} */
   static async open(onReport) {
     const context = new AudioContext({ sampleRate: WIRE_RATE, latencyHint: "interactive" });
-    await context.audioWorklet.addModule(new URL("./playback.worklet.js", import.meta.url));
-    const node = new AudioWorkletNode(context, "playback", { numberOfInputs: 0, outputChannelCount: [1] });
-    node.connect(context.destination);
-    return new Playback(context, node, onReport);
+    try {
+      await context.audioWorklet.addModule(new URL("./playback.worklet.js", import.meta.url));
+      const node = new AudioWorkletNode(context, "playback", { numberOfInputs: 0, outputChannelCount: [1] });
+      const gain = new GainNode(context);
+      node.connect(gain);
+      gain.connect(context.destination);
+      return new Playback(context, node, gain, onReport);
+    } catch (error) {
+      await context.close();
+      throw error;
+    }
+  }
+
+  /** Of replies, beside the system's own. @param {number} volume 0..1 */
+  set volume(volume) {
+    this._gain.gain.setTargetAtTime(volume, this.context.currentTime, 0.01); // a jump would click
+  }
+
+  /** Whether this browser can choose a loudspeaker for a page. */
+  static get choosesSink() {
+    return "setSinkId" in AudioContext.prototype;
+  }
+
+  /** Play on this device; empty: the system's own. One that is gone leaves the device before. @param {string} deviceId */
+  async useSink(deviceId) {
+    await /** @type {any} */ (this.context).setSinkId?.(deviceId).catch(() => {});
   }
 
   /**

@@ -1,6 +1,6 @@
 /** Draws the bar: the microphone button, what is going on, notices, and help when the microphone is not to be had. */
 
-import { phase } from "../session.js";
+import { answering, phase } from "../session.js";
 import { byId, make, setText } from "./dom.js";
 
 /** @type {Record<string, {title: string, steps: string[]}>} */
@@ -23,6 +23,10 @@ const HELP = {
   },
   missing: { title: "No microphone was found.", steps: ["Plug one in or choose another device below, then press the button again.", "Meanwhile you can write."] },
   busy: { title: "Another program is using the microphone.", steps: ["Close it, then press the button again.", "Meanwhile you can write."] },
+  gone: {
+    title: "If it has stopped, start it again:",
+    steps: ["On the machine that runs it, type “assistant serve” in a terminal, or “make run” in its folder.", "This page then goes on by itself. Nothing is lost."],
+  },
   failed: { title: "The microphone could not be started.", steps: ["Press the button again. If it happens every time, restart the browser.", "Meanwhile you can write."] },
 };
 
@@ -34,9 +38,11 @@ function sentence(state, now, name) {
     return `Starting: ${state.machine.doing} (${Math.round(state.machine.uptime_s)} s)`;
   }
   if (link === "moved") return "Our talk goes on in another tab. Reload this page to bring it back here.";
-  if (link === "full") return `All places are taken. Trying again in ${seconds} s.`;
+  if (link === "full") return `The assistant is talking with others, and all its places are taken. Close its page in another tab, or wait: trying again in ${seconds} s.`;
   if (link === "lost") return seconds > 1 ? `The assistant is not reachable. Trying again in ${seconds} s.` : "The assistant is not reachable. Trying again…";
   if (link === "connecting") return state.everOpen ? "Reconnecting to our talk…" : "Connecting…";
+  if (microphone.status === "on" && microphone.paused) return "The microphone is paused. Tap to go on.";
+  if (state.soundHeld && state.playing !== null) return "The sound is paused. Tap to go on.";
   switch (phase(state)) {
     case "hearing": return "Listening to you";
     case "thinking": return "Thinking";
@@ -45,18 +51,35 @@ function sentence(state, now, name) {
     default: break;
   }
   if (microphone.status === "asking") return "Your browser asks to use the microphone";
-  if (microphone.status === "on") return microphone.muted ? "Muted" : "Hold the button, or the space bar, and speak";
-  return "Press the button and talk";
+  if (microphone.hint === "short") return "Hold the button down for as long as you speak";
+  if (microphone.hint === "silent") return "I heard nothing. Is the microphone on?";
+  if (microphone.mode === "push") {
+    const hold = "Hold the button, or the space bar, and speak";
+    return microphone.status === "on" ? (microphone.muted ? "Muted" : hold) : `${hold}. Your browser asks for the microphone first.`;
+  }
+  return microphone.status === "on" ? "Muted" : "Press the button and talk";
 }
+
+/** Whether the round button stops the reply; held down to talk it does so anyway. @param {import("../session.js").State} state */
+export const stops = (state) => answering(state) && state.microphone.mode === "open";
 
 /** @param {import("../session.js").State} state */
-function micLabel({ microphone }) {
+function micLabel(state) {
+  const { microphone } = state;
+  if (stops(state)) return "Stop the reply";
+  if (microphone.mode === "push") return "Hold to talk";
   if (microphone.status !== "on") return "Start talking";
-  return microphone.mode === "push" ? "Hold to talk" : "Stop listening";
+  return microphone.paused ? "Go on listening" : "Stop listening";
 }
 
-/** @param {{onDismiss: (id: number) => void}} actions */
-export function controls({ onDismiss }) {
+/** What the keyboard does now. @param {import("../session.js").State} state */
+function keys(state) {
+  if (!answering(state)) return "";
+  return state.microphone.mode === "open" ? "Esc or Space stops it." : "Esc stops it.";
+}
+
+/** @param {{onDismiss: (id: number) => void, onOffer: (offer: import("../session.js").Offer) => void}} actions */
+export function controls({ onDismiss, onOffer }) {
   let drawn = /** @type {any} */ ({});
 
   /** @param {import("../session.js").State} state @param {string} name */
@@ -67,24 +90,26 @@ export function controls({ onDismiss }) {
     document.body.dataset.link = link;
     setText(byId("phase"), sentence(state, performance.now(), name));
     setText(byId("mic-label"), micLabel(state));
-    byId("mic").setAttribute("aria-pressed", String(live));
+    setText(byId("keys"), keys(state));
     byId("mic").classList.toggle("live", live);
+    byId("mic").classList.toggle("stop", stops(state));
     byId("mode").setAttribute("aria-pressed", String(microphone.mode === "push"));
     byId("mute").setAttribute("aria-pressed", String(microphone.muted));
-    setText(byId("mute"), microphone.muted ? "Unmute" : "Mute");
-    byId("mute").disabled = microphone.status !== "on";
-    const open = link === "open";
-    byId("undo").disabled = !open || items.length === 0;
-    byId("retry").disabled = !open || !items.some((item) => item.role === "assistant" && item.kind === "message");
-    byId("over").disabled = !open || items.length === 0;
-    byId("send").disabled = !open;
-    if (drawn.help !== microphone.help) byId("help").replaceChildren(...help(microphone.help));
+    const off = microphone.status !== "on";
+    setText(byId("mute"), off ? "Listen" : microphone.muted ? "Unmute" : "Mute");
+    byId("mute").hidden = off && !stops(state); // the round button starts to listen, unless it stops a reply
+    byId("turns").hidden = link !== "open" || items.length === 0;
+    byId("retry").hidden = !items.some((item) => item.role === "assistant" && item.kind === "message");
+    byId("send").disabled = link !== "open";
+    const wanted = link === "lost" && state.machine?.status !== "starting" ? "gone" : microphone.help;
+    if (drawn.help !== wanted) byId("help").replaceChildren(...help(wanted));
     if (drawn.notices !== state.notices) {
       byId("notices").replaceChildren(...state.notices.map((one) => make("p.notice", {},
         make("span", { text: one.text }),
+        one.offer && make("button.act", { type: "button", text: one.offer.label, onclick: () => onOffer(/** @type {any} */ (one.offer)) }),
         make("button", { type: "button", text: "×", "aria-label": "Dismiss", onclick: () => onDismiss(one.id) }))));
     }
-    drawn = { help: microphone.help, notices: state.notices };
+    drawn = { help: wanted, notices: state.notices };
   };
 }
 
@@ -95,10 +120,10 @@ function help(kind) {
   return [make("div.help", { role: "alert" }, make("p", {}, make("b", { text: title })), make("ol", {}, ...steps.map((text) => make("li", { text }))))];
 }
 
-/** @param {{id: string, label: string}[]} devices @param {string} chosen */
-export function fillDevices(devices, chosen) {
-  const select = byId("device");
-  const options = devices.filter((one) => one.id !== "").map((one, i) => make("option", { value: one.id, text: one.label || `Microphone ${i + 1}`, selected: one.id === chosen }));
-  select.replaceChildren(...(options.some((one) => one.value === "default") ? [] : [make("option", { value: "", text: "Default microphone" })]), ...options);
+/** @param {"device"|"loudspeaker"} id @param {string} kind as it is called @param {{id: string, label: string}[]} devices @param {string} chosen */
+export function fillDevices(id, kind, devices, chosen) {
+  const select = byId(id);
+  const options = devices.filter((one) => one.id !== "").map((one, i) => make("option", { value: one.id, text: one.label || `${kind[0].toUpperCase()}${kind.slice(1)} ${i + 1}`, selected: one.id === chosen }));
+  select.replaceChildren(...(options.some((one) => one.value === "default") ? [] : [make("option", { value: "", text: `Default ${kind}` })]), ...options);
   if (chosen) select.value = chosen;
 }

@@ -98,8 +98,8 @@ export function conversation({ onTurn, onLarger }) {
   function fillMeta(row, turn) {
     const meta = /** @type {HTMLElement} */ (row.querySelector(".meta"));
     if (!turn || turn.ttfaMs === null) return meta.replaceChildren();
-    const key = turn.voiceMs === null ? `${showMs(turn.ttfaMs)} to first audio` : `${showMs(turn.voiceMs)} voice to voice`;
-    const cut = turn.yieldMs === null ? "" : ` · yielded in ${showMs(turn.yieldMs)}`;
+    const key = turn.voiceMs === null ? `answered after ${showMs(turn.ttfaMs)}` : `answered ${showMs(turn.voiceMs)} after your last word`;
+    const cut = turn.yieldMs === null ? "" : ` · quiet ${showMs(turn.yieldMs)} after you began`;
     const label = `${key}${cut}`;
     if (meta.textContent === label) return undefined;
     return meta.replaceChildren(make("button", { type: "button", text: label, title: `Show the time of turn ${turn.n}`, onclick: () => onTurn(turn.id) }));

@@ -7,18 +7,17 @@ const SIGNS = {
   screen: "A window is shared. A picture is taken when you begin to speak or write.",
 };
 
-export const NO_EYES = "The model that answers here cannot see pictures.";
+export const NO_EYES = "The model that answers here cannot see pictures. Larger models can: see the name of the model at the top.";
 
 /** The sign and the buttons; one that would be of no use says why when it is pressed. @param {"camera"|"screen"|null} source @param {boolean} open whether there is a link @param {boolean} sees whether the model takes pictures */
 export function drawShowing(source, open, sees) {
   const sign = byId("showing");
   sign.hidden = source === null;
   setText(byId("showing-text"), source === null ? "" : SIGNS[source]);
-  for (const name of ["camera", "screen"]) {
-    byId(name).setAttribute("aria-pressed", String(source === name));
-    byId(name).setAttribute("aria-disabled", String(!sees));
-    byId(name).title = sees ? "" : NO_EYES;
-  }
+  for (const name of ["camera", "screen"]) byId(name).setAttribute("aria-pressed", String(source === name));
+  for (const name of ["choose", "camera", "screen"]) byId(name).setAttribute("aria-disabled", String(!sees));
+  byId("blind").hidden = sees;
+  document.body.toggleAttribute("data-blind", !sees);
   for (const name of ["choose", "now"]) byId(name).disabled = !open;
 }
 

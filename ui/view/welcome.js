@@ -1,5 +1,6 @@
-/** Draws the first sight: what to do, what can be asked, and what runs here. Goes away with the first words. */
+/** Draws the first sight: what to do, what can be asked, and what the model can do. Goes away with the first words. */
 
+import { modelLine } from "./better.js";
 import { byId, make, setText } from "./dom.js";
 
 const IDEAS = [
@@ -11,24 +12,28 @@ const IDEAS = [
   "What can you do?",
 ];
 
-/** @param {{onAsk: (text: string) => void, onLarger: () => void}} actions */
-export function welcome({ onAsk, onLarger }) {
+/** @param {{onAsk: (text: string) => void, onBetter: () => void}} actions */
+export function welcome({ onAsk, onBetter }) {
   const root = byId("welcome");
   const runs = make("span");
-  const about = make("p.runs", { hidden: true }, runs, make("button", { type: "button", text: "Larger models", onclick: onLarger }));
+  const more = make("button", { type: "button", onclick: onBetter });
+  const about = make("p.runs", { hidden: true }, runs, more);
   root.replaceChildren(
     make("p.hello", { text: "Say something." }),
-    make("p.how", { text: "Interrupt whenever you like: it knows how much of its reply you heard." }),
-    make("p.how", { text: "Not for emergencies: it cannot call for help." }),
+    make("p.how", { text: "Interrupt whenever you like. It stops, and goes on from what you heard." }),
     make("ul.ideas", { "aria-label": "Things to ask" }, ...IDEAS.map((text) =>
       make("li", {}, make("button", { type: "button", text, onclick: () => onAsk(text) })))),
     about,
+    make("p.runs", { text: "Not for emergencies: it cannot call for help." }),
   );
   /** @param {import("../session.js").State} state */
   return function render(state) {
     root.hidden = state.items.length > 0;
-    const models = state.machine?.models;
-    about.hidden = !models;
-    if (models) setText(runs, `${models.llm} thinks, ${models.tts} speaks and ${models.hearing} listens. `);
+    const known = modelLine(state.machine);
+    about.hidden = known === null;
+    if (known) {
+      setText(runs, `${known.line} `);
+      setText(more, known.more);
+    }
   };
 }
