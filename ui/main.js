@@ -2,8 +2,11 @@
 
 import { Microphone, soundDevices } from "./audio/capture.js";
 import { Playback } from "./audio/playback.js";
+import { Asker } from "./asker.js";
 import { Measures, exported } from "./figures.js";
+import { Household } from "./household.js";
 import { pictures, sees } from "./pictures.js";
+import { title } from "./running.js";
 import { EMPTY, answering, phase, reduce } from "./session.js";
 import { View } from "./shown.js";
 import { Talk } from "./talk.js";
@@ -13,6 +16,7 @@ import { conversation } from "./view/conversation.js";
 import { byId, setText } from "./view/dom.js";
 import { picture, save } from "./view/picture.js";
 import { pops } from "./view/pop.js";
+import { running } from "./view/running.js";
 import { Score, animate } from "./view/score.js";
 import { NO_EYES, drawShowing, showLarger as showPicture } from "./view/shown.js";
 import { state as stateView } from "./view/state.js";
@@ -59,6 +63,7 @@ function protocols() {
   return token ? ["realtime", `openai-insecure-api-key.${token}`] : ["realtime"];
 }
 
+const asker = new Asker(token);
 const score = new Score();
 const talk = new Talk({
   dispatch,
@@ -70,8 +75,10 @@ const talk = new Talk({
   onReply: (power, at) => score.reply(power, at),
   onMark: (kind, at) => score.mark(kind, at),
   onDevices: () => listDevices(),
+  onKept: () => household.look(),
 });
 const view = new View(byId("view"), () => render());
+const household = new Household(asker, { dispatch, state: () => state });
 const measures = new Measures(talk.clock);
 
 /** Time and State are for those who want to know, and stay as they were left. @param {boolean} open */
@@ -114,7 +121,7 @@ const drawWho = who({ onPersona: (name) => talk.persona(name), onVoice: (name) =
 const loadVoices = async () => {
   const [{ voiceDialog }, { Voices }] = await Promise.all([import("./view/voices.js"), import("./voices.js")]);
   return voiceDialog({
-    voices: new Voices(token),
+    voices: new Voices(asker),
     open: async (onPiece) => {
       const own = talk.apart(); // what is read aloud is not said to the assistant
       const microphone = await Microphone.open({ deviceId: state.microphone.deviceId, raw: true, onPiece, onEnded: () => {} }).catch((error) => {
@@ -135,7 +142,12 @@ const showVoices = async () => {
 };
 const drawControls = controls({
   onDismiss: (id) => dispatch({ type: "page.dismiss", id }),
-  onOffer: ({ id }) => reopen(id),
+  onOffer: ({ what, id, removed }) => (what === "reopen" ? reopen(/** @type {string} */ (id)) : household.putBack(removed)),
+});
+const drawRunning = running({
+  onRemove: (key, told) => household.remove(key, told),
+  onAdjust: (id, change) => household.adjust(id, change),
+  onNoticed: () => household.noticed(),
 });
 const model = better(byId("models"));
 const drawWelcome = welcome({ onAsk: (text) => talk.write(text), onBetter: () => model.show() });
@@ -170,6 +182,8 @@ function render() {
   drawTime(turns, shown);
   drawState(state);
   drawWho(state);
+  drawRunning(state, performance.now());
+  document.title = title(state.household, state.rang, name, performance.now());
   model.render(state);
   setText(byId("name"), name);
 }
@@ -278,7 +292,11 @@ async function listDevices() {
 }
 
 navigator.mediaDevices?.addEventListener?.("devicechange", listDevices);
-setInterval(() => state.link !== "open" && render(), 1000); // the countdown to the next try
+setInterval(() => {
+  household.tick();
+  if (state.link !== "open" || state.household?.rings.length || state.rang.length > 0) render(); // what counts down
+}, 1000);
+for (const sign of ["pointerdown", "keydown"]) addEventListener(sign, () => household.noticed());
 animate(score, () => state.playing !== null || state.microphone.status === "on" || phase(state) === "thinking");
 
 /** What runs here, for the first-run panel; a server that does not say is no worse a server. */

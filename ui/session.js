@@ -23,7 +23,8 @@
  * }} Turn
  * @typedef {{what: string, engine: string, position: number, ms: number}} Memory
  * @typedef {{id: number, text: string, code: string|null, offer: Offer|null}} Notice
- * @typedef {{label: string, what: "reopen", id: string}} Offer what a press does about it
+ * @typedef {{label: string, what: "reopen"|"put back", id?: string, removed?: any}} Offer what a press does about it: open a talk
+ *   again, or put back what was removed
  * @typedef {{
  *   status: string, muted: boolean, paused: boolean, mode: "open"|"push", held: boolean, hint: "short"|"silent"|null,
  *   label: string, deviceId: string, help: string|null,
@@ -58,6 +59,8 @@ export const EMPTY = Object.freeze({
   switchMs: /** @type {{name: string, ms: number}|null} */ (null),
   capsules: /** @type {{capsules: any[], tiers: Record<string, any>, at: number}|null} */ (null),
   machine: /** @type {Record<string, any>|null} what /healthz says */ (null),
+  household: /** @type {import("./running.js").Household|null} */ (null),
+  rang: /** @type {import("./running.js").Ring[]} what nobody has seen to yet */ ([]),
   clock: /** @type {{offset: number, uncertainty: number}|null} */ (null),
   player: { underruns: 0, cushionMs: 0 },
   notices: /** @type {Notice[]} */ ([]),
@@ -308,7 +311,7 @@ const ON = {
   }),
   "page.fresh": (state) => ({
     ...EMPTY, link: state.link, everOpen: state.everOpen, microphone: state.microphone, speaker: state.speaker,
-    soundHeld: state.soundHeld, noticeCount: state.noticeCount, personas: state.personas, capsules: state.capsules, clock: state.clock, session: state.session, machine: state.machine,
+    soundHeld: state.soundHeld, household: state.household, rang: state.rang, noticeCount: state.noticeCount, personas: state.personas, capsules: state.capsules, clock: state.clock, session: state.session, machine: state.machine,
   }),
   "page.shown": (state, { itemId, picture, at }) => {
     const item = blank(itemId, { role: "user", status: "completed", pictures: [picture], shown: !picture.frame, at });
@@ -339,6 +342,13 @@ const ON = {
   },
   "page.clock": (state, { offset, uncertainty }) => ({ ...state, clock: { offset, uncertainty } }),
   "page.machine": (state, { facts }) => ({ ...state, machine: facts }),
+  "page.household": (state, { household }) => ({ ...state, household }),
+  "page.rang": (state, { rings }) => {
+    const gone = new Set(rings.map((/** @type {any} */ ring) => ring.id));
+    const household = state.household && { ...state.household, rings: state.household.rings.filter((ring) => !gone.has(ring.id)) };
+    return { ...state, household, rang: [...state.rang, ...rings] };
+  },
+  "page.noticed": (state) => ({ ...state, rang: [] }),
   "page.dismiss": (state, { id }) => ({ ...state, notices: state.notices.filter((one) => one.id !== id) }),
 };
 

@@ -22,15 +22,16 @@ export class Talk {
    *   onYou: (power: number) => void, onReply: (power: number, at: number) => void,
    *   onMark: (kind: "asked"|"first"|"cut", at: number) => void,
    *   view: () => import("./shown.js").View,
-   *   onDevices: () => void,
-   * }} options
+   *   onDevices: () => void, onKept: () => void,
+   * }} options `onKept`: timers, lists or notes may have changed
    */
-  constructor({ dispatch, state, url, protocols, view, onYou, onReply, onMark, onDevices }) {
+  constructor({ dispatch, state, url, protocols, view, onYou, onReply, onMark, onDevices, onKept }) {
     this._dispatch = dispatch;
     this._state = state;
     this._view = view;
     this._glanced = -Infinity;
     this._onMark = onMark;
+    this._onKept = onKept;
     this.clock = new ServerClock();
     /** What waits for the running reply to end. @type {(() => void)[]} */
     this._whenQuiet = [];
@@ -235,6 +236,10 @@ export class Talk {
         this._configure();
         this.askPersonas();
         this._askCapsules();
+        this._onKept();
+        break;
+      case "assistant.tool":
+        this._onKept();
         break;
       case "assistant.pong":
         this.clock.add(event.client_ms, event.server_ms, event.at);
@@ -272,10 +277,12 @@ export class Talk {
         this.speaker.end();
         this._quiet();
         this._askCapsules();
+        this._onKept();
         break;
       case "assistant.persona":
       case "conversation.item.deleted":
         this._askCapsules();
+        this._onKept();
         break;
       default:
     }

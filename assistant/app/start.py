@@ -30,7 +30,7 @@ from assistant.app.places import present_profiles
 from assistant.base import memory
 from assistant.base.clock import LoopClock
 from assistant.base.errors import EngineFailed, SettingError
-from assistant.contracts import Line, Prompt, ReplyOptions, VoiceKeeper
+from assistant.contracts import HouseholdKeeper, Line, Prompt, ReplyOptions, VoiceKeeper
 from assistant.device.thread import EngineThread
 from assistant.events import Settings
 from assistant.personas import Persona
@@ -44,6 +44,7 @@ from assistant.tools.kept import Kept
 from assistant.tools.mcp.servers import McpServers
 from assistant.tools.own import OwnTools, load_own_tools
 from assistant.tools.registry import Tool, ToolRegistry
+from assistant.tools.running import HandsOnHome
 from assistant.tools.wall import wall_clock
 
 if TYPE_CHECKING:
@@ -92,6 +93,11 @@ class App:
         if not isinstance(tts, LocalTTS):
             return None
         return KeptVoices(tts.voice_folder, self.personas, lambda: self.models.asr, lambda: self.talks.voices)
+
+    @property
+    def household(self) -> HouseholdKeeper:
+        """The timers, lists and notes of the home."""
+        return HandsOnHome(self.home)
 
     def capsules(self) -> list[Listing]:
         """Every capsule that is kept now."""

@@ -209,6 +209,7 @@ def context_of(app: start.App) -> ServerContext:
         metrics=app.metrics,
         thread=app.models.deployment.thread,
         settings=app.talks.defaults,
+        household=app.household,
         voices=app.voices,
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +42,23 @@ class CapsuleKeeper(Protocol):
         ...
 
     async def drop(self, realm: str, key: str) -> None: ...
+
+
+Removed: TypeAlias = tuple[str, Sequence[int | float | str | None]]
+"""Something that was taken from the home: its place and its cells."""
+
+
+class HouseholdKeeper(Protocol):
+    """The timers, alarms, lists and notes of a home, for a person to see and change. All methods raise PeerError."""
+
+    def everything(self) -> Mapping[str, object]:
+        """`rings` are timers, alarms and reminders, `lists` are lists and notes."""
+        ...
+
+    def take_away(self, key: str) -> list[Removed]: ...
+
+    def give_back(self, removed: Sequence[Removed]) -> None:
+        """Store again what `take_away` returned."""
+        ...
+
+    def adjust_timer(self, serial: int, *, paused: bool | None = None, add_s: float = 0.0) -> None: ...

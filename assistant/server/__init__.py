@@ -7,6 +7,7 @@ answers       plain HTTP answers: refusals, server-sent events, a peer that went
 socket        one websocket, one talk
 chat          /v1/chat/completions
 kept          /v1/capsules: pinned, named, forked, dropped
+household_routes  /v1/household: timers and lists, seen and changed
 sleep_routes  /v1/sleep, /v1/wake
 speech        /v1/audio/speech
 listen        /v1/audio/transcriptions

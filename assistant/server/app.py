@@ -19,6 +19,7 @@ from assistant.realtime.settings import SessionConfig, merge
 from assistant.server.answers import error_body, json_fields, problem
 from assistant.server.backend import ServerContext
 from assistant.server.chat import chat_completions
+from assistant.server.household_routes import household
 from assistant.server.kept import capsules
 from assistant.server.listen import MAX_FILE, audio_transcriptions
 from assistant.server.security import Gate, keys_of
@@ -39,6 +40,10 @@ CAPSULES = (
     ("DELETE", "/v1/capsules/{key}"), ("POST", "/v1/capsules/{key}/{verb:fork}"),
 )  # fmt: skip
 VOICES = (("GET", "/v1/audio/voices"), ("POST", "/v1/audio/voices"), ("DELETE", "/v1/audio/voices/{name}"))
+HOUSEHOLD = (
+    ("GET", "/v1/household"), ("POST", "/v1/household"), ("POST", r"/v1/household/{key:\d+}"),
+    ("DELETE", "/v1/household/{key}"),
+)  # fmt: skip
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 STARTING: web.AppKey[Starting] = web.AppKey("starting", Starting)
 GATE: web.AppKey[Gate] = web.AppKey("gate", Gate)
@@ -59,10 +64,9 @@ def make_app(starting: Starting, gate: Gate, ui: Path | None = None) -> web.Appl
     app.router.add_post("/v1/chat/completions", _with_context(chat_completions))
     app.router.add_post("/v1/audio/speech", _with_context(audio_speech))
     app.router.add_post("/v1/audio/transcriptions", _with_context(audio_transcriptions))
-    for method, path in CAPSULES:
-        app.router.add_route(method, path, _with_context(capsules))
-    for method, path in VOICES:
-        app.router.add_route(method, path, _with_context(voices))
+    for routes, serve in ((CAPSULES, capsules), (VOICES, voices), (HOUSEHOLD, household)):
+        for method, path in routes:
+            app.router.add_route(method, path, _with_context(serve))
     app.router.add_post("/v1/sleep", _with_context(sleep))
     app.router.add_post("/v1/wake", _with_context(wake))
     app.router.add_get("/v1/models", _models)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from assistant.base.clock import Clock
 from assistant.base.errors import EngineFailed
-from assistant.contracts import VoiceKeeper
+from assistant.contracts import HouseholdKeeper, VoiceKeeper
 from assistant.device.thread import EngineThread
 from assistant.events import Settings
 from assistant.realtime.fields import Json
@@ -63,6 +63,8 @@ class ServerContext:
     metrics: Callable[[], bytes] = bytes
     thread: EngineThread | None = None
     """The thread of the models that may sleep."""
+    household: HouseholdKeeper | None = None
+    """Timers, alarms, reminders, lists and notes."""
     voices: VoiceKeeper | None = None
     """The keeper of voices; None if the voice runs on a server."""
     settings: Settings = field(default_factory=Settings)

@@ -17,6 +17,7 @@ phrases     a text as tokens, and the phrases and numbers in it
 registry    functions with type hints, declared, checked and run
 repeats     what comes again, and when next
 rows        what is stored, as values
+running     what runs and is kept, for a person to change with the hand
 time_words  the words for all of these, by language
 timers      the tools for timers
 wall        wall-clock times and moments, where clocks are put forward and back

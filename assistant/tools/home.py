@@ -142,6 +142,11 @@ class HomeRows:
         self._opened()
         return self._slots.get(slot, ())
 
+    @property
+    def last_serial(self) -> int:
+        """The largest number that a row was ever given."""
+        return self._serial
+
     def next_serial(self) -> int:
         self._serial += 1
         return self._serial

@@ -37,6 +37,7 @@ PURE = [
     "timeline",
     "figures",
     "recording",
+    "running",
     *(f"audio/{name}" for name in ("ring", "player", "pcm", "heard")),
 ]
 WORLDLY = re.compile(

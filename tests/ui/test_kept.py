@@ -1,0 +1,91 @@
+"""What outlives a reply, in a real browser and the product itself: timers, lists and talks, changed by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from browser import chromium
+from playwright.sync_api import Browser, Page, Playwright, expect
+from product import Product
+
+SLOW = 60_000
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    product = Product(tmp_path_factory.mktemp("product") / "home")
+    yield product
+    product.stop()
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    browser = chromium(playwright)
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, product: Product) -> Iterator[Page]:
+    context = browser.new_context()
+    page = context.new_page()
+    said: list[str] = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(product.url)
+    page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+    yield page
+    context.close()
+    assert said == []
+
+
+def write(page: Page, text: str) -> None:
+    """A typed turn, to the end of its answer."""
+    replies = page.locator("li.reply .meta button").count()
+    page.fill("#text", text)
+    page.press("#text", "Enter")
+    expect(page.locator("li.reply .meta button")).to_have_count(replies + 1, timeout=SLOW)
+    page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+
+
+def test_a_timer_is_seen_counts_down_in_the_title_and_is_changed_by_hand(page: Page) -> None:
+    expect(page.locator("#running")).to_be_hidden()
+    write(page, "set a timer for 5 minutes")
+    left = page.get_by_role("timer")
+    expect(left).to_have_text(re.compile(r"^4:\d\d$"), timeout=SLOW)
+    expect(page).to_have_title(re.compile(r"^4:\d\d · Ada$"), timeout=SLOW)
+    page.click("#running summary")
+    page.get_by_role("button", name="One minute more").click()
+    expect(left).to_have_text(re.compile(r"^5:\d\d$"), timeout=SLOW)
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Go on")).to_be_visible(timeout=SLOW)
+    expect(page).to_have_title("Ada", timeout=SLOW)
+    page.get_by_role("button", name="Stop it").click()
+    expect(left).to_have_count(0, timeout=SLOW)
+    page.get_by_role("button", name="Put back").click()  # nothing is lost by a click
+    expect(left).to_have_count(1, timeout=SLOW)
+    write(page, "cancel the timer")
+    expect(page.locator("#running")).to_be_hidden(timeout=SLOW)
+
+
+def test_a_timer_that_rings_is_told_in_the_title_until_it_is_noticed(page: Page) -> None:
+    write(page, "set a timer for 3 seconds")
+    expect(page).to_have_title("⏰ 3 seconds", timeout=SLOW)
+    expect(page.locator(".rang")).to_contain_text("3 seconds")
+    page.locator(".rang button").click()
+    expect(page).to_have_title("Ada", timeout=SLOW)
+    expect(page.locator(".rang")).to_have_count(0)
+
+
+def test_a_list_is_seen_and_emptied_by_keyboard(page: Page) -> None:
+    write(page, "add milk and eggs to the shopping list")
+    page.focus("#running summary")
+    page.keyboard.press("Enter")
+    things = page.get_by_role("list", name="Shopping").get_by_role("listitem")
+    expect(things).to_have_count(2, timeout=SLOW)
+    page.get_by_role("button", name="Remove milk").press("Enter")
+    expect(things).to_have_count(1, timeout=SLOW)
+    page.get_by_role("button", name="Remove all of Shopping").press("Enter")
+    expect(page.locator("#running")).to_be_hidden(timeout=SLOW)
