@@ -12,6 +12,7 @@ README.md.
     errors          every error of the package
     experts         the experts of a mixture: which are asked, and their answers
     eyes            pictures through the tower, step by step
+    firstlook       whether a loaded model speaks sense
     footprint       how much device memory an engine will need
     gated_delta     the gated delta rule, its definition and in chunks
     gguf/           GGUF files, read as the published checkpoint that they were made from

@@ -74,6 +74,7 @@ class ChatTemplate:
                 tools=list(tools) or None,
                 add_generation_prompt=add_generation_prompt,
                 enable_thinking=thinking,
+                thinking=thinking,  # the same switch as Granite and DeepSeek name it
                 **self._always,
                 **options,
             )

@@ -6,6 +6,7 @@ ears       which ears: fetched, by kind, or on a server
 found      language models on this machine, ours and those of other programs
 household  timers, lists and notes of the home: opened, taken over, told aloud
 hub        models fetched, resumed, verified
+looks      first looks at language models, each made once
 listed     personas as capsules, in line with their files
 models     the three models, opened by kind: on this machine or on a server
 parts      parts that can be left out

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from assistant.app.config import Config, Profile, choose_profile, reason
 from assistant.app.ears import WarmingEars, begin_hearing
+from assistant.app.looks import first_look
 from assistant.app.places import local_path, present_profiles
 from assistant.base import memory
 from assistant.base.errors import SettingError
@@ -27,7 +28,7 @@ from assistant.device.sleep import Sleep
 from assistant.device.thread import EngineThread
 from assistant.llm.language import load_language
 from assistant.llm.local import LocalLLM
-from assistant.llm.small import LOST, SmallMind
+from assistant.llm.small import LOST, SmallMind, small_mind
 from assistant.remote import RemoteLLM, RemoteTTS, is_address, read_address
 from assistant.tools.builtin import TRAINED_TOOLS
 from assistant.tts.local import LocalTTS, VoiceOptions
@@ -38,6 +39,7 @@ from capsules.nn.panels import BITS
 from capsules.registry import Budgets, Registry
 from llm_engine import HybridLLM, Sampling
 from llm_engine import footprint as llm_footprint
+from llm_engine.firstlook import FirstLook
 from llm_engine.gguf.container import is_gguf
 from tts_engine import footprint as tts_footprint
 from tts_engine.engine import HiggsTTS
@@ -149,17 +151,40 @@ async def open_llm(opening: Opening) -> LLM:
         return remote
     path = local_path(config, "llm", profile.llm)
     opening.report(f"loading the language model from {path}")
-    packed = ctx.device.type == CUDA  # a processor has no kernels for packed ones
-    eyes = config.eyes if opening.plan.eyes else "off"
-    load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=eyes, tell=opening.report)
-    if opening.plan.lean and packed:
-        load = partial(load, checkpoints=LEAN_CHECKPOINTS)
-    dtype = llm_dtype(asked_dtype(config, profile), ctx.device.type)
-    engine = await asyncio.to_thread(load_on, ctx, load, path, ctx, dtype, config.max_positions)
+    engine = await asyncio.to_thread(load_engine, config, profile, ctx, opening.plan, opening.report)
+    if opening.mind is None:  # a model of the shipped one's recipe knows its own phrases alone
+        look = await asyncio.to_thread(first_look, engine, path, config.digests, opening.report)
+        if look.trouble:
+            opening.report(look.trouble)
     language = opening.mind.language() if opening.mind else load_language(path)
     sampling = Sampling.greedy() if opening.mind else Sampling(temperature=0.7, top_k=20, top_p=0.95)
     name = Path(config.llm).name if config.llm else f"{profile.name}-llm"
     return LocalLLM(opening.deployment, engine, language, name, sampling)
+
+
+def load_engine(config: Config, profile: Profile, ctx: ExecContext, plan: Plan, report: Report) -> HybridLLM:
+    """The language model of these settings, which is not on a server. Raises LLMError, AssistantError."""
+    packed = ctx.device.type == CUDA  # a processor has no kernels for packed ones
+    eyes = config.eyes if plan.eyes else "off"
+    load = partial(HybridLLM.load, packed=packed, aside=config.digests, eyes=eyes, tell=report)
+    if plan.lean and packed:
+        load = partial(load, checkpoints=LEAN_CHECKPOINTS)
+    dtype = llm_dtype(asked_dtype(config, profile), ctx.device.type)
+    return load_on(ctx, load, local_path(config, "llm", profile.llm), ctx, dtype, config.max_positions)
+
+
+def look_again(config: Config, report: Report) -> tuple[FirstLook, HybridLLM]:
+    """Load the language model of the settings alone, and look at it whatever is known. Raises SettingError, LLMError,
+    AssistantError."""
+    if is_address(config.llm):
+        raise SettingError(f"{config.origin('llm')}: the language model runs at {config.llm}; only files are checked")
+    profile = choose_profile(config.profile, gpu_free_bytes(), present_profiles(config))
+    path = local_path(config, "llm", profile.llm)
+    device = _placement(config, profile, bool(gpu_free_bytes())).llm
+    ctx = open_context(device, config.threads, config.kernels, config.compiled, config.recordings)
+    report(f"loading the language model from {path}")
+    engine = load_engine(replace(config, without=(*config.without, "vision")), profile, ctx, Plan("", 0), report)
+    return first_look(engine, path, config.digests, report, narrow=small_mind(path) is not None, again=True), engine
 
 
 async def open_tts(opening: Opening) -> TTS:

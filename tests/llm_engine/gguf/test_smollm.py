@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from capsules import ExecContext
 from capsules.errors import CapsuleMismatch
 from llm_engine import HybridLLM, Sampling
 from llm_engine.chat import Chat
-from llm_engine.model import forward_whole
-from llm_engine.weights import load_weights
+from llm_engine.firstlook import look_at
 from tests.fakes.llama_cpp import LlamaCpp
 from tests.fakes.smollm import smollm
 from tests.house import ROOT
@@ -204,14 +202,7 @@ def test_a_capsule_of_another_form_or_file_is_refused(
         other.restore(capsule)
 
 
-def test_it_knows_english() -> None:
-    """Mean loss of a fixed paragraph: of random text it is 10.8, of a wrong permutation above 5."""
-    text = (
-        "The old lighthouse stood at the end of the pier, where the fishermen used to mend their nets in the evening. "
-        "When the wind came from the west, its door would open and close all night long, and nobody could sleep."
-    )
-    ids = Chat.load(smollm()).tokenizer.encode(text)
-    loaded = load_weights(smollm(), ExecContext("cpu"), torch.float32)
-    with torch.no_grad():
-        logits = forward_whole(loaded.model, loaded.config, torch.tensor([ids]))[0]
-    assert float(F.cross_entropy(logits[:-1], torch.tensor(ids[1:]))) < 3.6
+def test_a_first_look_finds_that_it_speaks_sense(engine: Callable[[str], HybridLLM]) -> None:
+    look = look_at(engine("float32"), Chat.load(smollm()))
+    assert look.trouble == "" and look.ended and "Paris" in look.reply
+    assert look.text_bits < 1.0 and look.answer_bits < 0.2
