@@ -25,7 +25,7 @@ MOST_BITS = 1.3
 """Per letter. English costs people who read it 0.6 to 1.3 bits, and 2.1 bits if words are known by their frequency
 alone (Shannon 1951). SmolLM2-135M, the smallest published model that runs here, needs 0.9. With queries in a wrong
 order it needs 2.6, with one matrix upside down 1.4, with noise of a fifth in all matrices 1.9; random weights need 3.6.
-What costs less is not found here: queries and keys both left in the file's order cost that model 1.2."""
+Smaller damage is not found here: queries and keys both left in the file's order cost that model 1.2."""
 LIKELY = 0.5
 _LEAST = 2.0**-100  # of a probability: one of 0, or one that is not a number, has no logarithm
 
@@ -90,7 +90,7 @@ def look_at(llm: HybridLLM, chat: Chat, *, narrow: bool = False) -> FirstLook:
 
 
 def _bits(llm: HybridLLM, begin: Sequence[int], ids: Sequence[int]) -> float:
-    """What `ids` cost behind `begin`."""
+    """The cost of `ids` behind `begin`."""
     llm.reset()
     llm.append(begin)
     bits = 0.0

@@ -45,7 +45,7 @@ def known_look(path: Path, kept: Path) -> FirstLook | None:
 
 
 def _place(path: Path) -> list[object]:
-    """What shows that a model's files are those of before: place, sizes and times."""
+    """Place, sizes and times of a model's files: as long as they stay, it is the same model."""
     files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
     seen = [file.stat() for file in files]
     return [str(path.resolve()), sum(one.st_size for one in seen), max((one.st_mtime_ns for one in seen), default=0)]
