@@ -30,7 +30,7 @@ from llm_engine.sequence import FoldedSequence
 from llm_engine.state import EngineState
 from llm_engine.weights import LoadedTower, LoadedWeights, Tell, eyes_scope, load_weights
 
-CODE = "llm_engine/2"  # raised whenever the same bytes would mean something else
+CODE = "llm_engine/3"  # raised whenever the same bytes would mean something else
 
 Cancel = Callable[[], bool]
 

@@ -1,5 +1,6 @@
 """How much device memory an engine will need, from its config alone."""
 
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from math import prod
 from pathlib import Path
@@ -9,15 +10,15 @@ import torch
 
 from capsules import ExecContext
 from capsules.ledger import Ledger
-from capsules.nn.int4 import GROUP
-from capsules.nn.panels import panel_shapes
+from capsules.nn.groups import GROUP
 from capsules.weights import catalogue
 from llm_engine.config import LLMConfig
 from llm_engine.eyes import EyesBuffers, most_pixels
+from llm_engine.gguf.container import is_gguf
 from llm_engine.grid import capacity
-from llm_engine.names import DRAFT, FP8_BLOCK, Kind, Part, made_as, packed_bits, parts
+from llm_engine.names import DRAFT, FP8_BLOCK, Kind, Part, Stored, made_as, packed_form, parts, text_only
 from llm_engine.options import DTYPES, LLMOptions
-from llm_engine.published import read_config
+from llm_engine.published import open_published, read_config
 from llm_engine.state import EngineState
 from llm_engine.vision_config import CELL, MERGE, VisionConfig
 from llm_engine.vision_weights import tower_bytes, tower_prefix
@@ -38,7 +39,8 @@ def needed_bytes(
     tower = VisionConfig.read(path) if eyes != "off" and files and tower_prefix(files) else None
     most = held if packed and config.quantisation and held else None
     seeing = eyes_bytes(tower, DTYPES[dtype], most_pixels(tower, device, max_positions)) if tower is not None else 0
-    return model_bytes(config, dtype, max_positions, checkpoints, most, device=device) + seeing
+    stored = open_published(path).stored if is_gguf(path) else None
+    return model_bytes(config, dtype, max_positions, checkpoints, most, device=device, stored=stored) + seeing
 
 
 def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
@@ -52,24 +54,33 @@ def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
 
 def model_bytes(
     config: LLMConfig, dtype: str, max_positions: int, checkpoints: int = 8, most: int | None = None,
-    *, device: str = "cpu",
+    *, device: str = "cpu", stored: Callable[[str], Stored] | None = None,
 ) -> int:  # fmt: skip
-    """Weights (at most `most`, if given), all buffers, and the checkpoints of one talk. Captured graphs come on top."""
+    """Weights (at most `most`, if given), all buffers, and the checkpoints of one talk. Captured graphs come on top.
+
+    stored  the precision of a published tensor, by its name in a text-only save; default: all are plain
+    """
     forms = LLMOptions(dtype).forms_on(torch.device(device))
-    weights = sum(_part_bytes(part, dtype, *forms) for part in parts(config)) if most is None else most
+
+    def size(part: Part) -> int:
+        held = [stored(text_only(source)) for source, _ in part.sources] if stored is not None else []
+        return _part_bytes(part, dtype, *forms, held)
+
+    weights = sum(map(size, parts(config))) if most is None else most
     ledger = Ledger()
     EngineState.declare(cast(ExecContext, ledger), config, DTYPES[dtype], capacity(max_positions))
     return weights + ledger.nbytes + checkpoints * ledger.checkpoint_bytes
 
 
-def _part_bytes(part: Part, dtype: str, bits: int | None, made: str | None) -> int:
-    form = made_as(part, made)
+def _part_bytes(part: Part, dtype: str, bits: int | None, made: str | None, held: Sequence[Stored]) -> int:
+    form = made_as(part, made, held)
     if form is not None:
         block, size, scale = (FP8_BLOCK, 8, torch.float32) if form == "fp8" else ((1, GROUP), 4, torch.bfloat16)
         scales = -(-part.shape[0] // block[0]) * -(-part.shape[1] // block[1])
-        return prod(part.shape) * size // 8 + scales * scale.itemsize
-    bits = packed_bits(part, bits)
-    if bits is None:
+        shifted = form == "int4" and any(one.shifted for one in held)
+        return prod(part.shape) * size // 8 + scales * scale.itemsize * (1 + shifted)
+    panels = packed_form(part, bits, held)
+    if panels is None:
         return prod(part.shape) * (DTYPES[dtype] if part.kind is Kind.MATRIX else torch.float32).itemsize
-    values, scales_at = panel_shapes(part.shape[0], part.shape[1], bits)
+    values, scales_at = panels.shapes(part.shape[0], part.shape[1])
     return prod(values) + prod(scales_at) * torch.bfloat16.itemsize

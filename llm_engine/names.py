@@ -5,15 +5,15 @@ once. Published names are given as in a text-only save, without its prefix `mode
 no prefix in any layout.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import torch
 from torch import Tensor
 
-from capsules.nn.int4 import GROUP
-from capsules.nn.panels import PANEL
+from capsules.nn.groups import GROUP
+from capsules.nn.panels import FORMS, PANEL, PanelForm
 from llm_engine.config import FULL, LINEAR, LLMConfig
 
 DRAFT = "mtp.*"
@@ -55,31 +55,60 @@ class Part:
         return (first[-1], rows) if self.kind is Kind.CONV else (rows, *first[1:])
 
 
-def packed_bits(part: Part, bits: int | None) -> int | None:
-    """The bits of a tensor after packing to `bits`; None if it stays as it is.
+@dataclass(frozen=True)
+class Stored:
+    """The precision in which a file holds a matrix.
+
+    grouped  groups of 32 inputs have one scale, so that a packed form of as many bits can hold the very values
+    shifted  they have a minimum or a zero point, too
+    """
+
+    bits: int = 16
+    grouped: bool = False
+    shifted: bool = False
+
+
+def packed_form(part: Part, bits: int | None, stored: Sequence[Stored] = ()) -> PanelForm | None:
+    """The form of a tensor after packing to `bits` for a processor; None if it stays as it is.
 
     Embedding and head keep eight: packing them costs agreement before anything else does. Parts of a joined matrix
     that do not end at a panel's edge cannot be filled one after the other.
+
+    stored  of the sources. Published values of four bits stay as they are, and those of five to eight keep eight where
+            eight are wanted. Those of five and six do even in four: a file of four bits holds with them what needs them
     """
     fits = all(shape[0] % PANEL == 0 for _, shape in part.sources[:-1])
     if bits is None or part.exact or not fits:
         return None
-    return 8 if part.name in ("embed", "head") else bits
+    wanted, most = 8 if part.name in ("embed", "head") else bits, max((s.bits for s in stored), default=16)
+    held = 4 if most == 4 or (wanted == 4 and most > 6) else 8
+    known = [s for s in stored if kept_in(s, held)]
+    return PanelForm(held, GROUP, any(s.shifted for s in known)) if known else FORMS[held]
+
+
+def kept_in(stored: Stored, bits: int) -> bool:
+    """Whether a packed form of so many bits holds the very values."""
+    return stored.grouped and stored.bits <= bits
 
 
 FP8_BLOCK = (32, 128)
 """Block size of matrices made this way; published files have their own."""
 
 
-def made_as(part: Part, form: str | None) -> str | None:
-    """The form of a plain matrix on a GPU when matrices are made "fp8" or "int4" at load time; None: unchanged.
-    Embedding and head keep twice the bits of the others, and exact parts all, as in `packed_bits`.
+def made_as(part: Part, form: str | None, stored: Sequence[Stored] = ()) -> str | None:
+    """The form of a matrix on a GPU when matrices are made "fp8" or "int4" at load time; None: unchanged.
+    Embedding and head keep twice the bits of the others, and exact parts all, as in `packed_form`.
+
+    stored  of the sources. Published values of four bits stay as they are, and those of five and six become FP8
     """
     if form is None or part.exact:
         return None
     if part.name in ("embed", "head"):
         return "fp8" if form == "int4" else None
-    if form == "int4" and part.shape[1] % GROUP == 0:
+    if stored and all(kept_in(s, 4) for s in stored):
+        return "int4"
+    finer = any(4 < s.bits <= 6 for s in stored)
+    if form == "int4" and part.shape[1] % GROUP == 0 and not finer:
         return form
     return "fp8" if all(shape[0] % FP8_BLOCK[0] == 0 for _, shape in part.sources[:-1]) else None
 

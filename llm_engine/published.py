@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from capsules.digests import known_digest
+from capsules.nn.groups import KnownGroups
 from capsules.safefile import SafeFile, TensorEntry
 from capsules.shards import locate, open_files
 from capsules.weights import Plan, Progress, load
@@ -16,7 +17,7 @@ from llm_engine.errors import CheckpointError
 from llm_engine.gguf.checkpoint import GgufCheckpoint
 from llm_engine.gguf.container import is_gguf, open_gguf
 from llm_engine.gguf.described import config_of
-from llm_engine.names import DRAFT
+from llm_engine.names import DRAFT, Stored
 
 
 class Published(Protocol):
@@ -33,6 +34,14 @@ class Published(Protocol):
     @property
     def names(self) -> Mapping[str, TensorEntry]: ...
 
+    def stored(self, name: str) -> Stored:
+        """The precision of a tensor that `fill` widens."""
+        ...
+
+    def groups(self, name: str, rows: slice) -> KnownGroups:
+        """Scales and shifts of some rows of a matrix that is stored in groups."""
+        ...
+
     def digest(self, aside: Path | None) -> str: ...
 
     def fill(self, plan: Plan, skip: Sequence[str], progress: Callable[[Progress], None] | None) -> None: ...
@@ -46,6 +55,12 @@ class SafetensorsFolder:
         self.files = open_files(path)
         self._apart = [replace(file, entries=_apart(file.entries, self.config)) for file in self.files]
         self.names: Mapping[str, TensorEntry] = {name: entry for name, (_, entry) in locate(self._apart).items()}
+
+    def stored(self, name: str) -> Stored:
+        return Stored()
+
+    def groups(self, name: str, rows: slice) -> KnownGroups:
+        raise AssertionError(f"{name} is plain")
 
     def digest(self, aside: Path | None) -> str:
         return known_digest(self.path, aside, (DRAFT,))

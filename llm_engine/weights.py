@@ -18,8 +18,9 @@ from capsules.digests import stamps
 from capsules.errors import WeightsError
 from capsules.nn import Weight, empty_matrix
 from capsules.nn.fp8 import Fp8Weight, unpack_fp8
-from capsules.nn.int4 import GROUP, Int4Weight, unpack_int4
-from capsules.nn.panels import GROUPS, PANEL, PanelWeight, panel_shapes
+from capsules.nn.groups import GROUP, KnownGroups
+from capsules.nn.int4 import Int4Weight, unpack_int4
+from capsules.nn.panels import PANEL, PanelWeight
 from capsules.prepared import PreparedWeights, Tell
 from capsules.weights import Progress, Target, packing
 from llm_engine.config import LLMConfig
@@ -30,14 +31,16 @@ from llm_engine.names import (
     FP8_BLOCK,
     Kind,
     Part,
+    Stored,
+    kept_in,
     made_as,
-    packed_bits,
+    packed_form,
     parts,
     prepare,
     published_shapes,
     text_only,
 )  # fmt: skip
-from llm_engine.published import open_published
+from llm_engine.published import Published, open_published
 from llm_engine.tower import TowerWeights
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import PREFIXES as TOWERS
@@ -48,7 +51,7 @@ VISION = tuple(f"{prefix}*" for prefix in TOWERS)
 _FLOAT32 = ("A_log", "linear_attn.norm.weight")  # float32 in the published files of the first generation
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 _FP8 = "F8_E4M3"
-_LAYOUT = "1"  # raised whenever the same files would give different bytes
+_LAYOUT = "2"  # raised whenever the same files would give different bytes
 
 
 @dataclass(frozen=True)
@@ -316,9 +319,10 @@ class _Loader:
 
     def _place(self, part: Part) -> Any:
         """Memory for one tensor of the network."""
-        bits = packed_bits(part, self.form.bits)
-        if bits is not None:
-            values, scale = panel_shapes(part.shape[0], part.shape[1], bits)
+        held = tuple(self._held(self._full(source)) for source, _ in part.sources)
+        form = packed_form(part, self.form.bits, held)
+        if form is not None:
+            values, scale = form.shapes(part.shape[0], part.shape[1])
             return PanelWeight(
                 self._weight(part.name, values, torch.uint8),
                 self._weight(f"{part.name}.scale", scale, torch.bfloat16),
@@ -327,9 +331,10 @@ class _Loader:
         stored = self._packed_as(part)
         if stored is not None:
             return self._place_packed(part, stored, self._block())
-        made = made_as(part, self.form.made)
+        made = made_as(part, self.form.made, held)
         if made is not None:
-            return self._place_packed(part, made, FP8_BLOCK if made == "fp8" else (1, GROUP))
+            shifted = any(one.shifted for one in held)
+            return self._place_packed(part, made, FP8_BLOCK if made == "fp8" else (1, GROUP), shifted)
         matrix = part.kind is Kind.MATRIX
         dtype = self.form.dtype if matrix else torch.float32
         return self._weight(part.name, part.shape, dtype, matrix and part.stack == 1)  # experts are read one by one
@@ -368,22 +373,28 @@ class _Loader:
         stored = self._stored_as(name)
         if stored == "plain":
             edge = max(PANEL, FP8_BLOCK[0]) if isinstance(target, Fp8Weight) else PANEL
-            self.plan[name] = packing(target, shape, edge, _FLOATS)
+            strips = packing(target, shape, edge, _FLOATS)
+            if not isinstance(target, Fp8Weight) and kept_in(self._held(name), _bits(target)):
+                strips = [replace(one, transform=_Refill(target, self.published, name, one.rows)) for one in strips]
+            self.plan[name] = strips
             return
         unpack = self._unpacking(name, stored)
         fill: Callable[[Tensor], Tensor] = target.fill
-        if isinstance(target, PanelWeight):
-            fill = partial(target.fill, groups=self._known_groups(name, stored, target.bits))
+        if isinstance(target, PanelWeight) and kept_in(self._held(name), target.bits):
+            fill = partial(target.fill, known=self._known_groups(name))
         key, stored_shape, kind = _stored_values(name, stored, shape)
         self.plan[key] = Target(target.values, shape=stored_shape, accept=(kind,), transform=lambda v: fill(unpack(v)))
 
-    def _known_groups(self, name: str, stored: str, bits: int) -> Tensor | None:
+    def _held(self, name: str) -> Stored:
+        """The precision of a matrix in the files."""
+        if self._stored_as(name) == "plain":
+            return self.published.stored(name)
+        return Stored(4, grouped=True) if self._block()[0] == 1 and self._block()[1] % GROUP == 0 else Stored()
+
+    def _known_groups(self, name: str) -> KnownGroups:
         """Scales that come with published four-bit matrices; with them packing again loses nothing."""
-        assert self.config.quantisation is not None
-        size = self.config.quantisation.block[1]
-        if stored != "int4" or bits != 4 or size % GROUPS[4]:
-            return None
-        return self.scales[_scale_name(name, stored)].repeat_interleave(size // GROUPS[4], 1)
+        scale = self.scales[_scale_name(name, "int4")].repeat_interleave(self._block()[1] // GROUP, 1)
+        return KnownGroups.symmetric(scale)
 
     def _plan_matrix(self, name: str, view: Tensor, shape: tuple[int, ...]) -> None:
         stored = self._stored_as(name)
@@ -404,14 +415,15 @@ class _Loader:
         assert self.config.quantisation is not None
         return all(shape[0] % self.config.quantisation.block[0] == 0 for _, shape in part.sources[:-1])
 
-    def _place_packed(self, part: Part, form: str, block: tuple[int, int]) -> Weight:
+    def _place_packed(self, part: Part, form: str, block: tuple[int, int], shifted: bool = False) -> Weight:
         rows, columns = part.shape
         narrow = form == "int4" and self._packed_as(part) is None
         kind = torch.bfloat16 if narrow else torch.float32  # those of four bits that are made here need no more
         scale = self._weight(f"{part.name}.scale", _blocks(part.shape, block), kind)
         if form == "fp8":
             return Fp8Weight(self._weight(part.name, (rows, columns), torch.float8_e4m3fn), scale, block)
-        return Int4Weight(self._weight(part.name, (rows, columns // 8), torch.int32), scale)
+        shift = self._weight(f"{part.name}.shift", tuple(scale.shape), torch.bfloat16) if shifted else None
+        return Int4Weight(self._weight(part.name, (rows, columns // 8), torch.int32), scale, shift)
 
     def _plan_packed(self, part: Part, whole: Fp8Weight | Int4Weight) -> None:
         stored = "fp8" if isinstance(whole, Fp8Weight) else "int4"
@@ -431,6 +443,24 @@ class _Loader:
 
 _Filled = PanelWeight | Fp8Weight | Int4Weight
 """Matrices made at load time."""
+
+
+def _bits(target: PanelWeight | Int4Weight) -> int:
+    return target.bits if isinstance(target, PanelWeight) else 4
+
+
+@dataclass(frozen=True)
+class _Refill:
+    """Rows of a published matrix in so few bits, into a form that keeps its values."""
+
+    target: PanelWeight | Int4Weight
+    published: Published
+    name: str
+    rows: slice | None
+
+    def __call__(self, matrix: Tensor) -> Tensor:
+        assert self.rows is not None
+        return self.target[self.rows].fill(matrix, self.published.groups(self.name, self.rows))
 
 
 def _blocks(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from capsules.errors import CapsuleError
 from capsules.nn import empty_matrix
 from capsules.nn.fp8 import Fp8Weight, empty_fp8
 from capsules.nn.int4 import empty_int4
-from capsules.nn.panels import BITS, PANEL, empty_panels
+from capsules.nn.panels import BITS, FORMS, PANEL, empty_panels
 from capsules.prepared import PreparedWeights, Tell
 from capsules.shards import open_files
 from capsules.weights import CASTABLE, Progress, Target, catalogue, load, packing
@@ -217,7 +217,7 @@ def empty_weights(
         if dtype == FLOAT8:
             return empty_fp8(rows, columns, FP8_BLOCK, device)
         if panels:
-            return empty_panels(rows, columns, BITS[dtype], device)
+            return empty_panels(rows, columns, FORMS[BITS[dtype]], device)
         if dtype in BITS:
             return empty_int4(rows, columns, device)
         return empty_matrix(rows, columns, wide, device)
@@ -237,8 +237,8 @@ def empty_weights(
     )
     codes = config.audio.codebooks * config.audio.vocab
     if panels:
-        text: Table = empty_panels(b.text_vocab, b.hidden, 8, device)
-        audio: Table = empty_panels(codes, b.hidden, 8, device)
+        text: Table = empty_panels(b.text_vocab, b.hidden, FORMS[8], device)
+        audio: Table = empty_panels(codes, b.hidden, FORMS[8], device)
     else:
         words = torch.device("cpu") if device.type == "cuda" else device
         text = torch.empty(b.text_vocab, b.hidden, dtype=wide, device=words)

@@ -30,6 +30,7 @@ not for training.
     attention   attend, write_rows, and both from one projection, over a static KV buffer
     drawing     draws inside a captured step, and penalties
     fp8         matrices of eight bits with a scale per block
+    groups      scales that published files state
     int4        matrices of four bits with a scale per group
     kernels/    Triton and C++ for the functions above
     linear      products with a matrix, packed or plain

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-GROUP = 32
-"""Inputs that share a scale when we make a matrix; published files have their own."""
+from capsules.nn.groups import GROUP, KnownGroups
 
 
 @dataclass(frozen=True, eq=False)
 class Int4Weight:
-    """Signed 4-bit values times the scale of their group along the input."""
+    """Signed 4-bit values, plus the shift of their group along the input if groups have one, times its scale."""
 
     packed: Tensor  # [O, I / 8] int32
-    scale: Tensor  # [O, I / group]; bfloat16 where it was made here, float32 as published
+    scale: Tensor  # [O, I / group] bfloat16, or the published type
+    shift: Tensor | None = None  # [O, I / group] bfloat16
 
     @property
     def shape(self) -> torch.Size:
@@ -32,20 +32,30 @@ class Int4Weight:
 
     def unpack(self, dtype: torch.dtype) -> Tensor:
         """[O, I]; the product is taken in float32 and rounded once."""
-        return unpack_int4(self.packed, self.scale).to(dtype)
+        return unpack_int4(self.packed, self.scale, self.shift).to(dtype)
 
     def __getitem__(self, rows: slice) -> "Int4Weight":
-        return Int4Weight(self.packed[rows], self.scale[rows])
+        return Int4Weight(self.packed[rows], self.scale[rows], None if self.shift is None else self.shift[rows])
 
     @property
     def values(self) -> Tensor:
         """The tensor that a loader fills."""
         return self.packed
 
-    def fill(self, matrix: Tensor) -> Tensor:
-        """Take over the scales of `matrix` [O, I] and return its values, which a loader copies into `values`."""
-        packed, scale = quantise_int4(matrix.to(self.scale.device))
-        self.scale.copy_(scale)
+    def fill(self, matrix: Tensor, known: KnownGroups | None = None) -> Tensor:
+        """Take over the scales of `matrix` [O, I] and return its values, which a loader copies into `values`.
+
+        known  scales and shifts that it was published with; its values are found again
+        """
+        if known is None:
+            packed, scale = quantise_int4(matrix.to(self.scale.device))
+            self.scale.copy_(scale)
+        else:
+            packed = _joined(known.wholes(matrix).clamp_(-8, 7).add_(8).to(torch.int32))
+            self.scale.copy_(known.scale)
+        if self.shift is not None:
+            given = None if known is None else known.shift
+            self.shift.zero_() if given is None else self.shift.copy_(given)
         return packed
 
 
@@ -59,8 +69,13 @@ def quantise_int4(matrix: Tensor) -> tuple[Tensor, Tensor]:
     scale = (torch.where(high > -low, high, low) / -8).bfloat16()
     scale = torch.where(scale == 0, 1.0, scale)
     values = (tiles / scale[..., None].float()).round_().clamp_(-8, 7).add_(8).to(torch.int32)
-    shifts = torch.arange(0, 32, 4, device=matrix.device, dtype=torch.int32)
-    return (values.flatten(1).unflatten(1, (-1, 8)) << shifts).sum(-1, dtype=torch.int32), scale
+    return _joined(values.flatten(1)), scale
+
+
+def _joined(values: Tensor) -> Tensor:
+    """[O, I] of 0 … 15 to [O, I / 8] int32."""
+    shifts = torch.arange(0, 32, 4, device=values.device, dtype=torch.int32)
+    return (values.unflatten(1, (-1, 8)) << shifts).sum(-1, dtype=torch.int32)
 
 
 def empty_int4(rows: int, columns: int, device: torch.device) -> Int4Weight:
@@ -69,9 +84,11 @@ def empty_int4(rows: int, columns: int, device: torch.device) -> Int4Weight:
     return Int4Weight(packed, torch.empty(rows, columns // GROUP, dtype=torch.bfloat16, device=device))
 
 
-def unpack_int4(packed: Tensor, scale: Tensor) -> Tensor:
-    """[O, I / 8] int32 and [O, I / group] scales to [O, I] float32: value = (4 bits - 8) · scale."""
+def unpack_int4(packed: Tensor, scale: Tensor, shift: Tensor | None = None) -> Tensor:
+    """[O, I / 8] int32 and [O, I / group] scales to [O, I] float32: value = (4 bits - 8 + shift) · scale."""
     shifts = torch.arange(0, 32, 4, device=packed.device, dtype=torch.int32)
     values = ((packed[..., None] >> shifts) & 15).flatten(-2) - 8  # [O, I]
-    groups = scale.shape[-1]
-    return (values.float().unflatten(-1, (groups, -1)) * scale.float()[..., None]).flatten(-2)
+    tiles = values.float().unflatten(-1, (scale.shape[-1], -1))
+    if shift is not None:
+        tiles = tiles + shift.float()[..., None]
+    return (tiles * scale.float()[..., None]).flatten(-2)

@@ -121,7 +121,7 @@ def _packed(x: Tensor, weight: Fp8Weight | Int4Weight) -> Tensor:
         return _packed_row(x, weight)
     if isinstance(weight, Fp8Weight):
         return gemv_fp8(x, weight.values, weight.scale, *weight.block)
-    return gemv_int4(x, weight.packed, weight.scale)
+    return gemv_int4(x, weight.packed, weight.scale, weight.shift)
 
 
 def _grouped(weight: Fp8Weight | Int4Weight) -> bool:
@@ -133,7 +133,8 @@ def _grouped(weight: Fp8Weight | Int4Weight) -> bool:
 def _packed_row(x: Tensor, weight: Fp8Weight | Int4Weight, paired: bool = False, wide: bool = False) -> Tensor:
     from capsules.nn.kernels.packed_row import packed_row
 
-    return packed_row(x, weight.values, weight.scale, *weight.block, None, paired, wide)
+    shift = weight.shift if isinstance(weight, Int4Weight) else None
+    return packed_row(x, weight.values, weight.scale, *weight.block, shift, paired, wide)
 
 
 def empty_matrix(rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -11,15 +11,37 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from capsules.nn.groups import GROUP, KnownGroups
+from llm_engine.names import Stored
+
+Steps = tuple[Tensor, Tensor | None]
+"""Scale and minimum of each group of 32, [n, groups]: values are scale · q + minimum, or scale · (q - middle)."""
+
 
 @dataclass(frozen=True)
 class BlockType:
-    """One way of storing numbers: so many values in so many bytes."""
+    """One way of storing numbers: so many values in so many bytes, of so many bits."""
 
     name: str
     values: int
     nbytes: int
     decode: Callable[[Tensor], Tensor]
+    bits: int = 16
+    steps: Callable[[Tensor], Steps] | None = None  # None: other groups than 32 values have a scale
+    shifted: bool = False  # whether there is a minimum
+
+    @property
+    def stored(self) -> Stored:
+        return Stored(self.bits, self.steps is not None, self.shifted)
+
+    def groups(self, stored: Tensor) -> KnownGroups:
+        """Of [rows, bytes] uint8."""
+        assert self.steps is not None
+        scale, least = self.steps(stored.reshape(-1, self.nbytes))
+        rows = (stored.shape[0], -1)
+        if least is None:
+            return KnownGroups.symmetric(scale.reshape(rows))
+        return KnownGroups.of(scale.reshape(rows), least.reshape(rows), 1 << (self.bits - 1))
 
 
 def widen(stored: Tensor, kind: BlockType) -> Tensor:
@@ -116,17 +138,30 @@ def _q6_k(b: Tensor) -> Tensor:
     return (scale[..., None] * (whole.view(-1, 16, 16).float() - 32)).flatten(1)
 
 
+def _symmetric(b: Tensor) -> Steps:
+    return _halves(b, 0), None
+
+
+def _with_minimum(b: Tensor) -> Steps:
+    return _halves(b, 0), _halves(b, 2)
+
+
+def _eight(b: Tensor) -> Steps:
+    scale, least = _k_scales(b)
+    return scale[..., 0], -least[..., 0]
+
+
 TYPES = {
     0: BlockType("F32", 1, 4, _float32),
     1: BlockType("F16", 1, 2, _float16),
-    2: BlockType("Q4_0", 32, 18, _q4_0),
-    3: BlockType("Q4_1", 32, 20, _q4_1),
-    6: BlockType("Q5_0", 32, 22, _q5_0),
-    7: BlockType("Q5_1", 32, 24, _q5_1),
-    8: BlockType("Q8_0", 32, 34, _q8_0),
-    12: BlockType("Q4_K", 256, 144, _q4_k),
-    13: BlockType("Q5_K", 256, 176, _q5_k),
-    14: BlockType("Q6_K", 256, 210, _q6_k),
+    2: BlockType("Q4_0", GROUP, 18, _q4_0, 4, _symmetric),
+    3: BlockType("Q4_1", GROUP, 20, _q4_1, 4, _with_minimum, shifted=True),
+    6: BlockType("Q5_0", GROUP, 22, _q5_0, 5, _symmetric),
+    7: BlockType("Q5_1", GROUP, 24, _q5_1, 5, _with_minimum, shifted=True),
+    8: BlockType("Q8_0", GROUP, 34, _q8_0, 8, _symmetric),
+    12: BlockType("Q4_K", 256, 144, _q4_k, 4, _eight, shifted=True),
+    13: BlockType("Q5_K", 256, 176, _q5_k, 5, _eight, shifted=True),
+    14: BlockType("Q6_K", 256, 210, _q6_k, 6),
     30: BlockType("BF16", 1, 2, _bfloat16),
 }
 """By their numbers in a file."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from capsules.digests import file_digest
 from capsules.errors import WeightsError
+from capsules.nn.groups import KnownGroups
 from capsules.safefile import SafeFile, TensorEntry
 from capsules.shards import some
 from capsules.weights import Plan, Progress, Target
@@ -15,6 +16,7 @@ from llm_engine.config import LLMConfig
 from llm_engine.gguf.container import GgufFile, open_gguf
 from llm_engine.gguf.described import config_of
 from llm_engine.gguf.undone import published_tensors
+from llm_engine.names import Stored
 
 _STRIP_VALUES = 1 << 22  # values widened at a time: 16 MiB
 
@@ -36,6 +38,12 @@ class GgufCheckpoint:
             name: TensorEntry(name, "F32", held.shape, held.stored.offset, held.stored.nbytes)
             for name, held in self._held.items()
         }
+
+    def stored(self, name: str) -> Stored:
+        return self._held[name].held if name in self._held else Stored()
+
+    def groups(self, name: str, rows: slice) -> KnownGroups:
+        return self._held[name].groups(self._file, rows.start, rows.stop)
 
     def digest(self, aside: Path | None) -> str:
         return file_digest(self.path, aside)

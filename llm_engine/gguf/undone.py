@@ -6,14 +6,16 @@ qwen35   value heads that share a key head lie apart ("tiled") and no longer sid
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from capsules.nn.groups import GROUP, KnownGroups
 from llm_engine.config import LLMConfig
 from llm_engine.gguf.container import GgufFile, GgufTensor
 from llm_engine.gguf.described import STRETCH
+from llm_engine.names import Stored
 
 _OUTER = {
     "token_embd.weight": "model.embed_tokens.weight",
@@ -55,6 +57,27 @@ class PublishedTensor:
             values = file.rows(self.stored.name, wanted)
         values = values if self.columns is None else values[:, self.columns]
         return self.undo(values).view(last - first, *self.shape[1:])
+
+    @property
+    def held(self) -> Stored:
+        """Groups of 32 are published ones only if the columns are in an order that leaves them whole."""
+        stored = self.stored.kind.stored
+        return stored if self._group_order is not None else replace(stored, grouped=False)
+
+    @property
+    def _group_order(self) -> Tensor | slice | None:
+        if self.columns is None:
+            return slice(None)
+        groups = self.columns.view(-1, GROUP) if len(self.columns) % GROUP == 0 else self.columns[:, None]
+        whole = bool((groups == groups[:, :1] + torch.arange(GROUP)).all()) and not bool((groups[:, 0] % GROUP).any())
+        return groups[:, 0] // GROUP if whole else None
+
+    def groups(self, file: GgufFile, first: int, last: int) -> KnownGroups:
+        """Scales and shifts of published rows first … last."""
+        order, wanted = self._group_order, slice(first, last) if self.rows is None else self.rows[first:last]
+        assert order is not None
+        known = self.stored.kind.groups(file.stored(self.stored.name)[wanted])
+        return KnownGroups(known.scale[:, order], None if known.shift is None else known.shift[:, order])
 
 
 def published_tensors(file: GgufFile, config: LLMConfig) -> dict[str, PublishedTensor]:

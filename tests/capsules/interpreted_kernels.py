@@ -67,6 +67,11 @@ def main() -> None:
                 four = Int4Weight(bits, draw(outputs, groups).log2().round().exp2().nan_to_num(0.5))
                 got = launch_gemv_int4(x, four.packed, four.scale)
                 found[f"gemv_int4 {kind} {rows}x{inputs} {groups}"] = ratio(got, launch_gemv(x, four.unpack(form)))
+                four = Int4Weight(bits, four.scale, draw(outputs, groups).bfloat16().contiguous())
+                got = launch_gemv_int4(x, four.packed, four.scale, four.shift)
+                found[f"gemv_int4 {kind} {rows}x{inputs} {groups} shifted"] = ratio(
+                    got, launch_gemv(x, four.unpack(form))
+                )
         for size in (65, 128, 1000):
             x, w = draw(3, size, dtype=dtype), draw(size)
             found[f"rms_norm {kind} {size}"] = ratio(launch_rms_norm(x, w, 1e-6), rms_norm(x, w, 1e-6))

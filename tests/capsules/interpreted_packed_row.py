@@ -53,11 +53,11 @@ def main() -> None:
             compare(found, f"fp8 {outputs}x{inputs} {block}", x, matrix, values.contiguous(), scale, block)
         bits = whole(-(2**31), 2**31, outputs, inputs // 8).int()
         for groups in (1, inputs // 8):
-            scale, minimum = draw(outputs, groups).bfloat16(), draw(outputs, groups)
+            scale, shift = draw(outputs, groups).bfloat16(), draw(outputs, groups).bfloat16()
             matrix, group = unpack_int4(bits, scale).double(), (1, inputs // groups)
             compare(found, f"int4 {outputs}x{inputs} {groups}", x, matrix, bits, scale, group)
-            matrix = matrix + minimum.double().repeat_interleave(group[1], 1)
-            compare(found, f"int4 {outputs}x{inputs} {groups} from a minimum", x, matrix, bits, scale, group, minimum)
+            matrix = unpack_int4(bits, scale.double(), shift).double()
+            compare(found, f"int4 {outputs}x{inputs} {groups} shifted", x, matrix, bits, scale, group, shift)
     every = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn)  # each E4M3 value, subnormal ones too
     every = torch.where(every.float().isnan(), torch.zeros(()), every.float()).to(torch.float8_e4m3fn)
     matrix = torch.diag(every.double())

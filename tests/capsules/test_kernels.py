@@ -35,8 +35,8 @@ def product(stored: str, rows: int, outputs: int = 12288, inputs: int = 2560) ->
         values = given(outputs, inputs, dtype=torch.float8_e4m3fn)
         gemv.launch_gemv_fp8(x, values, wide(outputs // 32, inputs // 128), 32, 128)
     else:
-        packed = given(outputs, inputs // 8, dtype=torch.int32)
-        gemv.launch_gemv_int4(x, packed, wide(outputs, inputs // 32))
+        packed, groups = given(outputs, inputs // 8, dtype=torch.int32), given(outputs, inputs // 32)
+        gemv.launch_gemv_int4(x, packed, groups, groups if stored == "shifted" else None)
 
 
 def attention(heads: int, groups: int, size: int) -> None:
@@ -68,6 +68,7 @@ PRODUCTS: dict[str, Callable[[], None]] = {
     f"{stored} {rows}x{inputs} to {outputs}": lambda a=stored, r=rows, o=outputs, i=inputs: product(a, r, o, i)  # type: ignore[misc]
     for stored, rows, outputs, inputs in (
         ("plain", 1, 12288, 2560), ("fp8", 1, 12288, 2560), ("int4", 1, 12288, 2560), ("int4", 1, 2560, 9216),
+        ("shifted", 64, 12288, 2560),
         *((stored, rows, outputs, 2560) for stored in ("fp8", "int4") for rows in (8, 24, 64)
           for outputs in (2560, 12288)),
     )

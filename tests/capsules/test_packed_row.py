@@ -20,15 +20,15 @@ WEIGHTS = 2 * 4 * 128 * 8 / 128
 """Of a thread in one round of the loop, which is two tiles long."""
 
 
-def launch(stored: str, paired: bool = False, least: bool = False) -> Launch:
+def launch(stored: str, paired: bool = False, shifted: bool = False) -> Launch:
     from capsules.nn.kernels.packed_row import launch_packed_row
 
     if stored == "fp8":
         w, scale, group = given(12288, 2560, dtype=torch.float8_e4m3fn), wide(384, 20), (32, 128)
     else:
         w, scale, group = given(12288, 320, dtype=torch.int32), given(12288, 80), (1, 32)
-    minimum = scale if least else None
-    [found] = launched(lambda: launch_packed_row(given(1, 2560), w, scale, group, minimum, paired))
+    shift = scale if shifted else None
+    [found] = launched(lambda: launch_packed_row(given(1, 2560), w, scale, group, shift, paired))
     return found
 
 
@@ -45,18 +45,18 @@ def test_it_is_as_near_to_float64_as_the_plain_product() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("least", [False, True], ids=["", "with a minimum"])
+@pytest.mark.parametrize("shifted", [False, True], ids=["", "shifted"])
 @pytest.mark.parametrize("paired", [False, True], ids=["", "paired"])
 @pytest.mark.parametrize(("stored", "most"), [("fp8", 6.6), ("int4", 7.2)])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_it_waits_for_nobody_and_rounds_no_weight(
-    architecture: int, stored: str, most: float, paired: bool, least: bool
+    architecture: int, stored: str, most: float, paired: bool, shifted: bool
 ) -> None:
-    code = launch(stored, paired, least).compiled(architecture)
+    code = launch(stored, paired, shifted).compiled(architecture)
     assert code.lacks == []
     assert not [name for name in code.loop if name.startswith(("F2F", "BAR", "LDS", "STS"))]
-    assert code.loop.total() / WEIGHTS <= most + least
-    assert code.registers <= (72 if least else 64), "seven or eight blocks of four warps on a unit"
+    assert code.loop.total() / WEIGHTS <= most + shifted
+    assert code.registers <= (72 if shifted else 64), "seven or eight blocks of four warps on a unit"
 
 
 @pytest.mark.slow

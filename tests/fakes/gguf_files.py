@@ -16,9 +16,9 @@ PLACES = {"Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
 
 def write_decoder(
     path: Path, architecture: str = "llama", kind: str = "F32", pre: str = "qwen2", size: int = 32,
-    stretch: np.ndarray | None = None,
+    stretch: np.ndarray | None = None, finer: dict[str, str] | None = None,
 ) -> None:  # fmt: skip
-    """Matrices of one type, norms in F32; `size` of a head."""
+    """Matrices of one type, norms in F32; `size` of a head. `finer`: other types, by the last part of a name."""
     random = np.random.default_rng(len(architecture) + len(kind))
     writer = gguf.GGUFWriter(str(path), architecture)
     writer.add_context_length(2048)
@@ -47,8 +47,8 @@ def write_decoder(
         if architecture == "qwen3":
             norms |= {f"{block}attn_q_norm": size, f"{block}attn_k_norm": size}
     for name, shape in matrices.items():
-        raw = random_matrix(random, shape, Type[kind])
-        writer.add_tensor(f"{name}.weight", raw, raw_dtype=Type[kind])
+        held = Type[(finer or {}).get(name.rpartition(".")[2], kind)]
+        writer.add_tensor(f"{name}.weight", random_matrix(random, shape, held), raw_dtype=held)
     for name, length in norms.items():
         writer.add_tensor(f"{name}.weight", random.normal(1, 0.2, length).astype(np.float32))
     writer.write_header_to_file()

@@ -14,7 +14,7 @@ from capsules import ExecContext, Role
 from capsules.nn import PackedWeight
 from capsules.nn.fp8 import Fp8Weight, quantise_fp8, unpack_fp8
 from capsules.nn.int4 import Int4Weight, quantise_int4, unpack_int4
-from capsules.nn.panels import BITS, PanelWeight, pack_panels
+from capsules.nn.panels import BITS, FORMS, PanelWeight, pack_panels
 from llm_engine import CheckpointError, HybridLLM, Sampling, StateError
 from llm_engine.footprint import model_bytes, needed_bytes
 from llm_engine.model import ModelWeights
@@ -297,7 +297,7 @@ def test_the_plan_counts_what_is_published_packed_as_it_stays(
 
 def repacked(value: Any, bits: int) -> Tensor:
     """What packing leaves of a matrix."""
-    return PanelWeight(*pack_panels(value, bits), value.shape).unpack(torch.float32)
+    return PanelWeight(*pack_panels(value, FORMS[bits]), value.shape).unpack(torch.float32)
 
 
 @pytest.mark.parametrize("bits", [8, 4])
@@ -321,13 +321,14 @@ def test_matrices_packed_while_loading_are_those_packed_whole(
 
 @pytest.mark.parametrize(("form", "bits"), [("fp8", 8), ("int4", 8), ("int4", 4)])
 def test_quantised_files_are_packed_anew(copy: Callable[[str], Copy], form: str, bits: int) -> None:
-    """Published four bits lose nothing in four bits."""
+    """Published four bits lose nothing: they stay four, also where eight are asked for."""
     changed = copy("wide")
     reference = (to_fp8 if form == "fp8" else to_int4)(changed, 32)
     found, name = load(changed.write(), bits=bits), "model.layers.0.mlp.down_proj.weight"
     down: Any = found.model.layers[0].down
-    expected = reference[name] if form == "int4" and bits == 4 else repacked(reference[name], bits)
-    assert isinstance(down, PanelWeight) and torch.equal(down.unpack(torch.float32), expected)
+    expected = reference[name] if form == "int4" else repacked(reference[name], bits)
+    assert isinstance(down, PanelWeight) and down.bits == (4 if form == "int4" else 8)
+    assert torch.equal(down.unpack(torch.float32), expected)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from capsules.exec import native
-from capsules.nn.panels import BITS, PanelWeight, pack_panels
+from capsules.nn.panels import BITS, FORMS, PanelWeight, pack_panels
 from tests.tts_engine.miniature import Size
 from tests.tts_engine.oracle import codec_oracle, qwen_oracle, slow_resample
 from tts_engine import dac_encode
@@ -196,7 +196,7 @@ def test_a_packed_voice_chooses_like_its_unpacked_self(
 
 def repacked(value: Tensor, bits: int) -> Tensor:
     """What packing leaves of a matrix."""
-    return PanelWeight(*pack_panels(value, bits), value.shape).unpack(torch.float32)
+    return PanelWeight(*pack_panels(value, FORMS[bits]), value.shape).unpack(torch.float32)
 
 
 @pytest.fixture(scope="module")

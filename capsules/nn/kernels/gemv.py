@@ -25,13 +25,14 @@ def _nibble(packed, shift: tl.constexpr):
 
 @triton.jit
 def _tile(
-    w, scale, o, start, outputs, inputs, scale_columns, kind: tl.constexpr, STORED: tl.constexpr,
-    GROUP_ROWS: tl.constexpr, GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr, BLOCK_O: tl.constexpr,
-    BLOCK_I: tl.constexpr,
+    w, scale, shift, o, start, outputs, inputs, scale_columns, kind: tl.constexpr, STORED: tl.constexpr,
+    SHIFTED: tl.constexpr, GROUP_ROWS: tl.constexpr, GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr,
+    BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr,
 ):  # fmt: skip
     """Rows `o` of the matrix, BLOCK_I columns from `start`, as `kind`; zeros beyond the matrix.
 
     STORED  0: w holds floats, `scale` is not read; 1: bytes of E4M3 values; 2: words of eight 4-bit values plus 8
+    SHIFTED whether `shift` is read and added to the values before they are scaled; it is laid out as `scale`
     GRAIN   columns that share one loaded scale: a part of one group
     """
     i = start + tl.arange(0, BLOCK_I)
@@ -61,9 +62,12 @@ def _tile(
             lift = 1.0
         column = start + tl.arange(0, BLOCK_I // GRAIN) * GRAIN
         known = (o[:, None] < outputs) & (column[None, :] < inputs)
-        at = scale + (o[:, None] // GROUP_ROWS) * scale_columns + column[None, :] // GROUP_COLUMNS
-        factor = tl.load(at, mask=known, other=0.0).to(tl.float32) * lift
-        scaled = tl.reshape(value, (BLOCK_O, BLOCK_I // GRAIN, GRAIN)) * factor[:, :, None]
+        at = (o[:, None] // GROUP_ROWS) * scale_columns + column[None, :] // GROUP_COLUMNS
+        factor = tl.load(scale + at, mask=known, other=0.0).to(tl.float32) * lift
+        tiles = tl.reshape(value, (BLOCK_O, BLOCK_I // GRAIN, GRAIN))
+        if SHIFTED:
+            tiles += tl.load(shift + at, mask=known, other=0.0).to(tl.float32)[:, :, None]
+        scaled = tiles * factor[:, :, None]
         weight = tl.reshape(scaled, (BLOCK_O, BLOCK_I)).to(kind)
     return weight
 
@@ -92,9 +96,9 @@ def leave(out, made, outputs, PAIRED: tl.constexpr, BLOCK_O: tl.constexpr):
 
 @triton.jit
 def gemv_kernel(
-    x, w, scale, out, outputs, inputs, scale_columns, STORED: tl.constexpr, GROUP_ROWS: tl.constexpr,
-    GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr, PAIRED: tl.constexpr, BLOCK_O: tl.constexpr,
-    BLOCK_I: tl.constexpr,
+    x, w, scale, shift, out, outputs, inputs, scale_columns, STORED: tl.constexpr, SHIFTED: tl.constexpr,
+    GROUP_ROWS: tl.constexpr, GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr, PAIRED: tl.constexpr,
+    BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr,
 ):  # fmt: skip
     """One program makes BLOCK_O outputs of one row. Sums are float32: column by column of the tiles, then across."""
     o = rows_of(outputs, PAIRED, BLOCK_O)
@@ -103,8 +107,8 @@ def gemv_kernel(
         i = start + tl.arange(0, BLOCK_I)
         row = tl.load(x + i, mask=i < inputs, other=0.0).to(tl.float32)
         weight = _tile(
-            w, scale, o, start, outputs, inputs, scale_columns, x.dtype.element_ty, STORED, GROUP_ROWS, GROUP_COLUMNS,
-            GRAIN, BLOCK_O, BLOCK_I,
+            w, scale, shift, o, start, outputs, inputs, scale_columns, x.dtype.element_ty, STORED, SHIFTED, GROUP_ROWS,
+            GROUP_COLUMNS, GRAIN, BLOCK_O, BLOCK_I,
         )  # fmt: skip
         total += weight.to(tl.float32) * row[None, :]
     leave(out, tl.sum(total, axis=1), outputs, PAIRED, BLOCK_O)
@@ -112,8 +116,9 @@ def gemv_kernel(
 
 @triton.jit
 def few_rows_kernel(
-    x, w, scale, out, outputs, inputs, rows, scale_columns, STORED: tl.constexpr, GROUP_ROWS: tl.constexpr,
-    GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr, ROWS: tl.constexpr, BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr,
+    x, w, scale, shift, out, outputs, inputs, rows, scale_columns, STORED: tl.constexpr, SHIFTED: tl.constexpr,
+    GROUP_ROWS: tl.constexpr, GROUP_COLUMNS: tl.constexpr, GRAIN: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK_O: tl.constexpr, BLOCK_I: tl.constexpr,
 ):  # fmt: skip
     """One program makes BLOCK_O outputs of ROWS rows on the matrix units. Sums are float32, in ascending tiles."""
     o = tl.program_id(0) * BLOCK_O + tl.arange(0, BLOCK_O)
@@ -123,8 +128,8 @@ def few_rows_kernel(
         i = start + tl.arange(0, BLOCK_I)
         row = tl.load(x + r[None, :] * inputs + i[:, None], mask=(r[None, :] < rows) & (i[:, None] < inputs), other=0.0)
         weight = _tile(
-            w, scale, o, start, outputs, inputs, scale_columns, x.dtype.element_ty, STORED, GROUP_ROWS, GROUP_COLUMNS,
-            GRAIN, BLOCK_O, BLOCK_I,
+            w, scale, shift, o, start, outputs, inputs, scale_columns, x.dtype.element_ty, STORED, SHIFTED, GROUP_ROWS,
+            GROUP_COLUMNS, GRAIN, BLOCK_O, BLOCK_I,
         )  # fmt: skip
         total = tl.dot(weight, row, total, input_precision="ieee")
     tl.store(
@@ -135,8 +140,9 @@ def few_rows_kernel(
 
 
 def _launch(
-    x: Tensor, w: Tensor, scale: Tensor, stored: int, group: tuple[int, int], out: Tensor, paired: bool = False
-) -> Tensor:
+    x: Tensor, w: Tensor, scale: Tensor, stored: int, group: tuple[int, int], out: Tensor, paired: bool = False,
+    shift: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     rows, inputs = x.shape
     outputs = w.shape[0]
     if rows == 1:
@@ -144,17 +150,17 @@ def _launch(
     else:
         tile, warps = (_FEW, 4) if outputs < _MANY else (_FEW_OF_MANY, 8)
     packing = {
-        "STORED": stored, "GROUP_ROWS": group[0], "GROUP_COLUMNS": group[1],
+        "STORED": stored, "SHIFTED": shift is not None, "GROUP_ROWS": group[0], "GROUP_COLUMNS": group[1],
         "GRAIN": min(group[1] & -group[1], tile[1]), "BLOCK_O": tile[0], "BLOCK_I": tile[1],
     }  # fmt: skip
     how = {"num_warps": warps, "num_stages": 3, "enable_fp_fusion": True}
-    grid = (triton.cdiv(outputs, tile[0]),)
+    grid, shift = (triton.cdiv(outputs, tile[0]),), scale if shift is None else shift
     if rows == 1:
-        gemv_kernel[grid](x, w, scale, out, outputs, inputs, scale.shape[-1], PAIRED=paired, **packing, **how)
+        gemv_kernel[grid](x, w, scale, shift, out, outputs, inputs, scale.shape[-1], PAIRED=paired, **packing, **how)
     else:
         padded = min(MOST, max(16, triton.next_power_of_2(rows)))  # 16: the least extent of the matrix units
         few_rows_kernel[(*grid, triton.cdiv(rows, padded))](
-            x, w, scale, out, outputs, inputs, rows, scale.shape[-1], ROWS=padded, **packing, **how
+            x, w, scale, shift, out, outputs, inputs, rows, scale.shape[-1], ROWS=padded, **packing, **how
         )
     return out
 
@@ -180,9 +186,11 @@ def launch_gemv_fp8(x: Tensor, values: Tensor, scale: Tensor, block_rows: int, b
     return _launch(x, values.view(torch.uint8), scale, FP8, (block_rows, block_columns), out)
 
 
-def launch_gemv_int4(x: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
-    """x [T, I], packed [O, I / 8] int32, scale [O, groups] of any float type, contiguous -> [T, O] in x's type."""
-    return _launch(x, packed, scale, INT4, (1, x.shape[1] // scale.shape[1]), row_out(x, packed.shape[0], False, False))
+def launch_gemv_int4(x: Tensor, packed: Tensor, scale: Tensor, shift: Tensor | None = None) -> Tensor:
+    """x [T, I], packed [O, I / 8] int32, scale and shift [O, groups] of any float type, contiguous -> [T, O] in x's
+    type."""
+    group, out = (1, x.shape[1] // scale.shape[1]), row_out(x, packed.shape[0], False, False)
+    return _launch(x, packed, scale, INT4, group, out, shift=shift)
 
 
 @torch.library.custom_op("capsules::gemv", mutates_args=(), device_types="cuda")
@@ -202,12 +210,12 @@ def gemv_fp8(x: Tensor, values: Tensor, scale: Tensor, block_rows: int, block_co
 
 
 @torch.library.custom_op("capsules::gemv_int4", mutates_args=(), device_types="cuda")
-def gemv_int4(x: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
-    return launch_gemv_int4(x, packed, scale)
+def gemv_int4(x: Tensor, packed: Tensor, scale: Tensor, shift: Tensor | None = None) -> Tensor:
+    return launch_gemv_int4(x, packed, scale, shift)
 
 
 @gemv_fp8.register_fake
 @gemv_int4.register_fake
-def _(x: Tensor, weight: Tensor, scale: Tensor, *block: int) -> Tensor:
+def _(x: Tensor, weight: Tensor, scale: Tensor, *others: int | Tensor | None) -> Tensor:
     assert x.is_contiguous() and weight.is_contiguous() and scale.is_contiguous()
     return x.new_empty(x.shape[0], weight.shape[0])

@@ -20,15 +20,15 @@ per unit, each with 4 or 2 KB on their way."""
 
 @triton.jit
 def packed_row_kernel(
-    x, w, scale, minimum, out, outputs, inputs, scale_columns, STORED: tl.constexpr, GROUP_ROWS: tl.constexpr,
-    GROUP_CHUNKS: tl.constexpr, LEAST: tl.constexpr, PAIRED: tl.constexpr, EVEN: tl.constexpr, BLOCK_O: tl.constexpr,
+    x, w, scale, shift, out, outputs, inputs, scale_columns, STORED: tl.constexpr, GROUP_ROWS: tl.constexpr,
+    GROUP_CHUNKS: tl.constexpr, SHIFTED: tl.constexpr, PAIRED: tl.constexpr, EVEN: tl.constexpr, BLOCK_O: tl.constexpr,
     CHUNKS: tl.constexpr,
 ):  # fmt: skip
     """One program makes BLOCK_O sums of the row.
 
     STORED        1: bytes of E4M3; 2: words of eight 4-bit values plus 8
     GROUP_CHUNKS  chunks of eight inputs with one scale; GROUP_ROWS outputs with one
-    LEAST         whether `minimum` is read: what is added to every weight of a group, laid out as `scale`
+    SHIFTED       whether `shift` is read: what is added to every value of a group, laid out as `scale`
     PAIRED        the first half of the matrix is a gate: out = silu(gate) times the other half
     EVEN          whether BLOCK_O divides the rows
     """
@@ -59,10 +59,10 @@ def packed_row_kernel(
             packed = tl.load(w + first * chunks + word, mask=there, other=0)
             four = (packed[:, :, None] >> (e * 4)[None, None, :]) & 15
             value = (four | 0x4B000000).to(tl.float32, bitcast=True) - 8388616.0  # at the end of 2^23, less 8
-        total += tl.sum(value * row, axis=2) * factor
-        if LEAST:
-            least = tl.load(minimum + group, mask=there, other=0.0).to(tl.float32)
-            total += tl.sum(row, axis=2) * least
+        partial = tl.sum(value * row, axis=2)
+        if SHIFTED:
+            partial += tl.sum(row, axis=2) * tl.load(shift + group, mask=there, other=0.0).to(tl.float32)
+        total += partial * factor
     leave(out, tl.sum(total, axis=1), outputs, PAIRED, BLOCK_O)
 
 
@@ -72,13 +72,13 @@ def takes(inputs: int, group: tuple[int, int]) -> bool:
 
 
 def launch_packed_row(
-    x: Tensor, w: Tensor, scale: Tensor, group: tuple[int, int], minimum: Tensor | None = None,
+    x: Tensor, w: Tensor, scale: Tensor, group: tuple[int, int], shift: Tensor | None = None,
     paired: bool = False, wide: bool = False,
 ) -> Tensor:  # fmt: skip
     """One row through a packed matrix.
 
     x        [1, I]
-    w        [O, I] float8_e4m3fn, or [O, I / 8] int32; scale and minimum, one for `group` rows and columns each,
+    w        [O, I] float8_e4m3fn, or [O, I / 8] int32; scale and shift, one for `group` rows and columns each,
              float32 or bfloat16. All contiguous
     paired   the rows of a gate, then as many of what it opens; -> silu(gate) · up
     returns  [1, O], or [1, O / 2] where paired, in x's type, or float32 if `wide`
@@ -88,8 +88,8 @@ def launch_packed_row(
     out = row_out(x, outputs, paired, wide)
     values = w if stored == INT4 else w.view(torch.uint8)
     packed_row_kernel[(triton.cdiv(outputs, BLOCK_O),)](
-        x, values, scale, scale if minimum is None else minimum, out, outputs, inputs, scale.shape[-1], STORED=stored,
-        GROUP_ROWS=group[0], GROUP_CHUNKS=group[1] // 8, LEAST=minimum is not None, PAIRED=paired,
+        x, values, scale, scale if shift is None else shift, out, outputs, inputs, scale.shape[-1], STORED=stored,
+        GROUP_ROWS=group[0], GROUP_CHUNKS=group[1] // 8, SHIFTED=shift is not None, PAIRED=paired,
         EVEN=outputs % BLOCK_O == 0, BLOCK_O=BLOCK_O, CHUNKS=CHUNKS, num_warps=WARPS, enable_fp_fusion=True,
     )  # fmt: skip
     return out
@@ -97,15 +97,15 @@ def launch_packed_row(
 
 @torch.library.custom_op("capsules::packed_row", mutates_args=(), device_types="cuda")
 def packed_row(
-    x: Tensor, w: Tensor, scale: Tensor, group_rows: int, group_columns: int, minimum: Tensor | None = None,
+    x: Tensor, w: Tensor, scale: Tensor, group_rows: int, group_columns: int, shift: Tensor | None = None,
     paired: bool = False, wide: bool = False,
 ) -> Tensor:  # fmt: skip
-    return launch_packed_row(x, w, scale, (group_rows, group_columns), minimum, paired, wide)
+    return launch_packed_row(x, w, scale, (group_rows, group_columns), shift, paired, wide)
 
 
 @packed_row.register_fake
 def _(
-    x: Tensor, w: Tensor, scale: Tensor, group_rows: int, group_columns: int, minimum: Tensor | None = None,
+    x: Tensor, w: Tensor, scale: Tensor, group_rows: int, group_columns: int, shift: Tensor | None = None,
     paired: bool = False, wide: bool = False,
 ) -> Tensor:  # fmt: skip
     assert x.shape[0] == 1 and takes(x.shape[1], (group_rows, group_columns))

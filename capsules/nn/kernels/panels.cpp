@@ -33,11 +33,16 @@ typedef float floats __attribute__((vector_size(64)));
 typedef uint32_t words __attribute__((vector_size(64)));
 typedef uint16_t halves __attribute__((vector_size(32)));
 
-template <int BITS>
+// A matrix of so many bits with a scale for so many inputs, and a shift if it has one.
+template <int B, int SIZE, bool SHIFT>
 struct Form {
-  static constexpr int64_t GROUP = BITS == 8 ? 64 : 32, BYTES = PANEL * GROUP * BITS / 8, STEPS = GROUP / 4;
+  static constexpr int BITS = B;
+  static constexpr bool SHIFTED = SHIFT;
+  static constexpr int64_t GROUP = SIZE, BYTES = PANEL * GROUP * BITS / 8, STEPS = GROUP / 4;
+  static constexpr int64_t SCALES = PANEL * (SHIFTED ? 2 : 1);
   static constexpr int32_t ZERO = BITS == 8 ? 128 : 8;
 };
+using Eight = Form<8, 64, false>;
 
 // Rows of the input: values [rows][columns], and per row and group the scale and what ZERO adds to a sum, negated.
 struct Inputs {
@@ -106,9 +111,9 @@ inline void add(sums& total, const bytes& w, const int8_t* x) {
 // ------------------------------------------------------------------------------------------------------------- inputs
 
 // One row to eight bits: the largest magnitude of a group becomes 127.
-template <int BITS, class T>
+template <class F, class T>
 void take(const T* x, int64_t size, Inputs& to, int64_t row) {
-  constexpr int64_t GROUP = Form<BITS>::GROUP;
+  constexpr int64_t GROUP = F::GROUP;
   const f8 shift = all(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer, ties to even
   for (int64_t g = 0; g < to.groups; ++g) {
     alignas(32) float wide_x[GROUP];
@@ -137,16 +142,15 @@ void take(const T* x, int64_t size, Inputs& to, int64_t row) {
     int32_t sum = 0;
     for (int64_t n = 0; n < LANES; ++n) sum += total[n];
     to.scale[row * to.groups + g] = peak / 127.0f;
-    to.zero[row * to.groups + g] = -Form<BITS>::ZERO * sum;
+    to.zero[row * to.groups + g] = -F::ZERO * sum;
   }
 }
 
 // ----------------------------------------------------------------------------------------------------------- products
 
 // One panel times T rows of the input from `row` on: out [T] of sixteen sums.
-template <int BITS, int T>
+template <class F, int T>
 inline void tile(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t row, floats* out) {
-  using F = Form<BITS>;
   const int8_t* values[T];
   floats total[T];
   for (int t = 0; t < T; ++t) {
@@ -159,12 +163,12 @@ inline void tile(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t r
   for (int64_t g = 0; g < x.groups; ++g) {
     sums whole[T];
     for (int t = 0; t < T; ++t) whole[t] = sums{} + zero[t * x.groups + g];
-    for (int64_t s = 0; s < F::STEPS; s += BITS == 8 ? 1 : 2) {
+    for (int64_t s = 0; s < F::STEPS; s += F::BITS == 8 ? 1 : 2) {
       __builtin_prefetch(w + ahead, 0, T == 1 ? 3 : 2);  // the processor's own prefetching stops at the end of a page
       const bytes both = load64(w);
       w += sizeof both;
       const int64_t at = g * F::GROUP + s * 4;
-      if constexpr (BITS == 8) {
+      if constexpr (F::BITS == 8) {
         for (int t = 0; t < T; ++t) add(whole[t], both, values[t] + at);
       } else {
         const bytes first = both & 15, second = both >> 4;
@@ -172,9 +176,17 @@ inline void tile(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t r
         for (int t = 0; t < T; ++t) add(whole[t], second, values[t] + at + 4);
       }
     }
-    const floats each = scales(scale + g * PANEL);
-    for (int t = 0; t < T; ++t)
-      total[t] += __builtin_convertvector(whole[t], floats) * (each * factor[t * x.groups + g]);
+    const floats each = scales(scale + g * F::SCALES);
+    if constexpr (F::SHIFTED) {  // added to each weight, so that it meets the sum of the inputs, which `zero` holds
+      const floats shift = scales(scale + g * F::SCALES + PANEL) * (-1.0f / F::ZERO);
+      for (int t = 0; t < T; ++t) {
+        const floats of = __builtin_convertvector(whole[t], floats) + shift * static_cast<float>(zero[t * x.groups + g]);
+        total[t] += of * (each * factor[t * x.groups + g]);
+      }
+    } else {
+      for (int t = 0; t < T; ++t)
+        total[t] += __builtin_convertvector(whole[t], floats) * (each * factor[t * x.groups + g]);
+    }
   }
   for (int t = 0; t < T; ++t) out[t] = total[t];
 }
@@ -182,20 +194,20 @@ inline void tile(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t r
 constexpr int64_t CHUNK = 16;  // rows of the input that are padded to
 
 // One panel times `rows` rows of the input: out [rows] of sixteen sums.
-template <int BITS>
+template <class F>
 void chunk(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t rows, floats* out) {
-  for (int64_t t = 0; t < rows; t += TILE) tile<BITS, TILE>(w, scale, x, t, out + t);
+  for (int64_t t = 0; t < rows; t += TILE) tile<F, TILE>(w, scale, x, t, out + t);
 }
 
-template <int BITS>
+template <class F>
 struct Shaped {};
 
 #if defined(TILES) && defined(__AMX_INT8__)
-// The same integers by matrix tiles: a group of eight bits lies as a second factor has to. Of four bits a group is half
+// The same integers by matrix tiles: a group of eight bits lies as a second factor has to. Groups of 32 are half
 // as long, and what is done for each of them takes as long as this saves.
 template <>
-void chunk<8>(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t rows, floats* out) {
-  using F = Form<8>;
+void chunk<Eight>(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t rows, floats* out) {
+  using F = Eight;
   static_assert(CHUNK == tiles::TILE && PANEL == tiles::TILE);
   alignas(64) int32_t whole[2][CHUNK * PANEL];
   const int64_t panel = x.groups * F::BYTES;
@@ -232,8 +244,8 @@ void chunk<8>(const uint8_t* w, const bf16* scale, const Inputs& x, int64_t rows
 }
 
 template <>
-struct Shaped<8> : tiles::Shaped {
-  Shaped() : tiles::Shaped(Form<8>::GROUP) {}
+struct Shaped<Eight> : tiles::Shaped {
+  Shaped() : tiles::Shaped(Eight::GROUP) {}
 };
 #endif
 
@@ -246,20 +258,20 @@ inline void keep(floats made, T* y, int64_t count) {
     for (int64_t n = 0; n < count; ++n) put(y + n, made[n]);
 }
 
-template <int BITS, class T>
+template <class F, class T>
 void multiply(const Tensor& x, const Tensor& weight, const Tensor& scale, Tensor& y, int64_t rows, int64_t size) {
   const int64_t panels = weight.size(0), groups = weight.size(1), outputs = y.size(y.dim() - 1);
   const int64_t padded = rows == 1 ? 1 : (rows + CHUNK - 1) / CHUNK * CHUNK;
   thread_local Inputs inputs;  // fresh pages at every call would cost more than what is written to them
   Inputs& in = inputs;
-  in.columns = groups * Form<BITS>::GROUP;
+  in.columns = groups * F::GROUP;
   in.groups = groups;
   in.values.resize(std::max<size_t>(in.values.size(), padded * in.columns));
   in.scale.resize(std::max<size_t>(in.scale.size(), padded * groups));
   in.zero.resize(std::max<size_t>(in.zero.size(), padded * groups));
   const T* const from_x = static_cast<const T*>(x.const_data_ptr());
   torch::stable::parallel_for(0, rows, std::max<int64_t>(1, 16384 / size), [&](int64_t from, int64_t to) {
-    for (int64_t t = from; t < to; ++t) take<BITS>(from_x + t * size, size, in, t);
+    for (int64_t t = from; t < to; ++t) take<F>(from_x + t * size, size, in, t);
   });
   T* const to_y = static_cast<T*>(y.mutable_data_ptr());
   const uint8_t* const w = static_cast<const uint8_t*>(weight.const_data_ptr());
@@ -271,16 +283,16 @@ void multiply(const Tensor& x, const Tensor& weight, const Tensor& scale, Tensor
     floats* const made = kept.data();
     const auto each_panel = [&](const auto& product) {
       for (int64_t p = from; p < to; ++p) {
-        product(w + p * groups * Form<BITS>::BYTES, s + p * groups * PANEL);
+        product(w + p * groups * F::BYTES, s + p * groups * F::SCALES);
         const int64_t first = p * PANEL, count = std::min(PANEL, outputs - first);
         for (int64_t t = 0; t < rows; ++t) keep(made[t], to_y + t * outputs + first, count);
       }
     };
     if (rows == 1) {
-      each_panel([&](const uint8_t* panel, const bf16* scales) { tile<BITS, 1>(panel, scales, in, 0, made); });
+      each_panel([&](const uint8_t* panel, const bf16* scales) { tile<F, 1>(panel, scales, in, 0, made); });
     } else {
-      [[maybe_unused]] const Shaped<BITS> shaped;
-      each_panel([&](const uint8_t* panel, const bf16* scales) { chunk<BITS>(panel, scales, in, rows, made); });
+      [[maybe_unused]] const Shaped<F> shaped;
+      each_panel([&](const uint8_t* panel, const bf16* scales) { chunk<F>(panel, scales, in, rows, made); });
     }
   });
 }
@@ -291,13 +303,20 @@ Tensor linear(const Tensor& x, const Tensor& values, const Tensor& scale, int64_
   std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end());
   shape.back() = outputs;
   Tensor y = torch::stable::new_empty(x, shape);
-  const bool eight = values.size(2) == Form<8>::BYTES, narrow = x.scalar_type() == ScalarType::BFloat16;
-  STD_TORCH_CHECK(eight || values.size(2) == Form<4>::BYTES, "panels of eight or four bits are needed");
-  STD_TORCH_CHECK(narrow || x.scalar_type() == ScalarType::Float, "float32 or bfloat16 is needed");
-  if (eight)
-    narrow ? multiply<8, bf16>(x, values, scale, y, rows, size) : multiply<8, float>(x, values, scale, y, rows, size);
-  else
-    narrow ? multiply<4, bf16>(x, values, scale, y, rows, size) : multiply<4, float>(x, values, scale, y, rows, size);
+  const int64_t bytes = values.size(2);
+  const bool shifted = scale.size(2) == 2 * PANEL;
+  const auto by = [&](auto form) {
+    using F = decltype(form);
+    if (bytes != F::BYTES || shifted != F::SHIFTED) return false;
+    x.scalar_type() == ScalarType::BFloat16 ? multiply<F, bf16>(x, values, scale, y, rows, size)
+                                            : multiply<F, float>(x, values, scale, y, rows, size);
+    return true;
+  };
+  STD_TORCH_CHECK(x.scalar_type() == ScalarType::BFloat16 || x.scalar_type() == ScalarType::Float,
+                  "float32 or bfloat16 is needed");
+  STD_TORCH_CHECK(by(Eight{}) || by(Form<4, 32, false>{}) || by(Form<4, 32, true>{}) || by(Form<8, 32, false>{}) ||
+                      by(Form<8, 32, true>{}),
+                  "panels of eight or four bits are needed");
   return y;
 }
 

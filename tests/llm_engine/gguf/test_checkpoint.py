@@ -12,14 +12,18 @@ from torch import Tensor
 
 from benchmarks.peers.gguf_file import write_gguf
 from capsules import ExecContext
+from capsules.nn.fp8 import Fp8Weight
+from capsules.nn.int4 import Int4Weight
 from capsules.nn.panels import PanelWeight
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.errors import CheckpointError, ConfigError
+from llm_engine.footprint import model_bytes, needed_bytes
 from llm_engine.gguf import checkpoint
-from llm_engine.gguf.container import GgufFile, open_gguf
+from llm_engine.gguf.container import GgufFile
 from llm_engine.gguf.described import config_of
 from llm_engine.gguf.undone import PublishedTensor
 from llm_engine.model import forward_whole, init_params
+from llm_engine.options import LLMOptions
 from llm_engine.published import open_published, read_config
 from llm_engine.weights import load_weights, save_checkpoint
 from tests.fakes.gguf_files import rewritten, write_decoder
@@ -154,10 +158,8 @@ def test_other_converters_layouts_are_the_same_model(hybrid: Any, tmp_path: Path
         assert float((actual - expected).abs().max()) < 1e-3, name
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "most"), [("F32", 1e-3), ("BF16", 0.05), ("Q8_0", 0.15), ("Q4_0", 0.15)])
-def test_a_hybrids_logits_are_near_llama_cpps(tmp_path: Path, kind: str, most: float) -> None:
-    """It rounds activations as it rounds weights: to bfloat16, or to eight bits."""
+def save_hybrid(folder: Path, dtype: torch.dtype) -> None:
+    """Heads as wide as those published, so that a block of a K type spans two of them."""
     config = LLMConfig(
         vocab_size=512, hidden_size=256, intermediate_size=512, layer_types=(LINEAR, LINEAR, LINEAR, FULL) * 2,
         num_attention_heads=4, num_key_value_heads=2, head_dim=64, linear_num_key_heads=2, linear_num_value_heads=4,
@@ -168,7 +170,14 @@ def test_a_hybrids_logits_are_near_llama_cpps(tmp_path: Path, kind: str, most: f
     for name, value in params.items():
         if value.dim() == 1 and not name.endswith("A_log"):
             value.add_(torch.randn(value.shape, generator=generator) * 0.2)
-    save_checkpoint(tmp_path, config, params, torch.float32 if kind == "F32" else torch.bfloat16)
+    save_checkpoint(folder, config, params, dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "most"), [("F32", 1e-3), ("BF16", 0.05), ("Q8_0", 0.15), ("Q4_0", 0.15)])
+def test_a_hybrids_logits_are_near_llama_cpps(tmp_path: Path, kind: str, most: float) -> None:
+    """It rounds activations as it rounds weights: to bfloat16, or to eight bits."""
+    save_hybrid(tmp_path, torch.float32 if kind == "F32" else torch.bfloat16)
     path = tmp_path / "hybrid.gguf"
     write_gguf(tmp_path, path, "BF16" if kind == "F32" else kind)
     loaded, ids, peer = load_weights(path, ExecContext("cpu"), torch.float32), [i % 512 for i in IDS], LlamaCpp(path)
@@ -191,17 +200,72 @@ def test_the_digest_is_the_files(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.json"))
 
 
+def matrices(path: Path, dtype: str, device: str = "cpu") -> dict[str, Any]:
+    """What a load with `dtype` holds, by the name of its buffers' owner; the plan must count the same bytes."""
+    ctx, (bits, made) = ExecContext("cpu"), LLMOptions(dtype).forms_on(torch.device(device))
+    loaded = load_weights(path, ctx, LLMOptions(dtype).tensor_dtype, bits=bits, made=made)
+    beside = model_bytes(loaded.config, dtype, 64, most=0, device=device)
+    assert sum(buffer.nbytes for buffer in ctx.buffers("llm")) == needed_bytes(path, dtype, 64, device=device) - beside
+    found = {"embed": loaded.model.embed, "head": loaded.model.head}
+    for index, layer in enumerate(loaded.model.layers):
+        found |= {f"{index}.gate_up": layer.gate_up, f"{index}.down": layer.down}
+        found |= {f"{index}.{name}": value for name, value in vars(layer.mixer).items()}
+    if dtype == "float32":
+        return {name: weight for name, weight in found.items() if isinstance(weight, Tensor) and weight.dim() > 1}
+    return found
+
+
+def lost(held: Any, exact: Tensor) -> float:
+    return float((held.unpack(torch.float32) - exact).norm() / exact.norm())
+
+
 @pytest.mark.slow
-def test_q4_0_keeps_its_four_bits_in_panels(tmp_path: Path) -> None:
-    """The packing finds each group's own scale again, so values are rounded once: the scale, to bfloat16."""
+@pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"])
+def test_packed_forms_keep_the_files_own_values(tmp_path: Path, kind: str) -> None:
+    """Only scales and minima are rounded, to bfloat16. Rounding values again would lose 8 % in four bits."""
     path = tmp_path / "random.gguf"
-    write_decoder(path, "qwen3", "Q4_0")
-    weight = load_weights(path, ExecContext("cpu"), torch.bfloat16, bits=4).model.layers[1].down
-    stored = open_gguf(path).stored("blk.1.ffn_down.weight").unflatten(-1, (-1, 18))
-    scale = stored[..., :2].contiguous().view(torch.float16).bfloat16().float()
-    whole = torch.cat((stored[..., 2:] & 15, stored[..., 2:] >> 4), -1).float() - 8
-    assert isinstance(weight, PanelWeight) and weight.bits == 4
-    assert torch.equal(weight.unpack(torch.float32), (whole * scale).flatten(1))
+    write_decoder(path, "llama", kind)
+    exact, eight, four = (matrices(path, dtype) for dtype in ("float32", "int8", "int4"))
+    bits = 4 if kind.startswith("Q4") else 8
+    for name, value in exact.items():
+        assert isinstance(eight[name], PanelWeight) and eight[name].bits == bits
+        assert lost(eight[name], value) < (0.006 if kind == "Q6_K" else 0.004), name
+        squeezed = kind == "Q8_0" and name not in ("embed", "head")
+        assert four[name].bits == (4 if squeezed else bits)
+        assert squeezed or torch.equal(four[name].unpack(torch.float32), eight[name].unpack(torch.float32))
+    card = matrices(path, "int4", "cuda")
+    for name, value in exact.items():
+        if name in ("embed", "head") or kind[1] in "56":
+            assert isinstance(card[name], Fp8Weight) and lost(card[name], value) < 0.04, name
+        else:
+            assert isinstance(card[name], Int4Weight)
+            assert torch.equal(card[name].unpack(torch.float32), four[name].unpack(torch.float32))
+
+
+@pytest.mark.slow
+def test_a_joined_matrix_takes_the_bits_of_its_finest_part(tmp_path: Path) -> None:
+    """As in Q4_K_M, whose values' projection has six bits: queries and keys keep their own values in eight."""
+    path = tmp_path / "random.gguf"
+    write_decoder(path, "llama", "Q4_K", finer={"attn_v": "Q6_K", "ffn_up": "F16"})
+    exact, found = matrices(path, "float32"), matrices(path, "int8")
+    for name, bits in {"0.qkv": 8, "0.gate_up": 8, "0.down": 4, "0.out": 4}.items():
+        assert (found[name].bits, found[name].form.shifted) == (bits, True)
+        assert lost(found[name], exact[name]) < 0.006
+    assert matrices(path, "int4")["0.qkv"].bits == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Q4_0", "Q4_1", "Q5_1", "Q8_0"])
+def test_a_hybrids_orders_are_undone_in_packed_forms(tmp_path: Path, kind: str) -> None:
+    """Rows and groups of columns move with their scales; a wrong order would lose everything."""
+    save_hybrid(tmp_path, torch.bfloat16)
+    path = tmp_path / "hybrid.gguf"
+    write_gguf(tmp_path, path, kind)
+    exact, found = matrices(path, "float32"), matrices(path, "int8")
+    for name, value in exact.items():
+        if isinstance(found[name], PanelWeight):
+            assert lost(found[name], value) < 0.004, name
+    assert isinstance(found["0.out"], PanelWeight) and found["0.out"].form.group == 32
 
 
 def described(**changes: object) -> GgufFile:
