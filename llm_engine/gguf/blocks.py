@@ -35,7 +35,7 @@ class BlockType:
         return Stored(self.bits, self.steps is not None, self.shifted)
 
     def groups(self, stored: Tensor) -> KnownGroups:
-        """Of [rows, bytes] uint8."""
+        """Scales and shifts of [rows, bytes] uint8."""
         assert self.steps is not None
         scale, least = self.steps(stored.reshape(-1, self.nbytes))
         rows = (stored.shape[0], -1)
