@@ -76,7 +76,7 @@ def product(x: Tensor, stack: Weight, ids: Tensor, matrices: int) -> Tensor:
         held, extents = [stack.values, stack.scale], list(stack.block)
     else:
         assert isinstance(stack, Int4Weight)
-        held, extents = [stack.packed, stack.scale], []
+        held, extents = [stack.packed, stack.scale, *([] if stack.shift is None else [stack.shift])], []
     if x.is_cpu and not torch.is_grad_enabled():
         made: Tensor = torch.ops.llm_experts.product(x, held, extents, ids, matrices)
         return made
@@ -97,7 +97,7 @@ def _chosen(held: list[Tensor], extents: list[int], ids: Tensor, matrices: int) 
         shape = torch.Size((extents[0] // matrices * len(ids), extents[1]))
         plain = PanelWeight(chosen[0], chosen[1], shape).unpack(torch.float32)
     elif chosen[0].dtype == torch.int32:
-        plain = Int4Weight(chosen[0], chosen[1]).unpack(torch.float32)
+        plain = Int4Weight(*chosen).unpack(torch.float32)
     else:
         plain = Fp8Weight(chosen[0], chosen[1], (extents[0], extents[1])).unpack(torch.float32)
     return plain.unflatten(0, (len(ids), -1))

@@ -12,10 +12,11 @@ from torch.nn import functional as F
 
 from capsules import ExecContext
 from capsules.exec import native
-from capsules.nn import Weight
+from capsules.nn import Weight, panels
 from capsules.nn.fp8 import Fp8Weight, quantise_fp8
+from capsules.nn.groups import KnownGroups
 from capsules.nn.int4 import Int4Weight, quantise_int4
-from capsules.nn.panels import PanelWeight, pack_panels
+from capsules.nn.panels import PanelForm, PanelWeight, pack_panels
 from llm_engine import CheckpointError
 from llm_engine.config import FULL, LINEAR, LLMConfig
 from llm_engine.experts import ExpertWeights, add_experts, choose
@@ -41,7 +42,13 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 
 def packed(matrix: Tensor, form: str) -> Weight:
     if form in ("int8", "int4"):
-        return PanelWeight(*pack_panels(matrix, int(form[-1])), matrix.shape)
+        return PanelWeight(*pack_panels(matrix, panels.FORMS[int(form[-1])]), matrix.shape)
+    if form == "published int4":
+        scale, shift = (draw(matrix.shape[0], matrix.shape[1] // 32, seed=seed).abs() for seed in (4, 5))
+        return PanelWeight(*pack_panels(matrix, PanelForm(4, 32, True), KnownGroups(scale * 0.02, shift)), matrix.shape)
+    if form == "shifted words of int4":
+        four = Int4Weight(*quantise_int4(matrix))
+        return Int4Weight(four.packed, four.scale, draw(*four.scale.shape).bfloat16())
     if form == "fp8":
         return Fp8Weight(*quantise_fp8(matrix, (32, 32)), (32, 32))
     if form == "words of int4":
@@ -75,7 +82,10 @@ def defined(y: Tensor, x: Tensor, w: ExpertWeights, top: int) -> Tensor:
     return out
 
 
-FORMS = {"float32": 1e-6, "bfloat16": 0.01, "int8": 0.02, "int4": 0.02, "fp8": 0.01, "words of int4": 0.01}
+FORMS = {
+    "float32": 1e-6, "bfloat16": 0.01, "int8": 0.02, "int4": 0.02, "published int4": 0.02, "fp8": 0.01,
+    "words of int4": 0.01, "shifted words of int4": 0.01,
+}  # fmt: skip
 """By form, how far an answer may be from the definition with the same weights: activations are rounded, too."""
 
 

@@ -297,26 +297,34 @@ void multiply(const Tensor& x, const Tensor& weight, const Tensor& scale, Tensor
   });
 }
 
+// Do something with the form of a matrix, as its tensors show it.
+template <class Some>
+void in_form(const Tensor& values, const Tensor& scale, const Some& some) {
+  const bool shifted = scale.size(2) == 2 * PANEL;
+  const auto tried = [&](auto form) {
+    using F = decltype(form);
+    if (values.size(2) != F::BYTES || shifted != F::SHIFTED) return false;
+    some(form);
+    return true;
+  };
+  STD_TORCH_CHECK(tried(Eight{}) || tried(Form<4, 32, false>{}) || tried(Form<4, 32, true>{}) ||
+                      tried(Form<8, 32, false>{}) || tried(Form<8, 32, true>{}),
+                  "panels of eight or four bits are needed");
+}
+
 // x [..., I], contiguous; values and scale as PanelWeight has them -> [..., outputs] in x's type
 Tensor linear(const Tensor& x, const Tensor& values, const Tensor& scale, int64_t outputs) {
   const int64_t size = x.size(x.dim() - 1), rows = x.numel() / size;
   std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end());
   shape.back() = outputs;
   Tensor y = torch::stable::new_empty(x, shape);
-  const int64_t bytes = values.size(2);
-  const bool shifted = scale.size(2) == 2 * PANEL;
-  const auto by = [&](auto form) {
-    using F = decltype(form);
-    if (bytes != F::BYTES || shifted != F::SHIFTED) return false;
-    x.scalar_type() == ScalarType::BFloat16 ? multiply<F, bf16>(x, values, scale, y, rows, size)
-                                            : multiply<F, float>(x, values, scale, y, rows, size);
-    return true;
-  };
   STD_TORCH_CHECK(x.scalar_type() == ScalarType::BFloat16 || x.scalar_type() == ScalarType::Float,
                   "float32 or bfloat16 is needed");
-  STD_TORCH_CHECK(by(Eight{}) || by(Form<4, 32, false>{}) || by(Form<4, 32, true>{}) || by(Form<8, 32, false>{}) ||
-                      by(Form<8, 32, true>{}),
-                  "panels of eight or four bits are needed");
+  in_form(values, scale, [&](auto form) {
+    using F = decltype(form);
+    x.scalar_type() == ScalarType::BFloat16 ? multiply<F, bf16>(x, values, scale, y, rows, size)
+                                            : multiply<F, float>(x, values, scale, y, rows, size);
+  });
   return y;
 }
 
@@ -324,6 +332,7 @@ Tensor linear(const Tensor& x, const Tensor& values, const Tensor& scale, int64_
 
 // A stack of matrices of `outputs` rows, one below the other.
 struct Stack {
+  const Tensor &tensor, &scales;
   const uint8_t* values;
   const bf16* scale;
   int64_t groups, panels;  // of one matrix
@@ -331,8 +340,12 @@ struct Stack {
 
 Stack stack_of(const Tensor& values, const Tensor& scale, int64_t matrices) {
   STD_TORCH_CHECK(values.size(0) % matrices == 0, "every matrix must end at a panel's edge");
-  return {static_cast<const uint8_t*>(values.const_data_ptr()), static_cast<const bf16*>(scale.const_data_ptr()),
-          values.size(1), values.size(0) / matrices};
+  return {values,
+          scale,
+          static_cast<const uint8_t*>(values.const_data_ptr()),
+          static_cast<const bf16*>(scale.const_data_ptr()),
+          values.size(1),
+          values.size(0) / matrices};
 }
 
 // Rows that ask one expert, side by side.
@@ -341,17 +354,17 @@ struct Asked {
 };
 
 // One panel of a matrix times `count` rows of the input from `first` on: out [count] of sixteen sums.
-template <int BITS>
+template <class F>
 void some_rows(const Stack& w, int64_t expert, int64_t panel, const Inputs& x, int64_t first, int64_t count,
                floats* out) {
   const int64_t at = (expert * w.panels + panel) * w.groups;
-  const uint8_t* const values = w.values + at * Form<BITS>::BYTES;
-  const bf16* const scale = w.scale + at * PANEL;
+  const uint8_t* const values = w.values + at * F::BYTES;
+  const bf16* const scale = w.scale + at * F::SCALES;
   int64_t t = 0;
-  for (; t + 8 <= count; t += 8) tile<BITS, 8>(values, scale, x, first + t, out + t);
-  if (count - t >= 4) tile<BITS, 4>(values, scale, x, first + t, out + t), t += 4;
-  if (count - t >= 2) tile<BITS, 2>(values, scale, x, first + t, out + t), t += 2;
-  if (count > t) tile<BITS, 1>(values, scale, x, first + t, out + t);
+  for (; t + 8 <= count; t += 8) tile<F, 8>(values, scale, x, first + t, out + t);
+  if (count - t >= 4) tile<F, 4>(values, scale, x, first + t, out + t), t += 4;
+  if (count - t >= 2) tile<F, 2>(values, scale, x, first + t, out + t), t += 2;
+  if (count > t) tile<F, 1>(values, scale, x, first + t, out + t);
 }
 
 // The `top` largest of E scores, of equal ones the first, and their softmax. A score that is no number is never chosen
@@ -412,10 +425,9 @@ void for_panels(const std::vector<Asked>& asked, int64_t panels, int64_t columns
   });
 }
 
-template <int BITS, class T>
+template <class T>
 void mix(const Tensor& x, const Tensor& y, const Tensor& scores, int64_t top, const Stack& gate_up, const Stack& down,
          Tensor& out) {
-  constexpr int64_t GROUP = Form<BITS>::GROUP;
   const int64_t size = x.size(1), rows = x.size(0), experts = scores.size(1) - 1, pairs = rows * top;
   const int64_t inner = gate_up.panels / 2 * PANEL;
   const float* const all_scores = static_cast<const float*>(scores.const_data_ptr());
@@ -428,28 +440,34 @@ void mix(const Tensor& x, const Tensor& y, const Tensor& scores, int64_t top, co
   thread_local Inputs kept_in, kept_mid;
   thread_local std::vector<float> kept_opened, kept_answers;
   Inputs &in = kept_in, &mid = kept_mid;
-  prepare(in, pairs, gate_up.groups, GROUP);
-  prepare(mid, pairs, down.groups, GROUP);
   kept_opened.resize(std::max<size_t>(kept_opened.size(), pairs * inner));
   kept_answers.resize(std::max<size_t>(kept_answers.size(), pairs * size));
   float *const opened = kept_opened.data(), *const answers = kept_answers.data();
   const T* const from_x = static_cast<const T*>(x.const_data_ptr());
-  torch::stable::parallel_for(0, pairs, 4, [&](int64_t from, int64_t to) {
-    for (int64_t p = from; p < to; ++p) take<BITS>(from_x + order.row[p] * size, size, in, p);
+  in_form(gate_up.tensor, gate_up.scales, [&](auto form) {
+    using F = decltype(form);
+    prepare(in, pairs, gate_up.groups, F::GROUP);
+    torch::stable::parallel_for(0, pairs, 4, [&](int64_t from, int64_t to) {
+      for (int64_t p = from; p < to; ++p) take<F>(from_x + order.row[p] * size, size, in, p);
+    });
+    for_panels(order.asked, gate_up.panels / 2, 2 * in.columns, pairs, [&](const Asked& a, int64_t p, floats* made) {
+      floats* const up = made + a.count;
+      some_rows<F>(gate_up, a.expert, p, in, a.first, a.count, made);
+      some_rows<F>(gate_up, a.expert, gate_up.panels / 2 + p, in, a.first, a.count, up);
+      for (int64_t t = 0; t < a.count; ++t)
+        store(opened + (a.first + t) * inner + p * PANEL, made[t] * sigmoid(made[t]) * up[t]);
+    });
   });
-  for_panels(order.asked, gate_up.panels / 2, 2 * in.columns, pairs, [&](const Asked& a, int64_t p, floats* made) {
-    floats* const up = made + a.count;
-    some_rows<BITS>(gate_up, a.expert, p, in, a.first, a.count, made);
-    some_rows<BITS>(gate_up, a.expert, gate_up.panels / 2 + p, in, a.first, a.count, up);
-    for (int64_t t = 0; t < a.count; ++t)
-      store(opened + (a.first + t) * inner + p * PANEL, made[t] * sigmoid(made[t]) * up[t]);
-  });
-  torch::stable::parallel_for(0, pairs, 16, [&](int64_t from, int64_t to) {
-    for (int64_t p = from; p < to; ++p) take<BITS>(opened + p * inner, inner, mid, p);
-  });
-  for_panels(order.asked, down.panels, mid.columns, pairs, [&](const Asked& a, int64_t p, floats* made) {
-    some_rows<BITS>(down, a.expert, p, mid, a.first, a.count, made);
-    for (int64_t t = 0; t < a.count; ++t) store(answers + (a.first + t) * size + p * PANEL, made[t]);
+  in_form(down.tensor, down.scales, [&](auto form) {
+    using F = decltype(form);
+    prepare(mid, pairs, down.groups, F::GROUP);
+    torch::stable::parallel_for(0, pairs, 16, [&](int64_t from, int64_t to) {
+      for (int64_t p = from; p < to; ++p) take<F>(opened + p * inner, inner, mid, p);
+    });
+    for_panels(order.asked, down.panels, mid.columns, pairs, [&](const Asked& a, int64_t p, floats* made) {
+      some_rows<F>(down, a.expert, p, mid, a.first, a.count, made);
+      for (int64_t t = 0; t < a.count; ++t) store(answers + (a.first + t) * size + p * PANEL, made[t]);
+    });
   });
   const T* const from_y = static_cast<const T*>(y.const_data_ptr());
   T* const to = static_cast<T*>(out.mutable_data_ptr());
@@ -474,14 +492,8 @@ Tensor experts(const Tensor& x, const Tensor& y, const Tensor& scores, int64_t t
   const Stack opening = stack_of(gate_up, gate_up_scale, count), closing = stack_of(down, down_scale, count);
   STD_TORCH_CHECK(opening.panels % 2 == 0 && closing.panels * PANEL == x.size(1) && top <= count, "sizes do not fit");
   Tensor out = torch::stable::empty_like(x);
-  const bool eight = gate_up.size(2) == Form<8>::BYTES, narrow = x.scalar_type() == ScalarType::BFloat16;
-  STD_TORCH_CHECK(down.size(2) == gate_up.size(2), "experts have as many bits before as after");
-  if (eight)
-    narrow ? mix<8, bf16>(x, y, scores, top, opening, closing, out)
-           : mix<8, float>(x, y, scores, top, opening, closing, out);
-  else
-    narrow ? mix<4, bf16>(x, y, scores, top, opening, closing, out)
-           : mix<4, float>(x, y, scores, top, opening, closing, out);
+  x.scalar_type() == ScalarType::BFloat16 ? mix<bf16>(x, y, scores, top, opening, closing, out)
+                                          : mix<float>(x, y, scores, top, opening, closing, out);
   return out;
 }
 
