@@ -77,6 +77,11 @@ class Journal:
         """The rows of a table, in order; empty if there is no such table. Do not change them."""
         return self._tables.get(name, {})
 
+    def copied(self) -> Mapping[str, Rows]:
+        """All tables, as they are now. Any thread may call this."""
+        with self._lock:
+            return {name: dict(rows) for name, rows in self._tables.items()}
+
     def put(self, name: str, rows: Rows, *, ordered: bool = False, sync: bool = True) -> bool:
         """Replace a table's rows. False: it was not written, `trouble` says why, and the next `put` tries again.
 
@@ -210,24 +215,41 @@ class Journals:
         """folder  None: nothing is stored"""
         self._folder, self._writer = folder, writer
         self._open: dict[str, Journal] = {}
+        self._guard = threading.Lock()
         if folder is not None:
             with suppress(OSError):  # leftovers of killed writers are only in the way
                 sweep(folder)
                 for aside in folder.glob(f".*{SUFFIX}.new"):
                     aside.unlink(missing_ok=True)
 
+    @property
+    def folder(self) -> Path | None:
+        return self._folder
+
     def open(self, name: str) -> Journal | None:
         """The journal of this name; None without a folder, or if the name is invalid. Raises OSError, ValueError."""
         path = self._path(name)
         if path is None:
             return None
-        if name not in self._open:
-            self._open[name] = Journal(path, self._offload)
-        return self._open[name]
+        with self._guard:
+            if name not in self._open:
+                self._open[name] = Journal(path, self._offload)
+            return self._open[name]
 
     def find(self, name: str) -> Journal | None:
         """An open journal."""
         return self._open.get(name)
+
+    def tables_of(self, name: str) -> Mapping[str, Rows]:
+        """The tables of a journal as they are now, open or not, even in another process. Any thread may call this.
+        Raises OSError, ValueError."""
+        with self._guard:  # a process that closes a file loses every lock that it has on it
+            journal, path = self._open.get(name), self._path(name)
+            if journal is not None:
+                return journal.copied()
+            if path is None:
+                raise FileNotFoundError(f"there is no journal {name!r}")
+            return read_tables(path)
 
     def __contains__(self, name: str) -> bool:
         path = self._path(name)
@@ -268,6 +290,14 @@ class Journals:
             return
         with suppress(RuntimeError):  # shut down: closing the journal syncs it
             self._writer.submit(work)
+
+
+def read_tables(path: Path) -> Mapping[str, Rows]:
+    """The tables of a journal that is not open in this process. Raises OSError, ValueError."""
+    tables: dict[str, dict[str, JSON]] = {}
+    for payload in read_entries(path).payloads:
+        _apply(tables, payload)
+    return tables
 
 
 def difference(before: Rows, after: Rows, ordered: bool) -> tuple[list[str], dict[str, JSON]]:

@@ -7,7 +7,7 @@ import { Measures, exported } from "./figures.js";
 import { Household } from "./household.js";
 import { pictures, sees } from "./pictures.js";
 import { title } from "./running.js";
-import { EMPTY, answering, phase, reduce } from "./session.js";
+import { EMPTY, answering, phase, reduce, unheardOf } from "./session.js";
 import { View } from "./shown.js";
 import { Talk } from "./talk.js";
 import { better } from "./view/better.js";
@@ -25,6 +25,7 @@ import { welcome } from "./view/welcome.js";
 import { ownerOf, who } from "./view/who.js";
 
 const KEPT_CONVERSATION = "conversation_id";
+const KEPT_UNHEARD = "unheard"; // a reload is an interruption, and shows like one
 const KEPT_SIDE = "side"; // whether Time and State are open
 const STARTING_EVERY_MS = 300;
 
@@ -140,6 +141,12 @@ const showVoices = async () => {
   closePops();
   await (await (voicesLoaded ??= loadVoices()))();
 };
+const loadTalks = async () => {
+  const [{ talkDialog }, { Talks }] = await Promise.all([import("./view/talks.js"), import("./talks.js")]);
+  return talkDialog({ talks: new Talks(asker), current: () => state.conversationId, onOpen: (id) => reopen(id), onLeave: () => startOver() });
+};
+let talksLoaded = /** @type {ReturnType<typeof loadTalks>|null} */ (null);
+const showTalks = async () => (await (talksLoaded ??= loadTalks()))();
 const drawControls = controls({
   onDismiss: (id) => dispatch({ type: "page.dismiss", id }),
   onOffer: ({ what, id, removed }) => (what === "reopen" ? reopen(/** @type {string} */ (id)) : household.putBack(removed)),
@@ -233,6 +240,7 @@ byId("over").addEventListener("click", () => {
   const before = startOver();
   if (before !== null) dispatch({ type: "page.notice", text: "A new talk. The one before is kept.", offer: { label: "Undo", what: "reopen", id: before } });
 });
+byId("all-talks").addEventListener("click", showTalks);
 byId("details").addEventListener("click", () => showSide(document.body.dataset.side !== "open"));
 byId("write").addEventListener("submit", (/** @type {any} */ event) => {
   event.preventDefault();
@@ -310,6 +318,8 @@ async function askMachine() {
 pictures({ talk, view, state: () => state, dispatch });
 drawVolume();
 showSide(localStorage.getItem(KEPT_SIDE) === "open");
+dispatch({ type: "page.unheard", words: JSON.parse(sessionStorage.getItem(KEPT_UNHEARD) ?? "{}") });
+addEventListener("pagehide", () => sessionStorage.setItem(KEPT_UNHEARD, JSON.stringify(unheardOf(state))));
 talk.wire.conversationId = sessionStorage.getItem(KEPT_CONVERSATION);
 talk.wire.connect();
 askMachine();

@@ -65,6 +65,7 @@ export const EMPTY = Object.freeze({
   player: { underruns: 0, cushionMs: 0 },
   notices: /** @type {Notice[]} */ ([]),
   noticeCount: 0,
+  unheard: /** @type {Record<string, string>} whole texts of interrupted replies, from before a reload */ ({}),
 });
 
 /** Tools that the server ran by itself are no items of the conversation; the page keeps them under names of its own. */
@@ -124,6 +125,19 @@ function picturesOf(wire) {
   return wire.pictures.map((/** @type {any} */ one) => ({ url: one.image_url ?? null, width: one.width, height: one.height, frame: one.frame === true }));
 }
 
+/** A reply that was cut before the page was loaded anew: what was not heard of it is struck out again. @param {State} state @param {Item} item @returns {Item} */
+function withUnheard(state, item) {
+  const whole = state.unheard[item.id];
+  if (!whole || item.status !== "incomplete" || whole.length <= item.text.length || !whole.startsWith(item.text)) return item;
+  return { ...item, text: whole, spoken: true, cut: { ms: 0, transcript: item.text } };
+}
+
+/** The whole texts of replies of which not all was heard, for the page that comes after a reload. @param {State} state @returns {Record<string, string>} */
+export function unheardOf(state) {
+  const cut = state.items.filter((item) => item.role === "assistant" && item.kind === "message" && (item.cut !== null || item.id === state.playing || item.status === "in_progress"));
+  return Object.fromEntries(cut.map((item) => [item.id, item.text]));
+}
+
 /** @param {State} state @param {any} wire @param {string|null|undefined} after @param {boolean} done @param {number} at */
 function upsert(state, wire, after, done, at) {
   if (!wire || typeof wire.id !== "string") return state;
@@ -144,7 +158,7 @@ function upsert(state, wire, after, done, at) {
       pictures, shown: role !== "user" || spoken || text !== null || pictures.length > 0,
       persona: state.session?.assistant?.persona ?? null,
     });
-    const next = insert(state, item, after);
+    const next = insert(state, withUnheard(state, item), after);
     return role === "user" ? { ...next, lastUserId: wire.id } : next;
   }
   return editItem(state, wire.id, (item) => {
@@ -311,7 +325,7 @@ const ON = {
   }),
   "page.fresh": (state) => ({
     ...EMPTY, link: state.link, everOpen: state.everOpen, microphone: state.microphone, speaker: state.speaker,
-    soundHeld: state.soundHeld, household: state.household, rang: state.rang, noticeCount: state.noticeCount, personas: state.personas, capsules: state.capsules, clock: state.clock, session: state.session, machine: state.machine,
+    soundHeld: state.soundHeld, unheard: { ...state.unheard, ...unheardOf(state) }, household: state.household, rang: state.rang, noticeCount: state.noticeCount, personas: state.personas, capsules: state.capsules, clock: state.clock, session: state.session, machine: state.machine,
   }),
   "page.shown": (state, { itemId, picture, at }) => {
     const item = blank(itemId, { role: "user", status: "completed", pictures: [picture], shown: !picture.frame, at });
@@ -342,6 +356,7 @@ const ON = {
   },
   "page.clock": (state, { offset, uncertainty }) => ({ ...state, clock: { offset, uncertainty } }),
   "page.machine": (state, { facts }) => ({ ...state, machine: facts }),
+  "page.unheard": (state, { words }) => ({ ...state, unheard: words }),
   "page.household": (state, { household }) => ({ ...state, household }),
   "page.rang": (state, { rings }) => {
     const gone = new Set(rings.map((/** @type {any} */ ring) => ring.id));

@@ -35,6 +35,7 @@ from assistant.device.thread import EngineThread
 from assistant.events import Settings
 from assistant.personas import Persona
 from assistant.talk import Engines, Services
+from assistant.talk.archive import KEPT_DAYS
 from assistant.talk.context import ToolHost
 from assistant.talk.talks import Talks
 from assistant.telemetry.trace import TraceLog
@@ -170,6 +171,8 @@ async def open_talks(
             journals=models.deployment.journals, pictures=config.home / "pictures",
         )  # fmt: skip
         stack.callback(talks.close)
+        if gone := await asyncio.to_thread(talks.archive.delete_old, time.time()):
+            report(f"{gone} talks without a name, last open {KEPT_DAYS} days ago or more, were deleted")
         listed = ListedPersonas(services, talks.defaults, config.home / "personas")
         await _rehearse(talks, personas[config.persona], listed.beginnings(), report)
         app = App(talks, config, models, personas, home, servers, time.monotonic() - begin)

@@ -3,6 +3,7 @@
 serve     the page and the APIs
 talk      microphone and loudspeaker
 ask       a talk with sound files or typed words
+talks     earlier talks: list, show, delete
 transcribe  recordings as text or subtitles
 pull      larger models, fetched and verified
 models    the language models on this machine

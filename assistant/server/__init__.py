@@ -11,6 +11,7 @@ household_routes  /v1/household: timers and lists, seen and changed
 sleep_routes  /v1/sleep, /v1/wake
 speech        /v1/audio/speech
 listen        /v1/audio/transcriptions
+talk_routes   /v1/talks: earlier talks, listed, named, deleted
 voice_routes  /v1/audio/voices: listed, added, removed
 app           routes, errors, middlewares
 """

@@ -27,6 +27,7 @@ from assistant.server.sleep_routes import sleep, wake
 from assistant.server.socket import SOCKETS, refuse_socket, serve_socket
 from assistant.server.speech import audio_speech
 from assistant.server.starting import PATIENCE_S, Starting
+from assistant.server.talk_routes import kept_talks
 from assistant.server.voice_routes import voices
 
 GUARDED_PATHS = ("/v1/", "/metrics")
@@ -44,6 +45,7 @@ HOUSEHOLD = (
     ("GET", "/v1/household"), ("POST", "/v1/household"), ("POST", r"/v1/household/{key:\d+}"),
     ("DELETE", "/v1/household/{key}"),
 )  # fmt: skip
+TALKS = (("GET", "/v1/talks"), *((method, "/v1/talks/{talk}") for method in ("GET", "POST", "DELETE")))
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 STARTING: web.AppKey[Starting] = web.AppKey("starting", Starting)
 GATE: web.AppKey[Gate] = web.AppKey("gate", Gate)
@@ -64,7 +66,7 @@ def make_app(starting: Starting, gate: Gate, ui: Path | None = None) -> web.Appl
     app.router.add_post("/v1/chat/completions", _with_context(chat_completions))
     app.router.add_post("/v1/audio/speech", _with_context(audio_speech))
     app.router.add_post("/v1/audio/transcriptions", _with_context(audio_transcriptions))
-    for routes, serve in ((CAPSULES, capsules), (VOICES, voices), (HOUSEHOLD, household)):
+    for routes, serve in ((CAPSULES, capsules), (VOICES, voices), (HOUSEHOLD, household), (TALKS, kept_talks)):
         for method, path in routes:
             app.router.add_route(method, path, _with_context(serve))
     app.router.add_post("/v1/sleep", _with_context(sleep))

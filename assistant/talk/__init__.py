@@ -2,6 +2,7 @@
 
 album          pictures that are stored with a talk
 amends         nods are set aside, turns taken too early are reopened
+archive        talks that are kept: listed, read, deleted
 approvals      calls that wait for the person's word
 candidates     replies begun in private before the turn is certain
 completeness   how complete the words so far sound, by the language model

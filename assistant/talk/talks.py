@@ -4,12 +4,14 @@ was informed of."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 
 from assistant.base.errors import TalkElsewhere, TalksFull, UnknownTalk
 from assistant.events import Settings
 from assistant.talk.album import Album
+from assistant.talk.archive import ABOUT, Archive
 from assistant.talk.context import Services
 from assistant.talk.conversation import Conversation
 from assistant.talk.keeping import WORDS, Keeping, resumed
@@ -43,6 +45,8 @@ class Talks:
         self._services = services
         self._journals = journals if journals is not None else Journals(None)
         self._pictures = pictures
+        self.archive = Archive(self._journals.folder, pictures, self._journals)
+        self._ending: dict[str, asyncio.Event] = {}
         self._open: dict[str, Session] = {}
         self._parked: dict[str, tuple[Conversation, object]] = {}
         """With the stamp of its journal: another process may go on with the talk meanwhile."""
@@ -84,6 +88,33 @@ class Talks:
         self.metrics.sessions.set(len(self._open))
         return session
 
+    def is_open(self, talk: str) -> bool:
+        return talk in self._open
+
+    def name_talk(self, talk: str, name: str) -> None:
+        """Name a talk that is kept; an empty name takes it away. Raises UnknownTalk, TalkElsewhere."""
+        self._claim(talk)
+        journal = self._journal(talk) if talk in self._journals else None
+        if journal is None:
+            raise UnknownTalk(f"no talk {talk[:60]!r} is kept here")
+        journal.put(ABOUT, {"name": name} if name else {})
+        if not self.is_open(talk):
+            self._journals.close(talk)
+
+    async def forget_for_good(self, talk: str) -> None:
+        """Delete a talk with its pictures and the engines' states of it; one that is open ends. Raises UnknownTalk,
+        TalkElsewhere."""
+        if (session := self._open.get(talk)) is not None:
+            over = self._ending.setdefault(talk, asyncio.Event())
+            session.close()
+            await over.wait()
+        elif talk not in self._journals:
+            raise UnknownTalk(f"no talk {talk[:60]!r} is kept here")
+        self._claim(talk)
+        for engine in self.engines.stateful:
+            await engine.forget_talk(talk)
+        self.forget(talk)
+
     def forget(self, talk: str) -> None:
         """Delete the stored state of a talk that is not open."""
         self._parked.pop(talk, None)
@@ -96,6 +127,8 @@ class Talks:
             session.close()
 
     def _ended(self, session: Session) -> None:
+        if (over := self._ending.pop(session.talk, None)) is not None:
+            over.set()
         if self._open.get(session.talk) is not session:  # it was taken over: place and journal belong to the other one
             return
         del self._open[session.talk]

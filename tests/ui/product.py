@@ -19,7 +19,7 @@ class Product:
 
     def __init__(self, home: Path, *options: str) -> None:
         self._options = options
-        self._env = {**os.environ, "ASSISTANT_HOME": str(home)}
+        self.env = {**os.environ, "ASSISTANT_HOME": str(home)}
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -39,7 +39,7 @@ class Product:
         ]
         self._process = subprocess.Popen(
             [*command, "--port", str(self.port)],
-            env=self._env,
+            env=self.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

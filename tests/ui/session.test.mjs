@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exported, measure, preparedNote } from "../../ui/figures.js";
-import { EMPTY, phase, reduce } from "../../ui/session.js";
+import { EMPTY, phase, reduce, unheardOf } from "../../ui/session.js";
 import { spokenLength } from "../../ui/spoken.js";
 import { random } from "./random.mjs";
 
@@ -183,6 +183,18 @@ test("what was prepared before it was sure that the turn was over is told in wor
   assert.equal(preparedNote({ candidate_begun_ms: 90, candidates_dropped: 1, wasted_ms: 42 }),
     "The answer was begun 90 ms before your turn was certain to be over. An answer was begun in vain: 42 ms of work.");
   assert.equal(preparedNote({ candidates_dropped: 2, wasted_ms: 140 }), "2 answers were begun in vain: 140 ms of work.");
+});
+
+test("after a reload the words that nobody heard are struck out again", () => {
+  const before = run([...OPEN, ...SPOKEN, ...REPLY, { type: "page.playing", itemId: "a1" }]);
+  const words = unheardOf(before);
+  assert.deepEqual(words, { a1: WORDS.join("") });
+  const heard = { id: "a1", type: "message", role: "assistant", status: "incomplete", content: [{ type: "output_audio", transcript: "One, two," }] };
+  const state = run([{ type: "page.unheard", words }, { type: "conversation.item.added", item: heard }, { type: "conversation.item.done", item: heard }]);
+  assert.equal(state.items[0].text.slice(0, spokenLength(state.items[0], false)), "One, two,");
+  assert.equal(state.items[0].text, WORDS.join(""));
+  const other = run([{ type: "page.unheard", words: { a1: "something else" } }, { type: "conversation.item.added", item: heard }]);
+  assert.equal(other.items[0].text, "One, two,", "what does not continue it is not shown");
 });
 
 test("a needless cancel is no news, other errors are", () => {

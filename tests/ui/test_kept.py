@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from browser import chromium
 from playwright.sync_api import Browser, Page, Playwright, expect
 from product import Product
@@ -89,3 +92,58 @@ def test_a_list_is_seen_and_emptied_by_keyboard(page: Page) -> None:
     expect(things).to_have_count(1, timeout=SLOW)
     page.get_by_role("button", name="Remove all of Shopping").press("Enter")
     expect(page.locator("#running")).to_be_hidden(timeout=SLOW)
+
+
+def test_talks_are_kept_found_named_and_forgotten_for_good(page: Page, product: Product) -> None:
+    write(page, "what is 12 times 9")
+    page.click("#over")  # keeps it, and nothing is lost by a click
+    expect(page.locator("#conversation li")).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("li.you .text").first).to_have_text("what is 12 times 9", timeout=SLOW)
+    page.click("#over")
+    expect(page.locator("#conversation li")).to_have_count(0)
+    write(page, "flip a coin")
+
+    page.click("#all-talks")
+    rows = page.locator("#talk-list li")
+    sums = rows.filter(has_text="what is 12 times 9")
+    expect(sums).to_have_count(1, timeout=SLOW)
+    expect(rows.filter(has_text="This talk")).to_contain_text("flip a coin")
+    expect(page.locator("#talks-kept")).to_contain_text(re.compile("in .*talks"))
+    assert Axe().run(page, context="#talks").response["violations"] == []
+    sums.get_by_role("button", name="Name").click()
+    page.get_by_label("Name of this talk").fill("Sums")
+    page.keyboard.press("Enter")
+    expect(rows.filter(has_text="Sums")).to_have_count(1, timeout=SLOW)
+    page.locator("#find-talk").press_sequentially("sum")
+    expect(rows).to_have_count(1, timeout=SLOW)
+    expect(rows.locator("b")).to_have_text("Sums")
+    with page.expect_download() as download:
+        rows.get_by_role("button", name="Save").click()
+    assert "You: what is 12 times 9\nAssistant: " in download.value.path().read_text("utf-8")
+    rows.locator(".open").click()
+    expect(page.locator("li.you .text").first).to_have_text("what is 12 times 9", timeout=SLOW)
+    page.wait_for_selector("body[data-phase='idle']", timeout=SLOW)
+
+    page.click("#all-talks")
+    page.get_by_role("button", name="Delete Sums").click()
+    page.get_by_role("button", name="Delete for good?").click()
+    expect(page.locator("#talks-told")).to_have_text("Deleted for good: Sums", timeout=SLOW)
+    expect(rows.filter(has_text="Sums")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.locator("#conversation li")).to_have_count(0)
+    assert "times 9" not in command(product, "ls")
+    coin = next(line.split()[1] for line in command(product, "ls").splitlines() if "flip a coin" in line)
+    page.click("#all-talks")
+    rows.filter(has_text="flip a coin").locator(".open").click()
+    expect(page.locator("li.you .text").first).to_have_text("flip a coin", timeout=SLOW)
+    assert "is open in another program" in command(product, "rm", coin)
+
+
+def command(product: Product, *arguments: str) -> str:
+    """What `assistant talks` prints beside the running server."""
+    run = subprocess.run(
+        [sys.executable, "-m", "assistant", "talks", *arguments], env=product.env | {"COLUMNS": "160"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return run.stdout + run.stderr
