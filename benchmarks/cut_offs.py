@@ -5,8 +5,7 @@ filler or an open phrase, and the same sound without the pause as the control. W
 defaults: detector, ears, turn ends, candidates, reopening, tools and the shipped language model are real.
 The voice is a fake that speaks at a person's pace: 60 ms to its first sound, and nobody listens.
 
-Time is the processor's: it advances by the computation of this process, on all its threads, and jumps when everybody
-waits for sound. So other load on the machine does not change the figures.
+Time is the processor's (`recipes.turns.processor_time`), so other load on the machine does not change the figures.
 
     right     the answer's words are right, as in `recipes.loop_score`, and the talk contains exactly one turn
     early     a turn was certain before the request was over
@@ -21,12 +20,9 @@ import argparse
 import asyncio
 import csv
 import json
-import selectors
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -36,7 +32,6 @@ import numpy as np
 
 from assistant.app.config import load_config
 from assistant.app.start import App, open_talks
-from assistant.device.thread import EngineThread
 from assistant.events import (
     AppendAudio,
     AudioCommitted,
@@ -51,6 +46,7 @@ from assistant.talk import Session
 from assistant.talk.talks import Talks
 from recipes.loop_questions import NOW
 from recipes.loop_score import _within, spoken_words
+from recipes.turns.processor_time import ProcessorLoop
 from recipes.turns.sounds import RATE, Studio, Take, take
 from recipes.turns.texts import Part
 from tests.fakes.models import FakeTTS
@@ -66,48 +62,6 @@ BLOCK = RATE // 50
 AFTER_S = 3.0
 """Time after the last sample in which a turn ends, is answered, and could be reopened."""
 PATIENCE_S = 60.0
-
-
-# ------------------------------------------------------------------------------------------------------ time
-
-
-class ProcessorLoop(asyncio.SelectorEventLoop):
-    """Its time is processor time plus the skipped waits. It jumps to the next timer only when no thread is working."""
-
-    def __init__(self) -> None:
-        self.jumped = 0.0
-        self.engines: EngineThread | None = None
-        self._running: set[asyncio.Future[Any]] = set()
-        super().__init__(_Waiting(self))
-
-    def time(self) -> float:
-        return time.process_time() + self.jumped
-
-    def run_in_executor(self, executor: Executor | None, func: Any, *args: Any) -> Any:
-        work = super().run_in_executor(executor, func, *args)
-        self._running.add(work)
-        work.add_done_callback(self._running.discard)
-        return work
-
-    @property
-    def working(self) -> bool:
-        return bool(self._running) or (self.engines is not None and self.engines.waiting > 0)
-
-
-class _Waiting(selectors.DefaultSelector):  # type: ignore[valid-type, misc]  # chosen for the platform when imported
-    def __init__(self, loop: ProcessorLoop) -> None:
-        super().__init__()
-        self._loop = loop
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        until = None if timeout is None else self._loop.time() + timeout
-        while until is None or until > self._loop.time():
-            working = self._loop.working
-            if events := super().select(0.0005):  # real time: a thread's last result may be on its way
-                return events
-            if until is not None and not working and not self._loop.working:
-                self._loop.jumped += max(0.0, until - self._loop.time())
-        return super().select(0)
 
 
 # -------------------------------------------------------------------------------------------------- requests

@@ -35,4 +35,5 @@ turns/            requests with pauses inside, nods, coughs, people who cut in
 
 loop_questions    spoken talks, and the words that each answer must have
 loop_score        scores the whole loop over these, and finds where it went wrong
+pause_score       scores it on pauses, corrections, and sounds behind a question
 """

@@ -22,6 +22,7 @@ class Overheard:
     sure      mean probability that it is speech, 0 … 1
     goes_on   it continues a turn that may have been taken too early: then any word counts, however short
     nodded    an earlier look found only a nod
+    nothing_new   it continues a turn, and only the words of that were read
     """
 
     speech_ms: float
@@ -31,6 +32,7 @@ class Overheard:
     sure: float = 1.0
     goes_on: bool = False
     nodded: bool = False
+    nothing_new: bool = False
 
 
 SHORTEST_MS = 64.0
@@ -109,7 +111,7 @@ def _by_words(heard: Overheard, known: TalkWords, holds: bool, over: bool, lasti
         return Signal.INTERRUPTION
     if over:
         # A short sound without a word is a cough, a laugh, or the echo of our own voice: not a reason to stop.
-        read = heard.read and not (heard.goes_on and not heard.words)
+        read = heard.read and (heard.nothing_new or not (heard.goes_on and not heard.words))
         return Signal.BACKCHANNEL if read or lasting else None
     if meant:
         return Signal.LIKELY
@@ -154,6 +156,11 @@ def bare_words(text: str) -> list[str]:
     """Lower-case words without the marks around them."""
     parts = text.lower().replace("…", " ").replace(".", " ").split()
     return [word for part in parts if (word := part.strip(",!?;:-–—\"'"))]
+
+
+def words_behind(text: str, before: str) -> str:
+    """The words of a text behind those of an earlier reading of its beginning, which may be written otherwise now."""
+    return " ".join(text.split()[len(before.split()) :])
 
 
 def is_nod(text: str, known: TalkWords) -> bool:

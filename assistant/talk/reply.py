@@ -52,6 +52,7 @@ from assistant.talk.outlet import Outlet
 from assistant.talk.own_calls import CallOut, EndOfMessage, ItemOut, Out, TextOut
 from assistant.talk.pending import PendingTranscripts
 from assistant.talk.tool_loop import ToolLoop
+from assistant.talk.turn_taking import may_sound_at
 from assistant.telemetry.trace import TurnTrace
 from assistant.text.segment import Segmenter, TextSpan
 from assistant.tools.registry import ToolResult
@@ -242,6 +243,9 @@ class Reply:
                 if not self._first_sound:
                     self.trace.mark("tts_wait", self._context.now(), costs)
                 self._hold(message, piece)
+                await self._outlet.certain(audible=True)
+                if not self._first_sound:
+                    await self._wait_for_floor(piece.text)
                 told = await self._tell(message, piece, told, _known_chars(piece))
                 await self._send(message, sound)
         return piece, told
@@ -261,7 +265,6 @@ class Reply:
 
     async def _send(self, message: _Open, sound: SpeechChunk) -> None:
         """Send the front sound in short pieces, never further ahead of the player than the lead allows."""
-        await self._outlet.certain(audible=True)
         for start in range(0, sound.pcm.size, DELTA_SAMPLES):
             part = sound.pcm[start : start + DELTA_SAMPLES]
             await self._hold_lead()  # for each piece, as a long sound must not exceed the lead
@@ -274,6 +277,15 @@ class Reply:
                 if self.in_conversation:  # only now: before this, speech interrupts nothing that could be heard
                     self._context.tell(ReplySounding())
                 await self._first_out()
+
+    async def _wait_for_floor(self, begins: str) -> None:
+        """Wait until the reply, which begins with these words, may sound."""
+        if not self.in_conversation:
+            return
+        moment = may_sound_at(self._context.turn, begins.rstrip().endswith("?"), self._context.settings)
+        if moment > self._context.now():
+            await self._context.services.clock.sleep_until(moment)
+            self.trace.mark("turn_wait", self._context.now())
 
     def _play(self, seconds: float) -> None:
         """Count these seconds as sent. A front that takes sound faster than it plays has heard it at once, so that

@@ -74,10 +74,12 @@ from assistant.talk.messages import (
     UserProgress,
     UserWords,
 )
-from assistant.talk.overheard import Overheard, nod_words, only_nods, only_stops, verdict
-from assistant.talk.turn_end import OPEN
+from assistant.talk.overheard import Overheard, nod_words, only_nods, only_stops, verdict, words_behind
+from assistant.talk.turn_end import question_silence_ms
 from assistant.text.talk_words import TalkWords
 
+UNLIKELY = 0.01
+"""Up to this probability that the words are complete, no reply to them is begun."""
 REOPEN_S = 1.5
 """A user who goes on this soon after the end of a turn had not finished it."""
 LITTLE_S = 0.85
@@ -110,6 +112,8 @@ class Overlap:
     nodded: bool = False
     """An earlier reading of it contained only a nod."""
     announced: bool = False
+    complete: float | None = None
+    """The probability that its words up to the last fall of the voice are a whole request; None: unknown."""
     barged_in: bool = False
     """It was announced over a reply."""
     silent_since: float | None = None
@@ -120,10 +124,12 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The turn that the latest reply answers, and the moment of its last sound."""
+    """The turn that the latest reply answers, the moment of its last sound, its words, and how complete they seemed."""
 
     item_id: str
     end: float
+    text: str = ""
+    complete: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +336,9 @@ def _row(
         case ReplyOut():
             return state, (StartReply(),) if state.answer_due and not state.replying else ()
         case UserWords():
+            answered = state.answered
+            if answered is not None and answered.item_id == message.item_id and message.text:
+                state = replace(state, answered=replace(answered, text=message.text))
             return state, () if message.text.strip() else _hidden(state, message.item_id)
         case NothingToCommit() | ReplyOver() | RetrieveItem() | ReportHeard():
             return state, ()
@@ -386,6 +395,15 @@ def joinable(state: TurnTakingState, settings: Settings) -> Joinable | None:
     return Joinable(answered.item_id, min(answered.end + REOPEN_S, state.sounds_since + LITTLE_S))
 
 
+def may_sound_at(state: TurnTakingState, asks_back: bool, settings: Settings) -> float:
+    """When the first sound of the reply may go out, clock seconds; everything before it is made meanwhile. A reply that
+    asks back waits for a user who may be about to go on, if the turn can still be taken back without a trace."""
+    detection, answered = settings.turn_detection, state.answered
+    if not asks_back or answered is None or not isinstance(detection, SemanticVad) or not joinable(state, settings):
+        return 0.0
+    return answered.end + question_silence_ms(detection, answered.complete) / 1000
+
+
 def _began(state: TurnTakingState, began: UserBegan, settings: Settings, now: float) -> Step:
     overlap = Overlap(began.item_id, began.start_ms, began.moment, began.joins)
     state, effects = _answer(replace(state, overlap=overlap), Signal.OVERLAP, settings, now)
@@ -398,16 +416,19 @@ def _progress(
     effects: tuple[Effect, ...] = ()
     if state.overlap is None or state.overlap.item_id != progress.item_id:
         return state, effects
+    joins = state.overlap.joins is not None
+    # A turn that goes on is read from its first sound, so the words of the answered part are not news.
+    words = words_behind(progress.text, state.answered.text) if joins and state.answered else progress.text
     heard = Overheard(
-        progress.speech_ms, progress.silence_ms, progress.text, progress.read, progress.sure,
-        goes_on=state.overlap.joins is not None, nodded=state.overlap.nodded,
+        progress.speech_ms, progress.silence_ms, words, progress.read, progress.sure,
+        goes_on=joins, nodded=state.overlap.nodded, nothing_new=bool(progress.text) and not words,
     )  # fmt: skip
-    nodded = state.overlap.nodded or only_nods(progress.text, known)
+    nodded = state.overlap.nodded or only_nods(words, known)
     overlap = replace(state.overlap, text=progress.text, nod=nod_words(heard, state.overlap.nod, known), nodded=nodded)
     state = replace(state, overlap=overlap)
     if state.judging is not None and (signal := verdict(heard, known, holds=state.lowered)) is not None:
         state, effects = _answer(state, signal, settings, now)
-    if progress.text:
+    if words and not only_nods(words, known):
         state, again = _reopen(state)
         effects = (*effects, *again)
     pauses = progress.fell or progress.silence_ms > 0
@@ -422,10 +443,21 @@ def _progress(
     return state, effects
 
 
+def _adds_nothing(overlap: Overlap, answered: Answered | None, known: TalkWords | None) -> bool:
+    """Whether speech that continues an answered turn was read, and has no words of its own, or only those of a nod."""
+    if overlap.joins is None or answered is None or not overlap.text:
+        return False
+    words = words_behind(overlap.text, answered.text)
+    return not words or only_nods(words, known)
+
+
 def _may_be_done(state: TurnTakingState, done: UserMayBeDone, settings: Settings) -> Step:
-    if state.overlap is None or state.overlap.item_id != done.item_id or not _answers(state, settings):
+    if state.overlap is None or state.overlap.item_id != done.item_id:
         return state, ()
-    unknown, open_end = done.complete is None, done.complete is not None and done.complete <= OPEN
+    state = replace(state, overlap=replace(state.overlap, complete=done.complete))
+    if not _answers(state, settings):
+        return state, ()
+    unknown, open_end = done.complete is None, done.complete is not None and done.complete <= UNLIKELY
     if not done.text.strip() or done.held or open_end or (unknown and not done.paused):
         return state, ()
     return replace(state, guessing=done.text), (BeginCandidate(done.item_id, done.text),)
@@ -448,6 +480,8 @@ def _ended(
         return state, ()  # it was taken for a nod while its end was already on the way
     effects: tuple[Effect, ...] = ()
     if state.judging is not None:
+        if state.overlap is not None and _adds_nothing(state.overlap, state.answered, known):
+            return _answer(state, Signal.BACKCHANNEL, settings, now)
         state, effects = _answer(state, Signal.TURN_ENDED, settings, now)
     state, again = _reopen(state)
     effects = (*effects, *again)
@@ -467,7 +501,8 @@ def _ended(
     if isinstance(detection, SemanticVad):
         if spoken is not None and (barged_in or spoken.joins) and only_stops(spoken.text, known):
             return state, (*effects, *guess)  # the reply stopped, and that is the answer
-        state = replace(state, answered=Answered(ended.item_id, ended.moment))
+        text, complete = (spoken.text, spoken.complete) if spoken is not None else ("", None)
+        state = replace(state, answered=Answered(ended.item_id, ended.moment, text, complete))
     return state, (*effects, StartReply())
 
 

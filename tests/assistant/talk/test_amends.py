@@ -1,6 +1,11 @@
 """Nods and turns taken too early: what later speech shows about earlier, in the talk and in the models' state."""
 
+import datetime as dt
+
+import pytest
+
 from assistant.events import (
+    AudioDelta,
     CreateItem,
     CreateResponse,
     Duck,
@@ -15,10 +20,15 @@ from assistant.events import (
     SpeechStarted,
     StopPlayback,
     TextPart,
+    ToolUsed,
     TranscriptCompleted,
     TruncateItem,
     Undo,
 )
+from assistant.talk.turn_end import LONGEST_END_MS
+from assistant.tools.builtin import BuiltinTools, builtin_tools
+from assistant.tools.kept import Kept
+from assistant.tools.rows import TIMERS
 from tests.fakes.talk import World
 
 STOCK = Settings(persona="ada")
@@ -130,3 +140,51 @@ def test_server_detection_reopens_nothing():
     session = world.play((0.2, ("set a timer", 1.0)), (1.9, ("for the tea", 1.0)), until=9)
     assert [text for role, text in told(session.items) if role == "user"] == ["set a timer", "for the tea"]
     assert SemanticVad() == STOCK.turn_detection
+
+
+def timers():
+    """Timers of a home of its own."""
+    household = BuiltinTools(Kept(), lambda: dt.datetime(2026, 11, 20), {}, lambda: "ada")
+    return builtin_tools(household, names=["set_timer"])
+
+
+def asking(prompt):
+    """Sets a timer, or asks for what is missing."""
+    asked = [line.text for line in prompt.lines if line.role == "user"][-1]
+    if prompt.lines[-1].role == "tool":
+        return ["It is set."]
+    lengths = [word for word in asked.split() if word.isdigit()]
+    return [("set_timer", {"duration": f"{lengths[-1]} minutes"})] if lengths else ["For how long?"]
+
+
+def test_a_reply_that_only_asks_back_waits_for_a_user_who_goes_on():
+    for settings in (STOCK, PAGE):
+        for pause in (0.3, 0.5, 0.7, 0.9):
+            world = World(asking, settings, tools=timers)
+            world.llm.complete = 0.7
+            session = world.play((0.2, ("set a timer for", 1.0)), (1.2 + pause, ("10 minutes", 0.8)), until=9)
+            assert min(world.when(AudioDelta)) > 1.2 + pause + 0.8
+            assert told(session.items) == [("user", "set a timer for 10 minutes"), ("assistant", "It is set.")]
+        world = World(asking, settings, tools=timers)
+        world.llm.complete = 0.7
+        world.play((0.2, ("set a timer for", 1.0)), until=9)
+        assert 1.2 + 0.9 < min(world.when(AudioDelta)) < 1.2 + LONGEST_END_MS / 1000  # it is asked at last
+
+
+@pytest.mark.parametrize("candidates", [True, False])
+@pytest.mark.parametrize("pause", [0.3, 0.5, 0.7])
+def test_what_is_corrected_behind_a_pause_leaves_no_trace_in_the_home(pause, candidates):
+    """The first half is a whole request, and its timer is set in the pause. Then it never was: not in the store of the
+    home, not for another front, and not in the models' state."""
+
+    def run(*speech):
+        world = World(asking, STOCK, tools=timers, speed=1.2, candidates=candidates)
+        world.llm.complete = 1.0
+        session = world.play(*speech, until=9)
+        rows = [(row.text, row.serial) for row in session._context.view.kept.promises(TIMERS)]
+        return rows, told(session.items), world.llm.folded[session.talk], world
+
+    rows, items, folded, world = run((0.2, ("set it for 10", 1.0)), (1.2 + pause, ("I mean 12", 1.0)))
+    whole = run((0.2, ("set it for 10 I mean 12", 2.0)))
+    assert [row[0] for row in rows] == ["12 minutes"] and items == whole[1] and folded == whole[2]
+    assert [used.output for used in world.of(ToolUsed)] == ["10 minutes", "12 minutes"]

@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from assistant.events import SemanticVad, ServerVad
 from assistant.talk.turn_end import (
+    COMPLETE,
     LINGER_MS,
     LONGEST_END_MS,
+    OPEN,
     RISE_MS,
     SHORTEST_END_MS,
     USUAL_RISE_MS,
@@ -73,8 +75,9 @@ def test_complete_words_wait_least_and_eagerness_orders():
 
 
 def test_a_judgement_counts_by_how_many_times_likelier_it_is():
-    """Three times likelier is as much nearer to complete at 0.01 as at 0.03."""
-    low, middle, high = (end_silence_ms(SemanticVad(), WordsSoFar(2, p), 600) for p in (0.01, 0.01 * 10**0.5, 0.1))
+    """So many times likelier is as much nearer to complete, wherever it begins."""
+    steps = (OPEN, (OPEN * COMPLETE) ** 0.5, COMPLETE)
+    low, middle, high = (end_silence_ms(SemanticVad(), WordsSoFar(2, p), 600) for p in steps)
     assert high == SHORTEST_END_MS and low - middle == pytest.approx(middle - high)
 
 

@@ -44,9 +44,11 @@ from assistant.talk.messages import (
     UserProgress,
     UserWords,
 )
+from assistant.talk.turn_end import SHORTEST_END_MS
 from assistant.talk.turn_taking import (
     LITTLE_S,
     REOPEN_S,
+    Answered,
     BeginCandidate,
     CommitTurn,
     DropCandidate,
@@ -64,6 +66,7 @@ from assistant.talk.turn_taking import (
     StopReply,
     TurnTakingState,
     joinable,
+    may_sound_at,
 )
 from assistant.text.english import ENGLISH
 
@@ -211,9 +214,10 @@ def test_from_every_state_the_end_of_the_speech_leads_to_silence(walk):
         for message in (ended(state.overlap.item_id), Cleared(state.overlap.item_id)):
             reached, _ = step(state, message, DUCK, NOW)
             assert reached.overlap is None and reached.judging is None
-        started = [effect for effect in step(state, ended(state.overlap.item_id), DUCK, NOW)[1]
-                   if isinstance(effect, SpeechStarted)]  # fmt: skip
-        assert len(started) == (not state.overlap.announced)
+        _, effects = step(state, ended(state.overlap.item_id), DUCK, NOW)
+        found = [effect for effect in effects if isinstance(effect, SpeechStarted | SetAside)]
+        assert len(found) == (not state.overlap.announced)
+        assert all(isinstance(effect, SpeechStarted) or state.overlap.joins for effect in found)
 
 
 def test_what_replies_tell_of_themselves_has_no_effects(walk):
@@ -516,3 +520,42 @@ def test_a_frame_that_changes_nothing_leaves_a_candidate_alone():
     ):
         assert step(guessed, came, JUDGE, NOW)[1] == effects
     assert step(guessed, UserWords("a", "", None, 1.0), JUDGE, NOW)[1] == (HideFrame("a", settle=True),)
+
+
+@given(st.none() | st.floats(0, 1), st.none() | st.floats(0, 1), st.sampled_from(["low", "medium", "high", "auto"]),
+       st.booleans(), st.booleans(), st.booleans())  # fmt: skip
+def test_only_a_reply_that_asks_back_waits_and_never_for_longer_than_a_turn_can_be_taken_back(
+    complete, other, eagerness, paced, sounded, creates
+):
+    detection = SemanticVad(eagerness, create_response=creates)
+    settings = Settings(turn_detection=detection, paced=paced)
+    state = TurnTakingState(making=Making.PRIVATE, answered=Answered("a", NOW, "wake me up at", complete))
+    state = replace(state, sounds_since=NOW) if sounded else state
+    assert may_sound_at(state, False, settings) == 0.0
+    moment = may_sound_at(state, True, settings)
+    if joinable(state, settings) is None:
+        assert moment == 0.0
+        return
+    assert NOW + SHORTEST_END_MS / 1000 <= moment < NOW + REOPEN_S
+    surer = may_sound_at(replace(state, answered=Answered("a", NOW, "", other)), True, settings)
+    assert moment >= surer or (complete or 0.0) > (other or 0.0)
+    assert may_sound_at(replace(state, answered=None), True, settings) == 0.0
+    assert may_sound_at(state, True, replace(settings, turn_detection=ServerVad())) == 0.0
+
+
+def test_a_sound_behind_a_question_that_says_nothing_new_changes_nothing():
+    """Ears read a turn that goes on from its first sound, and write the question again, perhaps in other words."""
+    for settings in (JUDGE, DUCK):
+        for text in ("what time is it", "What time is 8?", "what time is it, uh", "what time is it hm."):
+            asked = (UserBegan("first", 0, NOW - 2), progress("first", 900, "what time is it", 96, 0, True))
+            state, _ = told_from(TurnTakingState(), settings, *asked, ended("first"), ReplyBegun(), ReplySounding())
+            began, read = UserBegan("a", 0, NOW, "first"), progress("a", 200, text, 96, 0, True)
+            state, out = told_from(state, settings, began, read)
+            assert [effect.item_id for effect in out if isinstance(effect, SetAside)] == ["a"], text
+            assert not any(isinstance(effect, Reopen | StopReply) for effect in out) and state.replying
+            unread = progress("a", 200, text, 0)  # the end comes before a pause was read
+            _, out = told_from(state, settings, began, unread, ended("a"))
+            assert not any(isinstance(effect, CommitTurn | Reopen | StopReply) for effect in out), text
+        state, out = told_from(state, settings, UserBegan("b", 0, NOW, "first"),
+                               progress("b", 300, "what time is it in London", 0))  # fmt: skip
+        assert Reopen("first") in out
