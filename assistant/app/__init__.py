@@ -1,8 +1,10 @@
 """From settings to talks that can be opened.
 
 checks     settings checked before anything is loaded
+chooser    which language model answers, which could, which could be fetched
 config     every setting and its origin; profiles
 ears       which ears: fetched, by kind, or on a server
+fetching   one model fetched, paused, continued, cancelled
 found      language models on this machine, ours and those of other programs
 household  timers, lists and notes of the home: opened, taken over, told aloud
 hub        models fetched, resumed, verified
@@ -13,6 +15,7 @@ parts      parts that can be left out
 places     the folders that models lie in
 removed    settings and options that were removed, each with its replacement
 start      models, personas and voices made ready, and let go again
+switching  the language model is switched while the program runs
 verdict    whether a language model runs here
 voices     voices looked after: listed, added, removed
 """

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from assistant.app.hub import BEGUN
+
 OLLAMA, LM_STUDIO, HUB, LLAMA_CPP, OURS, FOLDER = "Ollama", "LM Studio", "hub", "llama.cpp", "ours", "folder"
 _WEIGHTS, _MLX = "application/vnd.ollama.image.model", "application/vnd.ollama.image.tensor"
 
@@ -80,7 +82,8 @@ def _folders(place: ModelPlace) -> list[FoundModel]:
         weights = [at / file for file in files if file.endswith(".safetensors")]
         if "config.json" in files and weights:
             nbytes = sum(file.stat().st_size for file in weights)
-            found.append(FoundModel(_named(place, at), place.program, at, nbytes))
+            begun = "it is not fetched completely; `assistant pull` with its name goes on" if BEGUN in files else ""
+            found.append(FoundModel(_named(place, at), place.program, at, nbytes, begun))
     return found
 
 

@@ -1,7 +1,8 @@
 """Models from the hub: what a repository holds and under which licence, fetched, resumed and verified.
 
 A model lies in its own folder under `models/`. `model.json` is written there last, when every file had the size and
-the digest that the hub announced; a folder without it is not a model yet. huggingface_hub speaks to the hub; a begun
+the digest that the hub announced; a folder without it is not a model yet, and one that was begun has `begun.json`.
+huggingface_hub speaks to the hub; a begun
 file is kept here under a name of its own, because the library's own do not outlive an interrupted process.
 """
 
@@ -11,6 +12,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -19,18 +21,24 @@ from urllib.parse import urlsplit
 
 from assistant.base.errors import AssistantError
 
-MARK = "model.json"
+MARK, BEGUN = "model.json", "begun.json"
 WANTED = (  # nothing that could be run
     "*.safetensors", "*.json", "*.jinja", "tokenizer.model", "merges.txt", "vocab.txt", "LICENSE*", "NOTICE*",
 )  # fmt: skip
 FREE_LICENCES = frozenset({"apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "isc", "cc0-1.0"})
 BLOCK = 1 << 20
+PIECE = 1 << 18
+"""Bytes that are written, and told, at a time."""
 SPARE_BYTES = 1 << 30
 """Disk that is left free."""
 
 
 class HubError(AssistantError):
     """The hub cannot be reached, refuses, or sent something else than it announced."""
+
+
+class FetchHalted(HubError):
+    """Raised by the caller's `progress`: the fetch stops here, and a later one goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,8 @@ class RepoPart:
         if self.folder and name == path:
             return None
         plain = PurePosixPath(name).name == name == PureWindowsPath(name).name
-        return name if plain and name != MARK and any(fnmatch(name, pattern) for pattern in self.wanted) else None
+        ours = name in (MARK, BEGUN)
+        return name if plain and not ours and any(fnmatch(name, pattern) for pattern in self.wanted) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +104,34 @@ def is_present(folder: Path, wanted: RepoListing | None = None) -> bool:
     return listing is not None and not missing(listing, folder) and not (wanted and missing(wanted, folder))
 
 
-def read_mark(folder: Path) -> RepoListing | None:
-    """The listing in `model.json`, or None."""
+def read_mark(folder: Path, mark: str = MARK) -> RepoListing | None:
+    """The listing in `model.json`, or in another mark; or None."""
     try:
-        data = json.loads((folder / MARK).read_text("utf-8"))
+        data = json.loads((folder / mark).read_text("utf-8"))
         files = tuple(HubFile(**file) for file in data.pop("files"))
         return RepoListing(**data, files=files)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def begun_bytes(folder: Path) -> int:
+    """How much is here of a model that was begun; 0 if none was."""
+    listing = read_mark(folder, BEGUN)
+    names = [name for file in listing.files for name in (file.name, f"{file.name}.part")] if listing else []
+    return sum((folder / name).stat().st_size for name in names if (folder / name).is_file())
+
+
+def discard(folder: Path) -> None:
+    """Remove what is here of a model that was begun; a whole one stays, and so does what is not of the hub."""
+    listing = read_mark(folder, BEGUN)
+    if listing is None:
+        return
+    for file in listing.files:
+        for name in (file.name, f"{file.name}.part"):
+            (folder / name).unlink(missing_ok=True)
+    (folder / BEGUN).unlink(missing_ok=True)
+    with suppress(OSError):  # something else is in it
+        folder.rmdir()
 
 
 def missing(listing: RepoListing, folder: Path) -> tuple[HubFile, ...]:
@@ -189,8 +218,15 @@ def fetch(
 def _fetch_all(
     listing: RepoListing, folder: Path, progress: Callable[[str, int], None], endpoint: str | None
 ) -> None:
+    from capsules.durable import write_json
+
     todo = missing(listing, folder)
     _check_room(sum(file.size for file in todo), folder)
+    before = read_mark(folder, BEGUN)
+    for old in before.files if before else ():
+        if old not in listing.files:  # the repository has changed since: half of each would be neither
+            (folder / f"{old.name}.part").unlink(missing_ok=True)
+    write_json(folder / BEGUN, asdict(listing), indent=1)
     (folder / MARK).unlink(missing_ok=True)
     for file in listing.files:
         if file not in todo:
@@ -203,9 +239,8 @@ def _fetch_all(
     if bad:
         names = ", ".join(file.name for file in bad)
         raise HubError(f"{listing.repo}: {names} arrived damaged and was removed; run the same command again")
-    from capsules.durable import write_json
-
     write_json(folder / MARK, asdict(listing), indent=1)
+    (folder / BEGUN).unlink(missing_ok=True)
 
 
 def _check_room(needed: int, folder: Path) -> None:
@@ -222,7 +257,7 @@ def _fetch_one(
 ) -> None:
     """Into `NAME.part`, which a later run continues, then renamed. Its content is checked together with all other
     files."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import build_hf_headers, tqdm
 
@@ -235,6 +270,8 @@ def _fetch_one(
         def update(self, n: float | None = 1) -> None:
             progress(file.name, int(n or 0))
 
+    # The library asks for 10 MB at a time: on a slow line nothing would be told, or halted, for minutes.
+    constants.DOWNLOAD_CHUNK_SIZE = min(constants.DOWNLOAD_CHUNK_SIZE, PIECE)
     part = folder / f"{file.name}.part"
     if part.is_file() and part.stat().st_size > file.size:
         part.unlink()
@@ -257,9 +294,11 @@ def _fetch_one(
 
 
 def _told(repo: str, error: Exception) -> HubError:
-    """The library's many errors in one sentence each."""
+    """The library's many errors in one sentence each; our own as they are."""
     from huggingface_hub import errors
 
+    if isinstance(error, HubError):
+        return error
     if isinstance(error, errors.GatedRepoError):
         return HubError(
             f"{repo} requires consent: agree on its page while logged in, then run `hf auth login` here"

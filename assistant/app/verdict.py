@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from capsules.errors import CapsuleError
@@ -11,13 +12,22 @@ from llm_engine.footprint import needed_bytes
 from llm_engine.published import open_published
 
 
-def verdict(path: Path, positions: int) -> str:
-    """A phrase: that it runs and what it needs in eight bits on a processor, or why it does not."""
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`told`: a phrase that says what it needs in eight bits on a processor, or why it does not run.
+    `needs_bytes` 0: it does not run."""
+
+    told: str
+    needs_bytes: int = 0
+
+
+def verdict(path: Path, positions: int) -> Verdict:
+    """Reads the description, the tokenizer and the chat template, which takes up to a second."""
     try:
         open_published(path)
         Chat.load(path)
         nbytes = needed_bytes(path, "int8", positions, eyes="off", device="cpu")
     except (LLMError, CapsuleError, OSError) as error:
         said = str(error).removeprefix(f"{path.name}: ").removeprefix(f"{path}: ")
-        return f"does not run: {said}"
-    return f"runs: {nbytes / 1e9:.1f} GB in eight bits with {positions} tokens"
+        return Verdict(f"does not run: {said}")
+    return Verdict(f"runs: {nbytes / 1e9:.1f} GB in eight bits with {positions} tokens", nbytes)

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for model in found:
         size = f"{model.nbytes / 1e9:.1f} GB, " if model.nbytes else ""
-        print(f"{model.name}\n    {model.program}, {size}{model.trouble or verdict(model.path, POSITIONS)}")
+        print(f"{model.name}\n    {model.program}, {size}{model.trouble or verdict(model.path, POSITIONS).told}")
     return 0
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,8 @@ from assistant.commands._front import add_model_arguments, model_flags
 
 if TYPE_CHECKING:
     import ssl
+
+    from aiohttp import web
 
     from assistant.app import start
     from assistant.app.config import Config
@@ -129,35 +133,56 @@ async def serve(config: Config, gate: Gate, tls: ssl.SSLContext | None, browser:
             print("page       " + url + ("/#token=…" if config.token else ""), flush=True)
             if browser:
                 open_page(url)
-            await _serve_models(config, starting, url, runner.cleanup)
+            await _serve_models(config, starting, url, runner)
         finally:
             await runner.cleanup()
     return 0
 
 
-async def _serve_models(config: Config, starting: Starting, url: str, close: Callable[[], Awaitable[None]]) -> None:
-    """Load the models that the running server waits for, and keep them until cancelled; the server closes first."""
+async def _serve_models(config: Config, starting: Starting, url: str, runner: web.AppRunner) -> None:
+    """Load the models that the running server waits for, and keep them until cancelled; the server closes first. When
+    another language model is chosen, everything is opened again with it."""
     import asyncio
+    from contextlib import asynccontextmanager
     from importlib import import_module
 
     def report(line: str) -> None:
         print(line, flush=True)
         starting.tell(line)
 
-    await asyncio.to_thread(import_module, "assistant.app.start")  # beside the first requests
+    await asyncio.to_thread(import_module, "assistant.app.chooser")  # beside the first requests
+    from assistant.app.chooser import LanguageModels
     from assistant.app.start import open_talks
+    from assistant.app.switching import Choices, run_switching
+    from assistant.device.execution import give_back_memory
     from assistant.local.ringing import has_loudspeaker, play_aloud
+    from assistant.server.app import pause_talks
+    from assistant.server.backend import Keys
 
     play = play_aloud if has_loudspeaker() else None
     if play is None:
         report("there is no loudspeaker here: timers ring only in talks that are open")
-    async with open_talks(config, report, play=play) as app:
-        starting.ready(context_of(app))
+    choices = Choices()
+    models, keys = LanguageModels(config, choices), Keys()
+
+    @asynccontextmanager
+    async def opened(wanted: Config) -> AsyncIterator[start.App]:
+        async with open_talks(wanted, report, play=play) as app:
+            try:
+                yield app
+            finally:
+                if choices.state.phase != "switching":
+                    await runner.cleanup()
+
+    def ready(app: start.App) -> None:
+        models.runs(app.config, app.models.profile)
+        starting.ready(replace(context_of(app), models=models, keys=keys))
         announce(url, app)
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await close()
+
+    try:
+        await run_switching(config, choices, opened, ready, partial(pause_talks, runner.app), give_back_memory)
+    finally:
+        models.halt_fetch()
 
 
 def address_of(host: str, port: int, secure: bool) -> str:

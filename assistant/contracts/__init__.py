@@ -7,7 +7,7 @@ state to that one. So an undo, an interruption and a rewind are one operation.
 llm     prompts, pieces of a reply, `LLM`; one that keeps the state of talks, `StatefulLLM`
 tts     sound and the marks in it, `TTS`, `StatefulTTS`; voices that are kept, `VoiceKeeper`
 asr     blocks of sound, words, transcripts, `SpeechDetector`, `Transcriber`, `ASR`; a second opinion, `Rescorer`
-keeper  capsules for programs, `CapsuleKeeper`; timers and lists for hands, `HouseholdKeeper`
+keeper  for programs and hands: `CapsuleKeeper`, `ModelKeeper` (language models), `HouseholdKeeper` (timers, lists)
 work    an engine's work, its cost and effects; states that are forked, taken back, parked and forgotten, `Stateful`
 """
 
@@ -24,7 +24,7 @@ from assistant.contracts.asr import (
     Transcriber,
     Transcript,
 )
-from assistant.contracts.keeper import CapsuleKeeper, HouseholdKeeper, KeptCapsule, Removed
+from assistant.contracts.keeper import CapsuleKeeper, HouseholdKeeper, KeptCapsule, ModelKeeper, Removed
 from assistant.contracts.llm import (
     CANNOT_SEE,
     LLM,
@@ -47,8 +47,8 @@ from assistant.contracts.work import Cost, Stateful, Synced
 
 __all__ = [
     "ASR", "CANNOT_SEE", "LLM", "MOST_TERMS", "PICTURE", "TTS", "AsrFacts", "BadCall", "CallPiece", "CapsuleKeeper",
-    "Cost", "HeardWord", "HouseholdKeeper", "KeptCapsule", "KeptVoice", "Line", "Mark", "Partial", "PlacedPicture",
-    "PlayedSound", "Prompt", "PromptReady", "Removed", "ReplyEnd", "ReplyOptions", "ReplyPiece", "Rescorer",
-    "SpeechBlock", "SpeechChunk", "SpeechDetector", "Stateful", "StatefulLLM", "StatefulTTS", "Synced", "TextPiece",
-    "ToolCall", "Transcriber", "Transcript", "Uttered", "VoiceKeeper",
+    "Cost", "HeardWord", "HouseholdKeeper", "KeptCapsule", "KeptVoice", "Line", "Mark", "ModelKeeper", "Partial",
+    "PlacedPicture", "PlayedSound", "Prompt", "PromptReady", "Removed", "ReplyEnd", "ReplyOptions", "ReplyPiece",
+    "Rescorer", "SpeechBlock", "SpeechChunk", "SpeechDetector", "Stateful", "StatefulLLM", "StatefulTTS", "Synced",
+    "TextPiece", "ToolCall", "Transcriber", "Transcript", "Uttered", "VoiceKeeper",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Capsules for programs: the stored states of their own prompts, pinned, named, forked, dropped."""
+"""Things that programs and hands look after: capsules, the language model that answers, timers and lists."""
 
 from __future__ import annotations
 
@@ -62,3 +62,29 @@ class HouseholdKeeper(Protocol):
         ...
 
     def adjust_timer(self, serial: int, *, paused: bool | None = None, add_s: float = 0.0) -> None: ...
+
+
+class ModelKeeper(Protocol):
+    """Which language model answers, which could, and which could be fetched. A refusal is a PeerError, and then nothing
+    has changed. Nothing is fetched or switched unasked."""
+
+    def overview(self) -> Mapping[str, object]:
+        """`answers`, `here`, `offers`, `fetch` and `switch` as `/v1/models` sends them. Takes up to a second for each
+        model that was not looked at before, on any thread."""
+        ...
+
+    def progress(self) -> Mapping[str, object]:
+        """`fetch` and `switch` alone, at once."""
+        ...
+
+    def fetch_model(self, name: str, *, accept_licence: bool = False) -> None:
+        """Begin, or go on."""
+        ...
+
+    def pause_fetch(self) -> None: ...
+
+    def cancel_fetch(self) -> None: ...
+
+    async def switch_to(self, name: str) -> None:
+        """Let another model answer. Returns once it is certain that it will be tried; the talks go on with it."""
+        ...

@@ -62,6 +62,8 @@ def give_back_memory() -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
     give_back_freed()
 
 

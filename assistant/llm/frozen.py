@@ -12,6 +12,9 @@ from capsules.journal import Rows
 from llm_engine import HybridLLM, StateError
 from llm_engine.grid import Fold, FoldLog
 
+MODEL = "model"
+"""The row with the fingerprint of the model whose tokens stand in the others."""
+
 
 class FrozenTalks:
     """`replaceable`: the log records which calls folded which tokens, so a lost state is folded again, bit for bit.
@@ -45,10 +48,11 @@ class FrozenTalks:
         self._llm.reset()
 
     def to_rows(self, state: TalkState) -> Rows:
-        return state.to_rows()
+        return {MODEL: self._llm.fingerprint.digest, **state.to_rows()}
 
     def from_rows(self, rows: Rows) -> TalkState:
-        return TalkState.from_rows(rows)
+        """Tokens of another model mean something else: the talk's words are folded anew."""
+        return TalkState.from_rows(rows) if rows.get(MODEL) == self._llm.fingerprint.digest else TalkState()
 
 
 def folds_of(capsule: Capsule) -> Sequence[Fold]:

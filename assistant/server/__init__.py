@@ -12,6 +12,7 @@ sleep_routes  /v1/sleep, /v1/wake
 speech        /v1/audio/speech
 listen        /v1/audio/transcriptions
 talk_routes   /v1/talks: earlier talks, listed, named, deleted
+model_routes  /v1/models: what answers, what could, fetched and switched
 voice_routes  /v1/audio/voices: listed, added, removed
 app           routes, errors, middlewares
 """

@@ -22,6 +22,7 @@ from assistant.server.chat import chat_completions
 from assistant.server.household_routes import household
 from assistant.server.kept import capsules
 from assistant.server.listen import MAX_FILE, audio_transcriptions
+from assistant.server.model_routes import VERBS, change_models, model, models
 from assistant.server.security import Gate, keys_of
 from assistant.server.sleep_routes import sleep, wake
 from assistant.server.socket import SOCKETS, refuse_socket, serve_socket
@@ -46,6 +47,8 @@ HOUSEHOLD = (
     ("DELETE", "/v1/household/{key}"),
 )  # fmt: skip
 TALKS = (("GET", "/v1/talks"), *((method, "/v1/talks/{talk}") for method in ("GET", "POST", "DELETE")))
+PARKING_S, LOOK_S = 10.0, 0.02
+"""Time for talks to be parked before their models go; what is not parked then is folded again from its words."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 STARTING: web.AppKey[Starting] = web.AppKey("starting", Starting)
 GATE: web.AppKey[Gate] = web.AppKey("gate", Gate)
@@ -71,8 +74,9 @@ def make_app(starting: Starting, gate: Gate, ui: Path | None = None) -> web.Appl
             app.router.add_route(method, path, _with_context(serve))
     app.router.add_post("/v1/sleep", _with_context(sleep))
     app.router.add_post("/v1/wake", _with_context(wake))
-    app.router.add_get("/v1/models", _models)
-    app.router.add_get("/v1/models/{name:.+}", _model)
+    app.router.add_get("/v1/models", _with_context(models))
+    app.router.add_post(f"/v1/models/{{verb:{'|'.join(VERBS)}}}", _with_context(change_models))
+    app.router.add_get("/v1/models/{name:.+}", _with_context(model))
     app.router.add_route("*", "/v1/{rest:.*}", _no_endpoint)  # behind all others: explains in a sentence what is wrong
     app.router.add_get("/healthz", _healthz)
     app.router.add_get("/metrics", _metrics)
@@ -172,7 +176,22 @@ async def _headers(request: web.Request, response: web.StreamResponse) -> None:
 
 async def _close_sockets(app: web.Application) -> None:
     """Close every talk's socket, which parks the talk: the server is stopping."""
-    closing = [ws.close(code=WSCloseCode.GOING_AWAY, message=b"the server is stopping") for ws in app[SOCKETS]]
+    await _close_all(app, WSCloseCode.GOING_AWAY, "the server is stopping")
+
+
+async def pause_talks(app: web.Application) -> None:
+    """Let no request in before `Starting.ready`, and return once every talk is parked. Clients may come back at once:
+    they wait, and their talk goes on."""
+    starting = app[STARTING]
+    context = starting.begin_again()
+    await _close_all(app, WSCloseCode.SERVICE_RESTART, "the language model is being changed; connect again")
+    begin = time.monotonic()
+    while context is not None and context.talks.active and time.monotonic() - begin < PARKING_S:
+        await asyncio.sleep(LOOK_S)
+
+
+async def _close_all(app: web.Application, code: int, why: str) -> None:
+    closing = [ws.close(code=code, message=why.encode()) for ws in app[SOCKETS]]
     with contextlib.suppress(ConnectionError):
         await asyncio.gather(*closing)
 
@@ -218,25 +237,6 @@ async def _older_sessions(request: web.Request) -> web.StreamResponse:
 
 async def _no_calls(request: web.Request) -> web.StreamResponse:
     return problem(501, "webrtc_not_offered", "WebRTC is not offered here; connect to /v1/realtime with a websocket")
-
-
-def _models_json(context: ServerContext) -> list[Json]:
-    engines = context.talks.engines
-    # Two parts on one remote server may share a name, and clients that list models want each only once.
-    names = dict.fromkeys((context.facts.model, engines.llm.name, engines.tts.name, engines.asr.name))
-    return [{"id": name, "object": "model", "created": 0, "owned_by": "local"} for name in names]
-
-
-async def _models(request: web.Request) -> web.StreamResponse:
-    return web.json_response({"object": "list", "data": _models_json(_context(request))})
-
-
-async def _model(request: web.Request) -> web.StreamResponse:
-    name = request.match_info["name"]
-    for model in _models_json(_context(request)):
-        if model["id"] == name:
-            return web.json_response(model)
-    return problem(404, "model_not_found", f"there is no model {name[:80]!r} here; see /v1/models")
 
 
 async def _no_endpoint(request: web.Request) -> web.StreamResponse:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from assistant.base.clock import Clock
 from assistant.base.errors import EngineFailed
-from assistant.contracts import HouseholdKeeper, VoiceKeeper
+from assistant.contracts import HouseholdKeeper, ModelKeeper, VoiceKeeper
 from assistant.device.thread import EngineThread
 from assistant.events import Settings
 from assistant.realtime.fields import Json
@@ -67,6 +67,8 @@ class ServerContext:
     """Timers, alarms, reminders, lists and notes."""
     voices: VoiceKeeper | None = None
     """The keeper of voices; None if the voice runs on a server."""
+    models: ModelKeeper | None = None
+    """The keeper of language models; None if they cannot be changed."""
     settings: Settings = field(default_factory=Settings)
     """The settings that a session starts with."""
     keys: Keys = field(default_factory=Keys)

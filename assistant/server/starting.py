@@ -32,6 +32,13 @@ class Starting:
         self.context = context
         self._there.set()
 
+    def begin_again(self) -> ServerContext | None:
+        """Let requests wait again; returns the process that serves no longer."""
+        context, self.context = self.context, None
+        self._there.clear()
+        self._born = time.monotonic()
+        return context
+
     async def wait(self, seconds: float | None = None) -> ServerContext | None:
         """The process behind the server, once it is there; None if it is not there after this many seconds."""
         try:

@@ -37,6 +37,9 @@ class Hub:
         self.corrupt: set[str] = set()
         self.ranges: list[tuple[str, str | None]] = []
         self.gated = False
+        self.gate = threading.Event()
+        """While the gate is closed, only a beginning of each large file is sent."""
+        self.gate.set()
         self.url = ""
 
     def info(self, repo: str) -> dict[str, Any]:
@@ -104,7 +107,12 @@ def handler_of(hub: Hub) -> type[BaseHTTPRequestHandler]:
             if not body:
                 return
             with contextlib.suppress(ConnectionError):
-                self.wfile.write(data[:cut])
+                beginning = 0 if hub.gate.is_set() or len(data) < 1_000_000 else 600_000
+                self.wfile.write(data[:beginning])
+                if beginning:
+                    self.wfile.flush()
+                    hub.gate.wait()
+                self.wfile.write(data[beginning:cut])
                 if cut is not None:
                     self.wfile.flush()
                     self.close_connection = True

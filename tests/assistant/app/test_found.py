@@ -56,7 +56,7 @@ def test_ollamas_tags_are_found_and_what_is_wrong_is_said(tmp_path: Path, small:
     assert found["gone:latest"].trouble.startswith("0 of 7 bytes are here")
     assert "MLX tensors" in found["mac:latest"].trouble
     assert "is not understood" in found["odd:1"].trouble
-    assert verdict(found["tiny:1b"].path, 512).startswith("runs: 0.0 GB in eight bits with 512 tokens")
+    assert verdict(found["tiny:1b"].path, 512).told.startswith("runs: 0.0 GB in eight bits with 512 tokens")
 
 
 def test_folders_of_other_programs_are_walked(tmp_path: Path, small: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_model_that_does_not_run_is_told_why(
 ) -> None:
     (tmp_path / "spoilt.gguf").write_bytes(spoil(small.read_bytes()))
     with pytest.raises(AssertionError, match=said):
-        raise AssertionError(verdict(tmp_path / "spoilt.gguf", 512))
+        raise AssertionError(verdict(tmp_path / "spoilt.gguf", 512).told)
 
 
 def test_a_refused_folder_is_named_with_the_command_that_helps(
