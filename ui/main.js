@@ -7,6 +7,7 @@ import { Measures, exported } from "./figures.js";
 import { Household } from "./household.js";
 import { pictures, sees } from "./pictures.js";
 import { title } from "./running.js";
+import { chooser } from "./models.js";
 import { EMPTY, answering, phase, reduce, unheardOf } from "./session.js";
 import { View } from "./shown.js";
 import { Talk } from "./talk.js";
@@ -156,7 +157,7 @@ const drawRunning = running({
   onAdjust: (id, change) => household.adjust(id, change),
   onNoticed: () => household.noticed(),
 });
-const model = better(byId("models"));
+const model = better(byId("models"), chooser(token, askMachine));
 const drawWelcome = welcome({ onAsk: (text) => talk.write(text), onBetter: () => model.show() });
 
 /** Who answers, or answered. @param {string|null} [persona] */

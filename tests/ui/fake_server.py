@@ -420,6 +420,7 @@ class FakeServer:
         app = web.Application()
         app.router.add_get("/v1/realtime", self._realtime)
         app.router.add_get("/healthz", self._health)
+        app.router.add_get("/v1/models", self._models)
         app.router.add_get("/", self._page)
         app.router.add_static("/", UI)
         app.on_response_prepare.append(self._headers)
@@ -446,6 +447,10 @@ class FakeServer:
         return web.json_response(
             {"status": "ok", "profile": "tiny", "device": "CPU, 2 threads", "models": models}
         )
+
+    async def _models(self, request: web.Request) -> web.Response:
+        """As a server whose models cannot be changed while it runs."""
+        return web.json_response({"object": "list", "data": []})
 
     async def _realtime(self, request: web.Request) -> web.WebSocketResponse:
         ws = web.WebSocketResponse(protocols=("realtime",))

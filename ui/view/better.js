@@ -15,8 +15,8 @@ export function modelLine(machine) {
     : { small, line: `${name} answers here.`, more: "Other models" };
 }
 
-/** @param {HTMLElement} root where the header names the model */
-export function better(root) {
+/** @param {HTMLElement} root where the header names the model @param {(into: HTMLElement) => void} choose draws more, if the server lets models be chosen */
+export function better(root, choose) {
   const button = make("button", { type: "button", id: "model", onclick: () => show(), hidden: true });
   root.append(button);
   let machine = /** @type {Record<string, any>|null} */ (null);
@@ -24,6 +24,7 @@ export function better(root) {
   function show() {
     byId("better-told").replaceChildren(...told(machine));
     byId("better").showModal();
+    choose(byId("better-told"));
   }
 
   /** @param {import("../session.js").State} state */
