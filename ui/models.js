@@ -115,14 +115,14 @@ export function chooser(token, onSwitched) {
   function hereRow(one, still) {
     const facts = [one.program, one.bytes ? showBytes(one.bytes) : "", one.needs_bytes ? `needs ${showBytes(one.needs_bytes)} of memory` : ""].filter(Boolean).join(", ");
     return make("li", {},
-      make("p", {}, make("b", { text: one.name }), make("span", { text: facts }), one.told ? make("span", { text: sentence(one.told) }) : null),
+      make("p", {}, make("b", { text: one.name }), make("span", { text: facts }), one.told && !one.answers ? make("span", { text: sentence(one.told) }) : null),
       one.answers ? make("span.now", { text: "answers" })
         : one.runs ? make("button", { type: "button", text: "Use", "aria-label": `Use ${one.name}`, disabled: still, onclick: () => act("switch", { model: one.name }) }) : null);
   }
 
   /** @param {Offer} one @param {boolean} busy */
   function offerRow(one, busy) {
-    const facts = `${showBytes(one.bytes)} to fetch, needs ${one.memory} of free memory, licence ${one.licence}.`;
+    const facts = `${showBytes(one.bytes)} to fetch, needs ${one.memory}, licence ${one.licence}.`;
     return make("li", {},
       make("p", {}, make("b", { text: one.repo }), make("span", { text: one.fits ? `${facts} ${one.expect}` : `${facts} More than is free here.` })),
       one.fits ? make("button", { type: "button", text: one.begun_bytes ? "Go on" : "Fetch", "aria-label": `Fetch ${one.repo}`, disabled: busy, onclick: () => act("fetch", { model: one.name }) }) : null);

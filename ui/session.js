@@ -178,7 +178,8 @@ function answerCall(state, wire) {
 
 /** @param {State} state @param {string} text @param {string|null} [code] @param {Offer|null} [offer] @returns {State} */
 function notice(state, text, code = null, offer = null) {
-  const notices = [...state.notices, { id: state.noticeCount, text, code, offer }].slice(-3);
+  const others = code === null ? state.notices : state.notices.filter((one) => one.code !== code); // said anew, not again
+  const notices = [...others, { id: state.noticeCount, text, code, offer }].slice(-3);
   return { ...state, notices, noticeCount: state.noticeCount + 1 };
 }
 
@@ -320,7 +321,7 @@ const ON = {
   }),
 
   "page.link": (state, { link, retryAt = null }) => ({
-    ...(link === "open" ? state : { ...dropUncommitted(state), hearing: false, responseId: null, serverState: "idle" }),
+    ...(link === "open" ? { ...state, notices: state.notices.filter((one) => one.code !== "server_starting") } : { ...dropUncommitted(state), hearing: false, responseId: null, serverState: "idle" }),
     link, retryAt,
   }),
   "page.fresh": (state) => ({

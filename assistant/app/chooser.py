@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from assistant.app.config import PROFILES, Config, Profile
+from assistant.app.config import PROFILES, TINY, Config, Profile
 from assistant.app.fetching import ModelFetch
 from assistant.app.found import FOLDER, OURS, FoundModel, known_models
 from assistant.app.hub import begun_bytes, is_present, model_folder
@@ -128,10 +128,11 @@ class LanguageModels:
 
     def _offer_json(self, profile: Profile, fits: bool) -> dict[str, object]:
         folder = model_folder(self._first.models, profile.llm)
-        memory_told = f"{(profile.gpu_bytes or profile.host_bytes) / GIB:.0f} GiB"
+        gib = f"{(profile.gpu_bytes or profile.host_bytes) / GIB:.0f} GiB"
+        needs = f"{gib} free on a GPU" if profile.gpu_bytes else f"{gib} of free memory"
         return {
             "name": profile.name, "repo": profile.llm, "bytes": round(profile.download_gb * 1e9),
-            "licence": profile.licence, "memory": memory_told + (" on a GPU" if profile.gpu_bytes else ""),
+            "licence": profile.licence, "memory": needs,
             "fits": fits, "here": is_present(folder), "begun_bytes": begun_bytes(folder),
             "expect": f"{EXPECT_GPU if profile.gpu_bytes else EXPECT_CPU} {UNTRIED}",
         }  # fmt: skip
@@ -172,7 +173,8 @@ class LanguageModels:
         # `auto` would look for the largest again, and might take another voice with it.
         kept = replace(running.config, profile=running.profile.name, origins=origins)
         if named[0].name == SHIPPED:
-            return replace(kept, llm=str(named[0].path), dtype=_both("float32", running))
+            own = "" if running.profile.name == TINY else str(named[0].path)
+            return replace(kept, llm=own, dtype=_both("float32", running))
         alone = [model.name for model in found].count(named[0].name) == 1 and named[0].program != FOLDER
         llm = named[0].name if alone else str(named[0].path)
         return replace(kept, llm=llm, dtype=self._dtype_for(named[0], running))

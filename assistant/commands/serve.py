@@ -273,11 +273,15 @@ def capsules_json(kept: Sequence[Listing], room: Budgets) -> Json:
 
 
 def about_json(app: start.App) -> Json:
-    """The models that run here, and the larger profile for which this machine has room beside them."""
+    """The models that run here, and the larger profile for which this machine has room beside them. The names of the
+    models are `/healthz`'s own."""
     from assistant.app.config import is_larger, offer
     from assistant.device.execution import gpu_free_bytes
 
     facts = {name: value for name, value in app.facts.items() if name in {"device", "profile", "ready_s", "memory"}}
+    name = app.models.profile.name
+    if app.facts.get("llm", f"{name}-llm") != f"{name}-llm":
+        facts["chosen"] = True  # the language model is not the profile's
     larger = offer(gpu_free_bytes())
     if is_larger(larger, app.models.profile):
         facts["larger"] = {

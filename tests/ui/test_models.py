@@ -97,6 +97,7 @@ def test_a_model_is_fetched_halted_and_takes_over_a_talk(
     expect(page.locator("#better-told > p").first).to_contain_text("does not speak sense")
     page.keyboard.press("Escape")
     expect(page.locator("body")).to_have_attribute("data-link", "open", timeout=SLOW)
+    expect(page.locator("#model")).to_have_text(HERE)
     assert answered(page, "hello")
     expect(page.locator("li.you")).to_have_count(2)
 
@@ -107,5 +108,7 @@ def test_a_model_is_fetched_halted_and_takes_over_a_talk(
     )
     page.keyboard.press("Escape")
     expect(page.locator("body")).to_have_attribute("data-link", "open", timeout=SLOW)
+    expect(page.locator("#model")).to_have_text("small model")
+    expect(page.locator(".notice")).to_have_count(0)
     assert "Ruth" in answered(page, "what is my name")
     browser.close()

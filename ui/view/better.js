@@ -9,7 +9,7 @@ const SMALL = "tiny";
 export function modelLine(machine) {
   const name = machine?.models?.llm;
   if (!name) return null;
-  const small = machine.profile === SMALL;
+  const small = machine.profile === SMALL && !machine.chosen;
   return small
     ? { small, line: "This is a small model: it tells the time, sets timers, does sums, keeps lists and notes, and knows little else.", more: "A better one is one click away." }
     : { small, line: `${name} answers here.`, more: "Other models" };

@@ -69,6 +69,8 @@ def test_the_page_offers_only_what_is_larger_than_what_runs(running, gpu_gib, ho
     assert told.pop("profile") == running
     if offered:
         name, models = offered
-        assert told == {"larger": {"profile": name, "models": models, "command": f"assistant pull {name}"}}
+        size = PROFILES[name].download_gb
+        command = f"assistant pull {name}"
+        assert told == {"larger": {"profile": name, "models": models, "command": command, "download_gb": size}}
     else:
         assert told == {}
