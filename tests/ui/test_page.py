@@ -374,6 +374,20 @@ def test_a_reply_is_stopped_by_the_round_button_and_by_keys(browser: Browser, se
     page.close()
 
 
+def test_every_sheet_of_a_phone_is_within_its_screen(browser: Browser, server: FakeServer) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    rings = [{"id": 1, "kind": "timer", "told": "5 minutes", "at": "", "left_s": 300, "paused": False}]
+    page.route("**/v1/household", lambda route: route.fulfill(json={"rings": rings, "lists": []}))
+    visit(page, server.url)
+    for opener in ("#who summary", "#running summary", "#sound summary"):
+        page.click(opener)
+        box = page.locator("details[open] .sheet").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0 and box["y"] >= 0 and box["x"] + box["width"] <= 390 and box["y"] + box["height"] <= 844
+        page.keyboard.press("Escape")
+    page.close()
+
+
 def test_volume_and_mute_are_heard_and_kept(browser: Browser, server: FakeServer) -> None:
     context = browser.new_context(bypass_csp=True)
     listen(context)

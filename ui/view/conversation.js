@@ -2,7 +2,6 @@
 
 import { blocks } from "../blocks.js";
 import { spokenLength } from "../spoken.js";
-import { showMs } from "../timeline.js";
 import { byId, make, setText } from "./dom.js";
 import { thumbnail } from "./shown.js";
 
@@ -10,6 +9,9 @@ import { thumbnail } from "./shown.js";
 
 /** Names that say more than their identifier, for a tool line. @param {string} name */
 const plain = (name) => name.replaceAll("_", " ");
+
+/** Milliseconds as a guest reads them; the figures are under Details. @param {number} ms */
+const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
 
 /** A reply's words, with its code set apart. @param {HTMLElement} text @param {string} heard */
 function write(text, heard) {
@@ -98,8 +100,8 @@ export function conversation({ onTurn, onLarger }) {
   function fillMeta(row, turn) {
     const meta = /** @type {HTMLElement} */ (row.querySelector(".meta"));
     if (!turn || turn.ttfaMs === null) return meta.replaceChildren();
-    const key = turn.voiceMs === null ? `answered after ${showMs(turn.ttfaMs)}` : `answered ${showMs(turn.voiceMs)} after your last word`;
-    const cut = turn.yieldMs === null ? "" : ` · quiet ${showMs(turn.yieldMs)} after you began`;
+    const key = turn.voiceMs === null ? `answered after ${seconds(turn.ttfaMs)}` : `answered ${seconds(turn.voiceMs)} after your last word`;
+    const cut = turn.yieldMs === null ? "" : ` · quiet ${seconds(turn.yieldMs)} after you began`;
     const label = `${key}${cut}`;
     if (meta.textContent === label) return undefined;
     return meta.replaceChildren(make("button", { type: "button", text: label, title: `Show the time of turn ${turn.n}`, onclick: () => onTurn(turn.id) }));
