@@ -20,6 +20,8 @@ QUIET = 0.08
 NEAR_FLOOR = 1.6
 """Multiple of the quietest frames' level: up to 4 dB above them nobody is speaking, however loud the room."""
 LEAST_WINDOW_S = 0.3
+SMOOTHED = 10
+"""Frames that a quiet place is long."""
 
 
 def cut_point(sound: Pcm, settled_s: float, early_s: float = EARLY_S, longest_s: float = LONGEST_S) -> int | None:
@@ -28,8 +30,7 @@ def cut_point(sound: Pcm, settled_s: float, early_s: float = EARLY_S, longest_s:
         return None
     begin = int(max(early_s, settled_s) * 100)
     end = int(max(longest_s, settled_s + LEAST_WINDOW_S) * 100)
-    frames = sound[: min(sound.size // FRAME, end) * FRAME].reshape(-1, FRAME)
-    levels = np.sqrt(np.mean(np.square(frames), axis=1))
+    levels = _levels(sound[: end * FRAME])
     floor, loud = np.percentile(levels, (10, 90))
     quiet = levels < max(QUIET * loud, NEAR_FLOOR * floor)
     width = int(PAUSE_S * 100)
@@ -40,5 +41,20 @@ def cut_point(sound: Pcm, settled_s: float, early_s: float = EARLY_S, longest_s:
             return (at - width // 2) * FRAME
     if levels.size < end:
         return None
-    smooth = np.convolve(levels, np.full(10, 0.1), "same")
-    return (begin + int(np.argmin(smooth[begin:]))) * FRAME
+    return _quietest(levels, begin)
+
+
+def quietest_place(sound: Pcm, begin_s: float) -> int:
+    """The sample in the middle of the quietest tenth of a second behind `begin_s`."""
+    return _quietest(_levels(sound), int(begin_s * 100))
+
+
+def _levels(sound: Pcm) -> Pcm:
+    """[frames] root mean square of each whole frame."""
+    frames = sound[: sound.size // FRAME * FRAME].reshape(-1, FRAME)
+    return np.asarray(np.sqrt(np.mean(np.square(frames), axis=1)), np.float32)
+
+
+def _quietest(levels: Pcm, begin: int) -> int:
+    smooth = np.convolve(levels[begin:], np.full(SMOOTHED, 1 / SMOOTHED), "valid")
+    return (begin + int(np.argmin(smooth)) + SMOOTHED // 2) * FRAME

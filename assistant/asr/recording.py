@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from assistant.asr.cutting import quietest_place
 from assistant.base.pcm import resample
 from assistant.base.sound import HEARING_RATE, Pcm
 from assistant.contracts import ASR, HeardWord, SpeechBlock, SpeechDetector
@@ -34,9 +35,12 @@ class Segment:
     confidence: float | None = None
 
 
-def stretches(blocks: Iterable[SpeechBlock], rate: int) -> Iterator[tuple[float, float]]:
-    """Stretches of speech in seconds: padded, split at pauses and at 20 s. One still open at the end is closed
-    there."""
+def stretches(blocks: Iterable[SpeechBlock], pcm: Pcm, rate: int) -> Iterator[tuple[float, float]]:
+    """Stretches of speech in seconds: padded, and split at pauses. One that reaches 20 s is cut at the quietest place
+    of its second half, and one still open at the end is closed there.
+
+    blocks  of `pcm`, [n], with some silence behind it
+    """
     start: float | None = None
     earlier = last = now = 0.0
     for block in blocks:
@@ -49,14 +53,19 @@ def stretches(blocks: Iterable[SpeechBlock], rate: int) -> Iterator[tuple[float,
             last = now
         if now - last > PAUSE_S:
             earlier = last + PADDING_S
-        elif now - start >= LONGEST_S:
-            earlier = now
-        else:
-            continue
-        yield start, earlier
-        start = None
+            yield start, earlier
+            start = None
+        elif now - start >= LONGEST_S and (cut := _quiet_place(pcm, start, rate)) is not None:
+            yield start, cut
+            start, earlier = cut if last > cut else None, cut
     if start is not None:
         yield start, last + PADDING_S
+
+
+def _quiet_place(pcm: Pcm, start: float, rate: int) -> float | None:
+    """The time to cut a stretch that begins at `start`; None if the sound ends before it is too long."""
+    first, over = round(start * rate), round((start + LONGEST_S) * rate)
+    return None if over > pcm.size else start + quietest_place(pcm[first:over], LONGEST_S / 2) / rate
 
 
 def words_in(asr: ASR, pcm: Pcm, rate: int) -> str:
@@ -73,7 +82,7 @@ def writing_down(asr: ASR, pcm: Pcm) -> Generator[Segment, None, None]:
     """The same segments one by one, as they are transcribed."""
     transcriber, detector = asr.transcriber(), asr.detector()
     try:
-        for start, end in stretches(_blocks(detector, pcm), HEARING_RATE):
+        for start, end in stretches(_blocks(detector, pcm), pcm, HEARING_RATE):
             sound = pcm[round(start * HEARING_RATE) : round(end * HEARING_RATE)]
             for second in _seconds(sound):
                 transcriber.push(second)

@@ -1,13 +1,14 @@
 """The ground floor: everything else builds on it, and it knows nothing of talks or models.
 
-channel   a bounded, closable queue between two tasks
-clock     the loop's seconds, and samples counted on a stream
-days      days, months and feasts by the names that people say
-errors    errors raised on purpose
-ids       ids for things made during a talk
-memory    how much CPU memory is free
-pcm       formats, resampling, files
-picture   a still picture: its limits, its pixels
-sound     the type and the rates of sound inside
-units     units of measure by the names that people say
+channel     a bounded, closable queue between two tasks
+clock       the loop's seconds, and samples counted on a stream
+days        days, months and feasts by the names that people say
+errors      errors raised on purpose
+ids         ids for things made during a talk
+memory      CPU memory: all of it, free, held by this process
+pcm         formats, resampling
+picture     a still picture: its limits, its pixels
+sound       the type and the rates of sound inside
+sound_file  sound files, read by their content
+units       units of measure by the names that people say
 """

@@ -1,4 +1,4 @@
-"""Sound as numbers: formats, sample arithmetic, resampling, files. Internally, sound is float32 mono in [-1, 1]."""
+"""Sound as numbers: formats, sample arithmetic, resampling, WAV files. Internally, sound is float32 mono in [-1, 1]."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import numpy as np
 import samplerate
 import soundfile
 
-from assistant.base.errors import AssistantError
 from assistant.base.sound import Pcm
 
-RATES = (1_000, 768_000)
-"""Allowed sample rates of a recording in Hz: any other means a damaged header, and no filter reaches that far."""
 _MU = 255.0
 _A = 87.6
 
@@ -74,11 +71,11 @@ def to_alaw(pcm: Pcm) -> bytes:
 class Resampler:
     """Converts a stream from one rate to another; keeps the filter's state between blocks."""
 
-    def __init__(self, source_rate: int, target_rate: int) -> None:
+    def __init__(self, source_rate: int, target_rate: int, kind: str = "sinc_fastest") -> None:
         self.source_rate = source_rate
         self.target_rate = target_rate
         self._ratio = target_rate / source_rate
-        self._filter = None if source_rate == target_rate else samplerate.Resampler("sinc_fastest", 1)
+        self._filter = None if source_rate == target_rate else samplerate.Resampler(kind, 1)
 
     def feed(self, pcm: Pcm, last: bool = False) -> Pcm:
         """Return the samples that are ready; a few stay in the filter until more arrive or `last` is set."""
@@ -92,23 +89,6 @@ def resample(pcm: Pcm, source_rate: int, target_rate: int) -> Pcm:
     if source_rate == target_rate:
         return pcm
     return np.asarray(samplerate.resample(pcm, target_rate / source_rate, "sinc_medium"), np.float32)
-
-
-def read_sound(path: Path) -> tuple[Pcm, int]:
-    """Read a sound file of any format that libsndfile knows, mixed to mono. Returns (pcm, rate)."""
-    try:
-        data, rate = soundfile.read(path, dtype="float32", always_2d=True)
-    except (soundfile.LibsndfileError, OSError) as error:
-        if not path.exists():
-            raise AssistantError(f"there is no file {path}") from error
-        why = "it is a folder" if path.is_dir() else str(error)
-        raise AssistantError(f"{path} cannot be read as sound ({why}); name a WAV, FLAC, OGG or MP3 file") from error
-    if not data.size:
-        raise AssistantError(f"{path} contains no sound; name a recording of speech")
-    if not RATES[0] <= rate <= RATES[1]:
-        raise AssistantError(f"{path} has {rate} samples a second; {RATES[0]} to {RATES[1]} are supported")
-    mono = np.ascontiguousarray(data.mean(axis=1), np.float32)
-    return np.nan_to_num(mono, nan=0.0, posinf=0.0, neginf=0.0), int(rate)
 
 
 def write_wav(path: Path, pcm: Pcm, rate: int) -> None:

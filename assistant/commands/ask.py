@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from assistant.base.pcm import read_sound
+    from assistant.base.sound_file import check_sound
     from assistant.commands._run import run_async
 
     if not args.turns:
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         if isinstance(turn, Path):
             if not turn.suffix and not turn.exists():
                 raise AssistantError(f'there is no file "{turn}"; to type a question, put --say before it')
-            read_sound(turn)
+            check_sound(turn)
         elif isinstance(turn, _Image):
             turn.read()
         elif not turn.strip():
@@ -231,10 +231,11 @@ class _FileTalk:
 
     async def _speak(self, path: Path) -> None:
         """A file and some silence behind it, in real time until a reply begins."""
-        from assistant.base.pcm import read_sound
+        from assistant.base.sound import HEARING_RATE as rate
+        from assistant.base.sound_file import read_sound
         from assistant.events import AppendAudio
 
-        pcm, rate = read_sound(path)
+        pcm = read_sound(path)
         if self._args.fast:
             await self._session.send(AppendAudio(pcm, rate))
             return

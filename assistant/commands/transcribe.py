@@ -5,7 +5,8 @@
   assistant transcribe *.flac --format json             segments, words and confidence of each file
   assistant transcribe call.ogg --asr http://gpu-box:8000/v1#whisper-large-v3
 
-WAV, FLAC, OGG and MP3 files of any rate and length are read. Files that cannot be read are reported first, and the
+WAV, FLAC, OGG and MP3 files of any rate and length are read, and with `pip install 'voice-assistant[files]'` m4a, webm
+and others. Files that cannot be read are reported first, and the
 others are transcribed; the exit status is then 1. Words have times if the ears know them.
 """
 
@@ -85,10 +86,10 @@ def _tell(line: str) -> None:
 
 def _is_readable(path: Path) -> bool:
     """Reports a file that cannot be read, before the ears are loaded."""
-    from assistant.base.pcm import read_sound
+    from assistant.base.sound_file import check_sound
 
     try:
-        read_sound(path)
+        check_sound(path)
     except AssistantError as error:
         _tell(str(error))
         return False
@@ -103,15 +104,15 @@ def write_file(asr: ASR, path: Path) -> Transcribed:
     from rich.progress import Progress
 
     from assistant.asr.recording import writing_down
-    from assistant.base.pcm import read_sound, resample
     from assistant.base.sound import HEARING_RATE
+    from assistant.base.sound_file import read_sound
 
-    pcm, rate = read_sound(path)
-    seconds = pcm.size / rate
+    pcm = read_sound(path)
+    seconds = pcm.size / HEARING_RATE
     segments = []
     console = Console(stderr=True)
     with (
-        closing(writing_down(asr, resample(pcm, rate, HEARING_RATE))) as writing,
+        closing(writing_down(asr, pcm)) as writing,
         Progress(console=console, transient=True, disable=seconds < LONG_S or not console.is_terminal) as bars,
     ):
         bar = bars.add_task(path.name, total=seconds)

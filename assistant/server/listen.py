@@ -7,17 +7,14 @@ one pass and yields the segments that subtitles need.
 from __future__ import annotations
 
 import asyncio
-import io
 from dataclasses import dataclass
 
-import numpy as np
-import soundfile
 from aiohttp import web
 
 from assistant.asr.recording import Segment, subtitles, write_down
-from assistant.base.errors import PeerError
-from assistant.base.pcm import RATES, resample
+from assistant.base.errors import AssistantError, PeerError
 from assistant.base.sound import HEARING_RATE
+from assistant.base.sound_file import read_sound
 from assistant.contracts import AsrFacts
 from assistant.events import Pcm
 from assistant.realtime.fields import Json
@@ -81,19 +78,9 @@ def _words_wanted(fields: dict[str, list[str]], form: str, facts: AsrFacts) -> b
 def read_file(data: bytes) -> Pcm:
     """A sound file's samples at 16 kHz, mixed to mono. Raises PeerError."""
     try:
-        with soundfile.SoundFile(io.BytesIO(data)) as file:
-            if not RATES[0] <= file.samplerate <= RATES[1]:
-                told = f"file has {file.samplerate} samples a second; {RATES[0]} to {RATES[1]} are read"
-                raise PeerError("invalid_value", told, "file")
-            if file.frames > MAX_SECONDS * file.samplerate:  # by the header: a small FLAC can unfold to gigabytes
-                raise PeerError("invalid_value", f"file is longer than {MAX_SECONDS / 60:.0f} minutes", "file")
-            sound = file.read(dtype="float32", always_2d=True)
-            rate = file.samplerate
-    except (soundfile.LibsndfileError, RuntimeError, ValueError):
-        raise PeerError("invalid_value", "file cannot be read as sound; WAV, FLAC, OGG and MP3 work", "file") from None
-    # Float files may hold anything, and one NaN would spread through the filters over everything that follows.
-    mono = np.nan_to_num(sound.mean(axis=1), nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
-    return resample(mono, rate, HEARING_RATE)
+        return read_sound(data, "file", MAX_SECONDS)
+    except AssistantError as error:
+        raise PeerError("invalid_value", str(error), "file") from error
 
 
 async def read_form(request: web.Request, called: str = "file") -> tuple[bytes, dict[str, list[str]]]:

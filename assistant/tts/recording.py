@@ -5,14 +5,13 @@ The page measures the same while it records (`ui/recording.js`); this file decid
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
-import soundfile
 
 from assistant.base.errors import PeerError
 from assistant.base.sound import Pcm
+from assistant.base.sound_file import SoundUnreadable, blocks, mixed
 
 LONGEST_S, SHORTEST_S, SPOKEN_S = 30.0, 3.0, 2.0
 """People are asked for ten seconds. `SPOKEN_S` of a recording must be speech rather than pauses."""
@@ -40,31 +39,40 @@ def open_recording(sound: Path | bytes) -> tuple[Pcm, int]:
             raise _refused(f"{name} is empty")
         if size > LARGEST_BYTES:
             raise _refused(f"{name} has {size / 1e6:.0f} MB; at most {LARGEST_BYTES / 1e6:.0f} are read")
-        with soundfile.SoundFile(sound if isinstance(sound, Path) else io.BytesIO(sound)) as file:
-            _check_form(file.channels, file.samplerate, file.frames)
-            samples = file.read(dtype="float32", always_2d=True)
-            rate = int(file.samplerate)
+        samples, rate = _gathered(sound, name)
     except OSError as error:
         raise _refused(f"{name} cannot be read ({error.strerror or error})") from error
-    except (soundfile.LibsndfileError, RuntimeError, ValueError, TypeError) as error:
-        raise _refused(f"{name} cannot be read as sound; record a WAV, FLAC, OGG or MP3 file") from error
-    pcm = np.ascontiguousarray(samples.mean(axis=1), np.float32)
+    pcm = mixed(samples)
     check_level(samples, pcm, rate)
     return pcm, rate
 
 
-def _check_form(channels: int, rate: int, frames: int) -> None:
-    """Check the header alone: a small file can unfold to gigabytes."""
+def _gathered(sound: Path | bytes, name: str) -> tuple[Pcm, int]:
+    """The samples, [n, channels], and their rate. A small file can unfold to gigabytes: no more than needed is read."""
+    parts: list[Pcm] = []
+    count, rate = 0, 1
+    try:
+        for block, rate in blocks(sound, name):
+            if not parts:
+                _check_form(block.shape[1], rate)
+            parts.append(block)
+            count += len(block)
+            if count > LONGEST_S * rate:
+                told = f"the recording is longer than {LONGEST_S:g} s"
+                raise _refused(f"{told}; {SHORTEST_S:g} to {LONGEST_S:g} s are allowed, ten are best")
+    except SoundUnreadable as error:
+        raise _refused(str(error)) from error
+    if count < SHORTEST_S * rate:
+        told = f"the recording is too short: {count / rate:.1f} s"
+        raise _refused(f"{told}; record at least {SHORTEST_S:g}, ten are best")
+    return np.concatenate(parts), rate
+
+
+def _check_form(channels: int, rate: int) -> None:
     if channels > CHANNELS:
         raise _refused(f"the recording has {channels} channels; one or two are allowed")
     if not RATES[0] <= rate <= RATES[1]:
         raise _refused(f"the recording has {rate} samples a second; {RATES[0]} to {RATES[1]} are allowed")
-    seconds = frames / rate
-    if seconds > LONGEST_S:
-        length = f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"
-        raise _refused(f"the recording is {length} long; {SHORTEST_S:g} to {LONGEST_S:g} s are allowed, ten are best")
-    if seconds < SHORTEST_S:
-        raise _refused(f"the recording is too short: {seconds:.1f} s; record at least {SHORTEST_S:g}, ten are best")
 
 
 def check_level(samples: Pcm, pcm: Pcm, rate: int) -> None:

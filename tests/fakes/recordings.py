@@ -43,7 +43,7 @@ def hostile(folder: Path) -> dict[str, tuple[Path, str]]:
     put("truncated", "cannot be read as sound", whole[:30])
     put("not sound", "cannot be read as sound", b"This is a letter and not a recording.\n" * 40)
     put("one sample", "too short", np.full(1, 0.3, np.float32))
-    put("half an hour", "30 minutes long", np.zeros(1800 * 8000, np.int16), 8000)
+    put("half an hour", "longer than 30 s", np.zeros(1800 * 8000, np.int16), 8000)
     put("silence", "is silent", np.zeros(4 * RATE, np.float32))
     put("clipped", "clipped", np.clip(speech * 20, -1, 1))
     put("too quiet", "too quiet", speech * 0.01)

@@ -5,19 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.base.errors import AssistantError
 from assistant.base.pcm import (
     Resampler,
     from_alaw,
     from_pcm16,
     from_ulaw,
-    read_sound,
     resample,
     to_alaw,
     to_pcm16,
     to_ulaw,
     write_wav,
 )
+from assistant.base.sound_file import read_sound
 
 
 @given(st.binary(max_size=400).filter(lambda data: len(data) % 2 == 0))
@@ -52,9 +51,5 @@ def test_a_stream_is_resampled_like_the_whole(rate):
 
 def test_a_file_comes_back(tmp_path):
     falling = np.linspace(1.0, 0.0, 100, dtype=np.float32)
-    write_wav(tmp_path / "a.wav", falling, 24_000)
-    pcm, rate = read_sound(tmp_path / "a.wav")
-    assert rate == 24_000 and np.abs(pcm - falling).max() < 1e-4
-    (tmp_path / "b.wav").write_bytes(b"nothing")
-    with pytest.raises(AssistantError, match=r"b\.wav cannot be read"):
-        read_sound(tmp_path / "b.wav")
+    write_wav(tmp_path / "a.wav", falling, 16_000)
+    assert np.abs(read_sound(tmp_path / "a.wav") - falling).max() < 1e-4

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from assistant.base.errors import AssistantError
-from assistant.base.pcm import read_sound, write_wav
+from assistant.base.pcm import write_wav
+from assistant.base.sound_file import read_sound
 from assistant.contracts import SpeechChunk
 from tests.fakes.web import Site, run
 
