@@ -13,6 +13,7 @@ scenes_time     the clock, dates, timers, alarms, reminders
 scenes_tools    the other tools
 scenes_talk     the people and the talk itself
 scenes_told     longer answers, which may be cut off
+scenes_interrupted  a reply that was broken off, and something else wanted
 scenes_repair   a turn that was misheard
 declared_words  kinds of tools that a client may declare, and their domains
 scenes_declared  talks with tools that have to be read

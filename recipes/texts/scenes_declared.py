@@ -18,6 +18,7 @@ from typing import Final
 
 from recipes.texts.declared_words import DOMAINS, KINDS, PLACES, ToolRow, ToolShape, domains
 from recipes.texts.scene import Declaration, Parameter, Scene, Talk, TalkTurn, Unusable
+from recipes.texts.scenes_interrupted import now_and_then
 from recipes.texts.scenes_talk import itself, memory, small_talk
 from recipes.texts.scenes_time import alarm, clock, date, reminder, timer
 from recipes.texts.scenes_tools import arithmetic, conversion, lists, notes
@@ -474,6 +475,7 @@ def declared_talk(rng: random.Random, split: Split = "train", noise: float = 0.1
         built_in = rng.random() < 0.6
         scene.tools = (*(TOOL_NAMES if built_in else ()), *(it.declaration for it in offers))
         for _ in range(rng.choice([2, 3, 3, 4, 5, 6])):
+            now_and_then(scene)
             turns, known = len(scene.turns), dict(scene.known)
             try:
                 _exchange(scene, offers, built_in)

@@ -133,13 +133,55 @@ def timers(s: Scene) -> None:
         answers.timer(answers.duration(s.rng.randint(5, 4000)), s.value("label") if s.chance(0.4) else "")
         for _ in range(s.rng.choice([0, 1, 1, 1, 2]))
     ]
+    told_timers(s, rows)
+
+
+def told_timers(s: Scene, rows: list[str]) -> None:
     s.call("list_timers", answers.listed(rows, "no timer is running"))
-    if not rows:
-        s.say("There is no timer running.", kind="reply list_timers")
-    elif len(rows) == 1:
-        s.say(f"You have one timer: {rows[0]}.", kind="reply list_timers")
+    s.say(counted("timer", rows) if rows else "There is no timer running.", kind="reply list_timers")
+
+
+def told_alarms(s: Scene, rows: list[str]) -> None:
+    s.call("list_alarms", answers.listed(rows, "no alarm is set"))
+    if len(rows) == 1:
+        s.say(f"Your alarm is set for {rows[0]}.", kind="reply list_alarms")
     else:
-        s.say(f"You have two timers: {rows[0]}; and {rows[1]}.", kind="reply list_timers")
+        s.say(counted("alarm", rows) if rows else "There is no alarm set.", kind="reply list_alarms")
+
+
+def told_reminders(s: Scene, rows: list[str]) -> None:
+    rows = [as_written(row.replace(", ", " , ")).replace(" , ", ", ") for row in rows]
+    s.call("list_reminders", answers.listed(rows, "no reminders"))
+    if not rows:
+        s.say("You have no reminders.", kind="reply list_reminders")
+    else:
+        s.say("You wanted to " + "; and to ".join(turned(row) for row in rows) + ".", kind="reply list_reminders")
+
+
+def counted(what: str, rows: list[str]) -> str:
+    """`You have two timers: 5 minutes; and tea, 3 minutes.`"""
+    if len(rows) == 1:
+        return f"You have one {what}: {rows[0]}."
+    number = {2: "two", 3: "three", 4: "four"}.get(len(rows), str(len(rows)))
+    return f"You have {number} {what}s: {'; '.join(rows[:-1])}; and {rows[-1]}."
+
+
+def several(s: Scene) -> None:
+    """Three and more timers, alarms or reminders read out."""
+    many = s.rng.choice([3, 3, 3, 4, 4, 5, 6])
+    shape = s.rng.random()
+    if shape < 0.5:
+        s.ask("timer_list")
+        lengths = [answers.duration(s.rng.choice([s.rng.randint(5, 4000), 60 * s.whole(1, 60)])) for _ in range(many)]
+        told_timers(s, [answers.timer(length, s.value("label") if s.chance(0.4) else "") for length in lengths])
+    elif shape < 0.75:
+        s.ask("alarm_list")
+        times = [answers.clock(dt.time(s.rng.randrange(24), s.rng.randrange(0, 60, 5))) for _ in range(many)]
+        days = [s.rng.choice(["", "", "tomorrow", s.value("day").capitalize()]) for _ in range(many)]
+        told_alarms(s, [f"{time}, {day}" if day else time for time, day in zip(times, days, strict=True)])
+    else:
+        s.ask("remind_list")
+        told_reminders(s, [answers.entry(task(s).lower(), when(s)) for _ in range(min(many, 4))])
 
 
 def alarm(s: Scene) -> None:
@@ -173,13 +215,7 @@ def alarm(s: Scene) -> None:
             answers.clock(dt.time(s.rng.randrange(24), s.rng.choice([0, 15, 30, 45])))
             for _ in range(s.rng.choice([0, 1, 1, 2]))
         ]
-        s.call("list_alarms", answers.listed(rows, "no alarm is set"))
-        if not rows:
-            s.say("There is no alarm set.", kind="reply list_alarms")
-        elif len(rows) == 1:
-            s.say(f"Your alarm is set for {rows[0]}.", kind="reply list_alarms")
-        else:
-            s.say(f"You have two alarms: {rows[0]}; and {rows[1]}.", kind="reply list_alarms")
+        told_alarms(s, rows)
 
 
 def reminder(s: Scene) -> None:
@@ -194,13 +230,7 @@ def reminder(s: Scene) -> None:
         kind = "follow-up call"
     else:
         s.ask("remind_list")
-        rows = [answers.entry(task(s).lower(), when(s)) for _ in range(s.rng.choice([0, 1, 1, 2]))]
-        rows = [as_written(row.replace(", ", " , ")).replace(" , ", ", ") for row in rows]
-        s.call("list_reminders", answers.listed(rows, "no reminders"))
-        if not rows:
-            s.say("You have no reminders.", kind="reply list_reminders")
-        else:
-            s.say("You wanted to " + "; and to ".join(turned(row) for row in rows) + ".", kind="reply list_reminders")
+        told_reminders(s, [answers.entry(task(s).lower(), when(s)) for _ in range(s.rng.choice([0, 1, 1, 2]))])
         return
     s.call("set_reminder", answers.entry(slots["task"], slots["when"]), kind, text=slots["task"], time=slots["when"])
     s.say(f"I will remind you to {turned(slots['task'])} {slots['when']}.", kind="reply set_reminder")

@@ -23,6 +23,7 @@ from assistant.llm.small.recall import KEPT
 from recipes.texts.phrases import split_phrases
 from recipes.texts.scene import Declaration, Parameter, Scene, Talk, Unusable
 from recipes.texts.scenes_declared import ANSWERS, BUILT_IN, CHAT, PutCall, outcome, which
+from recipes.texts.scenes_interrupted import now_and_then
 from recipes.texts.scenes_recalled import RECALL, aside
 from recipes.texts.tools import TOOL_NAMES
 from recipes.texts.words import Split, held_out
@@ -91,6 +92,7 @@ def told_talk(rng: random.Random, split: Split = "train", noise: float = 0.15, p
         _between(s, 0.5)
         for _ in range(rng.randint(1, min(5, len(topics_here) + 2))):
             at = rng.randrange(len(topics_here))
+            now_and_then(s)
             match rng.random():
                 case chance if chance < 0.64:
                     s.user(rng.choice(topics_here[at].asked))
@@ -327,6 +329,7 @@ def tools_talk(rng: random.Random, split: Split = "train", noise: float = 0.15, 
         built_in = rng.random() < 0.6
         s.tools = (*(TOOL_NAMES if built_in else ()), *(it.declaration for it in offered))
         for _ in range(rng.choice([2, 3, 3, 4, 5, 6])):
+            now_and_then(s)
             turns, known = len(s.turns), dict(s.known)
             try:
                 match rng.random():

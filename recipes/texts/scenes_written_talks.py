@@ -21,7 +21,9 @@ from assistant.text.names import capitals
 from assistant.tools import answers
 from recipes.texts.phrases import split_phrases
 from recipes.texts.scene import Scene, Talk, Unusable
+from recipes.texts.scenes_interrupted import now_and_then
 from recipes.texts.scenes_recalled import aside
+from recipes.texts.scenes_time import counted
 from recipes.texts.scenes_tools import calculated
 from recipes.texts.scenes_written import sections, told_talk, tools_talk
 from recipes.texts.slots import said_sum, said_time, shown, some_day, task, time_of_day, turned
@@ -158,7 +160,9 @@ class Desk:
 
     def _list_timers(self) -> tuple[str, str]:
         rows = [answers.timer(*row) for row in self.timers]
-        return answers.listed(rows, "no timer is running"), _counted("timer", rows, "There is no timer running.")
+        return answers.listed(rows, "no timer is running"), (
+            counted("timer", rows) if rows else "There is no timer running."
+        )
 
     def _set_alarm(self, time: str, day: str = "") -> tuple[str, str]:
         said = said_time(self.s, time)
@@ -175,7 +179,9 @@ class Desk:
     def _list_alarms(self) -> tuple[str, str]:
         if len(self.alarms) == 1:
             return self.alarms[0], f"Your alarm is set for {self.alarms[0]}."
-        return answers.listed(self.alarms, "no alarm is set"), _counted("alarm", self.alarms, "There is no alarm set.")
+        return answers.listed(self.alarms, "no alarm is set"), (
+            counted("alarm", self.alarms) if self.alarms else "There is no alarm set."
+        )
 
     def _set_reminder(self, text: str, time: str) -> tuple[str, str]:
         self.reminders.append(answers.entry(text, time))
@@ -248,14 +254,6 @@ class Desk:
         return who, f"You are now talking to {who}."
 
 
-def _counted(what: str, rows: list[str], none: str) -> str:
-    if len(rows) > 2:
-        raise Unusable(what)
-    return (none, f"You have one {what}: {rows[0]}." if rows else "", f"You have two {what}s: {'; and '.join(rows)}.")[
-        len(rows)
-    ]
-
-
 def _put(s: Scene, it: WrittenTalk) -> None:
     """One written talk, with one set of values."""
     said = {name: _value(s, spec) for name, spec in it.slots.items()}
@@ -296,7 +294,8 @@ def spoken_talk(rng: random.Random, split: Split = "train", noise: float = 0.15,
     while True:
         s = Scene(rng, split, noise, practice)
         for _ in range(rng.choice([1, 1, 2, 3])):
-            for scene in ((aside,) if s.chance(0.3) else ()) + (lambda s: _put(s, rng.choice(talks(split))),):
+            first = (aside,) if s.chance(0.3) else ()
+            for scene in (*first, now_and_then, lambda s: _put(s, rng.choice(talks(split)))):
                 turns, known = len(s.turns), dict(s.known)
                 try:
                     scene(s)

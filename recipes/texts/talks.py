@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from recipes.texts.scene import Scene, Talk, Unusable
 from recipes.texts.scenes import SCENES
+from recipes.texts.scenes_interrupted import now_and_then
 from recipes.texts.words import Split
 
 _FUNCTIONS = [scene for scene, _, _ in SCENES]
@@ -30,6 +31,7 @@ def make_talk(
         if rng.random() < 0.03:
             scene.tools = ()
         for _ in range(scenes or rng.choice([1, 2, 3, 4, 5, 6])):
+            now_and_then(scene)
             turns, known = len(scene.turns), dict(scene.known)
             try:
                 (rng.choice(among) if among else rng.choices(_FUNCTIONS, _SHARES[practice])[0])(scene)
