@@ -8,6 +8,7 @@ llm_card          writes its card
 judge             makes a model's replies, and says which are right and which are garbled
 muon              the optimiser of all of them
 said              the words that it uses of its own accord
+interrupted       scores its replies behind an interruption
 score             scores its replies to phrasings and values that it never saw
 strangers/        texts made up by others: things told and asked for, tools with requests
 

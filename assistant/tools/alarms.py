@@ -8,8 +8,9 @@ from assistant.tools import answers
 from assistant.tools.errors import AnswerError
 from assistant.tools.kept import Kept
 from assistant.tools.moments import TimeIsOver, find_time, read_moment
+from assistant.tools.registry import ToolResult
 from assistant.tools.rows import ALARMS, REMINDERS, Promise
-from assistant.tools.timers import ALL
+from assistant.tools.timers import ALL, read_out
 
 NO_ALARM, NO_REMINDER = "no alarm is set", "no reminders"
 _SMALL_WORDS = frozenset(
@@ -52,9 +53,9 @@ class AlarmTools:
         self.kept.remove(ALARMS, found[0])
         return self._alarm(found[0])
 
-    async def list_alarms(self) -> str:
+    async def list_alarms(self) -> str | ToolResult:
         "The alarms that are set."
-        return answers.listed([self._alarm(row) for row in self.kept.promises(ALARMS)], NO_ALARM)
+        return read_out("alarm", [self._alarm(row) for row in self.kept.promises(ALARMS)], NO_ALARM)
 
     async def set_reminder(self, text: str, time: str) -> str:
         "Remind of something at a time, for example at 5 pm, in 10 minutes or every Monday at 8 am."
@@ -86,9 +87,9 @@ class AlarmTools:
         self.kept.remove(REMINDERS, found[0])
         return shown
 
-    async def list_reminders(self) -> str:
+    async def list_reminders(self) -> str | ToolResult:
         "All reminders."
-        return answers.listed([self._reminder(row) for row in self.kept.promises(REMINDERS)], NO_REMINDER)
+        return read_out("reminder", [self._reminder(row) for row in self.kept.promises(REMINDERS)], NO_REMINDER)
 
     # -------------------------------------------------------------------------------- inside
 

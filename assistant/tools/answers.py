@@ -260,6 +260,14 @@ def joined(things: Sequence[str]) -> str:
     return " and ".join([", ".join(things[:-1]), things[-1]] if len(things) > 1 else things)
 
 
+def counted(what: str, rows: Sequence[str]) -> str:
+    """You have two timers: 5 minutes; and tea, 3 minutes."""
+    if len(rows) == 1:
+        return f"You have one {what}: {rows[0]}."
+    number = {2: "two", 3: "three", 4: "four"}.get(len(rows), str(len(rows)))
+    return f"You have {number} {what}s: {'; '.join(rows[:-1])}; and {rows[-1]}."
+
+
 def listed(things: Sequence[str], none: str) -> str:
     """`milk, eggs`-like rows joined for reading aloud, or the text for an empty list."""
     return "; ".join(things) or none

@@ -83,9 +83,9 @@ class TimerTools:
         "Stop all timers."
         return await self.cancel_timer("all")
 
-    async def list_timers(self) -> str:
+    async def list_timers(self) -> str | ToolResult:
         "Report the time left on the running timers."
-        return answers.listed([self._shown(row) for row in self.kept.promises(TIMERS)], NONE)
+        return read_out("timer", [self._shown(row) for row in self.kept.promises(TIMERS)], NONE)
 
     async def check_timer(self, timer: str = "") -> str:
         "Report the time left on one timer, found by its name or its length."
@@ -120,6 +120,12 @@ class TimerTools:
     def _shown(self, row: Promise) -> str:
         """pasta, 4 minutes 10 seconds"""
         return answers.timer(answers.duration(self._left_s(row)), row.label)
+
+
+def read_out(what: str, rows: list[str], none: str) -> str | ToolResult:
+    """The rows for the model; three and more also as a sentence, since the shipped model counts to two."""
+    told = answers.listed(rows, none)
+    return ToolResult(told, say=answers.counted(what, rows)) if len(rows) > 2 else told
 
 
 def _fits(row: Promise, which: str) -> bool:

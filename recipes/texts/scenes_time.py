@@ -138,7 +138,7 @@ def timers(s: Scene) -> None:
 
 def told_timers(s: Scene, rows: list[str]) -> None:
     s.call("list_timers", answers.listed(rows, "no timer is running"))
-    s.say(counted("timer", rows) if rows else "There is no timer running.", kind="reply list_timers")
+    s.say(answers.counted("timer", rows) if rows else "There is no timer running.", kind="reply list_timers")
 
 
 def told_alarms(s: Scene, rows: list[str]) -> None:
@@ -146,7 +146,7 @@ def told_alarms(s: Scene, rows: list[str]) -> None:
     if len(rows) == 1:
         s.say(f"Your alarm is set for {rows[0]}.", kind="reply list_alarms")
     else:
-        s.say(counted("alarm", rows) if rows else "There is no alarm set.", kind="reply list_alarms")
+        s.say(answers.counted("alarm", rows) if rows else "There is no alarm set.", kind="reply list_alarms")
 
 
 def told_reminders(s: Scene, rows: list[str]) -> None:
@@ -156,14 +156,6 @@ def told_reminders(s: Scene, rows: list[str]) -> None:
         s.say("You have no reminders.", kind="reply list_reminders")
     else:
         s.say("You wanted to " + "; and to ".join(turned(row) for row in rows) + ".", kind="reply list_reminders")
-
-
-def counted(what: str, rows: list[str]) -> str:
-    """`You have two timers: 5 minutes; and tea, 3 minutes.`"""
-    if len(rows) == 1:
-        return f"You have one {what}: {rows[0]}."
-    number = {2: "two", 3: "three", 4: "four"}.get(len(rows), str(len(rows)))
-    return f"You have {number} {what}s: {'; '.join(rows[:-1])}; and {rows[-1]}."
 
 
 def several(s: Scene) -> None:

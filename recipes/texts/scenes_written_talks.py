@@ -23,7 +23,6 @@ from recipes.texts.phrases import split_phrases
 from recipes.texts.scene import Scene, Talk, Unusable
 from recipes.texts.scenes_interrupted import now_and_then
 from recipes.texts.scenes_recalled import aside
-from recipes.texts.scenes_time import counted
 from recipes.texts.scenes_tools import calculated
 from recipes.texts.scenes_written import sections, told_talk, tools_talk
 from recipes.texts.slots import said_sum, said_time, shown, some_day, task, time_of_day, turned
@@ -161,7 +160,7 @@ class Desk:
     def _list_timers(self) -> tuple[str, str]:
         rows = [answers.timer(*row) for row in self.timers]
         return answers.listed(rows, "no timer is running"), (
-            counted("timer", rows) if rows else "There is no timer running."
+            answers.counted("timer", rows) if rows else "There is no timer running."
         )
 
     def _set_alarm(self, time: str, day: str = "") -> tuple[str, str]:
@@ -180,7 +179,7 @@ class Desk:
         if len(self.alarms) == 1:
             return self.alarms[0], f"Your alarm is set for {self.alarms[0]}."
         return answers.listed(self.alarms, "no alarm is set"), (
-            counted("alarm", self.alarms) if self.alarms else "There is no alarm set."
+            answers.counted("alarm", self.alarms) if self.alarms else "There is no alarm set."
         )
 
     def _set_reminder(self, text: str, time: str) -> tuple[str, str]:

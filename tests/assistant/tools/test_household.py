@@ -133,3 +133,29 @@ def test_things_are_found_by_their_bare_noun_in_any_case():
         ("list_remove", {"items": "tea"}, "tea is not on the list"),
         ("list_add", {"items": ", ;"}, "!What shall I put down?"),
     )  # fmt: skip
+
+
+def test_from_three_on_they_come_counted_as_a_sentence():
+    """The shipped model was taught to count to two."""
+
+    async def play():
+        tools = talk(HomeRows(now=Wall()))
+
+        async def call(name, **arguments):
+            return await tools.call(name, json.dumps(arguments))
+
+        for minutes, label in ((10, ""), (5, "pasta")):
+            await call("set_timer", duration=f"{minutes} minutes", label=label)
+        assert (await call("list_timers")).say is None
+        await call("set_timer", duration="2 hours")
+        listed = await call("list_timers")
+        assert listed.text == "10 minutes; pasta, 5 minutes; 2 hours"
+        assert listed.say == "You have three timers: 10 minutes; pasta, 5 minutes; and 2 hours."
+        for hour in (6, 7, 8, 9, 10):
+            await call("set_alarm", time=f"{hour} am")
+            await call("set_reminder", text="call Anna", time=f"tomorrow at {hour} am")
+        assert (await call("list_alarms")).say.startswith("You have 5 alarms: 6:00 am, tomorrow; 7:00 am")
+        assert (await call("list_reminders")).say.endswith("; and call Anna, tomorrow at 10 am.")
+        tools.kept.home.close()
+
+    run(play())
