@@ -27,6 +27,9 @@ README.md.
     pictures        the rows of a sequence that are pictures, and their rotary positions
     pixels          pictures resized for the tower, and as patches
     published       a checkpoint, whichever way it is stored
+    quantisation    the quantised formats that a config.json describes
+    quantised       matrices in FP8 and int4, as folders store them
+    repacked        matrices of GPTQ and AWQ
     rope_config     the rotary positions that a config.json describes
     rowstore        encoded pictures, stored by content
     sampling        the choice of the next token
@@ -41,6 +44,7 @@ README.md.
     vision_config   the tower's part of config.json
     vision_weights  the tower's part of the files
     weights         published checkpoints in and out
+    widened         tensors that are widened while they are read
 """
 
 from typing import TYPE_CHECKING

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_engine.errors import ConfigError
+from llm_engine.quantisation import Quantisation, quantisation_of, refuse_mlx
 from llm_engine.rope_config import rope_of, section_of, stretch_of
 
 LINEAR, FULL, PLAIN = "linear_attention", "full_attention", "plain_attention"
@@ -20,31 +21,22 @@ LINEAR, FULL, PLAIN = "linear_attention", "full_attention", "plain_attention"
 _MIXTURES = ("qwen3_5_moe_text", "qwen3_5_moe")
 _HYBRIDS, _DECODERS = ("qwen3_5_text", "qwen3_5", *_MIXTURES), ("llama", "mistral", "qwen3")
 _IGNORED = {  # keys with no effect on inference, read elsewhere, or about other parts of the file
-    "_name_or_path", "architectures", "attention_dropout", "audio_token_id", "auto_map", "bos_token_id",
-    "chunk_size_feed_forward", "dtype", "eos_token_id", "id2label", "image_token_id",
-    "initializer_range", "is_encoder_decoder", "label2id", "language_model_only", "layer_types", "mamba_ssm_dtype",
-    "max_position_embeddings", "mlp_only_layers", "model_type", "mtp_num_hidden_layers",
-    "mtp_use_dedicated_embeddings", "output_attentions", "output_hidden_states", "pad_token_id",
-    "partial_rotary_factor", "problem_type", "quantization_config", "return_dict", "rope_theta", "text_config",
-    "tie_word_embeddings", "torch_dtype", "transformers_version", "unsloth_fixed", "use_cache", "video_token_id",
-    "vision_config", "vision_end_token_id", "vision_start_token_id",
+    "_attn_implementation", "_attn_implementation_autoset", "_name_or_path", "architectures", "attention_dropout",
+    "audio_token_id", "auto_map", "bos_token_id", "chunk_size_feed_forward", "dtype", "eos_token_id", "id2label",
+    "image_token_id", "initializer_range", "is_encoder_decoder", "label2id", "language_model_only", "layer_types",
+    "mamba_ssm_dtype", "max_position_embeddings", "mlp_only_layers", "model_type", "mrope_interleaved", "mrope_section",
+    "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "output_attentions", "output_hidden_states",
+    "pad_token_id", "partial_rotary_factor", "problem_type", "quantization_config", "return_dict", "rope_theta",
+    "text_config", "tie_word_embeddings", "torch_dtype", "transformers_version", "unsloth_fixed", "use_cache",
+    "video_token_id", "vision_config", "vision_end_token_id", "vision_start_token_id",
+    # defaults of generation, which older saves repeat here; generation_config.json decides
+    "length_penalty", "max_length", "num_beam_groups", "num_beams", "num_return_sequences", "repetition_penalty",
+    "temperature", "top_k", "top_p", "typical_p",
 }  # fmt: skip
 _IGNORED_OF_DECODERS = {  # the same of plain decoders; a layer's kind decides over its window
     "is_llama_config", "max_window_layers", "pretraining_tp", "sliding_window", "transformers.js_config",
 }  # fmt: skip
 _IGNORED_OF_MIXTURES = {"intermediate_size", "output_router_logits", "router_aux_loss_coef"}  # the first is of no layer
-
-
-@dataclass(frozen=True)
-class Quantisation:
-    """How the large matrices are stored.
-
-    method  "fp8": E4M3 with one scale per block [rows, columns]; "int4": compressed-tensors `pack-quantized`
-    block   fp8: rows and columns of a block. int4: (1, group size along the input)
-    """
-
-    method: str
-    block: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -142,6 +134,7 @@ class LLMConfig:
         text = raw.get("text_config", raw)
         if not isinstance(text, dict):
             raise ConfigError("text_config is not an object")
+        refuse_mlx(raw)
         kind = _family(raw, text)
         _check_constants(text, _CONSTANTS | (_CONSTANTS_OF_MIXTURES if kind in _MIXTURES else {}))
         rope = rope_of(text)
@@ -149,7 +142,7 @@ class LLMConfig:
         common: dict[str, Any] = {
             "rms_norm_eps": float(text.get("rms_norm_eps", 1e-6)),
             "tie_word_embeddings": None if tied is None else bool(tied),
-            "quantisation": _quantisation(raw.get("quantization_config") or text.get("quantization_config")),
+            "quantisation": quantisation_of(raw.get("quantization_config") or text.get("quantization_config")),
         }
         if kind in _DECODERS:
             config = cls(**common, **_decoder(text, kind, rope))
@@ -324,36 +317,6 @@ def _layer_types(text: Mapping[str, Any], layers: int) -> tuple[str, ...]:
 def _image_token(raw: Mapping[str, Any], text: Mapping[str, Any]) -> int | None:
     token = raw.get("image_token_id")
     return token if type(token) is int and 0 <= token < _integer(text, "vocab_size") else None
-
-
-def _quantisation(raw: Mapping[str, Any] | None) -> Quantisation | None:
-    """Raises ConfigError with the name of an unsupported format."""
-    if not raw:
-        return None
-    method = raw.get("quant_method")
-    if method == "fp8":
-        block = raw.get("weight_block_size")
-        if raw.get("fmt", "e4m3") != "e4m3" or not isinstance(block, list) or len(block) != 2:
-            raise ConfigError(f"fp8 with fmt {raw.get('fmt')!r} and weight_block_size {block!r}; e4m3 blocks are read")
-        return Quantisation("fp8", (int(block[0]), int(block[1])))
-    if method == "compressed-tensors" and raw.get("format") == "pack-quantized":
-        return Quantisation("int4", (1, _int4_group(raw)))
-    raise ConfigError(
-        f"quant_method {method!r} with format {raw.get('format')!r} is not read; fp8 (128 × 128 blocks) and "
-        "compressed-tensors pack-quantized int4 are"
-    )
-
-
-def _int4_group(raw: Mapping[str, Any]) -> int:
-    groups = raw.get("config_groups") or {}
-    schemes = [group.get("weights") or {} for group in groups.values()]
-    sizes = [size for size in {scheme.get("group_size") for scheme in schemes} if isinstance(size, int)]
-    bad = [s for s in schemes if s.get("num_bits") != 4 or s.get("type", "int") != "int" or s.get("actorder")]
-    if bad or len(sizes) != 1:
-        raise ConfigError(
-            f"compressed-tensors groups {schemes}: one group size of 4-bit integers without activation order is read"
-        )
-    return sizes[0]
 
 
 def _multiple(name: str, value: int, other: str, divisor: int) -> None:

@@ -16,7 +16,7 @@ from llm_engine.config import LLMConfig
 from llm_engine.eyes import EyesBuffers, most_pixels
 from llm_engine.gguf.container import is_gguf
 from llm_engine.grid import capacity
-from llm_engine.names import DRAFT, FP8_BLOCK, Kind, Part, Stored, made_as, packed_form, parts, text_only
+from llm_engine.names import DRAFT, FP8_BLOCK, KEPT, Kind, Part, Stored, made_as, packed_form, parts, text_only
 from llm_engine.options import DTYPES, LLMOptions
 from llm_engine.published import open_published, read_config
 from llm_engine.state import EngineState
@@ -37,10 +37,13 @@ def needed_bytes(
     files = catalogue(path) if any(Path(path).glob("*.safetensors")) else {}
     held = sum(entry.nbytes for name, entry in files.items() if not fnmatchcase(name, DRAFT))
     tower = VisionConfig.read(path) if eyes != "off" and files and tower_prefix(files) else None
-    most = held if packed and config.quantisation and held else None
+    straight = config.quantisation is not None and config.quantisation.method in ("fp8", "int4")
+    most = held if packed and straight and held else None
     seeing = eyes_bytes(tower, DTYPES[dtype], most_pixels(tower, device, max_positions)) if tower is not None else 0
-    stored = open_published(path).stored if is_gguf(path) else None
-    return model_bytes(config, dtype, max_positions, checkpoints, most, device=device, stored=stored) + seeing
+    stored = open_published(path).stored if is_gguf(path) or files else None
+    kept = packed and most is None
+    model = model_bytes(config, dtype, max_positions, checkpoints, most, device=device, stored=stored, kept=kept)
+    return model + seeing
 
 
 def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
@@ -54,17 +57,19 @@ def eyes_bytes(config: VisionConfig, dtype: torch.dtype, most: int) -> int:
 
 def model_bytes(
     config: LLMConfig, dtype: str, max_positions: int, checkpoints: int = 8, most: int | None = None,
-    *, device: str = "cpu", stored: Callable[[str], Stored] | None = None,
+    *, device: str = "cpu", stored: Callable[[str], Stored] | None = None, kept: bool = False,
 ) -> int:  # fmt: skip
     """Weights (at most `most`, if given), all buffers, and the checkpoints of one talk. Captured graphs come on top.
 
     stored  the precision of a published tensor, by its name in a text-only save; default: all are plain
+    kept    published values of four bits stay packed, whatever `dtype` is
     """
-    forms = LLMOptions(dtype).forms_on(torch.device(device))
+    bits, made = LLMOptions(dtype).forms_on(torch.device(device))
+    made = made or (KEPT if kept else None)
 
     def size(part: Part) -> int:
         held = [stored(text_only(source)) for source, _ in part.sources] if stored is not None else []
-        return _part_bytes(part, dtype, *forms, held)
+        return _part_bytes(part, dtype, bits, made, held)
 
     weights = sum(map(size, parts(config))) if most is None else most
     ledger = Ledger()

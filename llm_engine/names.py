@@ -95,8 +95,12 @@ FP8_BLOCK = (32, 128)
 """Block size of matrices made this way; published files have their own."""
 
 
+KEPT = "kept"
+"""Only published values of four bits stay packed."""
+
+
 def made_as(part: Part, form: str | None, stored: Sequence[Stored] = ()) -> str | None:
-    """The form of a matrix on a GPU when matrices are made "fp8" or "int4" at load time; None: unchanged.
+    """The form of a matrix on a GPU when matrices are made "fp8", "int4" or KEPT at load time; None: unchanged.
     Embedding and head keep twice the bits of the others, and exact parts all, as in `packed_form`.
 
     stored  of the sources. Published values of four bits stay as they are, and those of five and six become FP8
@@ -107,6 +111,8 @@ def made_as(part: Part, form: str | None, stored: Sequence[Stored] = ()) -> str 
         return "fp8" if form == "int4" else None
     if stored and all(kept_in(s, 4) for s in stored):
         return "int4"
+    if form == KEPT:
+        return None
     finer = any(4 < s.bits <= 6 for s in stored)
     if form == "int4" and part.shape[1] % GROUP == 0 and not finer:
         return form

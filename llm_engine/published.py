@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import Protocol
 
 from capsules.digests import known_digest
+from capsules.errors import WeightsError
 from capsules.nn.groups import KnownGroups
 from capsules.safefile import SafeFile, TensorEntry
-from capsules.shards import locate, open_files
-from capsules.weights import Plan, Progress, load
+from capsules.shards import locate, open_files, some
+from capsules.weights import Plan, Progress, Target, load
 from llm_engine.config import LLMConfig
 from llm_engine.errors import CheckpointError
 from llm_engine.gguf.checkpoint import GgufCheckpoint
 from llm_engine.gguf.container import is_gguf, open_gguf
 from llm_engine.gguf.described import config_of
 from llm_engine.names import DRAFT, Stored
+from llm_engine.repacked import RAW, repacked
+from llm_engine.widened import fill_target
 
 
 class Published(Protocol):
@@ -48,25 +51,38 @@ class Published(Protocol):
 
 
 class SafetensorsFolder:
-    """A folder with a config.json. Experts that are stacked in one tensor are named apart, as others store them."""
+    """A folder with a config.json. Experts that are stacked in one tensor are named apart, as others store them, and
+    matrices of GPTQ and AWQ count as plain ones in float32."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.config = path, LLMConfig.read(path)
         self.files = open_files(path)
         self._apart = [replace(file, entries=_apart(file.entries, self.config)) for file in self.files]
-        self.names: Mapping[str, TensorEntry] = {name: entry for name, (_, entry) in locate(self._apart).items()}
+        located = locate(self._apart)
+        self._repacked = repacked(located, self.config.quantisation)
+        whole = {name: TensorEntry(name, "F32", matrix.shape, 0, 0) for name, matrix in self._repacked.items()}
+        plain = {n: entry for n, (_, entry) in located.items() if not (whole and n.endswith(RAW))}
+        self.names: Mapping[str, TensorEntry] = plain | whole
 
     def stored(self, name: str) -> Stored:
-        return Stored()
+        return self._repacked[name].stored if name in self._repacked else Stored()
 
     def groups(self, name: str, rows: slice) -> KnownGroups:
-        raise AssertionError(f"{name} is plain")
+        return self._repacked[name].groups(rows)
 
     def digest(self, aside: Path | None) -> str:
         return known_digest(self.path, aside, (DRAFT,))
 
     def fill(self, plan: Plan, skip: Sequence[str], progress: Callable[[Progress], None] | None) -> None:
-        load(self._apart, plan, skip, progress)
+        unknown = [n for n in self._repacked if n not in plan and not any(fnmatchcase(n, one) for one in skip)]
+        if unknown:
+            raise WeightsError(f"nothing in this model takes {some(sorted(unknown))}")
+        raw = [f"*{tail}" for tail in RAW] if self._repacked else []
+        load(self._apart, {n: t for n, t in plan.items() if n not in self._repacked}, (*skip, *raw), progress)
+        for name in (n for n in plan if n in self._repacked):
+            matrix, targets = self._repacked[name], plan[name]
+            for target in [targets] if isinstance(targets, Target) else targets:
+                fill_target(name, matrix.shape, target, matrix.rows)
 
 
 def _apart(entries: Mapping[str, TensorEntry], config: LLMConfig) -> dict[str, TensorEntry]:

@@ -10,6 +10,7 @@ from typing import Any
 from llm_engine.errors import ConfigError
 
 _KEYS = {"mrope_interleaved", "mrope_section", "partial_rotary_factor", "rope_theta", "rope_type", "type"}
+_FLAT = ("mrope_interleaved", "mrope_section", "partial_rotary_factor", "rope_theta")
 _STRETCHED = {
     "linear": ("factor",),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
@@ -29,7 +30,7 @@ def rope_of(text: Mapping[str, Any]) -> dict[str, Any]:
     unknown = sorted(set(nested) - _KEYS - set(_STRETCHED.get(kind, ())))
     if unknown:
         raise ConfigError(f"rope_parameters has unknown keys {unknown}")
-    flat = {key: text[key] for key in ("rope_theta", "partial_rotary_factor") if text.get(key) is not None}
+    flat = {key: text[key] for key in _FLAT if text.get(key) is not None}
     return flat | {key: value for key, value in nested.items() if value is not None} | {"rope_type": kind}
 
 

@@ -17,9 +17,9 @@ from capsules import ExecContext, Role
 from capsules.digests import stamps
 from capsules.errors import WeightsError
 from capsules.nn import Weight, empty_matrix
-from capsules.nn.fp8 import Fp8Weight, unpack_fp8
-from capsules.nn.groups import GROUP, KnownGroups
-from capsules.nn.int4 import Int4Weight, unpack_int4
+from capsules.nn.fp8 import Fp8Weight
+from capsules.nn.groups import GROUP
+from capsules.nn.int4 import Int4Weight
 from capsules.nn.panels import PANEL, PanelWeight
 from capsules.prepared import PreparedWeights, Tell
 from capsules.weights import Progress, Target, packing
@@ -29,6 +29,7 @@ from llm_engine.model import ModelWeights
 from llm_engine.names import (
     DRAFT,
     FP8_BLOCK,
+    KEPT,
     Kind,
     Part,
     Stored,
@@ -41,6 +42,7 @@ from llm_engine.names import (
     text_only,
 )  # fmt: skip
 from llm_engine.published import Published, open_published
+from llm_engine.quantised import FP8, INT4, PLAIN, QuantisedMatrices, blocks
 from llm_engine.tower import TowerWeights
 from llm_engine.vision_config import VisionConfig
 from llm_engine.vision_weights import PREFIXES as TOWERS
@@ -50,7 +52,6 @@ PREFIXES = ("model.language_model.", "model.", "language_model.model.", "languag
 VISION = tuple(f"{prefix}*" for prefix in TOWERS)
 _FLOAT32 = ("A_log", "linear_attn.norm.weight")  # float32 in the published files of the first generation
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16)
-_FP8 = "F8_E4M3"
 _LAYOUT = "2"  # raised whenever the same files would give different bytes
 
 
@@ -178,7 +179,7 @@ class _Loader:
         tied = self.head is None if config.tie_word_embeddings is None else config.tie_word_embeddings
         self.config = replace(config, tie_word_embeddings=tied)
         self.plan: dict[str, Target | Sequence[Target]] = {}
-        self.scales: dict[str, Tensor] = {}  # read first, because unpacking needs them
+        self.quantised = QuantisedMatrices(path, self.names, config.quantisation)
         self.kept: Mapping[str, Tensor] | None = None
         self.held: dict[str, Tensor] = {}  # tensors that a file could store, by the engine's names, contiguous
 
@@ -204,7 +205,8 @@ class _Loader:
                 self._plan(part, made[part.name])
             self.published.fill(self.plan, self._left_out(tower), progress)
         left_out = self._left_out(tower)
-        skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and n not in self.scales)
+        beside = self.quantised.left_out()
+        skipped = tuple(n for n in self.names if _is_left_out(n, left_out) and not _is_left_out(n, beside))
         if digest is not None and self.kept is None:
             prepared.write_file(digest, before, self.held)
         digest = digest or self.published.digest(aside)
@@ -218,8 +220,7 @@ class _Loader:
 
     def _left_out(self, tower: "LoadedTower | None") -> list[str]:
         """Names and patterns of tensors that the network does not use."""
-        names = [*self.scales, *(n for n in self.names if n.endswith(".weight_shape"))]
-        names += [DRAFT, *(VISION if tower is None else ())]
+        names = [*self.quantised.left_out(), DRAFT, *(VISION if tower is None else ())]
         return names + ([self.head] if self.config.tie_word_embeddings and self.head is not None else [])
 
     # ------------------------------------------------------------------ stored beside the model
@@ -278,44 +279,13 @@ class _Loader:
             return self.head
         return text_only(source, self.prefix)
 
-    def _stored_as(self, name: str) -> str:
-        """ "plain", "fp8" or "int4", judged by the files. Raises CheckpointError for half a quantised tensor."""
-        if name.removesuffix("weight") + "weight_packed" in self.names:
-            stored = "int4"
-        elif name in self.names and self.names[name].dtype == _FP8:
-            stored = "fp8"
-        else:
-            return "plain"
-        scale = _scale_name(name, stored)
-        if scale not in self.names:
-            raise CheckpointError(f"{self.path}: {name} is quantised ({stored}) but {scale} is missing")
-        quantisation = self.config.quantisation
-        if quantisation is None or quantisation.method != stored:
-            raise CheckpointError(
-                f"{self.path}: {name} is stored as {stored}, but config.json describes "
-                f"{quantisation.method if quantisation else 'no'} quantisation"
-            )
-        if stored == "int4" and name.removesuffix("weight") + "weight_zero_point" in self.names:
-            raise CheckpointError(f"{self.path}: {name} has zero points; only symmetric int4 is read")
-        return stored
-
     def _read_scales(self, wanted: tuple[Part, ...]) -> None:
-        plan = {}
+        plan: dict[str, Target] = {}
         for part in wanted:
-            for source, shape in part.sources:
-                name = self._full(source)
-                stored = self._stored_as(name) if part.kind is Kind.MATRIX else "plain"
-                if stored != "plain":
-                    scale = _scale_name(name, stored)
-                    self.scales[scale] = torch.zeros(_blocks(shape, self._block()), device=self.ctx.device)
-                    plan[scale] = Target(self.scales[scale], accept=_FLOATS)
+            for source, shape in part.sources if part.kind is Kind.MATRIX else ():
+                plan |= self.quantised.plan_scales(self._full(source), shape, self.ctx.device)
         if plan:
             self.published.fill(plan, ("*",), None)
-
-    def _block(self) -> tuple[int, int]:
-        """How many rows and columns of a published packed matrix share one scale."""
-        assert self.config.quantisation is not None
-        return self.config.quantisation.block
 
     def _place(self, part: Part) -> Any:
         """Memory for one tensor of the network."""
@@ -329,11 +299,11 @@ class _Loader:
                 torch.Size(part.shape),
             )
         stored = self._packed_as(part)
+        shifted = any(one.shifted for one in held)
         if stored is not None:
-            return self._place_packed(part, stored, self._block())
-        made = made_as(part, self.form.made, held)
+            return self._place_packed(part, stored, self.quantised.block(part.shape), shifted)
+        made = made_as(part, self.form.made or (KEPT if self.form.packed else None), held)
         if made is not None:
-            shifted = any(one.shifted for one in held)
             return self._place_packed(part, made, FP8_BLOCK if made == "fp8" else (1, GROUP), shifted)
         matrix = part.kind is Kind.MATRIX
         dtype = self.form.dtype if matrix else torch.float32
@@ -363,77 +333,71 @@ class _Loader:
         read them as they are."""
         if not self.form.packed or part.exact:
             return None
-        stored = {self._stored_as(self._full(source)) for source, _ in part.sources}
-        if stored in ({"fp8"}, {"int4"}) and self._joinable(part):
+        stored = {self.quantised.stored_as(self._full(source)) for source, _ in part.sources}
+        if stored in ({FP8}, {INT4}) and self._joinable(part):
             return stored.pop()
         return None
 
     def _plan_filled(self, name: str, target: "_Filled", shape: tuple[int, ...]) -> None:
         """Plan a matrix packed some rows at a time; one that is stored packed is filled at once."""
-        stored = self._stored_as(name)
-        if stored == "plain":
+        kept = not isinstance(target, Fp8Weight) and kept_in(self._held(name), _bits(target))
+        if self.quantised.stored_as(name) == PLAIN:
             edge = max(PANEL, FP8_BLOCK[0]) if isinstance(target, Fp8Weight) else PANEL
             strips = packing(target, shape, edge, _FLOATS)
-            if not isinstance(target, Fp8Weight) and kept_in(self._held(name), _bits(target)):
+            if kept:
+                assert not isinstance(target, Fp8Weight)
                 strips = [replace(one, transform=_Refill(target, self.published, name, one.rows)) for one in strips]
             self.plan[name] = strips
             return
-        unpack = self._unpacking(name, stored)
+        unpack = self.quantised.unpacking(name)
         fill: Callable[[Tensor], Tensor] = target.fill
-        if isinstance(target, PanelWeight) and kept_in(self._held(name), target.bits):
-            fill = partial(target.fill, known=self._known_groups(name))
-        key, stored_shape, kind = _stored_values(name, stored, shape)
+        if kept and not isinstance(target, Fp8Weight):
+            fill = partial(target.fill, known=self.quantised.known(name))
+        key, stored_shape, kind = self.quantised.values(name, shape)
         self.plan[key] = Target(target.values, shape=stored_shape, accept=(kind,), transform=lambda v: fill(unpack(v)))
 
     def _held(self, name: str) -> Stored:
         """The precision of a matrix in the files."""
-        if self._stored_as(name) == "plain":
-            return self.published.stored(name)
-        return Stored(4, grouped=True) if self._block()[0] == 1 and self._block()[1] % GROUP == 0 else Stored()
-
-    def _known_groups(self, name: str) -> KnownGroups:
-        """Scales that come with published four-bit matrices; with them packing again loses nothing."""
-        scale = self.scales[_scale_name(name, "int4")].repeat_interleave(self._block()[1] // GROUP, 1)
-        return KnownGroups.symmetric(scale)
+        plain = self.quantised.stored_as(name) == PLAIN
+        return self.published.stored(name) if plain else self.quantised.held(name)
 
     def _plan_matrix(self, name: str, view: Tensor, shape: tuple[int, ...]) -> None:
-        stored = self._stored_as(name)
-        if stored == "plain":
+        if self.quantised.stored_as(name) == PLAIN:
             self.plan[name] = Target(view)
             return
-        key, stored_shape, kind = _stored_values(name, stored, shape)
-        self.plan[key] = Target(view, shape=stored_shape, accept=(kind,), transform=self._unpacking(name, stored))
-
-    def _unpacking(self, name: str, stored: str) -> Callable[[Tensor], Tensor]:
-        """The conversion from the file's contents to the plain matrix."""
-        assert self.config.quantisation is not None
-        scale, block = self.scales[_scale_name(name, stored)].cpu(), self.config.quantisation.block
-        return (lambda v: unpack_fp8(v, scale, block)) if stored == "fp8" else (lambda v: unpack_int4(v, scale))
+        key, stored_shape, kind = self.quantised.values(name, shape)
+        self.plan[key] = Target(view, shape=stored_shape, accept=(kind,), transform=self.quantised.unpacking(name))
 
     def _joinable(self, part: Part) -> bool:
         """Whether the scales of joined matrices line up: all but the last must end at a block's edge."""
-        assert self.config.quantisation is not None
-        return all(shape[0] % self.config.quantisation.block[0] == 0 for _, shape in part.sources[:-1])
+        return all(shape[0] % self.quantised.block(shape)[0] == 0 for _, shape in part.sources[:-1])
 
-    def _place_packed(self, part: Part, form: str, block: tuple[int, int], shifted: bool = False) -> Weight:
+    def _place_packed(self, part: Part, form: str, block: tuple[int, int], shifted: bool) -> Weight:
         rows, columns = part.shape
-        narrow = form == "int4" and self._packed_as(part) is None
-        kind = torch.bfloat16 if narrow else torch.float32  # those of four bits that are made here need no more
-        scale = self._weight(f"{part.name}.scale", _blocks(part.shape, block), kind)
-        if form == "fp8":
+        scale = self._weight(f"{part.name}.scale", blocks(part.shape, block), self._scale_type(part, form))
+        if form == FP8:
             return Fp8Weight(self._weight(part.name, (rows, columns), torch.float8_e4m3fn), scale, block)
         shift = self._weight(f"{part.name}.shift", tuple(scale.shape), torch.bfloat16) if shifted else None
         return Int4Weight(self._weight(part.name, (rows, columns // 8), torch.int32), scale, shift)
 
+    def _scale_type(self, part: Part, form: str) -> torch.dtype:
+        """Published scales of four bits keep their type, if it is one; those made here need no more than bfloat16."""
+        if form == FP8:
+            return torch.float32
+        if self._packed_as(part) is None:
+            return torch.bfloat16
+        found = {self.quantised.scale_type(self._full(source)) for source, _ in part.sources}
+        return found.pop() if len(found) == 1 else torch.float32
+
     def _plan_packed(self, part: Part, whole: Fp8Weight | Int4Weight) -> None:
-        stored = "fp8" if isinstance(whole, Fp8Weight) else "int4"
-        values = whole.values if isinstance(whole, Fp8Weight) else whole.packed
         names = [self._full(source) for source, _ in part.sources]
-        whole.scale.copy_(torch.cat([self.scales[_scale_name(name, stored)] for name in names]))
+        whole.scale.copy_(torch.cat([self.quantised.scale(name) for name in names]))
+        if isinstance(whole, Int4Weight) and whole.shift is not None:
+            shifts = [(self.quantised.shift(name), self.quantised.scale(name)) for name in names]
+            whole.shift.copy_(torch.cat([torch.zeros_like(like) if one is None else one for one, like in shifts]))
         row = 0
         for name, (_, shape) in zip(names, part.sources, strict=True):
-            key = name if stored == "fp8" else name.removesuffix("weight") + "weight_packed"
-            self.plan[key] = Target(values[row : row + shape[0]])
+            self.plan[self.quantised.values(name, shape)[0]] = Target(whole.values[row : row + shape[0]])
             row += shape[0]
 
     def _weight(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, matrix: bool = False) -> Tensor:
@@ -463,11 +427,6 @@ class _Refill:
         return self.target[self.rows].fill(matrix, self.published.groups(self.name, self.rows))
 
 
-def _blocks(shape: tuple[int, ...], block: tuple[int, int]) -> tuple[int, int]:
-    """How many blocks it takes to cover a matrix."""
-    return -(-shape[0] // block[0]), -(-shape[1] // block[1])
-
-
 def eyes_scope(scope: str) -> str:
     """The tower's scope, beside an engine's own."""
     return f"{scope}_eyes"
@@ -488,14 +447,3 @@ class _Prepare:
 
     def __call__(self, stored: Tensor) -> Tensor:
         return prepare(self.kind, stored)
-
-
-def _scale_name(name: str, stored: str) -> str:
-    return name + "_scale_inv" if stored == "fp8" else name.removesuffix("weight") + "weight_scale"
-
-
-def _stored_values(name: str, stored: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...], torch.dtype]:
-    """Name, shape and type of the values of a quantised matrix [O, I] in the files."""
-    if stored == "fp8":
-        return name, shape, torch.float8_e4m3fn
-    return name.removesuffix("weight") + "weight_packed", (shape[0], shape[1] // 8), torch.int32

@@ -141,8 +141,8 @@ def test_readme_lists_the_profiles_of_the_code():
     expected = {}
     for profile in PROFILES.values():
         gpu, host = profile.gpu_bytes >> 30, profile.host_bytes >> 30
-        memory = f"{gpu} GiB on a GPU" if gpu else f"{host} GiB" if host else "any"
-        expected[profile.name] = (memory, f"{profile.download_gb:g} GB" if profile.download_gb else "none")
+        memory = f"{gpu} (GPU)" if gpu else f"{host}" if host else "any"
+        expected[profile.name] = (memory, f"{profile.download_gb:g}" if profile.download_gb else "none")
     assert listed == expected
 
 

@@ -62,16 +62,19 @@ PROFILES: dict[str, Profile] = {
         Profile(TINY, "", "", "float32", 0, "Apache-2.0"),
         Profile("laptop", "Qwen/Qwen3.5-0.8B", "", "int4", 0, "Apache-2.0", 4 * GIB, 1.8),
         Profile("laptop-2b", "Qwen/Qwen3.5-2B", "", "int4", 0, "Apache-2.0", 8 * GIB, 4.6),
+        Profile("laptop-4b", "Qwen/Qwen3.5-4B", "", "int4", 0, "Apache-2.0", 10 * GIB, 9.4),
         Profile("desk-8", "Qwen/Qwen3.5-4B", "", "int4", 5 * GIB, "Apache-2.0", download_gb=9.4),
+        Profile("mind-9b", "Qwen/Qwen3.5-9B", "", "int4", 8 * GIB, "Apache-2.0", download_gb=19.3),
         Profile("desk-12", "Qwen/Qwen3.5-4B", _HIGGS, "int4", 9 * GIB, _DESK_LICENCE, download_gb=18.7,
                 tts_dtype="float8"),
         Profile("desk-16", "Qwen/Qwen3.5-4B", _HIGGS, "float8", 11 * GIB, _DESK_LICENCE, download_gb=18.7),
+        Profile("desk-9b", "Qwen/Qwen3.5-9B", _HIGGS, "int4", 12 * GIB, _DESK_LICENCE, download_gb=28.6,
+                tts_dtype="float8"),
+        Profile("mind-27b", "Qwen/Qwen3.8-27B", "", "int4", 19 * GIB, "Apache-2.0", download_gb=55.6),
         Profile("desk", "Qwen/Qwen3.5-4B", _HIGGS, "bfloat16", 21 * GIB,
                 _DESK_LICENCE, download_gb=18.7),
-        Profile("desk-9b", "Qwen/Qwen3.5-9B", _HIGGS, "bfloat16", 31 * GIB,
-                _DESK_LICENCE, download_gb=28.6),
-        Profile("desk-27b", "Qwen/Qwen3.5-27B", _HIGGS, "bfloat16", 68 * GIB,
-                _DESK_LICENCE, download_gb=64.9),
+        Profile("desk-27b", "Qwen/Qwen3.8-27B", _HIGGS, "int4", 23 * GIB, _DESK_LICENCE, download_gb=64.9,
+                tts_dtype="float8"),
     )
 }  # fmt: skip
 

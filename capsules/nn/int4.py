@@ -1,8 +1,8 @@
 """Matrices of 4-bit integers with a scale per group: as in published files, or made from wider ones.
 
 The format is compressed-tensors' `pack-quantized`: its values lie along the input like a plain row, lowest bits
-first, and it is what llm-compressor writes for the dense sizes that a desktop GPU holds. (The official GPTQ files cover
-the 27B and the mixtures only, and pack the other way round.)
+first, and it is what llm-compressor writes for the dense sizes that a desktop GPU holds. (GPTQ and AWQ pack the other
+way round.)
 """
 
 from dataclasses import dataclass

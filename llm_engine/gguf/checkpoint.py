@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cached_property
-from math import prod
+from functools import cached_property, partial
 from pathlib import Path
 
 from capsules.digests import file_digest
@@ -17,8 +16,7 @@ from llm_engine.gguf.container import GgufFile, open_gguf
 from llm_engine.gguf.described import config_of
 from llm_engine.gguf.undone import published_tensors
 from llm_engine.names import Stored
-
-_STRIP_VALUES = 1 << 22  # values widened at a time: 16 MiB
+from llm_engine.widened import fill_target
 
 
 class GgufCheckpoint:
@@ -59,21 +57,7 @@ class GgufCheckpoint:
         total, done = sum(self.names[name].nbytes for name in plan), 0
         for name, targets in plan.items():
             for target in [targets] if isinstance(targets, Target) else targets:
-                self._fill(name, target)
+                fill_target(name, self._held[name].shape, target, partial(self._held[name].in_order, self._file))
             done += self.names[name].nbytes
             if progress is not None:
                 progress(Progress(done, total))
-
-    def _fill(self, name: str, target: Target) -> None:
-        shape = self.names[name].shape
-        if shape != (target.shape or (shape if target.rows else tuple(target.tensor.shape))):
-            wanted = list(target.shape or target.tensor.shape)
-            raise WeightsError(f"{name}: shape {list(shape)} in the file, {wanted} expected")
-        first, last, _ = (target.rows or slice(None)).indices(shape[0])
-        if target.transform is not None:
-            target.tensor.copy_(target.transform(self._held[name].in_order(self._file, first, last)))
-            return
-        step = max(1, _STRIP_VALUES // prod(shape[1:]))
-        for row in range(first, last, step):
-            upto = min(row + step, last)
-            target.tensor[row - first : upto - first].copy_(self._held[name].in_order(self._file, row, upto))

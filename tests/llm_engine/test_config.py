@@ -121,13 +121,37 @@ def test_unknown_keys_that_say_nothing_are_let_through() -> None:
     assert LLMConfig.parse(changed(hyper_connections=None, sparse=False, extra=[])) == LLMConfig.parse(PUBLISHED)
 
 
-INT4 = {"num_bits": 4, "type": "int", "symmetric": True, "group_size": 32, "strategy": "group"}
+INT4: dict[str, Any] = {"num_bits": 4, "type": "int", "symmetric": True, "group_size": 32, "strategy": "group"}
 
 
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        ({"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]}, Quantisation("fp8", (128, 128))),
+        (
+            {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]},
+            Quantisation("fp8", (128, 128), "weight_scale_inv"),
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "format": "float-quantized",
+                "config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}},
+            },
+            Quantisation("fp8", (1, 0)),
+        ),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True}, Quantisation("gptq", (1, 128), "scales")),
+        ({"quant_method": "awq", "zero_point": True, "version": "gemm"}, Quantisation("awq", (1, 128), "scales")),
+        *(
+            (
+                {
+                    "quant_method": "compressed-tensors",
+                    "format": "pack-quantized",
+                    "config_groups": {"group_0": {"weights": INT4 | {"actorder": order}}},
+                },
+                Quantisation("int4", (1, 32)),
+            )
+            for order in (None, False, "static", "weight")
+        ),
         (
             {
                 "quant_method": "compressed-tensors",
@@ -143,22 +167,59 @@ def test_quantised_formats_are_recognised(raw: dict[str, Any], expected: Quantis
 
 
 @pytest.mark.parametrize(
-    "raw",
+    ("raw", "said"),
     [
-        {"quant_method": "gptq", "bits": 4},
-        {"quant_method": "fp8", "fmt": "e5m2", "weight_block_size": [128, 128]},
-        {"quant_method": "fp8"},
-        {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"},
-        {
-            "quant_method": "compressed-tensors",
-            "format": "pack-quantized",
-            "config_groups": {"g": {"weights": INT4 | {"num_bits": 8}}},
-        },
+        ({"quant_method": "gptq", "bits": 4, "desc_act": True}, "desc_act True is not read.*GGUF"),
+        ({"quant_method": "gptq", "bits": 8, "sym": False}, "sym False, 8 bits"),
+        ({"quant_method": "awq", "zero_point": True, "version": "gemv"}, "version 'gemv'"),
+        ({"quant_method": "awq", "group_size": 16}, "group_size 16"),
+        ({"quant_method": "fp8", "fmt": "e5m2", "weight_block_size": [128, 128]}, "e4m3 blocks are read"),
+        ({"quant_method": "fp8"}, "e4m3 blocks are read"),
+        ({"quant_method": "bitsandbytes"}, "'bitsandbytes' is not read; fp8 .* GGUF"),
+        (
+            {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"},
+            "NVFP4: 4-bit floats.*take the model's int4",
+        ),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "NVFP4"),
+        ({"quant_method": "mxfp4"}, "MXFP4"),
+        *(
+            (
+                {
+                    "quant_method": "compressed-tensors",
+                    "format": "pack-quantized",
+                    "config_groups": {"g": {"weights": INT4 | wrong}},
+                },
+                "one group size of 4-bit integers",
+            )
+            for wrong in ({"num_bits": 8}, {"actorder": "group"}, {"group_size": None})
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "format": "float-quantized",
+                "config_groups": {"g": {"weights": {"num_bits": 8, "type": "float", "strategy": "token"}}},
+            },
+            "per channel, tensor or block are read",
+        ),
     ],
 )
-def test_other_formats_are_refused(raw: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
+def test_other_formats_are_refused_with_what_to_take_instead(raw: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
         LLMConfig.parse(PUBLISHED | {"quantization_config": raw})
+
+
+def test_a_folder_of_mlx_is_named() -> None:
+    found = {"group_size": 64, "bits": 4, "mode": "affine"}
+    with pytest.raises(ConfigError, match=r"MLX folder \(4 bits\).*take a GGUF file"):
+        LLMConfig.parse(PUBLISHED | {"quantization": found, "quantization_config": found})
+
+
+def test_keys_that_say_nothing_about_the_network_are_let_through() -> None:
+    text = changed(_attn_implementation_autoset=True, top_k=50, temperature=1.0, num_beams=1)
+    rope = text["text_config"].pop("rope_parameters")
+    text["text_config"] |= rope  # flat, as MLX writes them
+    text["text_config"].pop("rope_type")
+    assert LLMConfig.parse(text) == LLMConfig.parse(PUBLISHED)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100000])

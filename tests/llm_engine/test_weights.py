@@ -441,14 +441,9 @@ def test_the_plan_of_a_model_packed_while_loading_is_what_it_declares(
         assert model_bytes(llm.config, dtype, 100, checkpoints=0) == declared
 
 
-def test_zero_points_and_half_a_description_are_refused(copy: Callable[[str], Copy]) -> None:
+def test_a_quantised_file_without_its_description_is_refused(copy: Callable[[str], Copy]) -> None:
     changed = copy("two")
     to_int4(changed, 16)
-    stem = "model.layers.0.mlp.up_proj."
-    changed.tensors[stem + "weight_zero_point"] = torch.zeros(10, 3, dtype=torch.int32)
-    with pytest.raises(CheckpointError, match=r"up_proj\.weight has zero points"):
-        load(changed.write())
-    changed.tensors.pop(stem + "weight_zero_point")
     del changed.config["quantization_config"]
     with pytest.raises(CheckpointError, match=r"config\.json describes no quantisation"):
         load(changed.write())

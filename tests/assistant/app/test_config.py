@@ -43,7 +43,7 @@ def test_wrong_settings_are_refused_with_their_origin(tmp_path, text, words):
 def test_profiles_follow_what_the_machine_has():
     gib = 1 << 30
     assert choose_profile("auto", 0, ()).name == "tiny"
-    assert choose_profile("auto", 48 * gib, ("desk", "desk-9b", "desk-27b")).name == "desk-9b"
+    assert choose_profile("auto", 22 * gib, ("desk-9b", "mind-27b", "desk-27b")).name == "mind-27b"
     assert choose_profile("auto", 48 * gib, ()).name == "tiny"
     assert choose_profile("desk", 0, ()).name == "desk"
     assert Config.__dataclass_params__.frozen
@@ -56,9 +56,11 @@ def test_profiles_follow_what_the_machine_has():
 
 def test_the_best_for_a_machine_is_offered_whatever_is_downloaded():
     gib = 1 << 30
-    machines = [(0, 3), (0, 4), (0, 8), (4, 8), (5, 8), (48, 3)]
+    machines = [(0, 3), (0, 4), (0, 8), (0, 10), (4, 8), (5, 8), (8, 8), (14, 3), (48, 3)]
     offered = [offer(gpu * gib, host * gib) for gpu, host in machines]
-    assert [profile.name for profile in offered] == ["tiny", "laptop", "laptop-2b", "laptop-2b", "desk-8", "desk-9b"]
+    assert [profile.name for profile in offered] == [
+        "tiny", "laptop", "laptop-2b", "laptop-4b", "laptop-2b", "desk-8", "mind-9b", "desk-9b", "desk-27b",
+    ]  # fmt: skip
     assert is_larger(PROFILES["desk-8"], PROFILES["laptop-2b"]) and is_larger(PROFILES["laptop"], PROFILES["tiny"])
     assert not is_larger(PROFILES["laptop"], PROFILES["laptop-2b"]), "after laptop-2b was loaded, less memory is free"
     assert not is_larger(PROFILES["desk"], PROFILES["desk"])

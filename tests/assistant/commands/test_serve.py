@@ -58,7 +58,7 @@ def test_capsules_are_told_once_each_at_their_fastest_tier():
         ("tiny", 0, 4, ("laptop", ["Qwen/Qwen3.5-0.8B"])),
         ("laptop-2b", 0, 4, None),
         ("laptop", 22, 4, ("desk", ["Qwen/Qwen3.5-4B", "bosonai/higgs-audio-v3-tts-4b"])),
-        ("desk-9b", 22, 4, None),
+        ("desk-27b", 22, 4, None),
     ],
 )
 def test_the_page_offers_only_what_is_larger_than_what_runs(running, gpu_gib, host_gib, offered, monkeypatch):

@@ -35,9 +35,9 @@ EYES = VisionConfig.parse(
     },
     {},
 )  # fmt: skip
-QWEN = {  # profile, layers, hidden, intermediate, query and key heads, linear value heads, GB of bfloat16 weights
-    "desk": (32, 2560, 9216, 16, 4, 32, 8.41), "desk-9b": (32, 4096, 12288, 16, 4, 32, 17.91),
-    "desk-27b": (64, 5120, 17408, 24, 4, 48, 53.79),
+QWEN = {  # layers, hidden, intermediate, query and key heads, linear value heads, GB of bfloat16 weights
+    "4B": (32, 2560, 9216, 16, 4, 32, 8.41), "9B": (32, 4096, 12288, 16, 4, 32, 17.91),
+    "27B": (64, 5120, 17408, 24, 4, 48, 53.79),
 }  # fmt: skip
 
 
@@ -69,30 +69,38 @@ def test_the_voices_plan_is_what_it_declares(dtype: str) -> None:
     assert declared <= planned < 1.35 * declared, "what encodes is no buffer, and the windows here are shorter"
 
 
-@pytest.mark.parametrize("name", QWEN)
-def test_profiles_ask_for_what_their_models_take(name: str) -> None:
-    layers, hidden, inner, heads, groups, values, weights_gb = QWEN[name]
-    config = LLMConfig(
+def published(size: str) -> LLMConfig:
+    layers, hidden, inner, heads, groups, values, _ = QWEN[size]
+    return LLMConfig(
         vocab_size=248320, hidden_size=hidden, intermediate_size=inner, num_attention_heads=heads,
         num_key_value_heads=groups, head_dim=256, linear_num_key_heads=16, linear_num_value_heads=values,
         linear_key_head_dim=128, linear_value_head_dim=128, linear_conv_kernel_dim=4,
         layer_types=("linear_attention",) * 3 * (layers // 4) + ("full_attention",) * (layers // 4),
         tie_word_embeddings=hidden < 4096,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", QWEN)
+def test_a_plan_is_what_the_published_models_take(size: str) -> None:
+    layers, _, _, _, groups, values, weights_gb = QWEN[size]
     recurrent = layers * 3 // 4 * values * 128 * 128 * 4
     kv = layers // 4 * 2 * 4160 * groups * 256 * 2
-    llm = llm_footprint.model_bytes(config, "bfloat16", 4096)
+    llm = llm_footprint.model_bytes(published(size), "bfloat16", 4096)
     assert llm == pytest.approx(weights_gb * 1e9 + kv + 9 * recurrent, rel=0.005)
+
+
+def test_desk_asks_for_what_both_models_take_in_bfloat16() -> None:
     voice = parse_config(config_json(replace(PUBLISHED, layers=36)))
     tts = tts_footprint.backbone_bytes(voice, "bfloat16", device="cuda")
     assert tts == pytest.approx(8.087e9 - TEXT_GB * 1e9 + 4352 * 144 * 1024, rel=0.002)
-    made = plan(PROFILES[name].gpu_bytes, Needs(llm, int(tts + CODEC_GB * 1e9)), 1 * GIB)
+    llm = llm_footprint.model_bytes(published("4B"), "bfloat16", 4096)
+    made = plan(PROFILES["desk"].gpu_bytes, Needs(llm, int(tts + CODEC_GB * 1e9)), 1 * GIB)
     assert made.room >= 0.98 * GIB, made.told
 
 
-def needs(llm_dtype: str, tts_dtype: str) -> Needs:
-    """Of the 4B, with eyes, and of the published voice on one GPU."""
-    config, size = four_billion(), llm_footprint.model_bytes
+def needs(llm_dtype: str, tts_dtype: str, config: LLMConfig | None = None) -> Needs:
+    """Of the 4B, with its eyes, or another size, and of the published voice on one GPU."""
+    config, size = config or four_billion(), llm_footprint.model_bytes
     llm = size(config, llm_dtype, 4096, device="cuda")
     eyes = llm_footprint.eyes_bytes(EYES, torch.bfloat16, most_pixels(EYES, "cuda", 4096))
     spare, tts = llm - size(config, llm_dtype, 4096, LEAN_CHECKPOINTS, device="cuda"), 0
@@ -116,6 +124,21 @@ def test_a_card_holds_the_profile_of_its_size(name: str, gib: float) -> None:
     assert not plan(profile.gpu_bytes, wanted, GIB).lean
 
 
+@pytest.mark.parametrize(
+    ("name", "size", "gib", "card"),
+    [
+        ("mind-9b", "9B", 7.41, 10), ("desk-9b", "9B", 11.48, 16), ("mind-27b", "27B", 18.03, 24),
+        ("desk-27b", "27B", 22.10, 32),
+    ],
+)  # fmt: skip
+def test_larger_models_ask_for_what_they_need_and_a_little_more(name: str, size: str, gib: float, card: int) -> None:
+    profile = PROFILES[name]
+    wanted = needs(profile.dtype, profile.voice_dtype if profile.tts else "", published(size))
+    assert (wanted.llm + wanted.tts + WORKING_BYTES["packed"]) / GIB == pytest.approx(gib, abs=0.02), "without eyes"
+    assert gib + 0.3 <= profile.gpu_bytes / GIB < gib + 1.3 and profile.gpu_bytes / GIB <= card - 1.5
+    assert not plan(profile.gpu_bytes, wanted, GIB).lean
+
+
 def test_eight_gigabytes_hold_both_models_in_four_bits() -> None:
     wanted = needs("int4", "int4")
     assert (wanted.llm + wanted.tts - wanted.spare + WORKING_BYTES["packed"]) / GIB == pytest.approx(6.45, abs=0.02)
@@ -131,7 +154,7 @@ def test_what_is_fetched_for_a_desk_is_both_models_as_they_are_published() -> No
     values = sum(map(prod, published_shapes(config, draft=True).values())) + sum(
         prod(part.shape) for part in tower_parts(EYES)
     )
-    for name in ("desk-8", "desk-12", "desk-16", "desk"):
+    for name in ("laptop-4b", "desk-8", "desk-12", "desk-16", "desk"):
         profile = PROFILES[name]
         rest = profile.download_gb - 2 * values / 1e9 - (HIGGS_GB if profile.tts else 0)
         assert 0 < rest < 0.1, "the tokenizer"
@@ -197,3 +220,4 @@ def test_a_laptop_has_room_for_twice_its_language_model(
     values += sum(prod(part.shape) for part in tower_parts(seeing))
     assert 0 < PROFILES[name].download_gb - 2 * values / 1e9 < 0.1  # what is left is the tokenizer's
     assert 2 * llm_footprint.model_bytes(config, PROFILES[name].dtype, 4096) < PROFILES[name].host_bytes
+    assert 2 * llm_footprint.model_bytes(published("4B"), "int4", 4096) < PROFILES["laptop-4b"].host_bytes
