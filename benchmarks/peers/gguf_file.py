@@ -27,11 +27,16 @@ _NAMES = {
 _CENTRED = ("input_layernorm", "post_attention_layernorm", "q_norm", "k_norm", "model.norm")
 
 
-def write_gguf(checkpoint: Path, target: Path, kind: str = "BF16") -> None:
+Encode = Callable[[Tensor, Any], Any]
+"""A matrix [O, I] float32 in a type of `gguf`, as the file stores it: a numpy array of bytes."""
+
+
+def write_gguf(checkpoint: Path, target: Path, kind: str = "BF16", encode: Encode | None = None) -> None:
     """checkpoint: a directory with config.json and one model.safetensors, names as in a text-only save.
 
-    kind  of the matrices: BF16, Q8_0 or Q4_0; with Q4_0 the embedding is Q8_0, as ours also keeps eight bits. The
-          delta rule's gates stay BF16
+    kind    of the matrices: BF16, Q8_0, Q4_0 and so on; with Q4_0 the embedding is Q8_0, as ours also keeps eight bits.
+            The delta rule's gates stay BF16
+    encode  writes a type that the package `gguf` cannot
     """
     import gguf
 
@@ -43,7 +48,7 @@ def write_gguf(checkpoint: Path, target: Path, kind: str = "BF16") -> None:
         if value.dim() > 1 and value.dtype == torch.bfloat16 and "conv1d" not in new:
             form = "Q8_0" if kind == "Q4_0" and new in ("token_embd.weight", "output.weight") else kind
             held = gguf.GGMLQuantizationType["BF16" if "ssm_alpha" in new or "ssm_beta" in new else form]
-            raw = gguf.quants.quantize(value.float().contiguous().numpy(), held)
+            raw = encode(value, held) if encode else gguf.quants.quantize(value.float().contiguous().numpy(), held)
             writer.add_tensor(new, raw, raw_dtype=held)
         else:
             writer.add_tensor(new, value.float().contiguous().numpy())

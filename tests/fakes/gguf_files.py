@@ -63,7 +63,7 @@ def random_matrix(random: np.random.Generator, shape: tuple[int, int], kind: Typ
         return gguf.quantize(random.normal(0, 0.08, shape).astype(np.float32), kind)
     values, nbytes = gguf.GGML_QUANT_SIZES[kind]
     made = random.integers(0, 256, (shape[0], shape[1] // values, nbytes), dtype=np.uint8)
-    scales = {"Q4_K": (3e-4, 1e-3), "Q5_K": (1.5e-4, 1e-3), "Q6_K": (4e-5,)}[kind.name]
+    scales = {"Q4_K": (3e-4, 2.25e-3), "Q5_K": (1.5e-4, 2.3e-3), "Q6_K": (4e-5,)}[kind.name]  # around zero
     for at, scale in zip(PLACES[kind.name], scales, strict=True):
         made[..., at : at + 2] = np.full((*made.shape[:2], 1), scale, np.float16).view(np.uint8)
     return made.reshape(shape[0], -1)
