@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import numpy as np
 import samplerate
@@ -89,11 +88,6 @@ def resample(pcm: Pcm, source_rate: int, target_rate: int) -> Pcm:
     if source_rate == target_rate:
         return pcm
     return np.asarray(samplerate.resample(pcm, target_rate / source_rate, "sinc_medium"), np.float32)
-
-
-def write_wav(path: Path, pcm: Pcm, rate: int) -> None:
-    """Write a 16-bit mono WAV."""
-    path.write_bytes(wav_bytes(pcm, rate))
 
 
 def wav_bytes(pcm: Pcm, rate: int) -> bytes:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError
-from assistant.commands._front import add_model_arguments, check_writable, model_flags
+from assistant.commands._front import add_model_arguments, check_writable, model_flags, save
 
 if TYPE_CHECKING:
     from assistant.bench.turns import MeasuredTurn
@@ -155,7 +155,7 @@ def report(args: argparse.Namespace, turns: Sequence[MeasuredTurn], process: Pro
             "shares": {name: round(share, 4) for name, share in shares.items()},
             **({} if process is None else asdict(process)),
         }
-        args.json.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
+        save(args.json, (json.dumps(whole, indent=1) + "\n").encode())
 
 
 def turn_json(turn: MeasuredTurn) -> dict[str, object]:

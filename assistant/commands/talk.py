@@ -73,11 +73,11 @@ async def _talk(args: argparse.Namespace, camera: Camera | None) -> int:
     from assistant.local.player import Player
 
     config = load_config(model_flags(args))
-    async with open_talks(config, lambda line: print(f"· {line}", file=sys.stderr, flush=True)) as app:
+    async with open_talks(config, _tell) as app:
         if camera is not None and not app.models.llm.sees:
             raise SettingError("--camera: this language model cannot see; start without it, or with a model that can")
         if camera is not None:
-            print("· the camera is on: one picture is taken when you begin to speak", file=sys.stderr, flush=True)
+            _tell("the camera is on: one picture is taken when you begin to speak")
         settings = Settings(persona=config.persona, voice=config.voice or None, turn_detection=SemanticVad(), duck=True)
         session = app.talks.open(settings)
         player = Player()
@@ -87,10 +87,10 @@ async def _talk(args: argparse.Namespace, camera: Camera | None) -> int:
         advice = NO_CANCELLER if echo is None else "the loudspeaker's echo is removed"
         with (
             chatter_to(config.logs / "sound.log"),
-            microphone(sound, args.microphone, echo) as ear,
-            loudspeaker(player, args.loudspeaker, echo) as mouth,
+            microphone(sound, args.microphone, echo, _tell) as ear,
+            loudspeaker(player, args.loudspeaker, echo, _tell) as mouth,
         ):
-            print(f"· listening; {advice}; Ctrl-C ends", file=sys.stderr, flush=True)
+            _tell(f"listening; {advice}; Ctrl-C ends")
             lost: Sequence[Exception] = ()
             try:
                 async with asyncio.TaskGroup() as group:
@@ -104,6 +104,10 @@ async def _talk(args: argparse.Namespace, camera: Camera | None) -> int:
             if lost:
                 raise lost[0]
     return 0
+
+
+def _tell(line: str) -> None:
+    print(f"· {line}", file=sys.stderr, flush=True)
 
 
 async def follow_talk(
@@ -133,7 +137,7 @@ async def follow_talk(
             case SightChanged(sees=False) if camera is not None:
                 camera.close()
                 camera = None
-                print("· the model that answers now cannot see; the camera is off", file=sys.stderr, flush=True)
+                _tell("the model that answers now cannot see; the camera is off")
             case StopPlayback() | SpeechStarted():
                 item_id = player.stop()
                 player.unduck()
@@ -155,7 +159,7 @@ async def _show(session: Session, camera: Camera) -> Camera | None:
 
     picture = await asyncio.to_thread(camera.picture)
     if picture is None:
-        print("· the camera is gone; the talk goes on without it", file=sys.stderr, flush=True)
+        _tell("the camera is gone; the talk goes on without it")
         return None
     await session.send(CreateItem(Message(random_ids("frame"), "user", (PicturePart(picture, frame=True),))))
     return camera

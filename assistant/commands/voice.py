@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.base.errors import AssistantError
-from assistant.commands._front import WAV_HELP, add_model_arguments, check_writable, model_flags
+from assistant.commands._front import WAV_HELP, add_model_arguments, check_writable, model_flags, save
 
 if TYPE_CHECKING:
     from assistant.app.config import Config
@@ -111,7 +111,7 @@ async def _try(config: Config, name: str, text: str, out: Path) -> int:
     import numpy as np
 
     from assistant.app.start import open_talks
-    from assistant.base.pcm import write_wav
+    from assistant.base.pcm import wav_bytes
 
     async with open_talks(config, lambda line: print(f"· {line}", file=sys.stderr, flush=True)) as app:
         tts = app.talks.engines.tts
@@ -123,6 +123,6 @@ async def _try(config: Config, name: str, text: str, out: Path) -> int:
             await state.forget_talk("try")
     if not made:
         raise AssistantError(f"there is nothing to say in {text!r}; give some words")
-    await asyncio.to_thread(write_wav, out, np.concatenate(made), 24_000)
+    await asyncio.to_thread(save, out, wav_bytes(np.concatenate(made), 24_000))
     print(f"{name} → {out}")
     return 0

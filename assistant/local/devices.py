@@ -1,30 +1,36 @@
-"""Microphone and loudspeaker through PortAudio: blocks of sound in, a player's sound out, both at 24 kHz mono."""
+"""Microphone and loudspeaker through PortAudio: blocks of sound in, a player's sound out, both at 24 kHz mono.
+
+A device that does not take this form is opened at its own rate and channels. One that goes away in a talk is replaced
+by the default one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Protocol, Self, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from assistant.base.channel import Channel
 from assistant.base.errors import DeviceError
 from assistant.events import REPLY_RATE, Pcm
 from assistant.local.echo import EchoCanceller
+from assistant.local.form import DeviceForm, Direction, IntoDevice, OutOfDevice, forms
 from assistant.local.player import Player
 
-BLOCK = REPLY_RATE // 50
-"""20 ms."""
 LATENCY_S, MOST_LATENCY_S = 0.04, 0.32
 """The latency that a device is asked for: two blocks at first. A loudspeaker that ran dry is opened again with twice
 that, because some sound systems stay short of sound once they were."""
 LOOK_S = 0.25
+INPUT: Direction = "input"
+OUTPUT: Direction = "output"
 
 
 class StreamStatus(Protocol):
@@ -51,7 +57,7 @@ class PortAudio(Protocol):
 
     PortAudioError: type[Exception]
 
-    def query_devices(self) -> object: ...
+    def query_devices(self, device: str | int | None = None, kind: Direction | None = None) -> object: ...
 
     def check_input_settings(self, *, device: str | int | None, samplerate: int, channels: int, dtype: str) -> None: ...
 
@@ -77,19 +83,16 @@ def check_devices(microphone: str | None, loudspeaker: str | None) -> None:
     list_devices()
     sd = _portaudio()
     with chatter_to(Path(os.devnull)):
-        for what, name, check in (
-            ("microphone", microphone, sd.check_input_settings),
-            ("loudspeaker", loudspeaker, sd.check_output_settings),
-        ):
+        for what, name, direction in (("microphone", microphone, INPUT), ("loudspeaker", loudspeaker, OUTPUT)):
             with _told(sd, what):
-                check(device=_named(name), samplerate=REPLY_RATE, channels=1, dtype="float32")
+                _form(sd, direction, _named(name))
 
 
 def check_loudspeaker() -> None:
     """Raises DeviceError if no default loudspeaker takes this sound."""
     sd = _portaudio()
     with chatter_to(Path(os.devnull)), _told(sd, "loudspeaker"):
-        sd.check_output_settings(device=None, samplerate=REPLY_RATE, channels=1, dtype="float32")
+        _form(sd, OUTPUT, None)
 
 
 @contextmanager
@@ -119,10 +122,11 @@ class Device:
     """One open stream. `tend` must run beside it; it raises DeviceError when the device goes away."""
 
     def __init__(
-        self, kind: Literal["InputStream", "OutputStream"], what: str, name: str | None,
-        callback: Callable[[Pcm], None], opened: Callable[[float], None] = lambda latency_s: None,
+        self, direction: Direction, what: str, name: str | None, callback: Callable[[Pcm], None],
+        opened: Callable[[float], None] = lambda latency_s: None, tell: Callable[[str], None] = lambda line: None,
     ) -> None:  # fmt: skip
-        self._kind, self._what, self._callback, self._opened = kind, what, callback, opened
+        self._direction, self._what, self._callback = direction, what, callback
+        self._opened, self._tell = opened, tell
         self._name = _named(name)
         self._wanted_s = LATENCY_S
         self._dry = False
@@ -141,35 +145,55 @@ class Device:
         while True:
             await asyncio.sleep(LOOK_S)
             if not self._stream.active:
-                raise DeviceError(
-                    f"the {self._what} stopped; was it unplugged? `assistant talk --devices` lists the devices"
-                )
+                self._replace()
+                await asyncio.sleep(LOOK_S)
+                if not self._stream.active:
+                    raise self._gone()
             if self._dry and self._wanted_s < MOST_LATENCY_S:
                 self._wanted_s *= 2
                 self._close()
                 self._open()
 
+    def _replace(self) -> None:
+        """Go on with the default device, which may be another one by now. Raises DeviceError."""
+        self._close()
+        self._name = None
+        try:
+            self._open()
+        except DeviceError as error:
+            raise self._gone() from error
+        self._tell(f"the {self._what} stopped; the talk goes on with the default one")
+
+    def _gone(self) -> DeviceError:
+        return DeviceError(f"the {self._what} stopped; was it unplugged? `assistant talk --devices` lists the devices")
+
     def _open(self) -> None:
         sd = _portaudio()
         with _told(sd, self._what):
-            self._stream: SoundStream = getattr(sd, self._kind)(
-                samplerate=REPLY_RATE, channels=1, dtype="float32", blocksize=BLOCK, device=self._name,
-                callback=self._called, latency=self._wanted_s,
+            form = _form(sd, self._direction, self._name)
+            kind, bridge = ("InputStream", OutOfDevice) if self._direction == INPUT else ("OutputStream", IntoDevice)
+            self._bridge = bridge(form, self._callback)
+            self._stream: SoundStream = getattr(sd, kind)(
+                samplerate=form.rate, channels=form.channels, dtype="float32", blocksize=form.block,
+                device=self._name, callback=self._called, latency=self._wanted_s,
             )  # fmt: skip
             self._stream.start()
         self._dry = False
-        self._opened(self._stream.latency)
+        self._opened(self._stream.latency + form.lag_s)
 
     def _close(self) -> None:
         self._stream.abort()
         self._stream.close()
 
-    def _called(self, data: Pcm, frames: int, time: object, status: StreamStatus) -> None:
+    def _called(self, data: NDArray[np.float32], frames: int, time: object, status: StreamStatus) -> None:
         self._dry |= bool(status.output_underflow)
-        self._callback(data[:, 0])
+        self._bridge(data)
 
 
-def microphone(sound: Channel[Pcm], name: str | None = None, echo: EchoCanceller | None = None) -> Device:
+def microphone(
+    sound: Channel[Pcm], name: str | None = None, echo: EchoCanceller | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Device:  # fmt: skip
     """Sends 20 ms blocks into the channel; a block that finds no room is lost, as a late one would be."""
     loop = asyncio.get_running_loop()
 
@@ -177,10 +201,13 @@ def microphone(sound: Channel[Pcm], name: str | None = None, echo: EchoCanceller
         pcm = np.array(block, np.float32)
         loop.call_soon_threadsafe(sound.offer, pcm if echo is None else echo.cleaned(pcm))
 
-    return Device("InputStream", "microphone", name, heard)
+    return Device(INPUT, "microphone", name, heard, tell=tell)
 
 
-def loudspeaker(player: Player, name: str | None = None, echo: EchoCanceller | None = None) -> Device:
+def loudspeaker(
+    player: Player, name: str | None = None, echo: EchoCanceller | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Device:  # fmt: skip
     """Plays what the player has; tells the player how much the device holds back."""
 
     def play(block: Pcm) -> None:
@@ -192,7 +219,21 @@ def loudspeaker(player: Player, name: str | None = None, echo: EchoCanceller | N
     def opened(latency_s: float) -> None:
         player.latency_samples = int(latency_s * REPLY_RATE)
 
-    return Device("OutputStream", "loudspeaker", name, play, opened)
+    return Device(OUTPUT, "loudspeaker", name, play, opened, tell)
+
+
+def _form(sd: PortAudio, direction: Direction, device: str | int | None) -> DeviceForm:
+    """The first form that the device takes. Raises what PortAudio raises about the first."""
+    check = sd.check_input_settings if direction == INPUT else sd.check_output_settings
+    refused: Exception | None = None
+    facts = cast(Mapping[str, float | str], sd.query_devices(device, direction))
+    for form in forms(facts, direction):
+        try:
+            check(device=device, samplerate=form.rate, channels=form.channels, dtype="float32")
+            return form
+        except (sd.PortAudioError, ValueError) as error:
+            refused = refused or error
+    raise refused or ValueError(f"it has no {direction}")
 
 
 def _named(name: str | None) -> str | int | None:
@@ -205,9 +246,8 @@ def _told(sd: PortAudio, what: str) -> Iterator[None]:
     try:
         yield
     except (sd.PortAudioError, ValueError) as error:
-        rate = " (one called default, pulse or pipewire takes every rate)" if "sample rate" in str(error) else ""
         raise DeviceError(
-            f"the {what} cannot be opened: {error}; `assistant talk --devices` lists all{rate}, --{what} chooses"
+            f"the {what} cannot be opened: {error}; `assistant talk --devices` lists all, --{what} chooses"
         ) from error
 
 

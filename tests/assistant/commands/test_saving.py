@@ -1,5 +1,6 @@
 """Results are saved as a whole or not at all."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from assistant.base.errors import AssistantError
+from assistant.commands import _front as front
 from assistant.commands._front import save
 
 SAVE = """
@@ -42,3 +44,10 @@ def test_a_link_and_the_rights_of_a_file_stay(tmp_path: Path) -> None:
     assert link.is_symlink() and path.read_bytes() == b"new" and path.stat().st_mode & 0o777 == 0o640
     with pytest.raises(AssistantError, match="could not be written"):
         save(tmp_path / "none" / "a.txt", b"x")
+
+
+def test_no_command_writes_a_result_in_another_way() -> None:
+    """A half-written file is left behind where one does."""
+    folder = Path(front.__file__).parent
+    writes = {path.name: len(re.findall(r"\.write_(?:bytes|text)\(", path.read_text())) for path in folder.glob("*.py")}
+    assert {name: count for name, count in writes.items() if count} == {"_front.py": 1}

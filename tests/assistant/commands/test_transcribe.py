@@ -13,7 +13,7 @@ import pytest
 
 from assistant.asr.moonshine import shipped_weights
 from assistant.base.errors import EngineFailed
-from assistant.base.pcm import write_wav
+from assistant.base.pcm import wav_bytes
 from assistant.cli import main
 from tests.fakes.models import FakeEars
 
@@ -40,7 +40,7 @@ def memo(ears, tmp_path) -> Path:
     """Two stretches of speech."""
     path = tmp_path / "memo.wav"
     sound = [ears.spoken("buy milk", 1.0), np.zeros(RATE, np.float32), ears.spoken("call anna", 0.8)]
-    write_wav(path, np.concatenate(sound), RATE)
+    path.write_bytes(wav_bytes(np.concatenate(sound), RATE))
     return path
 
 

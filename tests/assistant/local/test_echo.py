@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from assistant.events import REPLY_RATE
-from assistant.local.devices import BLOCK
 from assistant.local.echo import echo_canceller
+from assistant.local.form import BLOCK
 
 pytest.importorskip("livekit", reason="no echo canceller here; pip install 'voice-assistant[talk]' to un-skip")
 

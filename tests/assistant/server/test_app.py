@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from assistant.base.errors import AssistantError
-from assistant.base.pcm import write_wav
+from assistant.base.pcm import wav_bytes
 from assistant.base.sound_file import read_sound
 from assistant.contracts import SpeechChunk
 from tests.fakes.web import Site, run
@@ -89,7 +89,7 @@ def test_a_file_of_sound_has_no_words_about_a_screen():
 @pytest.mark.parametrize("rate", [1, 900, 2_000_000_000])
 def test_a_recording_at_a_rate_that_none_has_is_refused_in_words(rate, tmp_path):
     path = tmp_path / "odd.wav"
-    write_wav(path, np.zeros(3200, np.float32), rate)
+    path.write_bytes(wav_bytes(np.zeros(3200, np.float32), rate))
     with pytest.raises(AssistantError, match=f"{rate} samples a second"):
         read_sound(path)
 
