@@ -9,9 +9,12 @@ figure. The score continues where an earlier run with the same `--work` stopped.
 
     pause       a request with a pause of 300 to 900 ms inside. A *false start* is any sound that is sent to the front
                 before the request is over
+    filler      the same for `turns/paused.tsv`, most of whose first parts end in a filler
     complete    requests without a pause: the wait from the last sample to the first sound
     correction  a request that is corrected behind a pause of 300 to 700 ms. Heard rightly: the words of both parts.
                 Right: the answer is to the whole, and nothing of the first part is stored
+                `--scripted`: a model that takes every pause for the end and notes down the request that it was given.
+                So what is stored shows what became of the first part, however little a model understands
     behind      a question with an "uh" or a cleared throat 100, 250 or 400 ms behind it. Restarted: any sound of an
                 answer was taken back
 """
@@ -26,7 +29,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,7 @@ import numpy as np
 
 from assistant.app.config import load_config
 from assistant.app.start import App, open_talks
+from assistant.contracts import Prompt
 from assistant.events import (
     AppendAudio,
     AudioCommitted,
@@ -46,18 +50,21 @@ from assistant.events import (
     TranscriptCompleted,
 )
 from assistant.talk import Session
+from assistant.talk.talks import Talks
 from assistant.tools.rows import Promise
 from recipes.loop_questions import NOW
 from recipes.loop_score import _within, spoken_words
 from recipes.turns.processor_time import ProcessorLoop
 from recipes.turns.sounds import RATE, Studio, Take, take
 from recipes.turns.texts import COMPLETE, Part
+from tests.fakes.models import Answer, FakeLLM
 
 TEXTS = Path(__file__).parent / "turns" / "broken_off.tsv"
+EARLIER = Path(__file__).parent / "turns" / "paused.tsv"
 VOICES: dict[Part, tuple[str, ...]] = {"dev": ("joe", "kumo", "nezumi"), "test": ("heart", "alpha", "tebukuro")}
 """The two sets share no request and no voice."""
-KINDS = ("pause", "complete", "correction", "behind")
-PAUSES_MS = {"pause": (300, 500, 700, 900), "correction": (300, 500, 700)}
+KINDS = ("pause", "filler", "complete", "correction", "behind")
+PAUSES_MS = {"pause": (300, 500, 700, 900), "filler": (300, 500, 700, 900), "correction": (300, 500, 700)}
 ASKED = (
     ("What time is it?", "3:25"), ("What is six times seven?", "42"),
     ("Set a timer for ten minutes.", "10 minutes"), ("How do you spell winter?", "w i n t e r"),
@@ -111,6 +118,11 @@ class BrokenOff:
         gone = bool(self.stored) and _within(spoken_words(self.gone), stored)
         return (self.answered or self._holds(stored)) and not gone and len(self.turns_ms) - self.reopened == 1
 
+    @property
+    def stored_alone(self) -> bool:
+        """One thing is stored, the whole request as it was heard."""
+        return len(self.stored) == 1 and spoken_words(self.stored[0]) == spoken_words(self.heard[-1])
+
     def _holds(self, words: list[str]) -> bool:
         return any(_within(spoken_words(key), words) for key in self.keys)
 
@@ -118,12 +130,13 @@ class BrokenOff:
 def requests(studio: Studio, part: Part, kind: str) -> Iterator[tuple[Take, BrokenOff]]:
     voices = VOICES[part]
     if kind in PAUSES_MS:
-        with TEXTS.open(newline="") as file:
-            rows = [row for row in csv.DictReader(file, delimiter="\t") if (row["part"], row["kind"]) == (part, kind)]
+        with (EARLIER if kind == "filler" else TEXTS).open(newline="") as file:
+            rows = [row for row in csv.DictReader(file, delimiter="\t") if row["part"] == part]
+        rows = [row for row in rows if row.get("kind", kind) == kind]
         for i, row in enumerate(rows):
             voice, pause_ms = voices[i % len(voices)], PAUSES_MS[kind][i // len(voices) % len(PAUSES_MS[kind])]
-            halves = [row["first"], row["second"]]
-            yield spoken(studio, f"{part}/{kind}-{i:02d}", kind, voice, halves, pause_ms, row["keys"], row["gone"])
+            halves, gone = [row["first"], row["second"]], row.get("gone", "")
+            yield spoken(studio, f"{part}/{kind}-{i:02d}", kind, voice, halves, pause_ms, row["keys"], gone)
     elif kind == "complete":
         for i, text in enumerate(COMPLETE[part]):
             yield spoken(studio, f"{part}/{kind}-{i:02d}", kind, voices[i % len(voices)], [text], 0, text)
@@ -199,7 +212,21 @@ class Asker:
                     self._idle.set()
 
 
-async def ask_all(wanted: Sequence[tuple[Take, BrokenOff]], kept: Path) -> list[BrokenOff]:
+def note_down(prompt: Prompt) -> Sequence[Answer]:
+    """Write the latest request down, and say so."""
+    last = prompt.lines[-1]
+    return ["I wrote that down."] if last.role == "tool" else [("note_add", {"text": last.text})]
+
+
+def scripted_talks(app: App) -> Talks:
+    """Talks as in the app, with a model that notes down every request."""
+    services = app.talks._services
+    llm: Any = FakeLLM(note_down)  # it keeps no capsules for programs
+    llm.complete = 1.0
+    return Talks(replace(services, engines=replace(services.engines, llm=llm)), settings=app.talks.defaults)
+
+
+async def ask_all(wanted: Sequence[tuple[Take, BrokenOff]], kept: Path, scripted: bool) -> list[BrokenOff]:
     """Ask all requests. Each is written to `kept` when it is over; those already there are not asked again."""
     done = {row.name: row for row in map(_read, kept.read_text().splitlines())} if kept.exists() else {}
     loop = asyncio.get_running_loop()
@@ -208,15 +235,16 @@ async def ask_all(wanted: Sequence[tuple[Take, BrokenOff]], kept: Path) -> list[
         config = load_config({"profile": "tiny", "threads": "1"}, {"ASSISTANT_HOME": home})
         async with open_talks(config, now=lambda: NOW) as app:
             loop.engines = app.models.deployment.thread
+            talks = scripted_talks(app) if scripted else app.talks
             for one, asked in wanted:
                 if asked.name in done:
                     continue
                 app.home.change([(slot, row, None) for slot in app.home.slots for row in app.home.rows(slot)])
-                session = app.talks.open()
+                session = talks.open()
                 end = one.parts[0 if asked.kind == "behind" else -1][1]
                 await Asker(session, asked, end / RATE).ask(one)
                 asked.stored = _stored(app)
-                app.talks.forget(session.talk)
+                talks.forget(session.talk)
                 done[asked.name] = asked
                 with kept.open("a") as file:
                     file.write(json.dumps(asdict(asked)) + "\n")
@@ -243,6 +271,7 @@ def summary(rows: Sequence[BrokenOff]) -> dict[str, Any]:
         "false starts": sum(row.false_start for row in rows),
         "reopened": sum(row.reopened > 0 for row in rows),
         "heard rightly": len(heard),
+        "stored as heard, alone": sum(row.stored_alone for row in rows),
         "right": sum(row.right for row in rows),
         "right of those heard rightly": sum(row.right for row in heard),
         "sounded more than once": sum(len(row.sounds_ms) > 1 for row in rows),
@@ -256,13 +285,15 @@ def main() -> None:
     parser.add_argument("--part", choices=("dev", "test"), default="test")
     parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--every", type=int, default=1, help="use only every N-th request")
+    parser.add_argument("--scripted", action="store_true", help="with a model that notes down every request")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     studio, report = Studio(args.work / "sound"), {}
+    model = "-scripted" if args.scripted else ""
     for kind in args.kind or KINDS:
         wanted = list(requests(studio, args.part, kind))[:: args.every]
         with asyncio.Runner(loop_factory=ProcessorLoop) as runner:
-            rows = runner.run(ask_all(wanted, args.work / f"{args.part}-{kind}.jsonl"))
+            rows = runner.run(ask_all(wanted, args.work / f"{args.part}-{kind}{model}.jsonl", args.scripted))
         report[kind] = summary(rows) | {"rows": [asdict(row) | {"right": row.right} for row in rows]}
         print(args.part, kind, json.dumps(summary(rows)))
     if args.json is not None:

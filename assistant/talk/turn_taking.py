@@ -107,6 +107,8 @@ class Overlap:
     joins: str | None = None
     """The turn that it continues, if that is reopened."""
     text: str = ""
+    read: bool = False
+    """`text` holds all that was said before the silence."""
     nod: str = ""
     """Its words if it is a nod."""
     nodded: bool = False
@@ -424,7 +426,8 @@ def _progress(
         goes_on=joins, nodded=state.overlap.nodded, nothing_new=bool(progress.text) and not words,
     )  # fmt: skip
     nodded = state.overlap.nodded or only_nods(words, known)
-    overlap = replace(state.overlap, text=progress.text, nod=nod_words(heard, state.overlap.nod, known), nodded=nodded)
+    nod = nod_words(heard, state.overlap.nod, known)
+    overlap = replace(state.overlap, text=progress.text, read=progress.read, nod=nod, nodded=nodded)
     state = replace(state, overlap=overlap)
     if state.judging is not None and (signal := verdict(heard, known, holds=state.lowered)) is not None:
         state, effects = _answer(state, signal, settings, now)
@@ -499,7 +502,9 @@ def _ended(
     if state.replying:
         return replace(state, answer_due=True), (*effects, *guess)
     if isinstance(detection, SemanticVad):
-        if spoken is not None and (barged_in or spoken.joins) and only_stops(spoken.text, known):
+        # A correction begins like an order to stop ("no, nine"): it is one only if nothing follows.
+        halts = spoken is not None and (barged_in or (spoken.joins is not None and spoken.read))
+        if spoken is not None and halts and only_stops(spoken.text, known):
             return state, (*effects, *guess)  # the reply stopped, and that is the answer
         text, complete = (spoken.text, spoken.complete) if spoken is not None else ("", None)
         state = replace(state, answered=Answered(ended.item_id, ended.moment, text, complete))

@@ -559,3 +559,13 @@ def test_a_sound_behind_a_question_that_says_nothing_new_changes_nothing():
         state, out = told_from(state, settings, UserBegan("b", 0, NOW, "first"),
                                progress("b", 300, "what time is it in London", 0))  # fmt: skip
         assert Reopen("first") in out
+
+
+def test_a_correction_that_was_read_only_up_to_its_no_is_answered():
+    """The turn may end before its last words are read."""
+    for read in (False, True):
+        asked = (UserBegan("first", 0, NOW - 2), progress("first", 900, "fifty minus eight", 96, 0, True))
+        state, _ = told_from(TurnTakingState(), JUDGE, *asked, ended("first"), ReplyBegun(), ReplySounding())
+        more = UserBegan("a", 0, NOW, "first"), progress("a", 500, "Fifty minus eight. No.", 96 * read, 0, read)
+        _, out = told_from(state, JUDGE, *more, ended("a"))
+        assert Reopen("first") in out and (StartReply() in out) == (not read)
